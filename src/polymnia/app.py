@@ -1,0 +1,78 @@
+"""The composition root: from settings to running parts."""
+
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from polymnia.dialects import open_dialect
+from polymnia.engine.memory import Memory
+from polymnia.errors import SettingsError
+from polymnia.mcp.server import Server
+from polymnia.settings import Settings
+from polymnia.stores import open_store
+from polymnia.stores.base import Store
+
+_LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+
+
+def serve(settings: Settings) -> None:
+    """Serve over standard input and output until the client leaves."""
+    from polymnia.transports.stdio import serve_stdio
+
+    configure_logging(settings.log_level)
+    dialect = open_dialect(settings.dialect)
+    if settings.dialect == "reference":
+        _adopt_legacy(settings.store)
+    with opened(settings.store) as store:
+        server = Server(dialect, Memory(store))
+        logging.getLogger("polymnia").addHandler(_ToClients(server))
+        if sys.stdin.isatty():
+            _greet(settings)
+        serve_stdio(server, limit=settings.max_message_bytes)
+
+
+@contextmanager
+def opened(url: str) -> Iterator[Store]:
+    """The store behind the URL for the length of the block."""
+    store = open_store(url)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def configure_logging(level: str) -> None:
+    """Log to standard error. Raises SettingsError for a level that does not exist."""
+    if level not in _LEVELS:
+        raise SettingsError(f"there is no log level {level!r}; use {', '.join(_LEVELS)}")
+    logging.basicConfig(stream=sys.stderr, level=_LEVELS[level], format="polymnia: %(levelname)s: %(message)s")
+
+
+class _ToClients(logging.Handler):
+    """Warnings reach the people behind the clients, who may never see standard error."""
+
+    def __init__(self, server: Server) -> None:
+        super().__init__(logging.WARNING)
+        self._server = server
+
+    def emit(self, record: logging.LogRecord) -> None:
+        level = "error" if record.levelno >= logging.ERROR else "warning"
+        self._server.log(level, "polymnia", record.getMessage())
+
+
+def _adopt_legacy(store: str) -> None:
+    from polymnia.stores.files.jsonl import adopt_legacy
+
+    if store.endswith(".jsonl"):
+        adopt_legacy(Path(store))
+
+
+def _greet(settings: Settings) -> None:
+    sys.stderr.write(
+        f"polymnia speaks MCP ({settings.dialect} dialect) on standard input and output; "
+        f"the memory is {settings.store}.\n"
+        "It is meant to be started by an MCP client: see the README for how to add it to yours.\n"
+        "To look inside, end this with Ctrl-D and try `polymnia export` or `polymnia doctor`.\n"
+    )

@@ -1,0 +1,88 @@
+"""`polymnia`: reading the arguments and handing over to the command."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from polymnia import __version__
+from polymnia.dialects import DIALECTS
+from polymnia.errors import PolymniaError
+from polymnia.settings import load_settings
+
+_STORE_HELP = "a path ending in .db, .sqlite or .jsonl, or memory: (default: as `polymnia serve` without options)"
+_SERVE_TEXT = """\
+Start the server on standard input and output, for an MCP client to talk to.
+
+With no options the memory is a SQLite file in your data directory and the tools are those of the
+reference memory server. With --dialect the dialect's own default store is used: `reference` keeps
+memory.jsonl in the current directory, or the file that MEMORY_FILE_PATH names.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; gives the exit status."""
+    options = _parser().parse_args(arguments)
+    try:
+        return _run(options)
+    except PolymniaError as exc:
+        print(f"polymnia: {exc}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def _run(options: argparse.Namespace) -> int:
+    flags = {name: getattr(options, name, None) for name in ("store", "dialect", "log_level")}
+    settings = load_settings(flags)
+    if options.command == "serve":
+        from polymnia.app import serve
+
+        serve(settings)
+        return 0
+    if options.command == "doctor":
+        from polymnia.cli.doctor import doctor
+
+        return doctor(settings)
+    from polymnia.cli import transfer
+
+    if options.command == "import":
+        return transfer.import_file(settings, options.file)
+    return transfer.export(settings, options.format, options.output)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="polymnia",
+        description="A memory for AI agents. `polymnia serve` is what you put into your client's configuration.",
+    )
+    parser.add_argument("--version", action="version", version=f"polymnia {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    _add_serve(commands)
+    doctor = commands.add_parser("doctor", help="check a memory and say what is wrong and what to do")
+    _add_store(doctor)
+    importing = commands.add_parser("import", help="take a file's memories into a store")
+    importing.add_argument("file", metavar="FILE", help="a memory.jsonl, an exported .json, or a store's .db file")
+    _add_store(importing)
+    exporting = commands.add_parser("export", help="write a memory to a file others can read")
+    exporting.add_argument("--format", choices=("json", "jsonl"), default="jsonl", help="(default: %(default)s)")
+    exporting.add_argument("--output", "-o", metavar="FILE", help="write here instead of to standard output")
+    _add_store(exporting)
+    return parser
+
+
+def _add_serve(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    serve = commands.add_parser(
+        "serve",
+        help="start the server, for an MCP client to talk to",
+        description=_SERVE_TEXT,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    serve.add_argument("--dialect", choices=sorted(DIALECTS), help="the tool catalogue to speak (default: reference)")
+    _add_store(serve)
+
+
+def _add_store(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--store", metavar="URL", help=_STORE_HELP)
+    parser.add_argument(
+        "--log-level", choices=("debug", "info", "warning", "error"), help="what to tell on standard error"
+    )

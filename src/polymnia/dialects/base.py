@@ -1,0 +1,164 @@
+"""What a dialect is made of: tools, resources and prompts as values over typed functions."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+from msgspec import Raw, Struct
+from msgspec.json import Decoder, encode
+from msgspec.json import format as reformat
+
+from polymnia.engine.memory import Memory
+from polymnia.errors import Cancelled
+from polymnia.model import Change
+
+Needs = Literal["read", "write"]
+
+
+class Call:
+    """What a tool, resource or prompt may use besides its arguments: the memory, who asks, how to report back."""
+
+    __slots__ = ("by", "cancelled", "memory", "progress")
+
+    def __init__(
+        self,
+        memory: Memory,
+        by: str,
+        *,
+        progress: Callable[[float, float | None, str | None], None] | None = None,
+        cancelled: Callable[[], bool] | None = None,
+    ) -> None:
+        self.memory = memory
+        self.by = by
+        self.progress = progress or _no_progress
+        self.cancelled = cancelled or _never
+
+    def check(self) -> None:
+        """Stop here if the client has cancelled. Raises Cancelled."""
+        if self.cancelled():
+            raise Cancelled("the client cancelled this call")
+
+
+class Reply(Struct, frozen=True):
+    """A tool's answer: text for the model and, where the tool has an output schema, the same as JSON."""
+
+    text: str
+    structured: Raw | None = None
+
+
+class Tool(Struct, frozen=True, kw_only=True):
+    """One tool: its name and description, the types of its arguments and answer, and the function behind it."""
+
+    name: str
+    title: str
+    description: str
+    needs: Needs
+    arguments: type[Struct]
+    returns: type[Struct] | None
+    destructive: bool
+    idempotent: bool
+    run: Callable[[Call, Any], Reply]
+    decoder: Decoder[Any]
+
+
+class Resource(Struct, frozen=True, kw_only=True):
+    """Something to read at a fixed address."""
+
+    uri: str
+    name: str
+    title: str
+    description: str
+    mime_type: str = "application/json"
+    read: Callable[[Call], str]
+    touched_by: Callable[[Change], bool]
+
+
+class ResourceTemplate(Struct, frozen=True, kw_only=True):
+    """Something to read at any address of a form; `read` gives None for an address of another form."""
+
+    uri_template: str
+    name: str
+    title: str
+    description: str
+    mime_type: str = "application/json"
+    read: Callable[[Call, str], str | None]
+    touched: Callable[[Change], Sequence[str]]
+    complete: Callable[[Call, str, str], Sequence[str]] | None = None
+
+
+class PromptArgument(Struct, frozen=True, kw_only=True):
+    """A blank in a prompt."""
+
+    name: str
+    description: str
+    required: bool = False
+
+
+class Prompt(Struct, frozen=True, kw_only=True):
+    """A text users may start from."""
+
+    name: str
+    title: str
+    description: str
+    arguments: tuple[PromptArgument, ...] = ()
+    render: Callable[[Call, Mapping[str, str]], str]
+    complete: Callable[[Call, str, str], Sequence[str]] | None = None
+
+
+class Dialect(Struct, frozen=True, kw_only=True):
+    """A catalogue as its clients know it."""
+
+    name: str
+    server_name: str
+    server_version: str
+    instructions: str
+    tools: Mapping[str, Tool]
+    resources: tuple[Resource, ...] = ()
+    templates: tuple[ResourceTemplate, ...] = ()
+    prompts: tuple[Prompt, ...] = ()
+    resource_set_changed: Callable[[Change], bool] | None = None
+
+
+def catalogue(*tools: Tool) -> dict[str, Tool]:
+    """The tools by name, in the order clients list them."""
+    return {each.name: each for each in tools}
+
+
+def tool(
+    arguments: type[Struct],
+    *,
+    needs: Needs,
+    returns: type[Struct] | None = None,
+    destructive: bool = False,
+    idempotent: bool = False,
+) -> Callable[[Callable[[Call, Any], Reply]], Tool]:
+    """Make a tool of a function: its name is the tool's, its docstring what clients read."""
+
+    def made(function: Callable[[Call, Any], Reply]) -> Tool:
+        name = function.__name__
+        return Tool(
+            name=name,
+            title=name.replace("_", " ").title(),
+            description=function.__doc__ or "",
+            needs=needs,
+            arguments=arguments,
+            returns=returns,
+            destructive=destructive,
+            idempotent=idempotent,
+            run=function,
+            decoder=Decoder(arguments),
+        )
+
+    return made
+
+
+def indented(value: object) -> str:
+    """JSON as people read it: two spaces a level."""
+    return reformat(encode(value), indent=2).decode()
+
+
+def _no_progress(done: float, total: float | None, message: str | None) -> None:
+    """Nobody asked."""
+
+
+def _never() -> bool:
+    return False

@@ -1,0 +1,30 @@
+"""JSON schemas from argument and answer types, with nothing left to look up."""
+
+from typing import Any
+
+from msgspec import Struct
+from msgspec.json import schema_components
+
+_REFERENCE = "#/$defs/"
+
+
+def json_schema(kind: type[Struct]) -> dict[str, Any]:
+    """The type's schema with every `$ref` replaced by what it names: some clients follow none."""
+    (schema,), components = schema_components([kind], ref_template=_REFERENCE + "{name}")
+    inlined: dict[str, Any] = _inlined(schema, components)
+    return inlined
+
+
+def _inlined(node: Any, components: dict[str, Any]) -> Any:
+    if isinstance(node, list):
+        return [_inlined(each, components) for each in node]
+    if not isinstance(node, dict):
+        return node
+    if "$ref" in node:
+        return _inlined(components[node["$ref"].removeprefix(_REFERENCE)], components)
+    # The struct's name and docstring are ours, not the client's.
+    return {key: _inlined(value, components) for key, value in node.items() if not _private(key, node)}
+
+
+def _private(key: str, node: dict[str, Any]) -> bool:
+    return node.get("type") == "object" and key in ("title", "description")

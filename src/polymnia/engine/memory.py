@@ -1,0 +1,55 @@
+"""The handle every verb takes: a store, and those who want to hear of its changes."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from time import time_ns
+
+from polymnia.model import Change, Rows
+from polymnia.stores.base import Reader, Store, Writer
+
+Listener = Callable[[Change], None]
+
+
+class Memory:
+    """One workspace's memory, as the engine sees it."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._listeners: list[Listener] = []
+
+    def reading(self) -> AbstractContextManager[Reader]:
+        """A consistent view for the length of the block."""
+        return self.store.reading()
+
+    @contextmanager
+    def writing(self, operation: str, by: str) -> Iterator["Transaction"]:
+        """One write: durable, then told to the listeners, when the block ends."""
+        with self.store.writing() as writer:
+            transaction = Transaction(writer, operation, by)
+            yield transaction
+        if transaction.change is not None:
+            for listener in self._listeners:
+                listener(transaction.change)
+
+    def on_change(self, listener: Listener) -> None:
+        """Call the listener after every durable change made through this handle."""
+        self._listeners.append(listener)
+
+
+class Transaction:
+    """What a verb reads and the one change it makes."""
+
+    def __init__(self, writer: Writer, operation: str, by: str) -> None:
+        self.read: Reader = writer
+        self.at = time_ns() // 1000
+        self.change: Change | None = None
+        self._writer = writer
+        self._operation = operation
+        self._by = by
+
+    def apply(self, *, before: Rows | None = None, after: Rows | None = None) -> None:
+        """Write the rows as one change; a change of nothing is no change."""
+        change = Change(self._operation, self._by, self.at, before or Rows(), after or Rows())
+        if change.before or change.after:
+            self._writer.apply(change)
+            self.change = change

@@ -1,0 +1,85 @@
+"""Verbs that carry a memory from one store to another."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from polymnia.engine.entities import new_id
+from polymnia.engine.memory import Memory
+from polymnia.model import Entity, Graph, Noted, Observation, Relation, Rows
+
+T = TypeVar("T")
+Progress = Callable[[int, int], None]
+
+
+def absorb(memory: Memory, graph: Graph, *, by: str, progress: Progress | None = None) -> tuple[int, int]:
+    """Take a graph in, a batch per transaction; gives how many entities and relations were new.
+
+    Known entities keep what they have and gain the observations they lack, so doing it twice changes nothing.
+    """
+    total = len(graph.entities) + len(graph.relations)
+    batch = memory.store.best_batch
+    new_entities = new_relations = done = 0
+    for entities in _batches(graph.entities, batch):
+        new_entities += _absorb_entities(memory, entities, by)
+        done += len(entities)
+        _tell(progress, done, total)
+    for relations in _batches(graph.relations, batch):
+        new_relations += _absorb_relations(memory, relations, by)
+        done += len(relations)
+        _tell(progress, done, total)
+    return new_entities, new_relations
+
+
+def _absorb_entities(memory: Memory, entities: Sequence[Entity], by: str) -> int:
+    with memory.writing("import", by) as transaction:
+        known = {each.name: each for each in transaction.read.find([entity.name for entity in entities])}
+        born = {each.name: _settled(each, transaction.at) for each in reversed(entities)}
+        fresh = [born[name] for name in reversed(born) if name not in known]
+        lacking = [_lacking(known[each.name], each, transaction.at) for each in entities if each.name in known]
+        notes = [noted for noted in lacking if noted.observations]
+        transaction.apply(after=Rows(entities=tuple(fresh), notes=tuple(notes)))
+    return len(fresh)
+
+
+def _absorb_relations(memory: Memory, relations: Sequence[Relation], by: str) -> int:
+    with memory.writing("import", by) as transaction:
+        wanted = {relation.key: relation for relation in relations}
+        linked = transaction.read.linked(wanted)
+        fresh = [
+            replace(relation, created_at=relation.created_at or transaction.at)
+            for key, relation in wanted.items()
+            if key not in linked
+        ]
+        transaction.apply(after=Rows(relations=tuple(fresh)))
+    return len(fresh)
+
+
+def _settled(entity: Entity, at: int) -> Entity:
+    """The entity with an id and times where its old store had none."""
+    observations = tuple([replace(each, created_at=each.created_at or at) for each in entity.observations])
+    return replace(
+        entity,
+        id=entity.id or new_id(),
+        observations=observations,
+        created_at=entity.created_at or at,
+        updated_at=entity.updated_at or at,
+    )
+
+
+def _lacking(known: Entity, entity: Entity, at: int) -> Noted:
+    has = set(known.texts)
+    texts = [text for text in dict.fromkeys(entity.texts) if text not in has]
+    numbered = enumerate(texts, known.next_ordinal)
+    return Noted(known.name, tuple([Observation(ordinal, text, at) for ordinal, text in numbered]))
+
+
+def _batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
+
+
+def _tell(progress: Progress | None, done: int, total: int) -> None:
+    if progress is not None:
+        progress(done, total)

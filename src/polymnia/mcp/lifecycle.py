@@ -1,0 +1,63 @@
+"""How a conversation starts: `initialize`, `server/discover`, and what the server says of itself."""
+
+from typing import Any
+
+from polymnia import __version__
+from polymnia.dialects.base import Dialect
+from polymnia.mcp.exchange import Exchange
+from polymnia.mcp.params import ClientInfo, Initialize, Params
+from polymnia.mcp.revisions import SUPPORTED, negotiated
+
+
+def initialize(exchange: Exchange, params: Initialize) -> dict[str, Any]:
+    conversation = exchange.conversation
+    conversation.revision = negotiated(params.protocol_version)
+    conversation.actor = named(params.client_info)
+    conversation.push.greeted = True
+    return {
+        "protocolVersion": conversation.revision,
+        "capabilities": capabilities(exchange.dialect),
+        "serverInfo": server_info(exchange.dialect),
+        "instructions": exchange.dialect.instructions,
+    }
+
+
+def discover(exchange: Exchange, params: Params) -> dict[str, Any]:
+    return {
+        "supportedVersions": list(SUPPORTED),
+        "capabilities": capabilities(exchange.dialect),
+        "instructions": exchange.dialect.instructions,
+    }
+
+
+def ping(exchange: Exchange, params: Params) -> dict[str, Any]:
+    return {}
+
+
+def server_info(dialect: Dialect) -> dict[str, Any]:
+    """Name and version are the catalogue's; the title says what really runs."""
+    return {
+        "name": dialect.server_name,
+        "version": dialect.server_version,
+        "title": f"Polymnia {__version__}",
+    }
+
+
+def capabilities(dialect: Dialect) -> dict[str, Any]:
+    """Only what this dialect has."""
+    offered: dict[str, Any] = {"tools": {}, "logging": {}}
+    if dialect.resources or dialect.templates:
+        changes = dialect.resource_set_changed is not None
+        offered["resources"] = {"subscribe": True, "listChanged": changes}
+    if dialect.prompts:
+        offered["prompts"] = {}
+    if any(prompt.complete for prompt in dialect.prompts) or any(each.complete for each in dialect.templates):
+        offered["completions"] = {}
+    return offered
+
+
+def named(client: ClientInfo | None) -> str:
+    """How the change log names a client."""
+    if client is None:
+        return "unknown client"
+    return f"{client.name} {client.version}".strip()

@@ -1,0 +1,89 @@
+"""What a conversation has asked to be told: resource subscriptions, listen streams and log messages."""
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import Struct
+
+from polymnia.dialects.base import Dialect
+from polymnia.errors import InvalidParams
+from polymnia.mcp.jsonrpc import RequestId
+from polymnia.mcp.params import SUBSCRIPTION_ID, Filter
+from polymnia.model import Change
+
+LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+_LIST_CHANGED = "notifications/resources/list_changed"
+_UPDATED = "notifications/resources/updated"
+
+Notify = Callable[[str, dict[str, Any]], None]
+
+
+class Stream(Struct):
+    """An open `subscriptions/listen` request and what it listens for."""
+
+    raw_id: bytes
+    wants: Filter
+
+
+class Push:
+    """The wishes of one conversation, and the notifications that follow from them."""
+
+    def __init__(self, dialect: Dialect, notify: Notify) -> None:
+        self.subscribed: set[str] = set()
+        self.streams: dict[RequestId, Stream] = {}
+        self.greeted = False
+        self._dialect = dialect
+        self._notify = notify
+        self._level = LEVELS.index("warning")
+
+    def listen(self, identifier: RequestId, raw_id: bytes, wants: Filter) -> None:
+        """Open a stream; its first message says what of the wishes will be kept."""
+        kept = Filter(
+            resources_list_changed=wants.resources_list_changed and self._dialect.resource_set_changed is not None,
+            resource_subscriptions=wants.resource_subscriptions,
+        )
+        self.streams[identifier] = Stream(raw_id, kept)
+        honoured: dict[str, Any] = {}
+        if kept.resources_list_changed:
+            honoured["resourcesListChanged"] = True
+        if kept.resource_subscriptions:
+            honoured["resourceSubscriptions"] = kept.resource_subscriptions
+        self._on_stream(identifier, "notifications/subscriptions/acknowledged", {"notifications": honoured})
+
+    def set_level(self, level: str) -> None:
+        """Raises InvalidParams for a level the protocol does not have."""
+        if level not in LEVELS:
+            raise InvalidParams(f"level: expected one of {', '.join(LEVELS)}, got {level}")
+        self._level = LEVELS.index(level)
+
+    def log(self, level: str, logger: str, text: str) -> None:
+        if self.greeted and LEVELS.index(level) >= self._level:
+            self._notify("notifications/message", {"level": level, "logger": logger, "data": text})
+
+    def changed(self, change: Change) -> None:
+        """Tell what was asked for, and nothing else."""
+        if not (self.subscribed or self.streams or self._dialect.resource_set_changed):
+            return
+        set_changed = self._dialect.resource_set_changed
+        listing = set_changed is not None and set_changed(change)
+        touched = _touched(self._dialect, change)
+        if listing and self.greeted:
+            self._notify(_LIST_CHANGED, {})
+        for uri in sorted(touched & self.subscribed):
+            self._notify(_UPDATED, {"uri": uri})
+        for identifier, stream in self.streams.items():
+            if listing and stream.wants.resources_list_changed:
+                self._on_stream(identifier, _LIST_CHANGED, {})
+            for uri in sorted(touched.intersection(stream.wants.resource_subscriptions)):
+                self._on_stream(identifier, _UPDATED, {"uri": uri})
+
+    def _on_stream(self, identifier: RequestId, method: str, params: dict[str, Any]) -> None:
+        self._notify(method, {**params, "_meta": {SUBSCRIPTION_ID: identifier}})
+
+
+def _touched(dialect: Dialect, change: Change) -> set[str]:
+    """The addresses whose content the change may have altered."""
+    uris = {each.uri for each in dialect.resources if each.touched_by(change)}
+    for template in dialect.templates:
+        uris.update(template.touched(change))
+    return uris

@@ -1,0 +1,60 @@
+"""`resources/list`, `resources/templates/list` and `resources/read`."""
+
+from typing import Any
+
+from polymnia.errors import InvalidParams, ProtocolError
+from polymnia.mcp.exchange import Exchange
+from polymnia.mcp.params import Listing, OneResource
+from polymnia.mcp.tools import refuse_cursor
+
+# What revisions with a handshake answer; the stateless ones say invalid params.
+_NOT_FOUND = -32002
+
+
+def list_resources(exchange: Exchange, params: Listing) -> dict[str, Any]:
+    refuse_cursor(params)
+    return {
+        "resources": [
+            {
+                "uri": each.uri,
+                "name": each.name,
+                "title": each.title,
+                "description": each.description,
+                "mimeType": each.mime_type,
+            }
+            for each in exchange.dialect.resources
+        ]
+    }
+
+
+def list_templates(exchange: Exchange, params: Listing) -> dict[str, Any]:
+    refuse_cursor(params)
+    return {
+        "resourceTemplates": [
+            {
+                "uriTemplate": each.uri_template,
+                "name": each.name,
+                "title": each.title,
+                "description": each.description,
+                "mimeType": each.mime_type,
+            }
+            for each in exchange.dialect.templates
+        ]
+    }
+
+
+def read_resource(exchange: Exchange, params: OneResource) -> dict[str, Any]:
+    text, mime_type = _read(exchange, params.uri)
+    return {"contents": [{"uri": params.uri, "mimeType": mime_type, "text": text}]}
+
+
+def _read(exchange: Exchange, uri: str) -> tuple[str, str]:
+    for resource in exchange.dialect.resources:
+        if resource.uri == uri:
+            return resource.read(exchange.call()), resource.mime_type
+    for template in exchange.dialect.templates:
+        text = template.read(exchange.call(), uri)
+        if text is not None:
+            return text, template.mime_type
+    message = f"Resource not found: {uri}"
+    raise InvalidParams(message) if exchange.stateless else ProtocolError(_NOT_FOUND, message, {"uri": uri})

@@ -1,0 +1,209 @@
+"""One conversation: messages in, at most one reply out for each, notifications queued."""
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import UNSET, Raw
+from msgspec.json import Decoder
+
+from polymnia.dialects.arguments import decode_arguments
+from polymnia.errors import BadInput, Cancelled, InvalidParams, PolymniaError, ProtocolError
+from polymnia.mcp import jsonrpc, lifecycle, params, revisions
+from polymnia.mcp.exchange import Conversation, Exchange
+from polymnia.mcp.jsonrpc import Envelope, RequestId
+from polymnia.mcp.methods import METHODS, Method
+from polymnia.mcp.server import Server
+from polymnia.mcp.tools import ToolResult
+from polymnia.model import Change
+
+logger = logging.getLogger(__name__)
+
+_NO_PARAMS = Raw(b"{}")
+_NO_META = params.Meta()
+_CANCELLED = "notifications/cancelled"
+_cancelled: Decoder[params.Cancelled] = Decoder(params.Cancelled)
+
+
+class Session:
+    """What a transport talks to. It may be used from several threads, one message each."""
+
+    def __init__(self, server: Server, *, wake: Callable[[], None] | None = None) -> None:
+        """`wake` is called when a notification is queued while a request is still being answered."""
+        self.outbox: deque[bytes] = deque()
+        self._conversation = Conversation(server, self._notify)
+        self._running: dict[RequestId, Exchange] = {}
+        self._unwanted: set[RequestId] = set()
+        self._wake = wake
+        self._leave = server.join(self)
+
+    def handle(self, data: bytes) -> bytes | None:
+        """The reply to a message, if it gets one; what is queued meanwhile is in the outbox."""
+        if data.lstrip()[:1] == b"[":
+            return self._handle_batch(data)
+        return self._handle_one(data)
+
+    def foresee(self, data: bytes) -> None:
+        """Look at a message that waits behind others: a cancellation spares the request it names."""
+        try:
+            envelope = jsonrpc.parse(data)
+            if envelope.method == _CANCELLED and envelope.params is not UNSET:
+                self._unwanted.add(decode_arguments(_cancelled, envelope.params).request_id)
+        except PolymniaError:
+            return  # it is refused when its turn comes
+
+    def close(self) -> None:
+        """End the conversation: open streams get their last message, and nothing is told any more."""
+        self._leave()
+        streams = self._conversation.push.streams
+        for identifier, stream in streams.items():
+            meta = {params.SUBSCRIPTION_ID: identifier, **self._server_stamp()}
+            self.outbox.append(jsonrpc.reply(stream.raw_id, {"resultType": "complete", "_meta": meta}))
+        streams.clear()
+
+    def changed(self, change: Change) -> None:
+        """The memory has changed: queue what this client asked to hear."""
+        self._conversation.push.changed(change)
+
+    def log(self, level: str, logger: str, text: str) -> None:
+        """Queue a log message for this client if its level lets it pass."""
+        self._conversation.push.log(level, logger, text)
+
+    def _handle_batch(self, data: bytes) -> bytes | None:
+        try:
+            if self._conversation.revision != revisions.BATCHES:
+                message = f"revision {self._conversation.revision} has no batches; send one message at a time"
+                raise ProtocolError(jsonrpc.INVALID_REQUEST, message)
+            messages = jsonrpc.parse_batch(data)
+        except ProtocolError as exc:
+            return jsonrpc.error_reply(jsonrpc.NO_ID, exc)
+        replies = [reply for message in messages if (reply := self._handle_one(bytes(message))) is not None]
+        return b"[" + b",".join(replies) + b"]" if replies else None
+
+    def _handle_one(self, data: bytes) -> bytes | None:
+        try:
+            envelope = jsonrpc.parse(data)
+        except ProtocolError as exc:
+            return jsonrpc.error_reply(jsonrpc.salvaged_id(data), exc)
+        if envelope.id is UNSET:
+            return self._notified(envelope)
+        if envelope.method is UNSET and (envelope.result is not UNSET or envelope.error is not UNSET):
+            return None  # a reply: this server asks nothing, so it answers nothing of ours
+        try:
+            identifier = jsonrpc.request_id(envelope.id)
+        except ProtocolError as exc:
+            return jsonrpc.error_reply(jsonrpc.NO_ID, exc)
+        return self._answered(envelope, identifier, envelope.id)
+
+    def _answered(self, envelope: Envelope, identifier: RequestId, raw_id: Raw) -> bytes | None:
+        try:
+            if identifier in self._unwanted:
+                raise Cancelled("cancelled before it began")
+            result = self._result(envelope, identifier, raw_id)
+        except ProtocolError as exc:
+            return jsonrpc.error_reply(raw_id, exc)
+        except Cancelled:
+            self._unwanted.discard(identifier)
+            return None
+        except PolymniaError as exc:
+            return jsonrpc.error_reply(raw_id, ProtocolError(jsonrpc.INTERNAL_ERROR, str(exc)))
+        except Exception:
+            logger.exception("%s failed", envelope.method)
+            message = f"internal error in {envelope.method}; the server's log has the details"
+            return jsonrpc.error_reply(raw_id, ProtocolError(jsonrpc.INTERNAL_ERROR, message))
+        return None if result is None else jsonrpc.reply(raw_id, result)
+
+    def _result(self, envelope: Envelope, identifier: RequestId, raw_id: Raw) -> Any:
+        method = _method(envelope)
+        arguments = _decoded(method, envelope.params)
+        meta = arguments.meta or _NO_META
+        exchange = self._exchange(meta, identifier, raw_id)
+        if not (method.stateless if exchange.stateless else method.handshake):
+            _refuse_era(str(envelope.method), exchange)
+        self._running[identifier] = exchange
+        try:
+            result = method.run(exchange, arguments)
+        finally:
+            del self._running[identifier]
+        return self._stamped(result, method) if exchange.stateless else result
+
+    def _exchange(self, meta: params.Meta, identifier: RequestId, raw_id: Raw) -> Exchange:
+        conversation = self._conversation
+        if meta.protocol_version is UNSET:
+            revision, actor, stateless = conversation.revision, conversation.actor, False
+        else:
+            revision, actor, stateless = _stateless_revision(meta), lifecycle.named(meta.client_info or None), True
+        return Exchange(conversation, identifier, raw_id, revision, stateless, meta, actor)
+
+    def _stamped(self, result: Any, method: Method) -> Any:
+        """What stateless clients find on every result."""
+        if result is None:
+            return None
+        if isinstance(result, ToolResult):
+            result.result_type = "complete"
+            result.meta = self._server_stamp()
+            return result
+        stamped = {**result, "resultType": "complete", "_meta": self._server_stamp()}
+        if method.fresh_for is not None:
+            stamped |= {"ttlMs": method.fresh_for, "cacheScope": "private"}
+        return stamped
+
+    def _server_stamp(self) -> dict[str, Any]:
+        return {params.SERVER_INFO: lifecycle.server_info(self._conversation.server.dialect)}
+
+    def _notified(self, envelope: Envelope) -> bytes | None:
+        """A notification is never answered; what is no message at all is."""
+        if not isinstance(envelope.method, str):
+            error = ProtocolError(jsonrpc.INVALID_REQUEST, "a message needs a method")
+            return jsonrpc.error_reply(jsonrpc.NO_ID, error)
+        if envelope.method == _CANCELLED and envelope.params is not UNSET:
+            self._cancel(envelope.params)
+        return None
+
+    def _cancel(self, raw: Raw) -> None:
+        try:
+            identifier = decode_arguments(_cancelled, raw).request_id
+        except BadInput as exc:
+            logger.info("a cancellation was not understood: %s", exc)
+            return
+        self._unwanted.discard(identifier)
+        self._conversation.push.streams.pop(identifier, None)
+        if exchange := self._running.get(identifier):
+            exchange.is_cancelled = True
+
+    def _notify(self, method: str, arguments: dict[str, Any]) -> None:
+        self.outbox.append(jsonrpc.notification(method, arguments))
+        if self._wake is not None:
+            self._wake()
+
+
+def _method(envelope: Envelope) -> Method:
+    if envelope.jsonrpc != "2.0":
+        raise ProtocolError(jsonrpc.INVALID_REQUEST, 'jsonrpc: expected "2.0"')
+    if not isinstance(envelope.method, str):
+        raise ProtocolError(jsonrpc.INVALID_REQUEST, "method: expected a string")
+    method = METHODS.get(envelope.method)
+    if method is None:
+        raise ProtocolError(jsonrpc.METHOD_NOT_FOUND, f"Method not found: {envelope.method}")
+    return method
+
+
+def _decoded(method: Method, raw: Any) -> Any:
+    try:
+        return decode_arguments(method.decoder, _NO_PARAMS if raw is UNSET or raw == b"null" else raw)
+    except BadInput as exc:
+        raise InvalidParams(str(exc).replace("arguments:", "params:", 1)) from exc
+
+
+def _stateless_revision(meta: params.Meta) -> str:
+    if meta.client_capabilities is UNSET:
+        raise InvalidParams(f"_meta is missing {params.CLIENT_CAPABILITIES}")
+    return revisions.stateless(meta.protocol_version)
+
+
+def _refuse_era(method: str, exchange: Exchange) -> None:
+    if exchange.stateless:
+        message = f"Method not found: {method} does not exist in revision {exchange.revision}"
+        raise ProtocolError(jsonrpc.METHOD_NOT_FOUND, message)
+    raise InvalidParams(f"{method} needs {params.PROTOCOL_VERSION} and {params.CLIENT_CAPABILITIES} in params._meta")

@@ -1,0 +1,81 @@
+"""`tools/list` and `tools/call`."""
+
+from functools import lru_cache
+from typing import Any
+
+from msgspec import UNSET, Raw, Struct, UnsetType, field
+
+from polymnia.dialects.arguments import decode_arguments
+from polymnia.dialects.base import Reply, Tool
+from polymnia.dialects.schema import json_schema
+from polymnia.errors import Cancelled, InvalidParams, PolymniaError, ProtocolError
+from polymnia.mcp.exchange import Exchange
+from polymnia.mcp.params import NO_ARGUMENTS, CallTool, Listing
+from polymnia.mcp.revisions import has_structured_content
+
+
+class TextContent(Struct, tag_field="type", tag="text"):
+    text: str
+
+
+class ToolResult(Struct, omit_defaults=True, rename="camel"):
+    content: list[TextContent]
+    structured_content: Raw | UnsetType = UNSET
+    is_error: bool = False
+    result_type: str | UnsetType = UNSET
+    meta: Any = field(default=UNSET, name="_meta")
+
+
+def list_tools(exchange: Exchange, params: Listing) -> dict[str, Any]:
+    refuse_cursor(params)
+    return {"tools": [_described(tool) for tool in exchange.dialect.tools.values()]}
+
+
+def call_tool(exchange: Exchange, params: CallTool) -> ToolResult:
+    """The tool's reply; what it refuses or fails to do is a result too, so that the model reads why."""
+    tool = exchange.dialect.tools.get(params.name)
+    if tool is None:
+        raise InvalidParams(f"Unknown tool: {params.name}")
+    try:
+        arguments = decode_arguments(tool.decoder, _given(params))
+        reply = tool.run(exchange.call(), arguments)
+    except (ProtocolError, Cancelled):
+        raise
+    except PolymniaError as exc:
+        return ToolResult([TextContent(str(exc))], is_error=True)
+    return _result(reply, exchange.revision)
+
+
+def refuse_cursor(params: Listing) -> None:
+    """Every list is given whole, so no cursor is ever ours."""
+    if params.cursor is not None:
+        raise InvalidParams("cursor: unknown; the list is complete without one")
+
+
+def _given(params: CallTool) -> Raw:
+    return NO_ARGUMENTS if params.arguments == b"null" else params.arguments
+
+
+def _result(reply: Reply, revision: str) -> ToolResult:
+    if reply.structured is None or not has_structured_content(revision):
+        return ToolResult([TextContent(reply.text)])
+    return ToolResult([TextContent(reply.text)], reply.structured)
+
+
+@lru_cache(maxsize=256)
+def _described(tool: Tool) -> dict[str, Any]:
+    described = {
+        "name": tool.name,
+        "title": tool.title,
+        "description": tool.description,
+        "inputSchema": json_schema(tool.arguments),
+        "annotations": {
+            "readOnlyHint": tool.needs == "read",
+            "destructiveHint": tool.destructive,
+            "idempotentHint": tool.idempotent,
+            "openWorldHint": False,
+        },
+    }
+    if tool.returns is not None:
+        described["outputSchema"] = json_schema(tool.returns)
+    return described

@@ -1,0 +1,114 @@
+"""The values everything speaks in: entities, observations, relations and the changes made to them.
+
+Times are whole microseconds since 1970 in UTC; 0 means that the store does not know.
+"""
+
+from msgspec import Struct
+
+RelationKey = tuple[str, str, str]
+
+
+class Observation(Struct, frozen=True, gc=False):
+    """One fact about an entity; its ordinal is never reused and never renumbered."""
+
+    ordinal: int
+    text: str
+    created_at: int = 0
+
+
+class Entity(Struct, frozen=True, omit_defaults=True):
+    """A named thing and what is known of it; the name is unique among the living."""
+
+    name: str
+    type: str
+    observations: tuple[Observation, ...] = ()
+    id: str = ""
+    next_ordinal: int = 1
+    summary: str | None = None
+    summary_at: int = 0
+    tags: tuple[str, ...] = ()
+    created_at: int = 0
+    updated_at: int = 0
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The texts of its observations, oldest first."""
+        return tuple([observation.text for observation in self.observations])
+
+
+class Relation(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A directed, typed edge between two names; either may be a name that nothing has yet."""
+
+    source: str
+    target: str
+    type: str
+    created_at: int = 0
+
+    @property
+    def key(self) -> RelationKey:
+        """What makes it the same relation as another."""
+        return (self.source, self.target, self.type)
+
+
+class Graph(Struct, frozen=True):
+    """Entities and relations read together, each in the order they were created."""
+
+    entities: list[Entity]
+    relations: list[Relation]
+
+
+class Draft(Struct, frozen=True):
+    """An entity somebody wants to create."""
+
+    name: str
+    type: str
+    observations: tuple[str, ...] = ()
+    summary: str | None = None
+    tags: tuple[str, ...] = ()
+
+
+class Texts(Struct, frozen=True):
+    """Observation texts to add to, or take from, the entity of that name."""
+
+    entity: str
+    texts: tuple[str, ...]
+
+
+class Noted(Struct, frozen=True):
+    """Observations of the entity of that name."""
+
+    entity: str
+    observations: tuple[Observation, ...]
+
+
+class Rows(Struct, frozen=True, omit_defaults=True):
+    """One side of a change. Entities carry their own observations; `notes` are those of entities that stay."""
+
+    entities: tuple[Entity, ...] = ()
+    notes: tuple[Noted, ...] = ()
+    relations: tuple[Relation, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.entities or self.notes or self.relations)
+
+
+class Change(Struct, frozen=True):
+    """One write: who, when, what, and the rows it touched as they were before and are after.
+
+    What is only in `before` is deleted, what is only in `after` is created, what is in both is replaced.
+    """
+
+    operation: str
+    actor: str
+    at: int
+    before: Rows = Rows()
+    after: Rows = Rows()
+    id: int = 0
+
+
+class Counts(Struct, frozen=True):
+    """How much a store holds."""
+
+    entities: int
+    observations: int
+    relations: int

@@ -1,0 +1,1 @@
+"""Finding things in text: pure functions, no store and no model."""

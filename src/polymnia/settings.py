@@ -1,0 +1,83 @@
+"""Settings: defaults, then the settings file, then the environment (read nowhere else), then flags."""
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct, ValidationError, convert
+
+from polymnia.errors import SettingsError
+
+_PREFIX = "POLYMNIA_"
+DEFAULT_DIALECT = "reference"
+# Where a dialect that was asked for by name keeps its memory when no store was.
+_OWN_STORE = {"reference": "memory.jsonl"}
+# The variable its clients' configurations already set.
+_OWN_VARIABLE = {"reference": "MEMORY_FILE_PATH"}
+
+
+class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Everything that can be chosen, as it was."""
+
+    dialect: str = DEFAULT_DIALECT
+    store: str = ""
+    log_level: str = "warning"
+    max_message_bytes: int = 64 * 1024 * 1024
+
+
+def load_settings(flags: Mapping[str, Any] | None = None, environment: Mapping[str, str] | None = None) -> Settings:
+    """The settings of this run, the store among them. Raises SettingsError."""
+    environment = os.environ if environment is None else environment
+    given = {name: value for name, value in (flags or {}).items() if value is not None}
+    chosen = {**_from_file(environment), **_from_environment(environment), **given}
+    named_dialect = chosen.get("dialect")
+    inherited = environment.get(_OWN_VARIABLE.get(named_dialect or DEFAULT_DIALECT, ""), "")
+    own = _OWN_STORE.get(named_dialect or "", "")
+    here = given.get("store") or environment.get(f"{_PREFIX}STORE")
+    chosen["store"] = here or inherited_store(inherited) or chosen.get("store") or own or str(_data_file(environment))
+    try:
+        return convert(chosen, Settings, strict=False)
+    except ValidationError as exc:
+        raise SettingsError(f"settings: {exc}") from exc
+
+
+def inherited_store(path: str) -> str:
+    """A path that the reference server's variable names: its own format, whatever the ending, unless it is ours."""
+    known = (".jsonl", ".json", ".db", ".sqlite")
+    return path if not path or Path(path).suffix.lower() in known else f"jsonl:{path}"
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    names = {f"{_PREFIX}{name.upper()}": name for name in Settings.__struct_fields__}
+    return {name: environment[variable] for variable, name in names.items() if environment.get(variable)}
+
+
+def _from_file(environment: Mapping[str, str]) -> dict[str, Any]:
+    path = Path(environment.get(f"{_PREFIX}CONFIG") or _config_directory(environment) / "config.toml")
+    if not path.is_file():
+        return {}
+    import tomllib  # only where there is a file to read
+
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as exc:
+        raise SettingsError(f"{path}: {exc}") from exc
+
+
+def _data_file(environment: Mapping[str, str]) -> Path:
+    return _place(environment, "XDG_DATA_HOME", ".local/share") / "memory.db"
+
+
+def _config_directory(environment: Mapping[str, str]) -> Path:
+    return _place(environment, "XDG_CONFIG_HOME", ".config")
+
+
+def _place(environment: Mapping[str, str], variable: str, under_home: str) -> Path:
+    """The user's directory of that kind, as the platform has it."""
+    if sys.platform == "win32":
+        return Path(environment.get("LOCALAPPDATA") or Path.home() / "AppData/Local") / "polymnia"
+    if sys.platform == "darwin":
+        return Path.home() / "Library/Application Support/polymnia"
+    return Path(environment.get(variable) or Path.home() / under_home) / "polymnia"

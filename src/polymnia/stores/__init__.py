@@ -1,0 +1,5 @@
+"""Where memories are kept. `open_store(url)` is the way in."""
+
+from polymnia.stores.open import open_store
+
+__all__ = ["open_store"]

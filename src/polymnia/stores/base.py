@@ -1,0 +1,69 @@
+"""The contract every store keeps: read a consistent moment, write one change at a time."""
+
+from collections.abc import Collection
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from polymnia.model import Change, Counts, Entity, Relation, RelationKey
+
+
+class Reader(Protocol):
+    """What can be asked of a store; lists come in the order of creation, and only the living are seen."""
+
+    def known(self, names: Collection[str]) -> set[str]:
+        """Those of the names that entities have."""
+
+    def find(self, names: Collection[str]) -> list[Entity]:
+        """The entities with these names."""
+
+    def entities(self) -> list[Entity]:
+        """All of them."""
+
+    def containing(self, folded: str) -> list[Entity]:
+        """Entities whose name, type or an observation contains the text, which is folded already."""
+
+    def linked(self, keys: Collection[RelationKey]) -> dict[RelationKey, Relation]:
+        """The relations with these keys."""
+
+    def touching(self, names: Collection[str]) -> list[Relation]:
+        """The relations that start or end at one of the names."""
+
+    def relations(self) -> list[Relation]:
+        """All of them."""
+
+    def counts(self) -> Counts:
+        """How much there is."""
+
+
+class Writer(Reader, Protocol):
+    """A reader that may also apply a change, once, after everything it read."""
+
+    def apply(self, change: Change) -> None:
+        """Make the change part of the transaction.
+
+        An entity whose observations change is updated at the change's time.
+        """
+
+
+class Store(Protocol):
+    """One workspace's memory. Safe to use from several threads and several processes."""
+
+    @property
+    def url(self) -> str:
+        """What `open_store` was given."""
+
+    @property
+    def best_batch(self) -> int:
+        """How many rows to write in one transaction when there are very many."""
+
+    def reading(self) -> AbstractContextManager[Reader]:
+        """A consistent view for the length of the block."""
+
+    def writing(self) -> AbstractContextManager[Writer]:
+        """A transaction: durable when the block ends, undone when it raises."""
+
+    def check(self) -> list[str]:
+        """Everything that is wrong with what is on disk, a sentence each; empty when all is well."""
+
+    def close(self) -> None:
+        """Let go of files and locks. A store may be closed twice."""

@@ -1,0 +1,1 @@
+"""Stores that keep the whole graph in one file of a published format."""

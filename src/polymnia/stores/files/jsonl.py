@@ -1,0 +1,148 @@
+"""The reference server's file: one JSON object a line, entities first, then relations.
+
+`docs/formats/jsonl.md` describes the format and what happens to lines that do not follow it.
+"""
+
+import errno
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from polymnia.errors import StoreError, StoreFull, StoreStopped
+from polymnia.stores.files.jsonl_lines import Loaded, encode_lines, parse
+from polymnia.stores.files.lock import locked
+from polymnia.stores.files.replace import force, replace_file
+from polymnia.stores.memory import MemoryGraph
+
+logger = logging.getLogger(__name__)
+
+# What tells one state of the file from another: another process replaces it, so the inode moves too.
+Stamp = tuple[int, int, int]
+_UNREAD: Stamp = (-1, -1, -1)
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+def adopt_legacy(path: Path) -> None:
+    """Give a `memory.json` of the reference server's early days its later name, unless that name is taken."""
+    legacy = path.with_suffix(".json")
+    if path.suffix != ".jsonl" or path.exists() or not legacy.is_file():
+        return
+    if parse(legacy.read_bytes()).problems:
+        logger.warning("%s is not a memory file (one entity or relation a line); it is left alone", legacy)
+        return
+    legacy.rename(path)
+    logger.info("%s is now %s", legacy, path)
+
+
+class JsonlStore:
+    """The graph in memory, read again when the file has changed, the file replaced whole at every write."""
+
+    best_batch = 1_000_000
+
+    def __init__(self, path: str) -> None:
+        self.url = path
+        self._path = Path(path)
+        self._lock = threading.RLock()
+        self._graph = MemoryGraph()
+        self._rejected: list[bytes] = []
+        self._stamp: Stamp | None = _UNREAD
+        self._stopped: str | None = None
+        self._check_place()
+
+    @contextmanager
+    def reading(self) -> Iterator[MemoryGraph]:
+        with self._lock, self._translated():
+            self._catch_up()
+            yield self._graph
+
+    @contextmanager
+    def writing(self) -> Iterator[MemoryGraph]:
+        with self._lock, self._translated():
+            if self._stopped is not None:
+                raise StoreStopped(self._stopped)
+            with locked(self._path):
+                self._catch_up()
+                try:
+                    yield self._graph
+                    if self._graph.applied:
+                        self._save()
+                except BaseException:
+                    self._forget_unsaved()
+                    raise
+
+    def check(self) -> list[str]:
+        if not self._path.exists():
+            return []
+        loaded = parse(self._path.read_bytes())
+        return [f"{self._path}, line {number}: {reason}" for number, reason in loaded.problems]
+
+    def close(self) -> None:
+        """Nothing is held between operations."""
+
+    def _check_place(self) -> None:
+        if self._path.is_dir():
+            raise StoreError(f"{self._path} is a directory; name a file in it")
+        if not self._path.parent.is_dir():
+            self._make_parent()
+
+    def _make_parent(self) -> None:
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as exc:
+            message = f"the directory of {self._path} cannot be made ({exc.strerror}); choose another path"
+            raise StoreError(message) from exc
+
+    def _catch_up(self) -> None:
+        stamp = self._current_stamp()
+        if stamp == self._stamp:
+            return
+        loaded = parse(self._path.read_bytes()) if stamp else Loaded()
+        for number, reason in loaded.problems:
+            logger.warning("%s, line %d: %s; the line is kept and the rest is loaded", self._path, number, reason)
+        self._graph, self._rejected, self._stamp = loaded.graph, loaded.rejected, stamp
+
+    def _current_stamp(self) -> Stamp | None:
+        try:
+            state = self._path.stat()
+        except FileNotFoundError:
+            return None
+        return (state.st_ino, state.st_size, state.st_mtime_ns)
+
+    def _save(self) -> None:
+        self._keep_rejected()
+        try:
+            replace_file(self._path, encode_lines(self._graph.entities(), self._graph.relations()))
+        except StoreStopped as exc:
+            self._stopped = str(exc)
+            raise
+        self._graph.applied.clear()
+        self._stamp = self._current_stamp()
+
+    def _keep_rejected(self) -> None:
+        """Lines that cannot be loaded go to a file of their own before the rewrite would drop them."""
+        if not self._rejected:
+            return
+        with Path(f"{self._path}.rejected").open("ab") as file:
+            file.writelines(line + b"\n" for line in self._rejected)
+            file.flush()
+            force(file.fileno(), self._path)
+        logger.warning("%d lines that could not be loaded are now in %s.rejected", len(self._rejected), self._path)
+        self._rejected = []
+
+    def _forget_unsaved(self) -> None:
+        """What is in memory may be ahead of the file: read it again next time."""
+        if self._graph.applied:
+            self._stamp = _UNREAD
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """Turn what the operating system raises into a sentence about this file."""
+        try:
+            yield
+        except OSError as exc:
+            if exc.errno in _FULL:
+                message = f"no room left for {self._path}; nothing was changed, free some space"
+                raise StoreFull(message) from exc
+            raise StoreError(f"{self._path}: {exc.strerror}; nothing was changed, check its permissions") from exc

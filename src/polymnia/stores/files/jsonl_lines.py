@@ -1,0 +1,79 @@
+"""Lines of a `memory.jsonl`: parsing what is there, spelling what is to be written."""
+
+from collections.abc import Iterable, Iterator
+
+from msgspec import DecodeError, Struct, ValidationError, field
+from msgspec.json import Decoder, Encoder
+
+from polymnia.model import Entity, Observation, Relation
+from polymnia.stores.memory import MemoryGraph
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_LINES_PER_CHUNK = 2000
+
+
+class _EntityLine(Struct, tag_field="type", tag="entity"):
+    name: str
+    entityType: str  # noqa: N815  # the format's own name
+    observations: list[str] = []
+
+
+class _RelationLine(Struct, tag_field="type", tag="relation"):
+    source: str = field(name="from")
+    target: str = field(name="to")
+    relationType: str  # noqa: N815  # the format's own name
+
+
+_decoder = Decoder(_EntityLine | _RelationLine)
+_encoder = Encoder()
+
+
+class Loaded:
+    """What a file gave: the graph, and the lines that are no entity and no relation, with the reasons."""
+
+    def __init__(self) -> None:
+        self.graph = MemoryGraph()
+        self.rejected: list[bytes] = []
+        self.problems: list[tuple[int, str]] = []
+
+    def reject(self, number: int, line: bytes, reason: str) -> None:
+        self.rejected.append(line)
+        self.problems.append((number, reason))
+
+
+def parse(data: bytes) -> Loaded:
+    """Every whole good line of the file; a name that comes twice is one entity with the observations of both."""
+    loaded = Loaded()
+    for number, line in enumerate(data.removeprefix(_BYTE_ORDER_MARK).split(b"\n"), 1):
+        if not line or line.isspace():
+            continue
+        try:
+            item = _decoder.decode(line)
+        except ValidationError as exc:
+            loaded.reject(number, line, f"not an entity or a relation ({exc})")
+        except (DecodeError, UnicodeDecodeError, RecursionError) as exc:
+            loaded.reject(number, line, f"not valid JSON ({exc})")
+        else:
+            _put(loaded.graph, item)
+    return loaded
+
+
+def encode_lines(entities: Iterable[Entity], relations: Iterable[Relation]) -> Iterator[bytes]:
+    """The file's content in pieces: all entities, then all relations, a newline between two lines."""
+    lines = [_encoder.encode(_EntityLine(each.name, each.type, list(each.texts))) for each in entities]
+    lines += [_encoder.encode(_RelationLine(*each.key)) for each in relations]
+    for start in range(0, len(lines), _LINES_PER_CHUNK):
+        yield (b"\n" if start else b"") + b"\n".join(lines[start : start + _LINES_PER_CHUNK])
+
+
+def _put(graph: MemoryGraph, item: _EntityLine | _RelationLine) -> None:
+    if isinstance(item, _RelationLine):
+        graph.link(Relation(item.source, item.target, item.relationType))
+        return
+    texts = item.observations
+    known = graph.find((item.name,))
+    if known:
+        texts = [*known[0].texts, *[text for text in texts if text not in known[0].texts]]
+    kind = known[0].type if known else item.entityType
+    observations = tuple([Observation(place, text) for place, text in enumerate(texts, 1)])
+    graph.put(Entity(item.name, kind, observations, next_ordinal=len(texts) + 1))

@@ -1,0 +1,59 @@
+"""Replacing a file whole: readers see the old one or the new one, and a crash leaves one of the two."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from secrets import token_hex
+
+from polymnia.errors import StoreStopped
+
+
+def replace_file(path: Path, chunks: Iterable[bytes]) -> None:
+    """Write the chunks beside the file, force them to disk, and put the result in its place.
+
+    Raises OSError, or StoreStopped when the disk does not confirm, with the old file as it was.
+    """
+    target = path.resolve()  # through a symbolic link, so that the link stays
+    spare = target.with_name(f"{target.name}.{token_hex(8)}.tmp")
+    try:
+        with open(spare, "xb", opener=_private) as file:
+            _keep_mode(target, file.fileno())
+            file.writelines(chunks)
+            file.flush()
+            force(file.fileno(), target)
+        spare.replace(target)
+    except BaseException:
+        spare.unlink(missing_ok=True)
+        raise
+    sync_directory(target.parent)
+
+
+def sync_directory(directory: Path) -> None:
+    """Force a directory's entries to disk, where the system knows how."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        force(descriptor, directory)
+    finally:
+        os.close(descriptor)
+
+
+def force(descriptor: int, path: Path) -> None:
+    """Wait until the disk has it. Raises StoreStopped: after a failure nobody can know what was kept."""
+    try:
+        os.fsync(descriptor)
+    except OSError as exc:
+        raise StoreStopped(
+            f"the disk did not confirm a write to {path} ({exc.strerror}); nothing was acknowledged, "
+            "check the disk and start again"
+        ) from exc
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _keep_mode(target: Path, descriptor: int) -> None:
+    if target.exists() and hasattr(os, "fchmod"):
+        os.fchmod(descriptor, target.stat().st_mode & 0o777)

@@ -1,0 +1,173 @@
+"""The graph in dictionaries: the `memory:` store, the oracle of the tests, and what file stores hold."""
+
+import threading
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from operator import itemgetter
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from polymnia.model import Change, Counts, Entity, Noted, Relation, RelationKey, Rows
+from polymnia.search.text import fold
+
+T = TypeVar("T")
+
+# Between the folded texts of one entity; a query that contains it is checked text by text.
+_SEAM = "\x00"
+
+
+class MemoryGraph:
+    """Entities by name and relations by key, each numbered in the order of creation."""
+
+    def __init__(self) -> None:
+        self.applied: list[Change] = []
+        self._entities: dict[str, tuple[int, Entity]] = {}
+        self._relations: dict[RelationKey, tuple[int, Relation]] = {}
+        self._touching: dict[str, set[RelationKey]] = {}
+        self._folded: dict[str, str] | None = None
+        self._created = 0
+
+    def known(self, names: Collection[str]) -> set[str]:
+        return {name for name in names if name in self._entities}
+
+    def find(self, names: Collection[str]) -> list[Entity]:
+        found = [self._entities[name] for name in self.known(names)]
+        return _in_order(found)
+
+    def entities(self) -> list[Entity]:
+        return [entity for _, entity in self._entities.values()]
+
+    def containing(self, folded: str) -> list[Entity]:
+        texts = self._folded_texts()
+        near = [self._entities[name][1] for name, text in texts.items() if folded in text]
+        if _SEAM not in folded:
+            return near
+        return [entity for entity in near if _contains(entity, folded)]
+
+    def linked(self, keys: Collection[RelationKey]) -> dict[RelationKey, Relation]:
+        return {key: self._relations[key][1] for key in keys if key in self._relations}
+
+    def touching(self, names: Collection[str]) -> list[Relation]:
+        keys: set[RelationKey] = set()
+        for name in names:
+            keys |= self._touching.get(name, set())
+        return _in_order([self._relations[key] for key in keys])
+
+    def relations(self) -> list[Relation]:
+        return [relation for _, relation in self._relations.values()]
+
+    def counts(self) -> Counts:
+        observations = sum(len(entity.observations) for _, entity in self._entities.values())
+        return Counts(len(self._entities), observations, len(self._relations))
+
+    def apply(self, change: Change) -> None:
+        """Take `before` out and put `after` in; an entity in both keeps its place and its observations."""
+        stays = {entity.name for entity in change.before.entities} & {entity.name for entity in change.after.entities}
+        self._take_out(change.before, change.at, stays)
+        self._put_in(change.after, change.at, stays)
+        self.applied.append(change)
+
+    def put(self, entity: Entity) -> None:
+        """Add the entity, or put it in the place of the one that has its name."""
+        known = self._entities.get(entity.name)
+        self._entities[entity.name] = (known[0] if known else self._next(), entity)
+        if self._folded is not None:
+            self._folded[entity.name] = _folded(entity)
+
+    def link(self, relation: Relation) -> None:
+        """Add the relation, or put it in the place of the one that has its key."""
+        known = self._relations.get(relation.key)
+        self._relations[relation.key] = (known[0] if known else self._next(), relation)
+        self._touching.setdefault(relation.source, set()).add(relation.key)
+        self._touching.setdefault(relation.target, set()).add(relation.key)
+
+    def _take_out(self, rows: Rows, at: int, stays: set[str]) -> None:
+        for entity in rows.entities:
+            if entity.name not in stays:
+                del self._entities[entity.name]
+                self._forget_folded(entity.name)
+        for noted in rows.notes:
+            gone = {observation.ordinal for observation in noted.observations}
+            entity = self._entities[noted.entity][1]
+            kept = tuple(each for each in entity.observations if each.ordinal not in gone)
+            self.put(replace(entity, observations=kept, updated_at=at))
+        for relation in rows.relations:
+            del self._relations[relation.key]
+            for name in {relation.source, relation.target}:
+                self._touching[name].discard(relation.key)
+
+    def _put_in(self, rows: Rows, at: int, stays: set[str]) -> None:
+        for entity in rows.entities:
+            if entity.name in stays:
+                known = self._entities[entity.name][1]
+                entity = replace(entity, observations=known.observations, next_ordinal=known.next_ordinal)
+            self.put(entity)
+        for noted in rows.notes:
+            self.put(_with_notes(self._entities[noted.entity][1], noted, at))
+        for relation in rows.relations:
+            self.link(relation)
+
+    def _next(self) -> int:
+        self._created += 1
+        return self._created
+
+    def _folded_texts(self) -> dict[str, str]:
+        """Made at the first search and kept current from then on."""
+        if self._folded is None:
+            self._folded = {name: _folded(entity) for name, (_, entity) in self._entities.items()}
+        return self._folded
+
+    def _forget_folded(self, name: str) -> None:
+        if self._folded is not None:
+            del self._folded[name]
+
+
+class MemoryStore:
+    """A store that lasts as long as the process."""
+
+    best_batch = 1_000_000
+
+    def __init__(self, url: str = "memory:") -> None:
+        self.url = url
+        self._graph = MemoryGraph()
+        self._lock = threading.RLock()
+
+    @property
+    def changes(self) -> list[Change]:
+        """Every change made, oldest first."""
+        return list(self._graph.applied)
+
+    @contextmanager
+    def reading(self) -> Iterator[MemoryGraph]:
+        with self._lock:
+            yield self._graph
+
+    @contextmanager
+    def writing(self) -> Iterator[MemoryGraph]:
+        with self._lock:
+            yield self._graph
+
+    def check(self) -> list[str]:
+        return []
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+
+def _in_order(numbered: list[tuple[int, T]]) -> list[T]:
+    return [value for _, value in sorted(numbered, key=itemgetter(0))]
+
+
+def _contains(entity: Entity, folded: str) -> bool:
+    return any(folded in fold(text) for text in (entity.name, entity.type, *entity.texts))
+
+
+def _folded(entity: Entity) -> str:
+    return fold(_SEAM.join((entity.name, entity.type, *entity.texts)))
+
+
+def _with_notes(entity: Entity, noted: Noted, at: int) -> Entity:
+    observations = sorted((*entity.observations, *noted.observations), key=lambda each: each.ordinal)
+    next_ordinal = max(entity.next_ordinal, observations[-1].ordinal + 1)
+    return replace(entity, observations=tuple(observations), next_ordinal=next_ordinal, updated_at=at)

@@ -1,0 +1,42 @@
+"""From a store's URL to the store: the ending decides, and the driver is imported only then."""
+
+from pathlib import Path
+
+from polymnia.errors import SettingsError
+from polymnia.stores.base import Store
+
+_SQLITE = (".db", ".sqlite", ".sqlite3")
+_JSONL = (".jsonl", ".json")
+
+
+def open_store(url: str) -> Store:
+    """The store behind a URL: `memory:`, or a path whose ending (.jsonl, .db, .sqlite) or scheme tells its kind.
+
+    Raises SettingsError for a kind it does not know, StoreError when the store cannot be opened.
+    """
+    kind, path = _kind(url)
+    if kind == "memory":
+        from polymnia.stores.memory import MemoryStore
+
+        return MemoryStore()
+    if kind == "sqlite":
+        from polymnia.stores.sqlite.store import SqliteStore
+
+        return SqliteStore(path)
+    from polymnia.stores.files.jsonl import JsonlStore
+
+    return JsonlStore(path)
+
+
+def _kind(url: str) -> tuple[str, str]:
+    scheme, colon, path = url.partition(":")
+    if colon and scheme in ("memory", "sqlite", "jsonl"):
+        return scheme, path
+    ending = Path(url).suffix.lower()
+    if url == ":memory:" or ending in _SQLITE:
+        return "sqlite", url
+    if ending in _JSONL:
+        return "jsonl", url
+    raise SettingsError(
+        f"{url!r} is not a store this version knows; use a path ending in .db, .sqlite or .jsonl, or `memory:`"
+    )

@@ -1,0 +1,21 @@
+"""Named SQL from `queries.sql`, and numbered migrations, for the stores that speak it."""
+
+from pathlib import Path
+
+_NAME = "-- name: "
+
+
+def load_queries(package: Path) -> dict[str, str]:
+    """The statements of `queries.sql` by name. The line after the name says why; the rest is one statement."""
+    queries: dict[str, str] = {}
+    for block in (package / "queries.sql").read_text("utf-8").split(_NAME)[1:]:
+        name, _, body = block.partition("\n")
+        lines = [line for line in body.splitlines() if not line.startswith("--")]
+        queries[name.strip()] = "\n".join(lines).strip().rstrip(";")
+    return queries
+
+
+def load_migrations(package: Path) -> list[tuple[int, str]]:
+    """The migrations by number, first to last: `0001_initial.sql` is (1, its text)."""
+    files = sorted((package / "migrations").glob("*.sql"))
+    return [(int(file.name.partition("_")[0]), file.read_text("utf-8")) for file in files]

@@ -1,0 +1,112 @@
+"""Group commit: writers that wait for one another share one trip to the disk."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import apsw
+
+from polymnia.errors import StoreError, StoreStopped
+from polymnia.stores.sqlite.connection import translated
+
+# Writers in one commit at most, so that the first never waits long for the last.
+_LARGEST_GROUP = 64
+
+
+class _Group:
+    """Transactions that will be committed together, and how that went."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.over = threading.Event()
+        self.failure: StoreError | None = None
+
+
+class CommitLane:
+    """The one writing connection of a store; `transaction()` returns only when the disk has the data.
+
+    A writer that finds others waiting leaves its work in the open transaction for the next one; the last of
+    them commits for all. Each writer's work is whole or absent: a failure takes back only its own.
+    """
+
+    def __init__(self, path: str, connection: apsw.Connection) -> None:
+        self._path = path
+        self._connection = connection
+        self._lock = threading.Lock()
+        self._counting = threading.Lock()
+        self._waiting = 0
+        self._group: _Group | None = None
+        self._stopped: str | None = None
+
+    @contextmanager
+    def transaction(self) -> Iterator[apsw.Connection]:
+        self._enter()
+        try:
+            group = self._join()
+            try:
+                with translated(self._path):
+                    yield self._connection
+                    if group.size:
+                        self._connection.execute("RELEASE writer")
+            except BaseException as exc:
+                self._take_back(group, exc)
+                raise
+            group.size += 1
+        finally:
+            self._leave()
+        group.over.wait()
+        if group.failure is not None:
+            raise group.failure
+
+    def _enter(self) -> None:
+        with self._counting:
+            self._waiting += 1
+        try:
+            self._lock.acquire()
+        finally:
+            with self._counting:
+                self._waiting -= 1
+
+    def _join(self) -> _Group:
+        if self._stopped is not None:
+            raise StoreStopped(self._stopped)
+        with translated(self._path):
+            if self._group is None:
+                self._connection.execute("BEGIN IMMEDIATE")
+                self._group = _Group()
+            else:
+                self._connection.execute("SAVEPOINT writer")
+        return self._group
+
+    def _take_back(self, group: _Group, exc: BaseException) -> None:
+        if group.size and self._connection.in_transaction:
+            self._connection.execute("ROLLBACK TO writer; RELEASE writer")
+            return
+        # The first of the group, or SQLite has rolled everything back by itself (a full disk does that).
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+        self._group = None
+        group.failure = exc if isinstance(exc, StoreError) else None
+        group.over.set()
+
+    def _leave(self) -> None:
+        try:
+            group = self._group
+            if group is not None and (self._waiting == 0 or group.size >= _LARGEST_GROUP):
+                self._group = None
+                self._commit(group)
+        finally:
+            self._lock.release()
+
+    def _commit(self, group: _Group) -> None:
+        try:
+            with translated(self._path):
+                self._connection.execute("COMMIT")
+        except StoreError as exc:
+            group.failure = exc
+            if isinstance(exc, StoreStopped):
+                self._stopped = str(exc)
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+        finally:
+            group.over.set()

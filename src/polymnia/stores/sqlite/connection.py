@@ -1,0 +1,57 @@
+"""One SQLite connection, set up for durability, and the one place where its errors become ours."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import apsw
+
+from polymnia.errors import StoreBusy, StoreDamaged, StoreError, StoreFull, StoreStopped
+
+# How long a writer waits for another process before it gives up, in milliseconds.
+BUSY_WAIT = 15_000
+
+_PRAGMAS = """
+PRAGMA journal_mode = WAL;
+PRAGMA synchronous = FULL;
+PRAGMA cache_size = -8192;
+PRAGMA temp_store = MEMORY;
+PRAGMA journal_size_limit = 67108864;
+"""
+
+
+def connect(path: str) -> apsw.Connection:
+    """A connection that waits for others and whose commits are on disk. Raises StoreError."""
+    with translated(path):
+        connection = apsw.Connection(path)
+        connection.set_busy_timeout(BUSY_WAIT)
+        connection.execute(_PRAGMAS).fetchall()
+        return connection
+
+
+@contextmanager
+def translated(path: str) -> Iterator[None]:
+    """Turn what the driver raises into a sentence about this store."""
+    try:
+        yield
+    except apsw.Error as exc:
+        raise _ours(path, exc) from exc
+
+
+def _ours(path: str, exc: apsw.Error) -> StoreError:
+    if isinstance(exc, apsw.BusyError | apsw.LockedError):
+        return StoreBusy(f"{path} is being written by another process; nothing was changed, try again")
+    if isinstance(exc, apsw.FullError):
+        return StoreFull(f"no room left on the device of {path}; nothing was changed, free some space")
+    if isinstance(exc, apsw.CorruptError | apsw.NotADBError):
+        return StoreDamaged(f"{path} is damaged ({exc}); run `polymnia doctor --store {path}`")
+    if isinstance(exc, apsw.CantOpenError | apsw.ReadOnlyError | apsw.PermissionsError):
+        return StoreError(f"{path} cannot be opened for writing ({exc}); check the path and its permissions")
+    if isinstance(exc, apsw.IOError) and getattr(exc, "extendedresult", 0) in _LOST_WRITES:
+        return StoreStopped(f"the disk did not confirm a write to {path} ({exc}); nothing was acknowledged")
+    return StoreError(f"{path}: {exc}")
+
+
+# After one of these the operating system may have dropped pages it had accepted: nobody can know what is on disk.
+_LOST_WRITES = frozenset(
+    {apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_DIR_FSYNC, apsw.SQLITE_IOERR_CLOSE, apsw.SQLITE_IOERR_TRUNCATE}
+)

@@ -1,0 +1,80 @@
+"""The graph in SQLite: rows become values here, and changes become rows."""
+
+from collections.abc import Collection
+
+import apsw
+from msgspec import json
+
+from polymnia.model import Change, Counts, Entity, Observation, Relation, RelationKey
+from polymnia.stores.sqlite.layout import ORDINAL_BITS, ORDINALS, Row, as_json, run
+from polymnia.stores.sqlite.search import rows_containing
+from polymnia.stores.sqlite.writing import apply_change
+
+
+class SqliteGraph:
+    """What is in the file, as the connection's transaction sees it."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+
+    def known(self, names: Collection[str]) -> set[str]:
+        return {name for (name,) in run(self._connection, "known_names", as_json(names))}
+
+    def find(self, names: Collection[str]) -> list[Entity]:
+        if len(names) == 1:
+            return self._with_observations(run(self._connection, "entity_named", *names))
+        return self._with_observations(run(self._connection, "entities_named", as_json(names)))
+
+    def entities(self) -> list[Entity]:
+        entities = run(self._connection, "entities_all")
+        return _assembled(entities, run(self._connection, "observations_all"))
+
+    def containing(self, folded: str) -> list[Entity]:
+        if not folded:
+            return self.entities()
+        found = rows_containing(self._connection, folded)
+        return self._with_observations(run(self._connection, "entities_by_id", as_json(found)))
+
+    def linked(self, keys: Collection[RelationKey]) -> dict[RelationKey, Relation]:
+        rows = run(self._connection, "relations_keyed", as_json(keys))
+        return {relation.key: relation for relation in _relations(rows)}
+
+    def touching(self, names: Collection[str]) -> list[Relation]:
+        if len(names) == 1:
+            return _relations(run(self._connection, "relations_of", *names))
+        return _relations(run(self._connection, "relations_of_many", as_json(names)))
+
+    def relations(self) -> list[Relation]:
+        return _relations(run(self._connection, "relations_all"))
+
+    def counts(self) -> Counts:
+        return Counts(*run(self._connection, "counts")[0])
+
+    def apply(self, change: Change) -> None:
+        apply_change(self._connection, change)
+
+    def _with_observations(self, entities: list[Row]) -> list[Entity]:
+        if not entities:
+            return []
+        if len(entities) == 1:
+            first = entities[0][0] << ORDINAL_BITS
+            return _assembled(entities, run(self._connection, "observations_of", first, first | ORDINALS))
+        ids = as_json(row[0] for row in entities)
+        return _assembled(entities, run(self._connection, "observations_of_many", ids))
+
+
+def _assembled(entities: list[Row], observations: list[Row]) -> list[Entity]:
+    of: dict[int, list[Observation]] = {row[0]: [] for row in entities}
+    for row_id, text, created_at in observations:
+        of[row_id >> ORDINAL_BITS].append(Observation(row_id & ORDINALS, text, created_at))
+    return [_entity(row, tuple(of[row[0]])) for row in entities]
+
+
+def _entity(row: Row, observations: tuple[Observation, ...]) -> Entity:
+    _, name, kind, uid, next_ordinal, summary, summary_at, tags, created_at, updated_at = row
+    parsed = () if tags == "[]" else json.decode(tags, type=tuple[str, ...])
+    return Entity(name, kind, observations, uid, next_ordinal, summary, summary_at, parsed, created_at, updated_at)
+
+
+def _relations(rows: list[Row]) -> list[Relation]:
+    return [Relation(source, target, kind, at) for _, source, target, kind, at in rows]

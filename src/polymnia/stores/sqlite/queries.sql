@@ -1,0 +1,173 @@
+-- name: known_names
+-- Which of the names (a JSON array) are taken.
+SELECT e.name FROM json_each(?) AS wanted JOIN entities AS e ON e.name = wanted.value AND e.deleted_at IS NULL;
+
+-- name: entity_ids
+-- The rows behind names (a JSON array), to change them.
+SELECT e.name, e.id FROM json_each(?) AS wanted JOIN entities AS e ON e.name = wanted.value AND e.deleted_at IS NULL;
+
+-- name: entity_named
+-- The one entity of that name: the shortest way to the commonest read.
+SELECT id, name, type, uid, next_ordinal, summary, summary_at, tags, created_at, updated_at
+FROM entities WHERE name = ? AND deleted_at IS NULL;
+
+-- name: entities_named
+-- The entities with these names (a JSON array), oldest first.
+SELECT id, name, type, uid, next_ordinal, summary, summary_at, tags, created_at, updated_at
+FROM entities
+WHERE deleted_at IS NULL AND name IN (SELECT value FROM json_each(?))
+ORDER BY id;
+
+-- name: entities_by_id
+-- The entities with these row ids (a JSON array), oldest first.
+SELECT id, name, type, uid, next_ordinal, summary, summary_at, tags, created_at, updated_at
+FROM entities
+WHERE deleted_at IS NULL AND id IN (SELECT value FROM json_each(?))
+ORDER BY id;
+
+-- name: entities_all
+-- Every living entity, oldest first.
+SELECT id, name, type, uid, next_ordinal, summary, summary_at, tags, created_at, updated_at
+FROM entities WHERE deleted_at IS NULL ORDER BY id;
+
+-- name: observations_of
+-- One entity's observations: a range of ids, in ordinal order.
+SELECT id, content, created_at FROM observations WHERE id > ? AND id < ? AND deleted_at IS NULL ORDER BY id;
+
+-- name: observations_of_many
+-- The observations of these entities (a JSON array of row ids), entity by entity.
+SELECT o.id, o.content, o.created_at
+FROM json_each(?) AS wanted
+JOIN observations AS o ON o.id > wanted.value << 24 AND o.id < (wanted.value + 1) << 24
+WHERE o.deleted_at IS NULL ORDER BY o.id;
+
+-- name: observations_all
+-- Every living observation, entity by entity.
+SELECT id, content, created_at FROM observations WHERE deleted_at IS NULL ORDER BY id;
+
+-- name: relations_of
+-- The relations of one name: an index range each way.
+SELECT id, source, target, type, created_at FROM relations WHERE source = ?1 AND deleted_at IS NULL
+UNION
+SELECT id, source, target, type, created_at FROM relations WHERE target = ?1 AND deleted_at IS NULL
+ORDER BY id;
+
+-- name: relations_of_many
+-- The relations that touch one of these names (a JSON array), oldest first.
+SELECT r.id, r.source, r.target, r.type, r.created_at
+FROM json_each(?1) AS wanted JOIN relations AS r ON r.source = wanted.value AND r.deleted_at IS NULL
+UNION
+SELECT r.id, r.source, r.target, r.type, r.created_at
+FROM json_each(?1) AS wanted JOIN relations AS r ON r.target = wanted.value AND r.deleted_at IS NULL
+ORDER BY 1;
+
+-- name: relations_all
+-- Every living relation, oldest first.
+SELECT id, source, target, type, created_at FROM relations WHERE deleted_at IS NULL ORDER BY id;
+
+-- name: relations_keyed
+-- The relations with these keys (a JSON array of [source, target, type]).
+SELECT r.id, r.source, r.target, r.type, r.created_at
+FROM json_each(?) AS wanted
+JOIN relations AS r
+    ON r.source = wanted.value ->> 0 AND r.target = wanted.value ->> 1 AND r.type = wanted.value ->> 2
+    AND r.deleted_at IS NULL
+ORDER BY r.id;
+
+-- name: counts
+-- How much is alive.
+SELECT
+    (SELECT count(*) FROM entities WHERE deleted_at IS NULL),
+    (SELECT count(*) FROM observations WHERE deleted_at IS NULL),
+    (SELECT count(*) FROM relations WHERE deleted_at IS NULL);
+
+-- name: last_entity
+-- The newest row id, to number the next ones.
+SELECT coalesce(max(id), 0) FROM entities;
+
+-- name: insert_entity
+-- A new entity, its row id chosen by the writer.
+INSERT INTO entities
+    (id, uid, name, type, summary, summary_at, tags, next_ordinal, created_at, updated_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: update_entity
+-- What may change about an entity that stays.
+UPDATE entities SET type = ?, summary = ?, summary_at = ?, tags = ?, updated_at = ? WHERE id = ?;
+
+-- name: touch_entity
+-- Its observations changed: when, and the ordinal the next one gets.
+UPDATE entities SET updated_at = ?, next_ordinal = max(next_ordinal, ?) WHERE id = ?;
+
+-- name: delete_entity
+-- Out of sight, not gone.
+UPDATE entities SET deleted_at = ? WHERE id = ?;
+
+-- name: insert_observation
+-- A new observation; one that replaces another takes over its ordinal and its row.
+INSERT INTO observations (id, content, created_at) VALUES (?, ?, ?)
+ON CONFLICT (id) DO UPDATE SET content = excluded.content, created_at = excluded.created_at, deleted_at = NULL;
+
+-- name: delete_observation
+-- Out of sight, not gone.
+UPDATE observations SET deleted_at = ? WHERE id = ?;
+
+-- name: delete_observations_of
+-- All of one entity: a range of ids.
+UPDATE observations SET deleted_at = ? WHERE id > ? AND id < ? AND deleted_at IS NULL;
+
+-- name: insert_relation
+-- A new relation.
+INSERT INTO relations (source, target, type, created_at) VALUES (?, ?, ?, ?);
+
+-- name: delete_relation
+-- Out of sight, not gone.
+UPDATE relations SET deleted_at = ? WHERE source = ? AND target = ? AND type = ? AND deleted_at IS NULL;
+
+-- name: insert_trigrams
+-- Index a row's folded text.
+INSERT INTO trigrams (rowid, content) VALUES (?, ?);
+
+-- name: delete_trigrams
+-- Forget a row's folded text.
+DELETE FROM trigrams WHERE rowid = ?;
+
+-- name: insert_change
+-- The change log's row for this transaction.
+INSERT INTO changes (at, actor, operation, before_state, after_state) VALUES (?, ?, ?, ?, ?);
+
+-- name: changes_since
+-- The change log after an id, oldest first.
+SELECT id, at, actor, operation, before_state, after_state FROM changes WHERE id > ? ORDER BY id LIMIT ?;
+
+-- name: match_trigrams
+-- Rows that have the trigrams, at most so many.
+SELECT rowid FROM trigrams WHERE trigrams MATCH ? LIMIT ?;
+
+-- name: trigrams_starting
+-- The indexed trigrams between two texts, at most so many.
+SELECT term FROM trigram_terms WHERE term >= ? AND term < ? LIMIT ?;
+
+-- name: texts_of
+-- The texts behind a match, by entity: names and types of entities, contents of observations (JSON arrays of ids).
+SELECT e.id, e.name FROM json_each(?1) AS wanted JOIN entities AS e ON e.id = wanted.value
+UNION ALL
+SELECT e.id, e.type FROM json_each(?1) AS wanted JOIN entities AS e ON e.id = wanted.value
+UNION ALL
+SELECT o.id >> 24, o.content FROM json_each(?2) AS wanted JOIN observations AS o ON o.id = wanted.value;
+
+-- name: texts_of_all
+-- Every text by entity, for queries so short that nearly everything has them.
+SELECT id, name FROM entities WHERE deleted_at IS NULL
+UNION ALL
+SELECT id, type FROM entities WHERE deleted_at IS NULL
+UNION ALL
+SELECT id >> 24, content FROM observations WHERE deleted_at IS NULL;
+
+-- name: record_migration
+-- When a step of the schema was taken.
+INSERT INTO migrations (number, applied_at) VALUES (?, datetime('now'));
+
+-- name: count_tables
+-- Whether a file without our version number is empty or somebody else's.
+SELECT count(*) FROM sqlite_schema;

@@ -1,0 +1,1 @@
+"""Ways in: bytes from somewhere to the protocol and back."""
