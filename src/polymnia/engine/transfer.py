@@ -33,11 +33,11 @@ def absorb(memory: Memory, graph: Graph, *, by: str, progress: Progress | None =
 
 
 def _absorb_entities(memory: Memory, entities: Sequence[Entity], by: str) -> int:
+    wanted = _by_name(entities)
     with memory.writing("import", by) as transaction:
-        known = {each.name: each for each in transaction.read.find([entity.name for entity in entities])}
-        born = {each.name: _settled(each, transaction.at) for each in reversed(entities)}
-        fresh = [born[name] for name in reversed(born) if name not in known]
-        lacking = [_lacking(known[each.name], each, transaction.at) for each in entities if each.name in known]
+        known = {each.name: each for each in transaction.read.find(wanted)}
+        fresh = [_settled(each, transaction.at) for name, each in wanted.items() if name not in known]
+        lacking = [_lacking(each, wanted[name], transaction.at) for name, each in known.items()]
         notes = [noted for noted in lacking if noted.observations]
         transaction.apply(after=Rows(entities=tuple(fresh), notes=tuple(notes)))
     return len(fresh)
@@ -54,6 +54,18 @@ def _absorb_relations(memory: Memory, relations: Sequence[Relation], by: str) ->
         ]
         transaction.apply(after=Rows(relations=tuple(fresh)))
     return len(fresh)
+
+
+def _by_name(entities: Sequence[Entity]) -> dict[str, Entity]:
+    """A name that comes twice is one entity with the observations of both."""
+    wanted: dict[str, Entity] = {}
+    for entity in entities:
+        first = wanted.setdefault(entity.name, entity)
+        if first is not entity:
+            added = _lacking(first, entity, 0).observations
+            grown = first.observations + added
+            wanted[entity.name] = replace(first, observations=grown, next_ordinal=first.next_ordinal + len(added))
+    return wanted
 
 
 def _settled(entity: Entity, at: int) -> Entity:

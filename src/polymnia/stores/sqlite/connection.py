@@ -14,6 +14,7 @@ _PRAGMAS = """
 PRAGMA journal_mode = WAL;
 PRAGMA synchronous = FULL;
 PRAGMA cache_size = -8192;
+PRAGMA mmap_size = 268435456;
 PRAGMA temp_store = MEMORY;
 PRAGMA journal_size_limit = 67108864;
 """

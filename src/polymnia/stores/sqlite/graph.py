@@ -41,8 +41,8 @@ class SqliteGraph:
 
     def touching(self, names: Collection[str]) -> list[Relation]:
         if len(names) == 1:
-            return _relations(run(self._connection, "relations_of", *names))
-        return _relations(run(self._connection, "relations_of_many", as_json(names)))
+            return _relations(sorted(run(self._connection, "relations_of", *names)))
+        return _relations(sorted(set(run(self._connection, "relations_of_many", as_json(names)))))
 
     def relations(self) -> list[Relation]:
         return _relations(run(self._connection, "relations_all"))

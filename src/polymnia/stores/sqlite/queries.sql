@@ -46,20 +46,19 @@ WHERE o.deleted_at IS NULL ORDER BY o.id;
 SELECT id, content, created_at FROM observations WHERE deleted_at IS NULL ORDER BY id;
 
 -- name: relations_of
--- The relations of one name: an index range each way.
+-- The relations of one name, in no order: an index range each way, and no table to remove doubles in.
 SELECT id, source, target, type, created_at FROM relations WHERE source = ?1 AND deleted_at IS NULL
-UNION
-SELECT id, source, target, type, created_at FROM relations WHERE target = ?1 AND deleted_at IS NULL
-ORDER BY id;
+UNION ALL
+SELECT id, source, target, type, created_at FROM relations
+WHERE target = ?1 AND source <> ?1 AND deleted_at IS NULL;
 
 -- name: relations_of_many
--- The relations that touch one of these names (a JSON array), oldest first.
+-- The relations that touch one of these names (a JSON array), in no order; one that touches two comes twice.
 SELECT r.id, r.source, r.target, r.type, r.created_at
 FROM json_each(?1) AS wanted JOIN relations AS r ON r.source = wanted.value AND r.deleted_at IS NULL
-UNION
+UNION ALL
 SELECT r.id, r.source, r.target, r.type, r.created_at
-FROM json_each(?1) AS wanted JOIN relations AS r ON r.target = wanted.value AND r.deleted_at IS NULL
-ORDER BY 1;
+FROM json_each(?1) AS wanted JOIN relations AS r ON r.target = wanted.value AND r.deleted_at IS NULL;
 
 -- name: relations_all
 -- Every living relation, oldest first.

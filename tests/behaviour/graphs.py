@@ -1,0 +1,34 @@
+"""Short ways to make and look at graphs in tests."""
+
+from polymnia.engine import entities, relations
+from polymnia.engine.memory import Memory
+from polymnia.model import Draft, Entity, Graph, Relation
+
+ME = "test"
+
+
+def create(memory: Memory, *drafts: Draft) -> list[Entity]:
+    return entities.create(memory, drafts, by=ME)
+
+
+def link(memory: Memory, *keys: tuple[str, str, str]) -> list[Relation]:
+    return relations.create(memory, [Relation(*key) for key in keys], by=ME)
+
+
+def names(graph: Graph) -> list[str]:
+    return [entity.name for entity in graph.entities]
+
+
+def keys(graph: Graph) -> list[tuple[str, str, str]]:
+    return [relation.key for relation in graph.relations]
+
+
+def texts(memory: Memory, name: str) -> tuple[str, ...]:
+    """The observations of the entity of that name."""
+    (entity,) = entities.open_named(memory, [name]).entities
+    return entity.texts
+
+
+def ordinals(memory: Memory, name: str) -> list[int]:
+    (entity,) = entities.open_named(memory, [name]).entities
+    return [observation.ordinal for observation in entity.observations]

@@ -1,0 +1,129 @@
+"""Entities on every store: creating, opening, reading all, deleting."""
+
+from polymnia.engine import entities
+from polymnia.engine.memory import Memory
+from polymnia.model import Draft
+from tests.behaviour.graphs import ME, create, keys, link, names, texts
+
+ALICE = Draft("Alice", "person", ("Is a student", "Likes tea"))
+BOB = Draft("Bob", "person")
+
+
+def test_a_new_entity_is_given_back_as_it_was_asked_for(memory: Memory) -> None:
+    (alice,) = create(memory, ALICE)
+    assert (alice.name, alice.type, alice.texts) == ("Alice", "person", ("Is a student", "Likes tea"))
+
+
+def test_a_new_entity_can_be_read(memory: Memory) -> None:
+    create(memory, ALICE)
+    assert texts(memory, "Alice") == ("Is a student", "Likes tea")
+
+
+def test_a_known_name_is_not_created_twice(memory: Memory) -> None:
+    create(memory, ALICE)
+    assert create(memory, Draft("Alice", "robot", ("other",))) == []
+    assert texts(memory, "Alice") == ("Is a student", "Likes tea")
+
+
+def test_a_name_repeated_in_one_call_is_created_once(memory: Memory) -> None:
+    created = create(memory, ALICE, Draft("Alice", "robot"), BOB)
+    assert [(entity.name, entity.type) for entity in created] == [("Alice", "person"), ("Bob", "person")]
+
+
+def test_names_differ_by_case(memory: Memory) -> None:
+    create(memory, Draft("alice", "person"))
+    assert [entity.name for entity in create(memory, Draft("Alice", "person"))] == ["Alice"]
+
+
+def test_repeated_observations_of_a_new_entity_are_kept_as_given(memory: Memory) -> None:
+    create(memory, Draft("Alice", "person", ("a", "a")))
+    assert texts(memory, "Alice") == ("a", "a")
+
+
+def test_entities_are_read_in_the_order_of_creation(memory: Memory) -> None:
+    wanted = ["z", "a", "m", "Ä", "b"]
+    for name in wanted:
+        create(memory, Draft(name, "letter"))
+    assert names(entities.read_all(memory)) == wanted
+    assert names(entities.open_named(memory, {"b", "z", "Ä"})) == ["z", "Ä", "b"]
+
+
+def test_opening_passes_over_names_that_nothing_has(memory: Memory) -> None:
+    create(memory, ALICE)
+    assert names(entities.open_named(memory, ["alice", "Alice", "Nobody"])) == ["Alice"]
+
+
+def test_opening_gives_every_relation_that_touches_what_was_found(memory: Memory) -> None:
+    create(memory, Draft("A", "x"), Draft("B", "x"), Draft("C", "x"))
+    link(memory, ("A", "B", "r"), ("B", "C", "r"), ("A", "C", "r"), ("B", "B", "r"))
+    assert keys(entities.open_named(memory, ["A", "C"])) == [("A", "B", "r"), ("B", "C", "r"), ("A", "C", "r")]
+
+
+def test_opening_a_name_that_only_relations_have_gives_nothing(memory: Memory) -> None:
+    link(memory, ("A", "B", "r"))
+    graph = entities.open_named(memory, ["A"])
+    assert (graph.entities, graph.relations) == ([], [])
+
+
+def test_deleting_an_entity_takes_its_relations_both_ways(memory: Memory) -> None:
+    create(memory, Draft("A", "x"), Draft("B", "x"), Draft("C", "x"))
+    link(memory, ("A", "B", "r"), ("B", "A", "r"), ("B", "C", "r"))
+    entities.delete(memory, ["A"], by=ME)
+    graph = entities.read_all(memory)
+    assert (names(graph), keys(graph)) == (["B", "C"], [("B", "C", "r")])
+
+
+def test_deleting_an_unknown_name_still_takes_the_relations_that_name_it(memory: Memory) -> None:
+    link(memory, ("Ghost", "B", "r"), ("C", "B", "r"))
+    entities.delete(memory, ["Ghost"], by=ME)
+    assert keys(entities.read_all(memory)) == [("C", "B", "r")]
+
+
+def test_deleting_says_what_was_deleted(memory: Memory) -> None:
+    create(memory, ALICE, BOB)
+    link(memory, ("Alice", "Bob", "knows"))
+    deleted = entities.delete(memory, ["Alice", "Nobody"], by=ME)
+    assert (names(deleted), keys(deleted)) == (["Alice"], [("Alice", "Bob", "knows")])
+
+
+def test_a_deleted_name_can_be_created_again_with_nothing_of_the_old(memory: Memory) -> None:
+    create(memory, ALICE, BOB)
+    entities.delete(memory, ["Alice"], by=ME)
+    create(memory, Draft("Alice", "robot", ("new",)))
+    graph = entities.read_all(memory)
+    assert [(entity.name, entity.type, entity.texts) for entity in graph.entities] == [
+        ("Bob", "person", ()),
+        ("Alice", "robot", ("new",)),
+    ]
+
+
+def test_an_empty_memory_reads_as_nothing(memory: Memory) -> None:
+    graph = entities.read_all(memory)
+    assert (graph.entities, graph.relations) == ([], [])
+
+
+def test_creating_nothing_is_no_change(memory: Memory) -> None:
+    heard: list[object] = []
+    memory.on_change(heard.append)
+    create(memory)
+    create(memory, ALICE)
+    create(memory, ALICE)
+    assert len(heard) == 1
+
+
+def test_any_text_is_kept_as_it_is(memory: Memory) -> None:
+    strange = ["", " ", "a\nb", "tab\t", "\x00", "a\x00b", "'; DROP TABLE entities; --", '"', "\\", "🜛", "e\u0301", "[1]"]
+    create(memory, *[Draft(text, text, (text,)) for text in strange])
+    graph = entities.open_named(memory, strange)
+    assert [(entity.name, entity.type, entity.texts) for entity in graph.entities] == [
+        (text, text, (text,)) for text in strange
+    ]
+
+
+def test_counts_are_of_the_living(memory: Memory) -> None:
+    create(memory, ALICE, BOB)
+    link(memory, ("Alice", "Bob", "knows"), ("Bob", "Carol", "knows"))
+    entities.delete(memory, ["Alice"], by=ME)
+    with memory.reading() as read:
+        counts = read.counts()
+    assert (counts.entities, counts.observations, counts.relations) == (1, 0, 1)

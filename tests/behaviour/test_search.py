@@ -1,0 +1,87 @@
+"""Substring search on every store."""
+
+import pytest
+
+from polymnia.engine import entities, observations, search
+from polymnia.engine.memory import Memory
+from polymnia.model import Draft, Texts
+from tests.behaviour.graphs import ME, create, keys, link, names
+
+LIBRARY = (
+    Draft("John_Smith", "Person", ("Works at Google", "Née Müller, straße 5")),
+    Draft("北京大学", "大学", ("位于北京市海淀区",)),
+    Draft("École", "school", ("e\u0301tude",)),
+    Draft("x", "y", ("", "z")),
+    Draft("getUserName", "function", ('says "hi"', "100% sure_thing", "it's", "a AND b OR NOT c*")),
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("john", ["John_Smith"]),
+        ("PERSON", ["John_Smith"]),
+        ("google", ["John_Smith"]),
+        ("n_s", ["John_Smith"]),
+        ("MÜLLER", ["John_Smith"]),
+        ("STRASSE", ["John_Smith"]),
+        ("北京", ["北京大学"]),
+        ("京", ["北京大学"]),
+        ("海淀区", ["北京大学"]),
+        ("大学", ["北京大学"]),
+        ("école", ["École"]),
+        ("\u00e9tude", ["École"]),
+        ("E\u0301COLE", ["École"]),
+        ("x", ["x"]),
+        ("z", ["x"]),
+        ("y", ["x", "getUserName"]),
+        ("ai", []),
+        ("username", ["getUserName"]),
+        ('"', ["getUserName"]),
+        ('"hi"', ["getUserName"]),
+        ("0% s", ["getUserName"]),
+        ("it's", ["getUserName"]),
+        ("and b or", ["getUserName"]),
+        ("not c*", ["getUserName"]),
+        ("smith person", []),
+        ("xyznonexistent", []),
+        ("", ["John_Smith", "北京大学", "École", "x", "getUserName"]),
+    ],
+)
+def test_a_part_of_a_name_type_or_observation_is_found(memory: Memory, query: str, found: list[str]) -> None:
+    create(memory, *LIBRARY)
+    assert names(search.containing(memory, query)) == found
+
+
+def test_what_is_found_comes_with_the_relations_that_touch_it(memory: Memory) -> None:
+    create(memory, Draft("Aa", "x"), Draft("Bb", "x"), Draft("Cc", "x"))
+    link(memory, ("Aa", "Bb", "r"), ("Bb", "Cc", "r"), ("Aa", "Cc", "r"))
+    assert keys(search.containing(memory, "bb")) == [("Aa", "Bb", "r"), ("Bb", "Cc", "r")]
+
+
+def test_what_is_deleted_is_not_found(memory: Memory) -> None:
+    create(memory, Draft("Alice", "person", ("plays chess", "likes tea")))
+    observations.remove(memory, [Texts("Alice", ("plays chess",))], by=ME)
+    assert names(search.containing(memory, "chess")) == []
+    entities.delete(memory, ["Alice"], by=ME)
+    assert names(search.containing(memory, "tea")) == names(search.containing(memory, "alice")) == []
+
+
+def test_what_is_added_later_is_found(memory: Memory) -> None:
+    create(memory, Draft("Alice", "person"))
+    search.containing(memory, "warm up any index that is made at the first search")
+    observations.add(memory, [Texts("Alice", ("plays chess",))], by=ME, skip_repeats=True)
+    create(memory, Draft("Bob", "chess club"))
+    assert names(search.containing(memory, "chess")) == ["Alice", "Bob"]
+
+
+def test_a_text_is_not_found_across_two_observations(memory: Memory) -> None:
+    create(memory, Draft("Alice", "person", ("one", "two")))
+    assert [names(search.containing(memory, query)) for query in ("netwo", "one\ntwo", "one\x00two")] == [[], [], []]
+
+
+def test_a_common_text_finds_everything_that_has_it(memory: Memory) -> None:
+    create(memory, *[Draft(f"entity {number}", "thing", ("always the same",)) for number in range(500)])
+    assert len(search.containing(memory, "the same").entities) == 500
+    assert names(search.containing(memory, "entity 123")) == ["entity 123"]
+    assert len(search.containing(memory, "e").entities) == 500
