@@ -112,7 +112,20 @@ def test_creating_nothing_is_no_change(memory: Memory) -> None:
 
 
 def test_any_text_is_kept_as_it_is(memory: Memory) -> None:
-    strange = ["", " ", "a\nb", "tab\t", "\x00", "a\x00b", "'; DROP TABLE entities; --", '"', "\\", "🜛", "e\u0301", "[1]"]
+    strange = [
+        "",
+        " ",
+        "a\nb",
+        "tab\t",
+        "\x00",
+        "a\x00b",
+        "'; DROP TABLE entities; --",
+        '"',
+        "\\",
+        "🜛",
+        "e\u0301",
+        "[1]",
+    ]
     create(memory, *[Draft(text, text, (text,)) for text in strange])
     graph = entities.open_named(memory, strange)
     assert [(entity.name, entity.type, entity.texts) for entity in graph.entities] == [

@@ -1,0 +1,171 @@
+"""The command line as a person uses it: real processes, real files."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from polymnia import __version__
+from polymnia.cli.main import main
+from polymnia.engine import entities, relations
+from polymnia.engine.memory import Memory
+from polymnia.model import Draft, Relation
+from polymnia.stores import open_store
+from polymnia.stores.sqlite.store import SqliteStore
+
+DOCUMENT = {
+    "entities": [{"name": "Zoë", "entityType": "person", "observations": ["likes tea", "likes tea"]}],
+    "relations": [{"from": "Zoë", "to": "Bob", "relationType": "knows"}],
+}
+LINES = (
+    '{"type":"entity","name":"Zoë","entityType":"person","observations":["likes tea","likes tea"]}\n'
+    '{"type":"relation","from":"Zoë","to":"Bob","relationType":"knows"}'
+)
+
+
+def run(*arguments: str, directory: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "polymnia", *arguments]
+    return subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=60, check=False)
+
+
+def fill(path: str) -> None:
+    store = open_store(path)
+    memory = Memory(store)
+    entities.create(memory, [Draft("Zoë", "person", ("likes tea", "likes tea"))], by="test")
+    relations.create(memory, [Relation("Zoë", "Bob", "knows")], by="test")
+    store.close()
+
+
+def test_the_version_is_the_packages(tmp_path: Path) -> None:
+    assert run("--version", directory=tmp_path).stdout == f"polymnia {__version__}\n"
+
+
+def test_help_names_every_command(tmp_path: Path) -> None:
+    text = run("--help", directory=tmp_path).stdout
+    assert all(command in text for command in ("serve", "doctor", "import", "export"))
+
+
+def test_a_command_is_asked_for(tmp_path: Path) -> None:
+    assert run(directory=tmp_path).returncode == 2
+
+
+def test_a_memory_is_exported_as_lines(store_path: str, tmp_path: Path) -> None:
+    fill(store_path)
+    assert run("export", "--store", store_path, directory=tmp_path).stdout == LINES + "\n"
+
+
+def test_a_memory_is_exported_as_one_document(store_path: str, tmp_path: Path) -> None:
+    fill(store_path)
+    assert json.loads(run("export", "--store", store_path, "--format", "json", directory=tmp_path).stdout) == DOCUMENT
+
+
+def test_an_export_can_go_to_a_file(store_path: str, tmp_path: Path) -> None:
+    fill(store_path)
+    run("export", "--store", store_path, "-o", "out.jsonl", directory=tmp_path)
+    assert (tmp_path / "out.jsonl").read_text("utf-8") == LINES
+
+
+@pytest.mark.parametrize("form", ["json", "jsonl", "db"])
+def test_what_was_exported_can_be_imported(store_path: str, form: str, tmp_path: Path) -> None:
+    source = tmp_path / f"source.{form}"
+    if form == "db":
+        fill(str(source))
+    else:
+        source.write_text(LINES if form == "jsonl" else json.dumps(DOCUMENT), "utf-8")
+    said = run("import", str(source), "--store", store_path, directory=tmp_path)
+    assert "1 entities (1 new) and 1 relations (1 new)" in said.stdout
+    assert json.loads(run("export", "--store", store_path, "--format", "json", directory=tmp_path).stdout) == DOCUMENT
+
+
+def test_json_lines_may_end_in_json(tmp_path: Path) -> None:
+    (tmp_path / "old.json").write_text(LINES, "utf-8")
+    assert "1 entities (1 new)" in run("import", "old.json", "--store", "new.db", directory=tmp_path).stdout
+
+
+def test_importing_a_missing_file_makes_nothing(tmp_path: Path) -> None:
+    said = run("import", "nowhere.jsonl", "--store", "new.db", directory=tmp_path)
+    assert (said.returncode, said.stderr) == (1, "polymnia: there is no file nowhere.jsonl\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_doctor_finds_a_sound_store_sound(store_path: str, tmp_path: Path) -> None:
+    fill(store_path)
+    said = run("doctor", "--store", store_path, directory=tmp_path)
+    assert said.returncode == 0
+    assert "holds: 1 entities, 2 observations, 1 relations" in said.stdout
+    assert "sound" in said.stdout
+
+
+def test_the_doctor_names_a_bad_line_and_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "memory.jsonl").write_text(LINES + "\nbroken", "utf-8")
+    said = run("doctor", "--store", "memory.jsonl", directory=tmp_path)
+    assert said.returncode == 1
+    assert "memory.jsonl, line 3: not valid JSON" in said.stdout
+    assert "What to do" in said.stdout
+
+
+def test_an_unknown_kind_of_store_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    said = run("serve", "--store", "memory.xyz", directory=tmp_path)
+    assert said.returncode == 1
+    assert said.stderr.startswith("polymnia: 'memory.xyz' is not a store this version knows")
+
+
+def test_the_change_log_says_who_imported(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text(LINES, "utf-8")
+    assert main(["import", str(tmp_path / "in.jsonl"), "--store", str(tmp_path / "new.db")]) == 0
+    store = SqliteStore(str(tmp_path / "new.db"))
+    assert [(each.id, each.actor, each.operation) for each in store.changes()] == [
+        (1, "polymnia import", "import"),
+        (2, "polymnia import", "import"),
+    ]
+    store.close()
+
+
+SERVED = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read_graph"}}\n'
+
+
+def serve(directory: Path, *arguments: str, **environment: str) -> str:
+    command = [sys.executable, "-m", "polymnia", "serve", *arguments]
+    given = {"HOME": str(directory), "PATH": "", **environment}
+    done = subprocess.run(
+        command, cwd=directory, input=SERVED, capture_output=True, text=True, env=given, timeout=60, check=True
+    )
+    return done.stdout
+
+
+def test_the_reference_dialect_reads_memory_jsonl_where_it_is_started(tmp_path: Path) -> None:
+    (tmp_path / "memory.jsonl").write_text(LINES, "utf-8")
+    assert "likes tea" in serve(tmp_path, "--dialect", "reference")
+
+
+def test_the_reference_variable_is_relative_to_where_it_is_started(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "graph.jsonl").write_text(LINES, "utf-8")
+    assert "likes tea" in serve(tmp_path, MEMORY_FILE_PATH="data/graph.jsonl")
+
+
+def test_an_early_memory_json_becomes_memory_jsonl_byte_for_byte(tmp_path: Path) -> None:
+    (tmp_path / "memory.json").write_bytes(LINES.encode() + b"\n\n")
+    assert "likes tea" in serve(tmp_path, "--dialect", "reference")
+    assert not (tmp_path / "memory.json").exists()
+    assert (tmp_path / "memory.jsonl").read_bytes() == LINES.encode() + b"\n\n"
+
+
+def test_an_early_memory_json_is_left_alone_when_there_is_a_memory_jsonl(tmp_path: Path) -> None:
+    (tmp_path / "memory.json").write_text(LINES, "utf-8")
+    (tmp_path / "memory.jsonl").write_text("", "utf-8")
+    assert "likes tea" not in serve(tmp_path, "--dialect", "reference")
+    assert (tmp_path / "memory.json").read_text("utf-8") == LINES
+
+
+def test_a_memory_json_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "memory.json").write_text('{"setting": 1}', "utf-8")
+    serve(tmp_path, "--dialect", "reference")
+    assert (tmp_path / "memory.json").read_text("utf-8") == '{"setting": 1}'
+
+
+def test_with_no_options_the_memory_is_a_sqlite_file_in_the_data_directory(tmp_path: Path) -> None:
+    serve(tmp_path, XDG_DATA_HOME=str(tmp_path / "data"))
+    assert (tmp_path / "data" / "polymnia" / "memory.db").is_file()

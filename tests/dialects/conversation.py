@@ -1,0 +1,51 @@
+"""A client in the same process: calls tools over the protocol and gives back what a client would see."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec.json import decode, encode
+
+from polymnia.dialects import open_dialect
+from polymnia.engine.memory import Memory
+from polymnia.mcp.server import Server
+from polymnia.mcp.session import Session
+
+
+class Client:
+    """One conversation with a dialect over a memory."""
+
+    def __init__(self, dialect: str, memory: Memory) -> None:
+        self.session = Session(Server(open_dialect(dialect), memory))
+        self._asked = 0
+        self.request("initialize", protocolVersion="2025-11-25", clientInfo={"name": "test", "version": "1"})
+
+    def request(self, method: str, **params: Any) -> Any:
+        """The result of a request; a protocol error fails the test."""
+        self._asked += 1
+        message = {"jsonrpc": "2.0", "id": self._asked, "method": method, "params": params}
+        reply = decode(self.session.handle(encode(message)) or b"null")
+        assert reply["id"] == self._asked
+        assert "error" not in reply, reply
+        return reply["result"]
+
+    def call(self, tool: str, arguments: Mapping[str, Any] | None = None) -> Any:
+        """The tool's whole result."""
+        return self.request("tools/call", name=tool, arguments=dict(arguments or {}))
+
+    def text(self, tool: str, arguments: Mapping[str, Any] | None = None) -> str:
+        """The text of a tool's result that is no error."""
+        result = self.call(tool, arguments)
+        assert not result.get("isError"), result
+        text: str = result["content"][0]["text"]
+        return text
+
+    def json(self, tool: str, arguments: Mapping[str, Any] | None = None) -> Any:
+        """The text of a tool's result, read as JSON."""
+        return decode(self.text(tool, arguments))
+
+    def error(self, tool: str, arguments: Mapping[str, Any] | None = None) -> str:
+        """The text of a tool's result that is an error."""
+        result = self.call(tool, arguments)
+        assert result.get("isError") is True, result
+        text: str = result["content"][0]["text"]
+        return text

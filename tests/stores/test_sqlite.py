@@ -1,0 +1,126 @@
+"""The SQLite file itself: schema, change log, what stays after a delete."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+import pytest
+
+from polymnia.engine import entities, observations, relations
+from polymnia.engine.memory import Memory
+from polymnia.errors import StoreError
+from polymnia.model import Change, Draft, Relation, Texts
+from polymnia.stores.sql import load_migrations
+from polymnia.stores.sqlite import store as sqlite_store
+from polymnia.stores.sqlite.store import SqliteStore
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "memory.db")
+
+
+@pytest.fixture
+def store(path: str) -> Iterator[SqliteStore]:
+    store = SqliteStore(path)
+    yield store
+    store.close()
+
+
+def rows(path: str, query: str) -> list[tuple[object, ...]]:
+    connection = apsw.Connection(path)
+    try:
+        return connection.execute(query).fetchall()
+    finally:
+        connection.close()
+
+
+def write_a_little(store: SqliteStore) -> list[Change]:
+    memory = Memory(store)
+    entities.create(memory, [Draft("A", "x", ("one", "two"))], by="ann")
+    relations.create(memory, [Relation("A", "B", "r")], by="ben")
+    observations.remove(memory, [Texts("A", ("one",))], by="ann")
+    entities.delete(memory, ["A"], by="ben")
+    return store.changes()
+
+
+def test_every_write_is_one_row_in_the_change_log(store: SqliteStore) -> None:
+    assert [(each.id, each.actor, each.operation) for each in write_a_little(store)] == [
+        (1, "ann", "create_entities"),
+        (2, "ben", "create_relations"),
+        (3, "ann", "delete_observations"),
+        (4, "ben", "delete_entities"),
+    ]
+
+
+def test_the_change_log_has_what_was_before_and_after(store: SqliteStore) -> None:
+    created, linked, removed, deleted = write_a_little(store)
+    assert (created.before.entities, created.after.entities[0].texts) == ((), ("one", "two"))
+    assert linked.after.relations[0].key == ("A", "B", "r")
+    assert removed.before.notes[0].observations[0].text == "one"
+    assert deleted.before.entities[0].texts == ("two",)
+    assert deleted.before.relations[0].key == ("A", "B", "r")
+    assert not deleted.after
+
+
+def test_a_write_that_changes_nothing_is_not_logged(store: SqliteStore) -> None:
+    memory = Memory(store)
+    entities.delete(memory, ["Nobody"], by="ann")
+    entities.create(memory, [], by="ann")
+    assert store.changes() == []
+
+
+def test_deleted_rows_stay_in_the_file(store: SqliteStore, path: str) -> None:
+    write_a_little(store)
+    assert rows(path, "SELECT name FROM entities WHERE deleted_at IS NOT NULL") == [("A",)]
+    assert len(rows(path, "SELECT content FROM observations WHERE deleted_at IS NOT NULL")) == 2
+    assert len(rows(path, "SELECT source FROM relations WHERE deleted_at IS NOT NULL")) == 1
+
+
+def test_the_file_is_durable_by_its_settings(store: SqliteStore) -> None:
+    with store.writing() as writer:
+        connection = writer._connection
+        assert (connection.pragma("journal_mode"), connection.pragma("synchronous")) == ("wal", 2)
+
+
+def test_every_migration_is_recorded(store: SqliteStore, path: str) -> None:
+    numbers = [number for number, _ in load_migrations(Path(sqlite_store.__file__).parent)]
+    assert [row[0] for row in rows(path, "SELECT number FROM migrations ORDER BY number")] == numbers
+    assert rows(path, "PRAGMA user_version") == [(numbers[-1],)]
+
+
+def test_a_later_migration_is_applied_to_an_old_file_once(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = SqliteStore(path)
+    entities.create(Memory(old), [Draft("A", "x")], by="ann")
+    old.close()
+    known = load_migrations(Path(sqlite_store.__file__).parent)
+    later = [*known, (known[-1][0] + 1, "ALTER TABLE entities ADD COLUMN colour TEXT;")]
+    monkeypatch.setattr(sqlite_store, "load_migrations", lambda package: later)
+    for _ in range(2):
+        SqliteStore(path).close()
+    assert rows(path, "SELECT name, colour FROM entities") == [("A", None)]
+    assert rows(path, "SELECT count(*) FROM migrations") == [(len(later),)]
+
+
+def test_a_migration_that_fails_leaves_the_file_as_it_was(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    SqliteStore(path).close()
+    known = load_migrations(Path(sqlite_store.__file__).parent)
+    broken = [*known, (known[-1][0] + 1, "CREATE TABLE half (done TEXT); SELECT nonsense;")]
+    monkeypatch.setattr(sqlite_store, "load_migrations", lambda package: broken)
+    with pytest.raises(StoreError):
+        SqliteStore(path)
+    assert rows(path, "SELECT count(*) FROM sqlite_schema WHERE name = 'half'") == [(0,)]
+
+
+def test_one_row_of_ids_holds_an_entity_and_its_observations(store: SqliteStore, path: str) -> None:
+    entities.create(Memory(store), [Draft("A", "x", ("one",)), Draft("B", "x", ("two", "three"))], by="ann")
+    assert rows(path, "SELECT id >> 24, id & 0xFFFFFF, content FROM observations ORDER BY id") == [
+        (1, 1, "one"),
+        (2, 1, "two"),
+        (2, 2, "three"),
+    ]
+
+
+def test_a_store_may_be_closed_twice(store: SqliteStore) -> None:
+    store.close()
+    store.close()

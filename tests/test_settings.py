@@ -1,0 +1,58 @@
+"""Settings: which source wins, and where the memory is."""
+
+from pathlib import Path
+
+import pytest
+
+from polymnia.errors import SettingsError
+from polymnia.settings import Settings, load_settings
+
+
+def load(flags: dict[str, object] | None = None, /, **environment: str) -> Settings:
+    return load_settings(flags, {"HOME": "/home/someone", "XDG_DATA_HOME": "/data", **environment})
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    return tmp_path / "config.toml"
+
+
+def test_with_nothing_chosen_the_memory_is_in_the_data_directory() -> None:
+    settings = load()
+    assert (settings.dialect, settings.store) == ("reference", "/data/polymnia/memory.db")
+
+
+def test_the_reference_dialect_by_name_keeps_its_own_file() -> None:
+    assert load({"dialect": "reference"}).store == "memory.jsonl"
+
+
+@pytest.mark.parametrize("path", ["/tmp/custom.jsonl", "data/graph.jsonl", "/old/memory.json", "/else/memory.db"])
+def test_the_reference_variable_names_the_file(path: str) -> None:
+    assert load({"dialect": "reference"}, MEMORY_FILE_PATH=path).store == path
+    assert load(MEMORY_FILE_PATH=path).store == path
+
+
+def test_the_reference_variable_means_its_own_format_whatever_the_ending() -> None:
+    assert load(MEMORY_FILE_PATH="/some/file.txt").store == "jsonl:/some/file.txt"
+
+
+def test_flags_win_over_variables_and_variables_over_the_file(config: Path) -> None:
+    config.write_text('store = "file.db"\nlog_level = "error"\n')
+    here = {"POLYMNIA_CONFIG": str(config)}
+    assert load(**here).store == "file.db"
+    assert load(**here, MEMORY_FILE_PATH="inherited.jsonl").store == "inherited.jsonl"
+    assert load(**here, MEMORY_FILE_PATH="inherited.jsonl", POLYMNIA_STORE="variable.db").store == "variable.db"
+    assert load({"store": "flag.db"}, **here, POLYMNIA_STORE="variable.db").store == "flag.db"
+    assert load(**here).log_level == "error"
+    assert load(**here, POLYMNIA_LOG_LEVEL="info").log_level == "info"
+
+
+def test_numbers_come_from_variables_too() -> None:
+    assert load(POLYMNIA_MAX_MESSAGE_BYTES="1000").max_message_bytes == 1000
+
+
+@pytest.mark.parametrize("text", ["colour = 1", "store = ", "max_message_bytes = 'many'"])
+def test_a_wrong_settings_file_is_refused_in_a_sentence(config: Path, text: str) -> None:
+    config.write_text(text)
+    with pytest.raises(SettingsError):
+        load(POLYMNIA_CONFIG=str(config))
