@@ -27,6 +27,8 @@ def import_file(settings: Settings, file: str) -> int:
     graph = _read(file)
     with opened(settings.store) as store:
         new_entities, new_relations = absorb(Memory(store), graph, by="polymnia import", progress=progress_bar)
+        while store.tidy():
+            continue
     print(
         f"{file}: {len(graph.entities)} entities ({new_entities} new) and {len(graph.relations)} relations "
         f"({new_relations} new) are in {settings.store}"

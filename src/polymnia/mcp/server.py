@@ -1,12 +1,16 @@
 """What all conversations share: the dialect, the memory, and who hears of its changes."""
 
+import logging
 from collections.abc import Callable
 from threading import Lock
 from typing import Protocol
 
 from polymnia.dialects.base import Dialect
 from polymnia.engine.memory import Memory
+from polymnia.errors import StoreError
 from polymnia.model import Change
+
+logger = logging.getLogger(__name__)
 
 
 class Listener(Protocol):
@@ -27,6 +31,7 @@ class Server:
         self.memory = memory
         self._lock = Lock()
         self._listeners: list[Listener] = []
+        self.untidy = False
         memory.on_change(self._tell)
 
     def join(self, listener: Listener) -> Callable[[], None]:
@@ -40,7 +45,16 @@ class Server:
         for listener in self._present():
             listener.log(level, logger, text)
 
+    def rest(self) -> None:
+        """Nobody asks for anything: do a little of what makes later answers quicker."""
+        try:
+            self.untidy = self.memory.store.tidy()
+        except StoreError as exc:
+            logger.info("housekeeping was put off: %s", exc)
+            self.untidy = False
+
     def _tell(self, change: Change) -> None:
+        self.untidy = True
         for listener in self._present():
             listener.changed(change)
 

@@ -28,7 +28,8 @@ class ToolResult(Struct, omit_defaults=True, rename="camel"):
 
 def list_tools(exchange: Exchange, params: Listing) -> dict[str, Any]:
     refuse_cursor(params)
-    return {"tools": [_described(tool) for tool in exchange.dialect.tools.values()]}
+    structured = has_structured_content(exchange.revision)
+    return {"tools": [_described(tool, structured) for tool in exchange.dialect.tools.values()]}
 
 
 def call_tool(exchange: Exchange, params: CallTool) -> ToolResult:
@@ -63,7 +64,8 @@ def _result(reply: Reply, revision: str) -> ToolResult:
 
 
 @lru_cache(maxsize=256)
-def _described(tool: Tool) -> dict[str, Any]:
+def _described(tool: Tool, structured: bool) -> dict[str, Any]:
+    """A client that sees an output schema insists on structured content, so it sees both or neither."""
     described = {
         "name": tool.name,
         "title": tool.title,
@@ -76,6 +78,6 @@ def _described(tool: Tool) -> dict[str, Any]:
             "openWorldHint": False,
         },
     }
-    if tool.returns is not None:
+    if structured and tool.returns is not None:
         described["outputSchema"] = json_schema(tool.returns)
     return described

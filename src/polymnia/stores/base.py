@@ -65,5 +65,8 @@ class Store(Protocol):
     def check(self) -> list[str]:
         """Everything that is wrong with what is on disk, a sentence each; empty when all is well."""
 
+    def tidy(self) -> bool:
+        """A short piece of housekeeping that makes later reads quicker; True while there is more to do."""
+
     def close(self) -> None:
         """Let go of files and locks. A store may be closed twice."""

@@ -151,6 +151,9 @@ class MemoryStore:
     def check(self) -> list[str]:
         return []
 
+    def tidy(self) -> bool:
+        return False
+
     def close(self) -> None:
         """Nothing to let go of."""
 

@@ -17,12 +17,14 @@ from polymnia.transports.lines import Lines
 logger = logging.getLogger(__name__)
 
 _CHUNK = 1 << 16
+# How long nothing comes, in milliseconds, before there is time for housekeeping.
+_PAUSE = 300
 _CANCELLATION = b"notifications/cancelled"
 
 
 def serve_stdio(server: Server, *, limit: int) -> None:
     """Answer until the input ends or a signal asks to stop; what was read by then is still answered."""
-    with _private_output() as output, _stop_signals() as wait:
+    with _private_output() as output, _input(server) as wait:
         link = _Link(server, output, limit)
         try:
             while wait() and (chunk := os.read(0, _CHUNK)):
@@ -93,8 +95,8 @@ def _private_output() -> Iterator[int]:
 
 
 @contextmanager
-def _stop_signals() -> Iterator[Callable[[], bool]]:
-    """A function that waits for input and gives False once a signal has asked to stop."""
+def _input(server: Server) -> Iterator[Callable[[], bool]]:
+    """A function that waits for input, and rests meanwhile; it gives False once a signal has asked to stop."""
     if not hasattr(select, "poll"):
         yield lambda: True  # no polling of pipes here: a signal ends the process as it always does
         return
@@ -106,13 +108,24 @@ def _stop_signals() -> Iterator[Callable[[], bool]]:
     before = {number: signal.signal(number, _noted) for number in (signal.SIGTERM, signal.SIGINT)}
     wakeup = signal.set_wakeup_fd(alarm)
     try:
-        yield lambda: not any(descriptor == awake for descriptor, _ in poll.poll())
+        yield lambda: awake not in _ready(poll, server)
     finally:
         signal.set_wakeup_fd(wakeup)
         for number, handler in before.items():
             signal.signal(number, handler)
         os.close(awake)
         os.close(alarm)
+
+
+def _ready(poll: "select.poll", server: Server) -> set[int]:
+    """The descriptors with something to read. After writes, a pause is used for housekeeping."""
+    pause = _PAUSE
+    while server.untidy:
+        if ready := poll.poll(pause):
+            return {descriptor for descriptor, _ in ready}
+        server.rest()
+        pause = 0
+    return {descriptor for descriptor, _ in poll.poll()}
 
 
 def _noted(number: int, frame: object) -> None:

@@ -78,6 +78,9 @@ class JsonlStore:
         loaded = parse(self._path.read_bytes())
         return [f"{self._path}, line {number}: {reason}" for number, reason in loaded.problems]
 
+    def tidy(self) -> bool:
+        return False
+
     def close(self) -> None:
         """Nothing is held between operations."""
 

@@ -131,6 +131,10 @@ INSERT INTO trigrams (rowid, content) VALUES (?, ?);
 -- Forget a row's folded text.
 DELETE FROM trigrams WHERE rowid = ?;
 
+-- name: merge_trigrams
+-- Join index segments, for so many pages of work.
+INSERT INTO trigrams (trigrams, rank) VALUES ('merge', ?);
+
 -- name: insert_change
 -- The change log's row for this transaction.
 INSERT INTO changes (at, actor, operation, before_state, after_state) VALUES (?, ?, ?, ?, ?);

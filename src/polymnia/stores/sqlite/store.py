@@ -17,6 +17,8 @@ from polymnia.stores.sqlite.graph import SqliteGraph
 from polymnia.stores.sqlite.layout import run
 
 IN_MEMORY = ":memory:"
+# Some milliseconds' worth: a request that comes meanwhile waits no longer.
+_PAGES_PER_TIDY = 100
 # "PLYM", in the file's header: says that a database is ours.
 _APPLICATION_ID = 0x504C594D
 
@@ -69,6 +71,13 @@ class SqliteStore:
         with translated(self._path):
             found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check").fetchall()]
         return [f"{self._path}: {problem}" for problem in found if problem != "ok"]
+
+    def tidy(self) -> bool:
+        """Merge segments of the trigram index: every search looks into each of them."""
+        with self._lane.transaction() as connection:
+            before = connection.total_changes()
+            run(connection, "merge_trigrams", _PAGES_PER_TIDY)
+            return connection.total_changes() - before > 1  # one change is the command itself
 
     def close(self) -> None:
         connections, self._connections = self._connections, []

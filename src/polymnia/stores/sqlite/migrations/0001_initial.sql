@@ -55,4 +55,5 @@ CREATE TABLE changes (
 CREATE VIRTUAL TABLE trigrams USING fts5 (
     content, content = '', contentless_delete = 1, detail = none, tokenize = 'trigram case_sensitive 1'
 );
+INSERT INTO trigrams (trigrams, rank) VALUES ('usermerge', 2);
 CREATE VIRTUAL TABLE trigram_terms USING fts5vocab (trigrams, row);

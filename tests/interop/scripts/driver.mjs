@@ -1,0 +1,75 @@
+// Plays the conversation asked for on stdin through either TypeScript SDK and prints what was heard.
+//
+// `connect(server, mode)` gives { client, revision, announced, subscribe }: the connected client, the
+// revision it settled on, the list that fills with the URIs of updated resources, and a function that
+// subscribes to a URI and gives the function that ends the subscription.
+
+import { text } from 'node:stream/consumers';
+
+export async function run(connect) {
+  const request = JSON.parse(await text(process.stdin));
+  const connection = await connect(request.server, request.mode);
+  try {
+    const heard = await TASKS[request.task](connection, request);
+    process.stdout.write(JSON.stringify(heard));
+  } finally {
+    await connection.client.close();
+  }
+}
+
+const TASKS = { play, watch };
+
+async function play({ client, revision }, { calls, uri }) {
+  const { tools } = await client.listTools();
+  const replies = [];
+  for (const each of calls) replies.push(await call(client, each));
+  const { resources } = await client.listResources();
+  const { contents } = await client.readResource({ uri });
+  return { revision, tools, replies, resources, contents };
+}
+
+async function watch({ client, announced, subscribe }, { writes, uri, patience }) {
+  const [before, during, after] = writes;
+  const taken = () => announced.uris.splice(0);
+  await call(client, before);
+  await client.listTools();
+  const heard = { before: taken() };
+  const unsubscribe = await subscribe(uri);
+  await call(client, during);
+  await within(patience, announced.first);
+  await client.listTools();
+  heard.during = taken();
+  await unsubscribe();
+  await call(client, after);
+  await client.listTools();
+  heard.after = taken();
+  return heard;
+}
+
+function call(client, { tool, arguments: args }) {
+  return client.callTool({ name: tool, arguments: args });
+}
+
+// The URIs announced so far, and a promise of the first of them.
+export function announcements() {
+  const announced = { uris: [] };
+  announced.first = new Promise((resolve) => {
+    announced.add = (uri) => {
+      announced.uris.push(uri);
+      resolve();
+    };
+  });
+  return announced;
+}
+
+async function within(seconds, promise) {
+  let timer;
+  const late = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`nothing was announced within ${seconds} s`)), seconds * 1000);
+  });
+  try {
+    await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

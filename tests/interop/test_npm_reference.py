@@ -1,0 +1,141 @@
+"""The npm reference server: the same replies to the same calls, and one file for both."""
+
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from itertools import permutations
+from pathlib import Path
+
+import anyio
+import pytest
+from mcp import Client, StdioServerParameters
+
+from . import install
+from .conversation import JSON, Call, entity, relation
+from .random_calls import random_calls
+from .server import Command, NewServer, polymnia
+from .transcript import PATIENCE, Reply, parse_reply
+
+Serve = Callable[[Path], StdioServerParameters]
+
+BOTH_WAYS = list(permutations(("polymnia", "reference")))
+
+READ = Call("read_graph", {})
+TOKYO = Call("create_entities", {"entities": [entity("東京", "city", 'Said "naïve" \\ 数学 🦊\n')]})
+ADA = Call("create_entities", {"entities": [entity("Ada", "person"), entity("Élodie", "person", "a", "b")]})
+VISITS = Call("create_relations", {"relations": [relation("Ada", "東京", "visits"), relation("Ada", "x", "y")]})
+
+
+@pytest.fixture(scope="module")
+def servers(node_packages: Path) -> dict[str, Serve]:
+    """Both servers, each over a file of ours to choose."""
+    return {
+        "polymnia": lambda store: parameters(polymnia(store)),
+        "reference": lambda store: reference(node_packages, store),
+    }
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_the_same_calls_get_the_same_replies(
+    seed: int, new_server: NewServer, servers: dict[str, Serve], tmp_path: Path
+) -> None:
+    calls = [*random_calls(seed, 200), READ]
+    theirs = servers["reference"](tmp_path / "memory.jsonl")
+    our_end, their_end = anyio.run(until_they_part, parameters(new_server()), theirs, calls)
+    assert our_end == their_end
+
+
+def test_both_list_tools_of_the_same_shape(new_server: NewServer, servers: dict[str, Serve], tmp_path: Path) -> None:
+    theirs = servers["reference"](tmp_path / "memory.jsonl")
+    assert anyio.run(listed_shapes, parameters(new_server())) == anyio.run(listed_shapes, theirs)
+
+
+@pytest.mark.parametrize(("writer", "reader"), BOTH_WAYS)
+def test_a_file_that_one_wrote_reads_the_same_in_the_other(
+    writer: str, reader: str, servers: dict[str, Serve], tmp_path: Path
+) -> None:
+    store = tmp_path / "memory.jsonl"
+    *_, written = anyio.run(replies, servers[writer](store), [TOKYO, ADA, VISITS, READ])
+    [read] = anyio.run(replies, servers[reader](store), [READ])
+    assert read == written
+
+
+@pytest.mark.parametrize(("first", "second"), BOTH_WAYS)
+def test_both_take_turns_on_one_file(first: str, second: str, servers: dict[str, Serve], tmp_path: Path) -> None:
+    store = tmp_path / "memory.jsonl"
+    turned = anyio.run(replies_in_turn, servers[first](store), servers[second](store), [TOKYO, ADA, VISITS])
+    *_, alone = anyio.run(replies, servers[first](tmp_path / "alone.jsonl"), [TOKYO, ADA, VISITS, READ])
+    assert turned == [alone, alone]
+
+
+def test_both_write_the_same_lines(servers: dict[str, Serve], tmp_path: Path) -> None:
+    lines = []
+    for name, serve in servers.items():
+        store = tmp_path / f"{name}.jsonl"
+        anyio.run(replies, serve(store), random_calls(4, 50))
+        lines.append(store.read_text(encoding="utf-8").rstrip("\n").split("\n"))
+    ours, theirs = lines
+    assert ours == theirs
+
+
+def parameters(command: Command) -> StdioServerParameters:
+    return StdioServerParameters(command=command[0], args=list(command[1:]))
+
+
+def reference(packages: Path, store: Path) -> StdioServerParameters:
+    program = packages / "node_modules/@modelcontextprotocol/server-memory/dist/index.js"
+    return StdioServerParameters(command=install.node(), args=[str(program)], env={"MEMORY_FILE_PATH": str(store)})
+
+
+@asynccontextmanager
+async def connected(server: StdioServerParameters) -> AsyncIterator[Client]:
+    async with Client(server, mode="legacy", read_timeout_seconds=PATIENCE) as client:
+        yield client
+
+
+async def replies(server: StdioServerParameters, calls: Iterable[Call]) -> list[Reply]:
+    async with connected(server) as client:
+        return [await reply(client, call) for call in calls]
+
+
+async def replies_in_turn(
+    first: StdioServerParameters, second: StdioServerParameters, writes: Iterable[Call]
+) -> list[Reply]:
+    """What both read at the end, after each write went to the one whose turn it was."""
+    async with connected(first) as now, connected(second) as then:
+        for write in writes:
+            await reply(now, write)
+            now, then = then, now
+        return [await reply(now, READ), await reply(then, READ)]
+
+
+async def until_they_part(
+    ours: StdioServerParameters, theirs: StdioServerParameters, calls: Iterable[Call]
+) -> tuple[tuple[Call, Reply], tuple[Call, Reply]]:
+    """The first call that the two answer differently, with each one's reply; otherwise the last call."""
+    async with connected(ours) as our_client, connected(theirs) as their_client:
+        for call in calls:
+            our_reply, their_reply = await reply(our_client, call), await reply(their_client, call)
+            if our_reply != their_reply:
+                break
+    return (call, our_reply), (call, their_reply)
+
+
+async def reply(client: Client, call: Call) -> Reply:
+    result = await client.call_tool(call.tool, call.arguments)
+    return parse_reply(result.model_dump(mode="json", by_alias=True, exclude_none=True))
+
+
+async def listed_shapes(server: StdioServerParameters) -> dict[str, tuple[JSON, JSON]]:
+    async with connected(server) as client:
+        tools = (await client.list_tools()).tools
+    return {tool.name: (shape(tool.input_schema), shape(tool.output_schema or {})) for tool in tools}
+
+
+def shape(schema: JSON) -> JSON:
+    """What a schema asks of a value, without its wording."""
+    return {
+        "type": schema.get("type"),
+        "required": sorted(schema.get("required", [])),
+        "properties": {name: shape(inner) for name, inner in schema.get("properties", {}).items()},
+        "items": shape(schema["items"]) if "items" in schema else None,
+    }

@@ -1,0 +1,186 @@
+"""The official Python SDK, over stdio, in both eras of the protocol."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, TypeVar
+
+import anyio
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp.client.session import IncomingMessage
+from mcp.client.subscriptions import ResourceUpdated, ServerEvent
+from mcp.types import ResourceUpdatedNotification, TextResourceContents
+from pydantic import BaseModel
+
+from . import claims
+from .conversation import CALLS, GRAPH_URI, JSON, WRITES, Call
+from .server import Command, NewServer
+from .transcript import PATIENCE, Transcript, Watch, parse_transcript
+
+pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
+
+MODERN = "2026-07-28"
+SETTLES_ON = {"legacy": "2025-11-25", "auto": MODERN, MODERN: MODERN}
+
+T = TypeVar("T")
+
+
+@pytest.fixture(scope="module", params=SETTLES_ON)
+def mode(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def transcript(new_server: NewServer, mode: str) -> Transcript:
+    return talk(new_server(), mode, play)
+
+
+@pytest.fixture(scope="module")
+def watch(new_server: NewServer, mode: str) -> Watch:
+    announced = Announcements()
+    return talk(new_server(), mode, lambda client: watch_writes(client, announced), announced)
+
+
+def test_the_client_settles_on_its_newest_revision(transcript: Transcript, mode: str) -> None:
+    assert transcript.revision == SETTLES_ON[mode]
+
+
+@pytest.mark.parametrize("claim", claims.OF_A_CONVERSATION)
+def test_in_a_conversation(claim: Callable[[Transcript], None], transcript: Transcript) -> None:
+    claim(transcript)
+
+
+@pytest.mark.parametrize("claim", claims.OF_A_WATCH)
+def test_around_a_subscription(claim: Callable[[Watch], None], watch: Watch) -> None:
+    claim(watch)
+
+
+def test_a_resource_read_again_shows_the_write_between(new_server: NewServer, mode: str) -> None:
+    first, second = talk(new_server(), mode, read_around_a_write)
+    assert first != second
+
+
+def test_a_listener_is_granted_the_resource_it_asks_for(new_server: NewServer) -> None:
+    assert talk(new_server(), MODERN, granted_resources) == [GRAPH_URI]
+
+
+def test_a_listener_iterates_over_what_changes(new_server: NewServer) -> None:
+    assert talk(new_server(), MODERN, first_event) == ResourceUpdated(GRAPH_URI)
+
+
+class Announcements:
+    """The URIs of updated resources so far, and the moment of the first."""
+
+    def __init__(self) -> None:
+        self.first = anyio.Event()
+        self._uris: list[str] = []
+
+    async def __call__(self, message: IncomingMessage) -> None:
+        if isinstance(message, ResourceUpdatedNotification):
+            self._uris.append(message.params.uri)
+            self.first.set()
+
+    def taken(self) -> tuple[str, ...]:
+        taken, self._uris = self._uris, []
+        return tuple(taken)
+
+
+def talk(
+    server: Command,
+    mode: str,
+    conversation: Callable[[Client], Awaitable[T]],
+    announced: Announcements | None = None,
+) -> T:
+    """Start the server, hold the conversation, stop the server."""
+
+    async def connected() -> T:
+        async with Client(
+            StdioServerParameters(command=server[0], args=list(server[1:])),
+            mode=mode,
+            message_handler=announced,
+            read_timeout_seconds=PATIENCE,
+        ) as client:
+            return await conversation(client)
+
+    return anyio.run(connected)
+
+
+async def play(client: Client) -> Transcript:
+    return parse_transcript(
+        {
+            "revision": client.protocol_version,
+            "tools": dumped((await client.list_tools()).tools),
+            "replies": dumped([await client.call_tool(call.tool, call.arguments) for call in CALLS]),
+            "resources": dumped((await client.list_resources()).resources),
+            "contents": dumped((await client.read_resource(GRAPH_URI)).contents),
+        }
+    )
+
+
+async def watch_writes(client: Client, announced: Announcements) -> Watch:
+    before, during, after = WRITES
+    unasked = await announced_by(client, announced, before)
+    async with subscribed(client):
+        await client.call_tool(during.tool, during.arguments)
+        with anyio.fail_after(PATIENCE):
+            await announced.first.wait()
+    await round_trip(client)  # leaving only schedules the SDK's cancellation: now it is sent
+    asked = announced.taken()
+    return Watch(unasked, asked, await announced_by(client, announced, after))
+
+
+async def announced_by(client: Client, announced: Announcements, write: Call) -> tuple[str, ...]:
+    """What a write announces before the reply to the next request."""
+    await client.call_tool(write.tool, write.arguments)
+    await round_trip(client)
+    return announced.taken()
+
+
+async def round_trip(client: Client) -> None:
+    """Wait until all that the server sent so far is here."""
+    await client.list_tools(cache_mode="bypass")
+
+
+def subscribed(client: Client) -> AbstractAsyncContextManager[object]:
+    if client.protocol_version == MODERN:
+        return client.listen(resource_subscriptions=[GRAPH_URI])
+    return subscribed_by_request(client)
+
+
+@asynccontextmanager
+async def subscribed_by_request(client: Client) -> AsyncIterator[None]:
+    await client.subscribe_resource(GRAPH_URI)
+    yield
+    await client.unsubscribe_resource(GRAPH_URI)
+
+
+async def read_around_a_write(client: Client) -> tuple[str, str]:
+    first = await graph_text(client)
+    await client.call_tool(WRITES[0].tool, WRITES[0].arguments)
+    return first, await graph_text(client)
+
+
+async def graph_text(client: Client) -> str:
+    [content] = (await client.read_resource(GRAPH_URI)).contents
+    assert isinstance(content, TextResourceContents)
+    return content.text
+
+
+async def granted_resources(client: Client) -> list[str] | None:
+    async with client.listen(resource_subscriptions=[GRAPH_URI]) as subscription:
+        return subscription.honored.resource_subscriptions
+
+
+async def first_event(client: Client) -> ServerEvent:
+    async with client.listen(resource_subscriptions=[GRAPH_URI]) as subscription:
+        await client.call_tool(WRITES[0].tool, WRITES[0].arguments)
+        with anyio.fail_after(PATIENCE):
+            return await anext(subscription)
+
+
+def dumped(values: Sequence[BaseModel]) -> list[JSON]:
+    return [_dump(value) for value in values]
+
+
+def _dump(value: BaseModel) -> dict[str, Any]:
+    return value.model_dump(mode="json", by_alias=True, exclude_none=True)

@@ -1,0 +1,66 @@
+"""The official TypeScript SDKs: the first, and the split packages that speak both eras."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from . import claims, install
+from .server import NewServer
+from .transcript import Transcript, Watch, play_with, watch_with
+
+
+@dataclass(frozen=True, slots=True)
+class TypeScriptClient:
+    """A script, how it is told to connect, and the revision it should settle on."""
+
+    script: str
+    mode: str
+    revision: str
+
+    def __str__(self) -> str:
+        return f"{self.script}-{self.mode}"
+
+
+CLIENTS = (
+    TypeScriptClient("sdk_v1", "legacy", "2025-11-25"),
+    TypeScriptClient("sdk_v2", "legacy", "2025-11-25"),
+    TypeScriptClient("sdk_v2", "auto", "2026-07-28"),
+    TypeScriptClient("sdk_v2", "2026-07-28", "2026-07-28"),
+)
+
+
+@pytest.fixture(scope="module", params=CLIENTS, ids=str)
+def client(request: pytest.FixtureRequest) -> TypeScriptClient:
+    chosen: TypeScriptClient = request.param
+    return chosen
+
+
+@pytest.fixture(scope="module")
+def script(client: TypeScriptClient, node_packages: Path) -> tuple[str, str]:
+    return install.node(), str(node_packages / f"{client.script}.mjs")
+
+
+@pytest.fixture(scope="module")
+def transcript(script: tuple[str, str], client: TypeScriptClient, new_server: NewServer) -> Transcript:
+    return play_with(script, new_server(), client.mode)
+
+
+@pytest.fixture(scope="module")
+def watch(script: tuple[str, str], client: TypeScriptClient, new_server: NewServer) -> Watch:
+    return watch_with(script, new_server(), client.mode)
+
+
+def test_the_client_settles_on_its_newest_revision(transcript: Transcript, client: TypeScriptClient) -> None:
+    assert transcript.revision == client.revision
+
+
+@pytest.mark.parametrize("claim", claims.OF_A_CONVERSATION)
+def test_in_a_conversation(claim: Callable[[Transcript], None], transcript: Transcript) -> None:
+    claim(transcript)
+
+
+@pytest.mark.parametrize("claim", claims.OF_A_WATCH)
+def test_around_a_subscription(claim: Callable[[Watch], None], watch: Watch) -> None:
+    claim(watch)

@@ -1,0 +1,96 @@
+"""What a client heard, whichever SDK it was built with."""
+
+import json
+import subprocess
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from .conversation import CALLS, GRAPH_URI, JSON, REFUSALS, STEPS, WRITES
+from .server import Command
+
+PATIENCE = 20.0
+"""Seconds to wait for what must come; a healthy server needs milliseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The result of one tool call."""
+
+    text: str
+    structured: JSON | None
+    is_error: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """Everything one client heard in the conversation."""
+
+    revision: str
+    tools: dict[str, JSON]
+    replies: tuple[Reply, ...]
+    resources: tuple[JSON, ...]
+    contents: tuple[JSON, ...]
+
+    @property
+    def accepted(self) -> tuple[Reply, ...]:
+        return self.replies[: len(STEPS)]
+
+    @property
+    def failed(self) -> Reply:
+        return self.replies[len(STEPS)]
+
+    @property
+    def refused(self) -> tuple[Reply, ...]:
+        return self.replies[len(STEPS) + 1 :][: len(REFUSALS)]
+
+    @property
+    def last(self) -> Reply:
+        return self.replies[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """The resources announced as updated around one subscription, by URI."""
+
+    before: tuple[str, ...]
+    during: tuple[str, ...]
+    after: tuple[str, ...]
+
+
+def parse_reply(result: JSON) -> Reply:
+    [block] = result["content"]
+    return Reply(block["text"], result.get("structuredContent"), result.get("isError", False))
+
+
+def parse_transcript(heard: JSON) -> Transcript:
+    return Transcript(
+        revision=heard["revision"],
+        tools={tool["name"]: tool for tool in heard["tools"]},
+        replies=tuple(parse_reply(result) for result in heard["replies"]),
+        resources=tuple(heard["resources"]),
+        contents=tuple(heard["contents"]),
+    )
+
+
+def play_with(script: Sequence[str], server: Command, mode: str) -> Transcript:
+    """Hold the conversation through a client script."""
+    calls = [asdict(call) for call in CALLS]
+    return parse_transcript(_run(script, {"task": "play", "server": server, "mode": mode, "calls": calls}))
+
+
+def watch_with(script: Sequence[str], server: Command, mode: str) -> Watch:
+    """Subscribe to the graph and write to it, through a client script."""
+    writes = [asdict(write) for write in WRITES]
+    heard = _run(script, {"task": "watch", "server": server, "mode": mode, "writes": writes})
+    return Watch(tuple(heard["before"]), tuple(heard["during"]), tuple(heard["after"]))
+
+
+def _run(script: Sequence[str], request: JSON) -> JSON:
+    """What the script prints. Its errors go to the test's own stderr."""
+    request = {**request, "uri": GRAPH_URI, "patience": PATIENCE}
+    done = subprocess.run(
+        script, input=json.dumps(request), stdout=subprocess.PIPE, encoding="utf-8", timeout=3 * PATIENCE
+    )
+    assert done.returncode == 0, f"{script[-1]} ended with {done.returncode}; see its stderr"
+    heard: JSON = json.loads(done.stdout)
+    return heard
