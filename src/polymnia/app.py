@@ -63,9 +63,9 @@ class _ToClients(logging.Handler):
 
 
 def _adopt_legacy(store: str) -> None:
-    from polymnia.stores.files.jsonl import adopt_legacy
-
     if store.endswith(".jsonl"):
+        from polymnia.stores.files.jsonl import adopt_legacy
+
         adopt_legacy(Path(store))
 
 

@@ -56,7 +56,8 @@ def _parser() -> argparse.ArgumentParser:
         description="A memory for AI agents. `polymnia serve` is what you put into your client's configuration.",
     )
     parser.add_argument("--version", action="version", version=f"polymnia {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    # With `prog` given no help text has to be laid out to find it.
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, prog="polymnia")
     _add_serve(commands)
     doctor = commands.add_parser("doctor", help="check a memory and say what is wrong and what to do")
     _add_store(doctor)

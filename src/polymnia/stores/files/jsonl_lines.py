@@ -6,6 +6,7 @@ from msgspec import DecodeError, Struct, ValidationError, field
 from msgspec.json import Decoder, Encoder
 
 from polymnia.model import Entity, Observation, Relation
+from polymnia.stores.files.pause import collection_paused
 from polymnia.stores.memory import MemoryGraph
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -44,6 +45,12 @@ class Loaded:
 def parse(data: bytes) -> Loaded:
     """Every whole good line of the file; a name that comes twice is one entity with the observations of both."""
     loaded = Loaded()
+    with collection_paused():
+        _parse_lines(data, loaded)
+    return loaded
+
+
+def _parse_lines(data: bytes, loaded: Loaded) -> None:
     for number, line in enumerate(data.removeprefix(_BYTE_ORDER_MARK).split(b"\n"), 1):
         if not line or line.isspace():
             continue
@@ -55,7 +62,6 @@ def parse(data: bytes) -> Loaded:
             loaded.reject(number, line, f"not valid JSON ({exc})")
         else:
             _put(loaded.graph, item)
-    return loaded
 
 
 def encode_lines(entities: Iterable[Entity], relations: Iterable[Relation]) -> Iterator[bytes]:

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from secrets import token_hex
 
 from polymnia.errors import StoreStopped
 
@@ -14,7 +13,7 @@ def replace_file(path: Path, chunks: Iterable[bytes]) -> None:
     Raises OSError, or StoreStopped when the disk does not confirm, with the old file as it was.
     """
     target = path.resolve()  # through a symbolic link, so that the link stays
-    spare = target.with_name(f"{target.name}.{token_hex(8)}.tmp")
+    spare = target.with_name(f"{target.name}.{os.urandom(8).hex()}.tmp")
     try:
         with open(spare, "xb", opener=_private) as file:
             _keep_mode(target, file.fileno())
