@@ -1,0 +1,1 @@
+"""The benchmark: Polymnia beside its peers, over stdio, in one run."""

@@ -1,0 +1,60 @@
+"""The figures: the samples taken, by row, server and size."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """How a raw sample (seconds or bytes) is shown."""
+
+    label: str
+    show: Callable[[float], float]
+    more_is_better: bool = False
+
+
+MILLISECONDS = Unit("ms", lambda seconds: seconds * 1e3)
+MEGABYTES = Unit("MB", lambda size: size / 1e6)
+HUNDREDS_PER_SECOND = Unit("entities/s", lambda seconds: 100 / seconds, True)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Key:
+    """Which measurement: the row's key, the server's name, the number of entities."""
+
+    row: str
+    server: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Raw samples; an empty store has the size 0."""
+
+    samples: Mapping[Key, Sequence[float]] = field(default_factory=dict)
+
+    def raw(self, row: str, server: str, size: int) -> float | None:
+        """The median sample, if this was measured."""
+        taken = self.samples.get(Key(row, server, size))
+        return median(taken) if taken else None
+
+    def sizes(self) -> tuple[int, ...]:
+        """The sizes measured, the empty store left out."""
+        return tuple(sorted({key.size for key in self.samples if key.size}))
+
+    def servers(self) -> frozenset[str]:
+        """The names of all that took part."""
+        return frozenset(key.server for key in self.samples)
+
+
+def number(value: float) -> str:
+    """Three significant digits, without an exponent."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def ratio(part: float | None, whole: float | None) -> float | None:
+    """How many times `whole` goes into `part`, if both were measured."""
+    if part is None or whole is None:
+        return None
+    return part / whole

@@ -1,0 +1,30 @@
+"""The machine: where and when the figures were taken, and how busy it was."""
+
+import os
+import platform
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What a reader must know to weigh the figures."""
+
+    date: str
+    python: str
+    system: str
+    processor: str
+    cores: int
+    load_before: float
+
+
+def look_around() -> Machine:
+    """The machine as it is now, before the run adds its own load."""
+    return Machine(
+        date=datetime.now(UTC).isoformat(timespec="seconds"),
+        python=platform.python_version(),
+        system=platform.system(),
+        processor=platform.machine(),
+        cores=os.cpu_count() or 1,
+        load_before=round(os.getloadavg()[0], 2),
+    )

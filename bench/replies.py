@@ -1,0 +1,45 @@
+"""The replies: what is read of them to know that they are right."""
+
+from collections.abc import Callable
+
+import msgspec
+
+Check = Callable[[str], bool]
+
+
+class Named(msgspec.Struct):
+    """An entity of a reply, as far as it is checked."""
+
+    name: str
+
+
+class Graph(msgspec.Struct):
+    """A graph of a reply, as far as it is checked."""
+
+    entities: list[Named]
+    relations: list[msgspec.Raw]
+
+
+def holds(right: Check, text: str) -> bool:
+    """Whether the text is right; text of another shape is not."""
+    try:
+        return right(text)
+    except msgspec.DecodeError:
+        return False
+
+
+def found(text: str, name: str) -> bool:
+    """Whether a graph has this entity alone."""
+    graph = msgspec.json.decode(text, type=Graph)
+    return [entity.name for entity in graph.entities] == [name]
+
+
+def graph_counts(text: str) -> tuple[int, int]:
+    """How many entities and relations a graph has."""
+    graph = msgspec.json.decode(text, type=Graph)
+    return len(graph.entities), len(graph.relations)
+
+
+def same(text: str, value: object) -> bool:
+    """Whether the text is this JSON value."""
+    return bool(msgspec.json.decode(text) == value)

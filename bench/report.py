@@ -1,0 +1,123 @@
+"""The report: figures and verdicts as tables to read, or as JSON to keep."""
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from bench.budgets import EMPTY, Verdict
+from bench.figures import Figures, number, ratio
+from bench.machine import Machine
+from bench.rows import PROBE, ROWS, Probe, Row
+from bench.servers import FLOOR, NPM, OURS, REFERENCE_VERSION, SERVER_NAMES
+
+PROBES = tuple(row.probe for row in ROWS if row.probe is not None)
+
+Cells = Sequence[str]
+Entry = dict[str, object]
+
+
+def tables(machine: Machine, figures: Figures, verdicts: Sequence[Verdict]) -> str:
+    """All there is to read: the machine, a table per size, then the budgets."""
+    sizes = (EMPTY, *figures.sizes())
+    sections = [size_section(figures, size) for size in sizes]
+    return "\n\n".join([machine_line(machine), *sections, budget_section(verdicts)])
+
+
+def machine_line(machine: Machine) -> str:
+    """The machine in a sentence; a load near the number of cores spoils the figures."""
+    python, cores, load = machine.python, machine.cores, machine.load_before
+    return f"Medians, on Python {python} and {cores} cores; load before the run: {load}."
+
+
+def size_section(figures: Figures, size: int) -> str:
+    """The table of one size, and what its probes found."""
+    title = "Empty store" if size == EMPTY else f"{size:,} entities"
+    servers = [name for name in SERVER_NAMES if name in figures.servers()]
+    pairs = [(mine, peer) for peer in (NPM, FLOOR) for mine in OURS]
+    pairs = [pair for pair in pairs if set(pair) <= set(servers)]
+    heads = ["row", "unit", *servers, *(f"{mine}/{peer}" for mine, peer in pairs)]
+    lines = [
+        [row.title, row.unit.label]
+        + [cell(shown(figures, row, name, size)) for name in servers]
+        + [cell(times(figures, row, *pair, size)) for pair in pairs]
+        for row in ROWS
+        if any(shown(figures, row, name, size) is not None for name in servers)
+    ]
+    return "\n".join([f"## {title}\n", table(heads, lines), *notes(figures, size)])
+
+
+def notes(figures: Figures, size: int) -> Iterator[str]:
+    """A sentence for each probe of this size."""
+    for probe in PROBES:
+        value = shown(figures, probe, PROBE, size)
+        if value is not None:
+            yield f"\nBeside these, {probe.title}: {cell(value)} {probe.unit.label}."
+
+
+def budget_section(verdicts: Sequence[Verdict]) -> str:
+    """The table of budgets."""
+    words = {True: "yes", False: "NO", None: "-"}
+    lines = [[v.what, v.budget, v.measured, words[v.met]] for v in verdicts]
+    return "## Budgets\n\n" + table(["what", "budget", "measured", "met"], lines)
+
+
+def as_json(machine: Machine, figures: Figures, verdicts: Sequence[Verdict]) -> bytes:
+    """All numbers, the verdicts and the machine."""
+    document = {
+        "machine": machine,
+        "npm_reference": REFERENCE_VERSION,
+        "figures": list(entries(figures)),
+        "budgets": verdicts,
+    }
+    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+
+
+def entries(figures: Figures) -> Iterator[Entry]:
+    """Every figure in its row's unit, with the spread of its samples."""
+    kinds: dict[str, Row | Probe] = {row.key: row for row in ROWS}
+    kinds |= {probe.key: probe for probe in PROBES}
+    for key, samples in sorted(figures.samples.items()):
+        unit = kinds[key.row].unit
+        values = sorted(unit.show(sample) for sample in samples)
+        yield {
+            "row": key.row,
+            "server": key.server,
+            "size": key.size,
+            "unit": unit.label,
+            "median": shown(figures, kinds[key.row], key.server, key.size),
+            "least": values[0],
+            "lower_quartile": values[len(values) // 4],
+            "greatest": values[-1],
+            "repetitions": len(values),
+        }
+
+
+def shown(figures: Figures, kind: Row | Probe, server: str, size: int) -> float | None:
+    """The median in the unit of its row, if it was measured."""
+    value = figures.raw(kind.key, server, size)
+    return None if value is None else kind.unit.show(value)
+
+
+def times(figures: Figures, row: Row, mine: str, peer: str, size: int) -> float | None:
+    """What one server shows as a multiple of what another does."""
+    left = shown(figures, row, mine, size)
+    return ratio(left, shown(figures, row, peer, size))
+
+
+def cell(value: float | None) -> str:
+    """The text of a value; none when it was not measured."""
+    return "" if value is None else number(value)
+
+
+def table(heads: Cells, lines: Sequence[Cells]) -> str:
+    """A Markdown table whose columns also line up as plain text."""
+    columns = zip(heads, *lines, strict=True)
+    widths = [max(len(text) for text in column) for column in columns]
+    rule = ["-" * width for width in widths]
+    return "\n".join(table_line(cells, widths) for cells in (heads, rule, *lines))
+
+
+def table_line(cells: Cells, widths: Sequence[int]) -> str:
+    """One line of a table."""
+    padded = (text.ljust(width) for text, width in zip(cells, widths, strict=True))
+    return f"| {' | '.join(padded)} |"

@@ -1,0 +1,97 @@
+"""The benchmark: a smoke run, and what it says of servers that are wrong or slow."""
+
+import sys
+from functools import partial
+from pathlib import Path
+
+import msgspec
+import pytest
+from bench import floor
+from bench.__main__ import main
+from bench.budgets import Verdict, judge
+from bench.dataset import token, write_dataset
+from bench.figures import Figures, Key
+from bench.rounds import Limits, take_rounds
+
+FLOOR_COMMAND = f"{sys.executable} {floor.__file__}"
+
+
+def test_a_quick_run_measures_and_judges(tmp_path: Path) -> None:
+    report = tmp_path / "numbers.json"
+    arguments = ["--quick", "--servers", "sqlite,jsonl,floor"]
+    where = ["--cache", str(tmp_path), "--json", str(report)]
+    assert main([*arguments, *where]) == 0
+    numbers = msgspec.json.decode(report.read_bytes())
+    assert {figure["server"] for figure in numbers["figures"]} == {
+        "sqlite",
+        "jsonl",
+        "floor",
+        "probe",
+    }
+    assert numbers["budgets"]
+
+
+def test_a_wrong_reply_ends_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--quick", "--servers", "jsonl", "--cache", str(tmp_path)]
+    assert main([*arguments, "--polymnia-command", FLOOR_COMMAND]) == 1
+    assert "answered open_nodes wrongly" in capsys.readouterr().err
+
+
+def test_a_server_that_dies_ends_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    dying = f"{sys.executable} -c 'raise SystemExit(3)'"
+    arguments = ["--quick", "--servers", "jsonl", "--cache", str(tmp_path)]
+    assert main([*arguments, "--polymnia-command", dying]) == 1
+    assert "gave no reply to initialize" in capsys.readouterr().err
+
+
+def test_the_floor_alone_can_be_measured(tmp_path: Path) -> None:
+    assert main(["--quick", "--servers", "floor", "--cache", str(tmp_path)]) == 0
+
+
+def test_a_budget_is_met_at_its_limit_and_missed_above() -> None:
+    assert empty_start(0.3).met is True
+    assert empty_start(0.31).met is False
+
+
+def test_a_budget_that_was_not_measured_has_no_verdict() -> None:
+    figures = Figures({Key("start", "npm", 0): [1.0], Key("start", "npm", 1000): [1.0]})
+    assert all(verdict.met is None for verdict in judge(figures))
+
+
+def test_every_sampler_gets_its_turn_in_every_round() -> None:
+    order: list[str] = []
+
+    def sample(name: str) -> float:
+        order.append(name)
+        return 1.0
+
+    samplers = {name: partial(sample, name) for name in "ab"}
+    take_rounds(samplers, Limits(least=2, most=2, seconds=1.0, rounds=2))
+    assert sorted(order[:2]) == sorted(order[2:]) == ["a", "b"]
+
+
+def test_a_slow_sampler_still_gets_the_least() -> None:
+    limits = Limits(least=3, most=100, seconds=0.0)
+    assert len(take_rounds({"slow": lambda: 1.0}, limits)["slow"]) >= 3
+
+
+def test_the_dataset_is_the_same_every_time(tmp_path: Path) -> None:
+    first, again = (write_dataset(50, tmp_path / name).path for name in "ab")
+    assert first.read_bytes() == again.read_bytes()
+
+
+def test_a_token_occurs_once(tmp_path: Path) -> None:
+    text = write_dataset(500, tmp_path / "dataset.jsonl").path.read_text()
+    assert all(text.count(token(index)) == 1 for index in range(500))
+
+
+def empty_start(seconds: float) -> Verdict:
+    """The verdict on a start that takes so long where npm takes a second."""
+    figures = Figures(
+        {
+            Key("start", "sqlite", 0): [seconds],
+            Key("start", "npm", 0): [1.0],
+            Key("start", "sqlite", 1000): [seconds],
+        }
+    )
+    return judge(figures)[0]
