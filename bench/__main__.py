@@ -42,9 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The arguments of the command."""
-    new = argparse.ArgumentParser(
-        prog="python -m bench", description="Measure Polymnia beside its peers, over stdio."
-    )
+    new = argparse.ArgumentParser(prog="python -m bench", description="Measure Polymnia beside its peers, over stdio.")
     new.add_argument(
         "--sizes",
         type=sizes,

@@ -48,9 +48,7 @@ def nothing() -> None:
     """For contestants that leave nothing behind."""
 
 
-def take_rounds(
-    samplers: Mapping[K, Sampler], limits: Limits, *, settle: Settle = nothing
-) -> dict[K, list[float]]:
+def take_rounds(samplers: Mapping[K, Sampler], limits: Limits, *, settle: Settle = nothing) -> dict[K, list[float]]:
     """Let every sampler have a turn, round after round, until each has enough.
 
     The order is drawn anew for each round, since a turn is not independent of the one

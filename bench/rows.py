@@ -149,16 +149,10 @@ ON_DISK = Row("on_disk", "size on disk", MEGABYTES, on_disk, most=1, servers=REA
 POINT_READ = Row("point_read", "point read", MILLISECONDS, point_read)
 SEARCH = Row("search", "one-hit search", MILLISECONDS, one_hit_search)
 READ_GRAPH = Row("read_graph", "read_graph", MILLISECONDS, read_graph, most=50, servers=REAL)
-ADD_OBSERVATION = Row(
-    "add_observation", "add_observations x1", MILLISECONDS, add_observation, most=200, writes=True
-)
-CREATE_RELATION = Row(
-    "create_relation", "create_relations x1", MILLISECONDS, create_relation, most=200, writes=True
-)
+ADD_OBSERVATION = Row("add_observation", "add_observations x1", MILLISECONDS, add_observation, most=200, writes=True)
+CREATE_RELATION = Row("create_relation", "create_relations x1", MILLISECONDS, create_relation, most=200, writes=True)
 BARE_COMMIT = Probe("bare_commit", "one bare durable SQLite commit", MILLISECONDS, CommitProbe)
-CREATE_ONE = Row(
-    "create_one", "create_entities x1", MILLISECONDS, create_one, most=200, writes=True, probe=BARE_COMMIT
-)
+CREATE_ONE = Row("create_one", "create_entities x1", MILLISECONDS, create_one, most=200, writes=True, probe=BARE_COMMIT)
 CREATE_HUNDRED = Row(
     "create_hundred", "create_entities x100", HUNDREDS_PER_SECOND, create_hundred, most=30, writes=True
 )

@@ -1,5 +1,6 @@
 """The SQLite file itself: schema, change log, what stays after a delete."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from polymnia.errors import StoreError
 from polymnia.model import Change, Draft, Relation, Texts
 from polymnia.stores.sql import load_migrations
 from polymnia.stores.sqlite import store as sqlite_store
+from polymnia.stores.sqlite.layout import QUERIES
 from polymnia.stores.sqlite.store import SqliteStore
 
 
@@ -124,3 +126,16 @@ def test_one_row_of_ids_holds_an_entity_and_its_observations(store: SqliteStore,
 def test_a_store_may_be_closed_twice(store: SqliteStore) -> None:
     store.close()
     store.close()
+
+
+WHOLE_TABLE = {"entities_all", "observations_all", "relations_all", "texts_of_all", "counts"}
+
+
+@pytest.mark.parametrize("name", sorted(set(QUERIES) - WHOLE_TABLE))
+def test_a_query_reads_only_what_it_is_asked_for(store: SqliteStore, path: str, name: str) -> None:
+    connection = apsw.Connection(path)
+    numbered = [int(number) for number in re.findall(r"\?(\d)", QUERIES[name])]
+    bindings = (None,) * (max(numbered) if numbered else QUERIES[name].count("?"))
+    plan = [str(row[3]) for row in connection.execute(f"EXPLAIN QUERY PLAN {QUERIES[name]}", bindings).fetchall()]
+    connection.close()
+    assert [step for step in plan if re.match(r"SCAN (entities|observations|relations|changes|o|r)\b", step)] == []

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from polymnia.model import Change, Counts, Entity, Relation, RelationKey
+from polymnia.model import Change, Counts, Entity, Graph, Relation, RelationKey
 
 
 class Reader(Protocol):
@@ -55,6 +55,9 @@ class Store(Protocol):
     @property
     def best_batch(self) -> int:
         """How many rows to write in one transaction when there are very many."""
+
+    def look_up(self, name: str) -> Graph:
+        """The entity of that name and every relation that touches it: the commonest read, the shortest way."""
 
     def reading(self) -> AbstractContextManager[Reader]:
         """A consistent view for the length of the block."""

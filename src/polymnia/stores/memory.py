@@ -1,6 +1,7 @@
 """The graph in dictionaries: the `memory:` store, the oracle of the tests, and what file stores hold."""
 
 import threading
+from collections import defaultdict
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from operator import itemgetter
@@ -8,7 +9,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from polymnia.model import Change, Counts, Entity, Noted, Relation, RelationKey, Rows
+from polymnia.model import Change, Counts, Entity, Graph, Noted, Relation, RelationKey, Rows
 from polymnia.search.text import fold
 
 T = TypeVar("T")
@@ -24,7 +25,7 @@ class MemoryGraph:
         self.applied: list[Change] = []
         self._entities: dict[str, tuple[int, Entity]] = {}
         self._relations: dict[RelationKey, tuple[int, Relation]] = {}
-        self._touching: dict[str, set[RelationKey]] = {}
+        self._touching: defaultdict[str, dict[int, Relation]] = defaultdict(dict)
         self._folded: dict[str, str] | None = None
         self._created = 0
 
@@ -34,6 +35,16 @@ class MemoryGraph:
     def find(self, names: Collection[str]) -> list[Entity]:
         found = [self._entities[name] for name in self.known(names)]
         return _in_order(found)
+
+    def look_up(self, name: str) -> Graph:
+        """The entity of that name and every relation that touches it."""
+        known = self._entities.get(name)
+        return Graph([known[1]], self.touching((name,))) if known else Graph([], [])
+
+    def get(self, name: str) -> Entity | None:
+        """The entity of that name."""
+        known = self._entities.get(name)
+        return known[1] if known else None
 
     def entities(self) -> list[Entity]:
         return [entity for _, entity in self._entities.values()]
@@ -49,10 +60,10 @@ class MemoryGraph:
         return {key: self._relations[key][1] for key in keys if key in self._relations}
 
     def touching(self, names: Collection[str]) -> list[Relation]:
-        keys: set[RelationKey] = set()
+        found: dict[int, Relation] = {}
         for name in names:
-            keys |= self._touching.get(name, set())
-        return _in_order([self._relations[key] for key in keys])
+            found.update(self._touching.get(name, {}))
+        return _in_order(list(found.items()))
 
     def relations(self) -> list[Relation]:
         return [relation for _, relation in self._relations.values()]
@@ -68,6 +79,20 @@ class MemoryGraph:
         self._put_in(change.after, change.at, stays)
         self.applied.append(change)
 
+    def fill(self, entities: list[Entity], relations: list[Relation]) -> None:
+        """Put very many into an empty graph; no two of the entities share a name."""
+        self._entities = {entity.name: (number, entity) for number, entity in enumerate(entities)}
+        self._created = len(entities)
+        touching = self._touching
+        numbered = self._relations
+        for number, relation in enumerate(relations, self._created):
+            key = (relation.source, relation.target, relation.type)
+            if key not in numbered:
+                numbered[key] = (number, relation)
+                touching[relation.source][number] = relation
+                touching[relation.target][number] = relation
+        self._created += len(relations)
+
     def put(self, entity: Entity) -> None:
         """Add the entity, or put it in the place of the one that has its name."""
         known = self._entities.get(entity.name)
@@ -77,10 +102,12 @@ class MemoryGraph:
 
     def link(self, relation: Relation) -> None:
         """Add the relation, or put it in the place of the one that has its key."""
-        known = self._relations.get(relation.key)
-        self._relations[relation.key] = (known[0] if known else self._next(), relation)
-        self._touching.setdefault(relation.source, set()).add(relation.key)
-        self._touching.setdefault(relation.target, set()).add(relation.key)
+        key = relation.key
+        known = self._relations.get(key)
+        number = known[0] if known else self._next()
+        self._relations[key] = (number, relation)
+        self._touching[relation.source][number] = relation
+        self._touching[relation.target][number] = relation
 
     def _take_out(self, rows: Rows, at: int, stays: set[str]) -> None:
         for entity in rows.entities:
@@ -93,9 +120,9 @@ class MemoryGraph:
             kept = tuple(each for each in entity.observations if each.ordinal not in gone)
             self.put(replace(entity, observations=kept, updated_at=at))
         for relation in rows.relations:
-            del self._relations[relation.key]
+            number, _ = self._relations.pop(relation.key)
             for name in {relation.source, relation.target}:
-                self._touching[name].discard(relation.key)
+                del self._touching[name][number]
 
     def _put_in(self, rows: Rows, at: int, stays: set[str]) -> None:
         for entity in rows.entities:
@@ -137,6 +164,10 @@ class MemoryStore:
     def changes(self) -> list[Change]:
         """Every change made, oldest first."""
         return list(self._graph.applied)
+
+    def look_up(self, name: str) -> Graph:
+        with self._lock:
+            return self._graph.look_up(name)
 
     @contextmanager
     def reading(self) -> Iterator[MemoryGraph]:

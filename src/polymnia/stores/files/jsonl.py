@@ -3,14 +3,16 @@
 `docs/formats/jsonl.md` describes the format and what happens to lines that do not follow it.
 """
 
-import errno
 import logging
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from polymnia.errors import StoreError, StoreFull, StoreStopped
+from polymnia.errors import StoreError, StoreStopped
+from polymnia.model import Graph
+from polymnia.stores.files.errors import Translated
 from polymnia.stores.files.jsonl_lines import Loaded, encode_lines, parse
 from polymnia.stores.files.lock import locked
 from polymnia.stores.files.replace import force, replace_file
@@ -21,7 +23,6 @@ logger = logging.getLogger(__name__)
 # What tells one state of the file from another: another process replaces it, so the inode moves too.
 Stamp = tuple[int, int, int]
 _UNREAD: Stamp = (-1, -1, -1)
-_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 def adopt_legacy(path: Path) -> None:
@@ -44,6 +45,8 @@ class JsonlStore:
     def __init__(self, path: str) -> None:
         self.url = path
         self._path = Path(path)
+        self._path_text = path
+        self._translated = Translated(path)
         self._lock = threading.RLock()
         self._graph = MemoryGraph()
         self._rejected: list[bytes] = []
@@ -51,15 +54,20 @@ class JsonlStore:
         self._stopped: str | None = None
         self._check_place()
 
+    def look_up(self, name: str) -> Graph:
+        with self._lock, self._translated:
+            self._catch_up()
+            return self._graph.look_up(name)
+
     @contextmanager
     def reading(self) -> Iterator[MemoryGraph]:
-        with self._lock, self._translated():
+        with self._lock, self._translated:
             self._catch_up()
             yield self._graph
 
     @contextmanager
     def writing(self) -> Iterator[MemoryGraph]:
-        with self._lock, self._translated():
+        with self._lock, self._translated:
             if self._stopped is not None:
                 raise StoreStopped(self._stopped)
             with locked(self._path):
@@ -108,7 +116,7 @@ class JsonlStore:
 
     def _current_stamp(self) -> Stamp | None:
         try:
-            state = self._path.stat()
+            state = os.stat(self._path_text)  # noqa: PTH116  # before every operation, and Path.stat takes longer
         except FileNotFoundError:
             return None
         return (state.st_ino, state.st_size, state.st_mtime_ns)
@@ -138,14 +146,3 @@ class JsonlStore:
         """What is in memory may be ahead of the file: read it again next time."""
         if self._graph.applied:
             self._stamp = _UNREAD
-
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        """Turn what the operating system raises into a sentence about this file."""
-        try:
-            yield
-        except OSError as exc:
-            if exc.errno in _FULL:
-                message = f"no room left for {self._path}; nothing was changed, free some space"
-                raise StoreFull(message) from exc
-            raise StoreError(f"{self._path}: {exc.strerror}; nothing was changed, check its permissions") from exc

@@ -26,6 +26,7 @@ class _RelationLine(Struct, tag_field="type", tag="relation"):
 
 
 _decoder = Decoder(_EntityLine | _RelationLine)
+_array_decoder = Decoder(list[_EntityLine | _RelationLine])
 _encoder = Encoder()
 
 
@@ -46,12 +47,26 @@ def parse(data: bytes) -> Loaded:
     """Every whole good line of the file; a name that comes twice is one entity with the observations of both."""
     loaded = Loaded()
     with collection_paused():
-        _parse_lines(data, loaded)
+        data = data.removeprefix(_BYTE_ORDER_MARK)
+        items = _parse_at_once(data)
+        if items is None:
+            _parse_lines(data, loaded)
+        else:
+            _put_all(loaded.graph, items)
     return loaded
 
 
+def _parse_at_once(data: bytes) -> list[_EntityLine | _RelationLine] | None:
+    """The lines of a file in which all are good, as one array: several times quicker than line by line."""
+    lines = data.strip().replace(b"\n", b",")
+    try:
+        return _array_decoder.decode(b"[%b]" % lines)
+    except (DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
 def _parse_lines(data: bytes, loaded: Loaded) -> None:
-    for number, line in enumerate(data.removeprefix(_BYTE_ORDER_MARK).split(b"\n"), 1):
+    for number, line in enumerate(data.split(b"\n"), 1):
         if not line or line.isspace():
             continue
         try:
@@ -72,14 +87,31 @@ def encode_lines(entities: Iterable[Entity], relations: Iterable[Relation]) -> I
         yield (b"\n" if start else b"") + b"\n".join(lines[start : start + _LINES_PER_CHUNK])
 
 
-def _put(graph: MemoryGraph, item: _EntityLine | _RelationLine) -> None:
-    if isinstance(item, _RelationLine):
-        graph.link(Relation(item.source, item.target, item.relationType))
+def _put_all(graph: MemoryGraph, items: list[_EntityLine | _RelationLine]) -> None:
+    entities = [_entity(item) for item in items if type(item) is _EntityLine]
+    if len({entity.name for entity in entities}) == len(entities):
+        relations = [
+            Relation(each.source, each.target, each.relationType) for each in items if type(each) is _RelationLine
+        ]
+        graph.fill(entities, relations)
         return
-    texts = item.observations
-    known = graph.find((item.name,))
-    if known:
-        texts = [*known[0].texts, *[text for text in texts if text not in known[0].texts]]
-    kind = known[0].type if known else item.entityType
-    observations = tuple([Observation(place, text) for place, text in enumerate(texts, 1)])
-    graph.put(Entity(item.name, kind, observations, next_ordinal=len(texts) + 1))
+    for item in items:
+        _put(graph, item)
+
+
+def _put(graph: MemoryGraph, item: _EntityLine | _RelationLine) -> None:
+    if type(item) is _RelationLine:
+        graph.link(Relation(item.source, item.target, item.relationType))
+    elif isinstance(item, _EntityLine):
+        known = graph.get(item.name)
+        graph.put(_entity(item) if known is None else _joined(known, item))
+
+
+def _entity(item: _EntityLine) -> Entity:
+    observations = tuple([Observation(place, text) for place, text in enumerate(item.observations, 1)])
+    return Entity(item.name, item.entityType, observations, next_ordinal=len(observations) + 1)
+
+
+def _joined(known: Entity, item: _EntityLine) -> Entity:
+    lacking = [text for text in dict.fromkeys(item.observations) if text not in known.texts]
+    return _entity(_EntityLine(known.name, known.type, [*known.texts, *lacking]))

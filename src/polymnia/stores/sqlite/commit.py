@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import apsw
 
 from polymnia.errors import StoreError, StoreStopped
-from polymnia.stores.sqlite.connection import translated
+from polymnia.stores.sqlite.connection import Translated
 
 # Writers in one commit at most, so that the first never waits long for the last.
 _LARGEST_GROUP = 64
@@ -30,7 +30,7 @@ class CommitLane:
     """
 
     def __init__(self, path: str, connection: apsw.Connection) -> None:
-        self._path = path
+        self._translated = Translated(path)
         self._connection = connection
         self._lock = threading.Lock()
         self._counting = threading.Lock()
@@ -44,7 +44,7 @@ class CommitLane:
         try:
             group = self._join()
             try:
-                with translated(self._path):
+                with self._translated:
                     yield self._connection
                     if group.size:
                         self._connection.execute("RELEASE writer")
@@ -70,7 +70,7 @@ class CommitLane:
     def _join(self) -> _Group:
         if self._stopped is not None:
             raise StoreStopped(self._stopped)
-        with translated(self._path):
+        with self._translated:
             if self._group is None:
                 self._connection.execute("BEGIN IMMEDIATE")
                 self._group = _Group()
@@ -100,7 +100,7 @@ class CommitLane:
 
     def _commit(self, group: _Group) -> None:
         try:
-            with translated(self._path):
+            with self._translated:
                 self._connection.execute("COMMIT")
         except StoreError as exc:
             group.failure = exc

@@ -1,8 +1,5 @@
 """One SQLite connection, set up for durability, and the one place where its errors become ours."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import apsw
 
 from polymnia.errors import StoreBusy, StoreDamaged, StoreError, StoreFull, StoreStopped
@@ -22,20 +19,27 @@ PRAGMA journal_size_limit = 67108864;
 
 def connect(path: str) -> apsw.Connection:
     """A connection that waits for others and whose commits are on disk. Raises StoreError."""
-    with translated(path):
+    with Translated(path):
         connection = apsw.Connection(path)
         connection.set_busy_timeout(BUSY_WAIT)
         connection.execute(_PRAGMAS).fetchall()
         return connection
 
 
-@contextmanager
-def translated(path: str) -> Iterator[None]:
-    """Turn what the driver raises into a sentence about this store."""
-    try:
-        yield
-    except apsw.Error as exc:
-        raise _ours(path, exc) from exc
+class Translated:
+    """A block in which what the driver raises becomes a sentence about this store. It may be entered many times."""
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, trace: object) -> None:
+        if isinstance(exc, apsw.Error):
+            raise _ours(self._path, exc) from exc
 
 
 def _ours(path: str, exc: apsw.Error) -> StoreError:

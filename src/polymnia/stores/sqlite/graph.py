@@ -5,7 +5,7 @@ from collections.abc import Collection
 import apsw
 from msgspec import json
 
-from polymnia.model import Change, Counts, Entity, Observation, Relation, RelationKey
+from polymnia.model import Change, Counts, Entity, Graph, Observation, Relation, RelationKey
 from polymnia.stores.sqlite.layout import ORDINAL_BITS, ORDINALS, Row, as_json, run
 from polymnia.stores.sqlite.search import rows_containing
 from polymnia.stores.sqlite.writing import apply_change
@@ -24,6 +24,16 @@ class SqliteGraph:
         if len(names) == 1:
             return self._with_observations(run(self._connection, "entity_named", *names))
         return self._with_observations(run(self._connection, "entities_named", as_json(names)))
+
+    def look_up(self, name: str) -> Graph:
+        """What `Store.look_up` gives, in one statement and so at one moment."""
+        rows = run(self._connection, "look_up", name)
+        entities = [row[1:] for row in rows if row[0] == 0]
+        if not entities:
+            return Graph([], [])
+        observations = [row[1:4] for row in rows if row[0] == 1]
+        relations = sorted([row[1:6] for row in rows if row[0] == 2])
+        return Graph(_assembled(entities, observations), _relations(relations))
 
     def entities(self) -> list[Entity]:
         entities = run(self._connection, "entities_all")

@@ -1,15 +1,30 @@
 -- name: known_names
 -- Which of the names (a JSON array) are taken.
-SELECT e.name FROM json_each(?) AS wanted JOIN entities AS e ON e.name = wanted.value AND e.deleted_at IS NULL;
+SELECT e.name FROM json_each(?) AS wanted CROSS JOIN entities AS e ON e.name = wanted.value AND e.deleted_at IS NULL;
 
 -- name: entity_ids
 -- The rows behind names (a JSON array), to change them.
-SELECT e.name, e.id FROM json_each(?) AS wanted JOIN entities AS e ON e.name = wanted.value AND e.deleted_at IS NULL;
+SELECT e.name, e.id FROM json_each(?) AS wanted CROSS JOIN entities AS e ON e.name = wanted.value AND e.deleted_at IS NULL;
 
 -- name: entity_named
 -- The one entity of that name: the shortest way to the commonest read.
 SELECT id, name, type, uid, next_ordinal, summary, summary_at, tags, created_at, updated_at
 FROM entities WHERE name = ? AND deleted_at IS NULL;
+
+-- name: look_up
+-- One entity, its observations and its relations at once: the commonest read is one statement, one moment.
+SELECT 0, id, name, type, uid, next_ordinal, summary, summary_at, tags, created_at, updated_at
+FROM entities WHERE name = ?1 AND deleted_at IS NULL
+UNION ALL
+SELECT 1, o.id, o.content, o.created_at, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+FROM (SELECT id << 24 AS first, (id + 1) << 24 AS last FROM entities WHERE name = ?1 AND deleted_at IS NULL LIMIT 1) AS e
+CROSS JOIN observations AS o WHERE o.id > e.first AND o.id < e.last AND o.deleted_at IS NULL
+UNION ALL
+SELECT 2, id, source, target, type, created_at, NULL, NULL, NULL, NULL, NULL
+FROM relations WHERE source = ?1 AND deleted_at IS NULL
+UNION ALL
+SELECT 2, id, source, target, type, created_at, NULL, NULL, NULL, NULL, NULL
+FROM relations WHERE target = ?1 AND source <> ?1 AND deleted_at IS NULL;
 
 -- name: entities_named
 -- The entities with these names (a JSON array), oldest first.
@@ -35,11 +50,11 @@ FROM entities WHERE deleted_at IS NULL ORDER BY id;
 SELECT id, content, created_at FROM observations WHERE id > ? AND id < ? AND deleted_at IS NULL ORDER BY id;
 
 -- name: observations_of_many
--- The observations of these entities (a JSON array of row ids), entity by entity.
+-- The observations of these entities (a JSON array of row ids), entity by entity as they are given.
+-- CROSS JOIN, here and below, because the planner must start from what is wanted, not from the table.
 SELECT o.id, o.content, o.created_at
-FROM json_each(?) AS wanted
-JOIN observations AS o ON o.id > wanted.value << 24 AND o.id < (wanted.value + 1) << 24
-WHERE o.deleted_at IS NULL ORDER BY o.id;
+FROM json_each(?) AS wanted CROSS JOIN observations AS o
+WHERE o.id > wanted.value << 24 AND o.id < (wanted.value + 1) << 24 AND o.deleted_at IS NULL;
 
 -- name: observations_all
 -- Every living observation, entity by entity.
@@ -55,10 +70,10 @@ WHERE target = ?1 AND source <> ?1 AND deleted_at IS NULL;
 -- name: relations_of_many
 -- The relations that touch one of these names (a JSON array), in no order; one that touches two comes twice.
 SELECT r.id, r.source, r.target, r.type, r.created_at
-FROM json_each(?1) AS wanted JOIN relations AS r ON r.source = wanted.value AND r.deleted_at IS NULL
+FROM json_each(?1) AS wanted CROSS JOIN relations AS r ON r.source = wanted.value AND r.deleted_at IS NULL
 UNION ALL
 SELECT r.id, r.source, r.target, r.type, r.created_at
-FROM json_each(?1) AS wanted JOIN relations AS r ON r.target = wanted.value AND r.deleted_at IS NULL;
+FROM json_each(?1) AS wanted CROSS JOIN relations AS r ON r.target = wanted.value AND r.deleted_at IS NULL;
 
 -- name: relations_all
 -- Every living relation, oldest first.
@@ -67,8 +82,7 @@ SELECT id, source, target, type, created_at FROM relations WHERE deleted_at IS N
 -- name: relations_keyed
 -- The relations with these keys (a JSON array of [source, target, type]).
 SELECT r.id, r.source, r.target, r.type, r.created_at
-FROM json_each(?) AS wanted
-JOIN relations AS r
+FROM json_each(?) AS wanted CROSS JOIN relations AS r
     ON r.source = wanted.value ->> 0 AND r.target = wanted.value ->> 1 AND r.type = wanted.value ->> 2
     AND r.deleted_at IS NULL
 ORDER BY r.id;
@@ -153,11 +167,11 @@ SELECT term FROM trigram_terms WHERE term >= ? AND term < ? LIMIT ?;
 
 -- name: texts_of
 -- The texts behind a match, by entity: names and types of entities, contents of observations (JSON arrays of ids).
-SELECT e.id, e.name FROM json_each(?1) AS wanted JOIN entities AS e ON e.id = wanted.value
+SELECT e.id, e.name FROM json_each(?1) AS wanted CROSS JOIN entities AS e ON e.id = wanted.value
 UNION ALL
-SELECT e.id, e.type FROM json_each(?1) AS wanted JOIN entities AS e ON e.id = wanted.value
+SELECT e.id, e.type FROM json_each(?1) AS wanted CROSS JOIN entities AS e ON e.id = wanted.value
 UNION ALL
-SELECT o.id >> 24, o.content FROM json_each(?2) AS wanted JOIN observations AS o ON o.id = wanted.value;
+SELECT o.id >> 24, o.content FROM json_each(?2) AS wanted CROSS JOIN observations AS o ON o.id = wanted.value;
 
 -- name: texts_of_all
 -- Every text by entity, for queries so short that nearly everything has them.

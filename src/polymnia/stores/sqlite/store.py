@@ -9,10 +9,10 @@ import apsw
 from msgspec import json
 
 from polymnia.errors import StoreError, StoreTooNew
-from polymnia.model import Change, Rows
+from polymnia.model import Change, Graph, Rows
 from polymnia.stores.sql import load_migrations
 from polymnia.stores.sqlite.commit import CommitLane
-from polymnia.stores.sqlite.connection import connect, translated
+from polymnia.stores.sqlite.connection import Translated, connect
 from polymnia.stores.sqlite.graph import SqliteGraph
 from polymnia.stores.sqlite.layout import run
 
@@ -36,9 +36,10 @@ class SqliteStore:
             _make_parent(Path(path))
         self._writer = connect(path)
         self._lane = CommitLane(path, self._writer)
+        self._translated = Translated(path)
         self._threads = threading.local()
         self._connections: list[apsw.Connection] = [self._writer]
-        with translated(path):
+        with self._translated:
             migrate(path, self._writer)
 
     @contextmanager
@@ -48,7 +49,7 @@ class SqliteStore:
                 yield writer
             return
         connection = self._reader()
-        with translated(self._path):
+        with self._translated:
             connection.execute("BEGIN")
             try:
                 yield SqliteGraph(connection)
@@ -60,15 +61,22 @@ class SqliteStore:
         with self._lane.transaction() as connection:
             yield SqliteGraph(connection)
 
+    def look_up(self, name: str) -> Graph:
+        if self._alone:
+            with self.writing() as writer:
+                return writer.look_up(name)
+        with self._translated:
+            return SqliteGraph(self._reader()).look_up(name)
+
     def changes(self, since: int = 0, limit: int = -1) -> list[Change]:
         """The change log after that id, oldest first."""
-        with translated(self._path):
+        with self._translated:
             rows = run(self._writer if self._alone else self._reader(), "changes_since", since, limit)
         return [_change(*row) for row in rows]
 
     def check(self) -> list[str]:
         connection = self._writer if self._alone else self._reader()
-        with translated(self._path):
+        with self._translated:
             found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check").fetchall()]
         return [f"{self._path}: {problem}" for problem in found if problem != "ok"]
 
