@@ -106,6 +106,13 @@ class Change(Struct, frozen=True):
     id: int = 0
 
 
+class TypeCount(Struct, frozen=True):
+    """A type and how many have it."""
+
+    type: str
+    count: int
+
+
 class Counts(Struct, frozen=True):
     """How much a store holds."""
 

@@ -9,8 +9,8 @@ from msgspec.json import decode
 
 from polymnia.app import configure_logging, opened
 from polymnia.cli.progress import progress_bar
+from polymnia.dialects import camel
 from polymnia.dialects.base import indented
-from polymnia.dialects.reference import shapes
 from polymnia.engine import entities
 from polymnia.engine.memory import Memory
 from polymnia.engine.transfer import absorb
@@ -64,10 +64,10 @@ def _read(file: str) -> Graph:
 def _document(data: bytes) -> Graph | None:
     """The graph of an exported document; None when it is not one, but perhaps JSON lines."""
     try:
-        document = decode(data, type=shapes.GraphReply)
+        document = decode(data, type=camel.GraphShape)
     except (DecodeError, UnicodeDecodeError):
         return None
-    drafts = [shapes.draft(each) for each in document.entities]
+    drafts = [camel.draft(each) for each in document.entities]
     found = [
         Entity(
             draft.name,
@@ -77,7 +77,7 @@ def _document(data: bytes) -> Graph | None:
         )
         for draft in drafts
     ]
-    return Graph(found, [shapes.relation(each) for each in document.relations])
+    return Graph(found, [camel.relation(each) for each in document.relations])
 
 
 def _refuse_missing(url: str) -> None:
@@ -88,7 +88,7 @@ def _refuse_missing(url: str) -> None:
 
 
 def _json(graph: Graph) -> bytes:
-    return indented(shapes.graph_shape(graph)).encode() + b"\n"
+    return indented(camel.graph_shape(graph)).encode() + b"\n"
 
 
 def _print(pieces: Iterable[bytes]) -> None:

@@ -39,10 +39,14 @@ class Call:
 
 
 class Reply(Struct, frozen=True):
-    """A tool's answer: text for the model and, where the tool has an output schema, the same as JSON."""
+    """A tool's answer: text for the model and, where the tool has an output schema, the same as JSON.
+
+    A note is something the model should know beside the answer, such as that it is not whole.
+    """
 
     text: str
     structured: Raw | None = None
+    note: str | None = None
 
 
 class Tool(Struct, frozen=True, kw_only=True):

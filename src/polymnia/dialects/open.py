@@ -6,7 +6,7 @@ from polymnia.dialects.base import Dialect
 from polymnia.errors import SettingsError
 
 # Name -> the module that holds its `DIALECT`.
-DIALECTS = {"reference": "polymnia.dialects.reference"}
+DIALECTS = {"graph": "polymnia.dialects.graph", "reference": "polymnia.dialects.reference"}
 
 
 def open_dialect(name: str) -> Dialect:

@@ -14,7 +14,7 @@ def create(memory: Memory, drafts: Sequence[Draft], *, by: str) -> list[Entity]:
         wanted.setdefault(draft.name, draft)
     with memory.writing("create_entities", by) as transaction:
         known = transaction.read.known(wanted)
-        created = [_born(draft, transaction.at) for name, draft in wanted.items() if name not in known]
+        created = [born(draft, transaction.at) for name, draft in wanted.items() if name not in known]
         transaction.apply(after=Rows(entities=tuple(created)))
     return created
 
@@ -52,7 +52,8 @@ def new_id() -> str:
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
-def _born(draft: Draft, at: int) -> Entity:
+def born(draft: Draft, at: int) -> Entity:
+    """The entity a draft becomes when it is created at that time."""
     observations = tuple([Observation(place, text, at) for place, text in enumerate(draft.observations, 1)])
     return Entity(
         name=draft.name,

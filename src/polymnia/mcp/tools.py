@@ -58,9 +58,12 @@ def _given(params: CallTool) -> Raw:
 
 
 def _result(reply: Reply, revision: str) -> ToolResult:
+    content = [TextContent(reply.text)]
+    if reply.note is not None:
+        content.append(TextContent(reply.note))
     if reply.structured is None or not has_structured_content(revision):
-        return ToolResult([TextContent(reply.text)])
-    return ToolResult([TextContent(reply.text)], reply.structured)
+        return ToolResult(content)
+    return ToolResult(content, reply.structured)
 
 
 @lru_cache(maxsize=256)

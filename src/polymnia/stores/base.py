@@ -4,7 +4,7 @@ from collections.abc import Collection
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from polymnia.model import Change, Counts, Entity, Graph, Relation, RelationKey
+from polymnia.model import Change, Counts, Entity, Graph, Relation, RelationKey, TypeCount
 
 
 class Reader(Protocol):
@@ -31,8 +31,23 @@ class Reader(Protocol):
     def relations(self) -> list[Relation]:
         """All of them."""
 
+    def page(self, kind: str | None, offset: int, limit: int | None) -> list[Entity]:
+        """A stretch of the entities, or of those of one type."""
+
+    def relations_like(self, source: str | None, target: str | None, kind: str | None) -> list[Relation]:
+        """The relations that have what is given; None is anything."""
+
+    def entity_types(self) -> list[TypeCount]:
+        """The types entities have, the commonest first, then by name."""
+
+    def relation_types(self) -> list[TypeCount]:
+        """The types relations have, the commonest first, then by name."""
+
     def counts(self) -> Counts:
         """How much there is."""
+
+    def distinct_texts(self) -> tuple[int, int]:
+        """How many different texts there are in all, and their length in UTF-8 bytes."""
 
 
 class Writer(Reader, Protocol):

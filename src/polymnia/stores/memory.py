@@ -1,7 +1,7 @@
 """The graph in dictionaries: the `memory:` store, the oracle of the tests, and what file stores hold."""
 
 import threading
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from operator import itemgetter
@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from polymnia.model import Change, Counts, Entity, Graph, Noted, Relation, RelationKey, Rows
+from polymnia.model import Change, Counts, Entity, Graph, Noted, Relation, RelationKey, Rows, TypeCount
 from polymnia.search.text import fold
 
 T = TypeVar("T")
@@ -67,6 +67,29 @@ class MemoryGraph:
 
     def relations(self) -> list[Relation]:
         return [relation for _, relation in self._relations.values()]
+
+    def page(self, kind: str | None, offset: int, limit: int | None) -> list[Entity]:
+        found = [entity for entity in self.entities() if kind is None or entity.type == kind]
+        return found[offset:] if limit is None else found[offset : offset + limit]
+
+    def relations_like(self, source: str | None, target: str | None, kind: str | None) -> list[Relation]:
+        ends = [name for name in (source, target) if name is not None]
+        near = self.touching(ends[:1]) if ends else self.relations()
+        return [each for each in near if _matches(each, source, target, kind)]
+
+    def entity_types(self) -> list[TypeCount]:
+        return _counted(Counter(entity.type for _, entity in self._entities.values()))
+
+    def relation_types(self) -> list[TypeCount]:
+        return _counted(Counter(relation.type for _, relation in self._relations.values()))
+
+    def distinct_texts(self) -> tuple[int, int]:
+        texts: set[str] = set()
+        for _, entity in self._entities.values():
+            texts.update((entity.name, entity.type, *entity.texts))
+        for key in self._relations:
+            texts.update(key)
+        return len(texts), sum(len(text.encode()) for text in texts)
 
     def counts(self) -> Counts:
         observations = sum(len(entity.observations) for _, entity in self._entities.values())
@@ -191,6 +214,16 @@ class MemoryStore:
 
 def _in_order(numbered: list[tuple[int, T]]) -> list[T]:
     return [value for _, value in sorted(numbered, key=itemgetter(0))]
+
+
+def _matches(relation: Relation, source: str | None, target: str | None, kind: str | None) -> bool:
+    wanted = ((source, relation.source), (target, relation.target), (kind, relation.type))
+    return all(asked is None or asked == has for asked, has in wanted)
+
+
+def _counted(counter: Counter[str]) -> list[TypeCount]:
+    ranked = sorted(counter.items(), key=lambda item: (-item[1], item[0]))
+    return [TypeCount(kind, count) for kind, count in ranked]
 
 
 def _contains(entity: Entity, folded: str) -> bool:

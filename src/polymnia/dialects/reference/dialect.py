@@ -1,7 +1,7 @@
 """The reference catalogue put together: tools, the graph as a resource, and how to use them."""
 
 from polymnia.dialects.base import Call, Dialect, Resource, indented
-from polymnia.dialects.reference.shapes import graph_shape
+from polymnia.dialects.camel import graph_shape
 from polymnia.dialects.reference.tools import TOOLS
 from polymnia.engine import entities
 from polymnia.model import Change

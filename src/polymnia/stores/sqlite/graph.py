@@ -5,7 +5,7 @@ from collections.abc import Collection
 import apsw
 from msgspec import json
 
-from polymnia.model import Change, Counts, Entity, Graph, Observation, Relation, RelationKey
+from polymnia.model import Change, Counts, Entity, Graph, Observation, Relation, RelationKey, TypeCount
 from polymnia.stores.sqlite.layout import ORDINAL_BITS, ORDINALS, Row, as_json, run
 from polymnia.stores.sqlite.search import rows_containing
 from polymnia.stores.sqlite.writing import apply_change
@@ -56,6 +56,29 @@ class SqliteGraph:
 
     def relations(self) -> list[Relation]:
         return _relations(run(self._connection, "relations_all"))
+
+    def page(self, kind: str | None, offset: int, limit: int | None) -> list[Entity]:
+        rows = run(self._connection, "entities_page", kind, -1 if limit is None else limit, offset)
+        return self._with_observations(rows)
+
+    def relations_like(self, source: str | None, target: str | None, kind: str | None) -> list[Relation]:
+        if source is not None:
+            rows = run(self._connection, "relations_from", source, target, kind)
+        elif target is not None:
+            rows = run(self._connection, "relations_to", target, kind)
+        else:
+            rows = run(self._connection, "relations_typed", kind)
+        return _relations(rows)
+
+    def entity_types(self) -> list[TypeCount]:
+        return [TypeCount(*row) for row in run(self._connection, "entity_types")]
+
+    def relation_types(self) -> list[TypeCount]:
+        return [TypeCount(*row) for row in run(self._connection, "relation_types")]
+
+    def distinct_texts(self) -> tuple[int, int]:
+        count, size = run(self._connection, "distinct_texts")[0]
+        return count, size
 
     def counts(self) -> Counts:
         return Counts(*run(self._connection, "counts")[0])

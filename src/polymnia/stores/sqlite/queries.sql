@@ -87,6 +87,49 @@ FROM json_each(?) AS wanted CROSS JOIN relations AS r
     AND r.deleted_at IS NULL
 ORDER BY r.id;
 
+-- name: entities_page
+-- A stretch of the entities, or of those of one type, oldest first; -1 is no limit.
+SELECT id, name, type, uid, next_ordinal, summary, summary_at, tags, created_at, updated_at
+FROM entities WHERE deleted_at IS NULL AND (?1 IS NULL OR type = ?1)
+ORDER BY id LIMIT ?2 OFFSET ?3;
+
+-- name: relations_from
+-- Relations that start at a name, perhaps with a given end and type.
+SELECT id, source, target, type, created_at FROM relations
+WHERE source = ?1 AND (?2 IS NULL OR target = ?2) AND (?3 IS NULL OR type = ?3) AND deleted_at IS NULL
+ORDER BY id;
+
+-- name: relations_to
+-- Relations that end at a name, perhaps of a given type.
+SELECT id, source, target, type, created_at FROM relations
+WHERE target = ?1 AND (?2 IS NULL OR type = ?2) AND deleted_at IS NULL
+ORDER BY id;
+
+-- name: relations_typed
+-- Relations of a type, or all.
+SELECT id, source, target, type, created_at FROM relations
+WHERE (?1 IS NULL OR type = ?1) AND deleted_at IS NULL
+ORDER BY id;
+
+-- name: entity_types
+-- The types of the living, the commonest first.
+SELECT type, count(*) FROM entities WHERE deleted_at IS NULL GROUP BY type ORDER BY count(*) DESC, type;
+
+-- name: relation_types
+-- The types of the living, the commonest first.
+SELECT type, count(*) FROM relations WHERE deleted_at IS NULL GROUP BY type ORDER BY count(*) DESC, type;
+
+-- name: distinct_texts
+-- How many different texts there are, and their bytes.
+SELECT count(*), coalesce(sum(octet_length(text)), 0) FROM (
+    SELECT name AS text FROM entities WHERE deleted_at IS NULL
+    UNION SELECT type FROM entities WHERE deleted_at IS NULL
+    UNION SELECT content FROM observations WHERE deleted_at IS NULL
+    UNION SELECT source FROM relations WHERE deleted_at IS NULL
+    UNION SELECT target FROM relations WHERE deleted_at IS NULL
+    UNION SELECT type FROM relations WHERE deleted_at IS NULL
+);
+
 -- name: counts
 -- How much is alive.
 SELECT

@@ -1,0 +1,72 @@
+"""Entities and relations as the camelCase catalogues (`reference`, `graph`) spell them."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct, field
+
+from polymnia.model import Draft, Entity, Graph, Noted, Relation, Texts
+
+
+class EntityShape(Struct, frozen=True, rename="camel"):
+    name: Annotated[str, Meta(description="The name of the entity")]
+    entity_type: Annotated[str, Meta(description="The type of the entity")]
+    observations: Annotated[list[str], Meta(description="An array of observation contents associated with the entity")]
+
+
+class RelationShape(Struct, frozen=True, rename="camel"):
+    source: Annotated[str, Meta(description="The name of the entity where the relation starts")] = field(name="from")
+    target: Annotated[str, Meta(description="The name of the entity where the relation ends")] = field(name="to")
+    relation_type: Annotated[str, Meta(description="The type of the relation")]
+
+
+class Addition(Struct, frozen=True, rename="camel"):
+    entity_name: Annotated[str, Meta(description="The name of the entity to add the observations to")]
+    contents: Annotated[list[str], Meta(description="An array of observation contents to add")]
+
+
+class Deletion(Struct, frozen=True, rename="camel"):
+    entity_name: Annotated[str, Meta(description="The name of the entity containing the observations")]
+    observations: Annotated[list[str], Meta(description="An array of observations to delete")]
+
+
+class AddedShape(Struct, frozen=True, rename="camel"):
+    entity_name: str
+    added_observations: list[str]
+
+
+class GraphShape(Struct, frozen=True):
+    entities: list[EntityShape]
+    relations: list[RelationShape]
+
+
+def draft(shape: EntityShape) -> Draft:
+    return Draft(shape.name, shape.entity_type, tuple(shape.observations))
+
+
+def relation(shape: RelationShape) -> Relation:
+    return Relation(shape.source, shape.target, shape.relation_type)
+
+
+def addition(shape: Addition) -> Texts:
+    return Texts(shape.entity_name, tuple(shape.contents))
+
+
+def deletion(shape: Deletion) -> Texts:
+    return Texts(shape.entity_name, tuple(shape.observations))
+
+
+def entity_shape(entity: Entity) -> EntityShape:
+    return EntityShape(entity.name, entity.type, [each.text for each in entity.observations])
+
+
+def relation_shape(relation: Relation) -> RelationShape:
+    return RelationShape(relation.source, relation.target, relation.type)
+
+
+def added_shape(noted: Noted) -> AddedShape:
+    return AddedShape(noted.entity, [each.text for each in noted.observations])
+
+
+def graph_shape(graph: Graph) -> GraphShape:
+    entities = [entity_shape(entity) for entity in graph.entities]
+    return GraphShape(entities, [relation_shape(relation) for relation in graph.relations])

@@ -1,0 +1,124 @@
+"""What the graph catalogue's JSON looks like: the arguments of its tools. Unknown ones are refused by name."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from polymnia.dialects import camel
+
+Names = Annotated[list[str], Meta(description="Exact entity names")]
+Name = Annotated[str, Meta(description="The exact name of an entity")]
+OneType = Annotated[str | None, Meta(description="Only entities of this type")]
+Offset = Annotated[int, Meta(ge=0, description="How many to pass over")]
+Limit = Annotated[int, Meta(ge=0, description="How many to return at most")]
+Depth = Annotated[int, Meta(ge=0, le=100, description="How many relations to follow at most")]
+
+
+class EntityArgument(camel.EntityShape, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    observations: Annotated[list[str], Meta(description="What is known of it, a fact each")] = []
+
+
+class RelationArgument(camel.RelationShape, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    pass
+
+
+class AdditionArgument(camel.Addition, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    pass
+
+
+class DeletionArgument(camel.Deletion, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    pass
+
+
+class Nothing(Struct, frozen=True, forbid_unknown_fields=True):
+    pass
+
+
+class Entities(Struct, frozen=True, forbid_unknown_fields=True):
+    entities: list[EntityArgument]
+
+
+class Relations(Struct, frozen=True, forbid_unknown_fields=True):
+    relations: list[RelationArgument]
+
+
+class AddObservations(Struct, frozen=True, forbid_unknown_fields=True):
+    observations: list[AdditionArgument]
+
+
+class DeleteEntities(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    entity_names: Names
+
+
+class DeleteObservations(Struct, frozen=True, forbid_unknown_fields=True):
+    deletions: list[DeletionArgument]
+
+
+class Merge(Struct, frozen=True, forbid_unknown_fields=True):
+    source: Annotated[str, Meta(description="The entity that is merged and then deleted")]
+    target: Annotated[str, Meta(description="The entity that stays and gains what the other had")]
+
+
+class Page(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    entity_type: OneType = None
+    offset: Offset = 0
+    limit: Limit | None = None
+
+
+class Search(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    query: Annotated[str, Meta(description="A part of a name, type or observation, or several words")]
+    entity_type: OneType = None
+    offset: Offset = 0
+    limit: Limit | None = None
+
+
+class Several(Struct, frozen=True, forbid_unknown_fields=True):
+    names: Names
+
+
+class One(Struct, frozen=True, forbid_unknown_fields=True):
+    name: Name
+
+
+class RelationFilter(
+    Struct,
+    frozen=True,
+    forbid_unknown_fields=True,
+    rename={"source": "from", "target": "to", "relation_type": "relationType"},
+):
+    source: Annotated[str | None, Meta(description="Where the relation starts")] = None
+    target: Annotated[str | None, Meta(description="Where the relation ends")] = None
+    relation_type: Annotated[str | None, Meta(description="The relation's type")] = None
+
+
+class Ends(Struct, frozen=True, forbid_unknown_fields=True, rename={"source": "from", "target": "to"}):
+    source: Name
+    target: Name
+
+
+class AllPaths(
+    Ends,
+    frozen=True,
+    forbid_unknown_fields=True,
+    rename={"source": "from", "target": "to", "max_depth": "maxDepth", "max_paths": "maxPaths"},
+):
+    max_depth: Annotated[int, Meta(ge=0, le=100, description="The most relations on a path")] = 6
+    max_paths: Annotated[int, Meta(ge=1, le=100_000, description="The most paths to return")] = 50
+
+
+class Subgraph(Struct, frozen=True, forbid_unknown_fields=True):
+    names: Names
+    depth: Depth = 1
+
+
+class Neighbours(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    name: Name
+    depth: Depth = 1
+    relation_type: Annotated[str | None, Meta(description="Follow relations of this type only")] = None
+    direction: Annotated[
+        Literal["out", "in", "both"], Meta(description="Follow relations from the entity, to it, or both ways")
+    ] = "both"
+
+
+class Export(Struct, frozen=True, forbid_unknown_fields=True):
+    format: Annotated[Literal["json", "mermaid", "dot"], Meta(description="The form of the export")] = "json"

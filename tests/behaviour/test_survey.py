@@ -1,0 +1,107 @@
+"""Saying what a memory holds on every store: counts, types, pages, ranked search."""
+
+import pytest
+
+from polymnia.engine import entities, search, survey
+from polymnia.engine.memory import Memory
+from polymnia.model import Draft
+from tests.behaviour.graphs import ME, create, keys, link, names
+
+
+@pytest.fixture
+def town(memory: Memory) -> Memory:
+    create(
+        memory,
+        Draft("Ann", "person", ("likes coffee",)),
+        Draft("Café Ann", "shop", ("sells tea", "likes coffee")),
+        Draft("Ben", "person"),
+        Draft("gone", "ghost", ("boo",)),
+        Draft("Annex", "building", ("behind the shop",)),
+        Draft("coffee", "drink"),
+    )
+    link(memory, ("Ann", "Ben", "knows"), ("Ben", "Ann", "knows"), ("Ann", "Annex", "visits"), ("Ben", "gone", "sees"))
+    entities.delete(memory, ["gone"], by=ME)
+    return memory
+
+
+def test_types_are_counted_among_the_living(town: Memory) -> None:
+    found = [(each.type, each.count) for each in survey.entity_types(town)]
+    assert found == [("person", 2), ("building", 1), ("drink", 1), ("shop", 1)]
+    assert [(each.type, each.count) for each in survey.relation_types(town)] == [("knows", 2), ("visits", 1)]
+
+
+def test_statistics_count_every_different_text_once(town: Memory) -> None:
+    statistics = survey.statistics(town)
+    texts = {"Ann", "person", "likes coffee", "Café Ann", "shop", "sells tea", "Ben", "Annex", "building"}
+    texts |= {"behind the shop", "coffee", "drink", "knows", "visits"}
+    assert (statistics.counts.entities, statistics.counts.observations, statistics.counts.relations) == (5, 4, 3)
+    assert (statistics.texts, statistics.text_bytes) == (len(texts), sum(len(text.encode()) for text in texts))
+
+
+def page(memory: Memory, kind: str | None = None, offset: int = 0, limit: int | None = None) -> list[str]:
+    return names(survey.page(memory, kind=kind, offset=offset, limit=limit))
+
+
+def test_a_page_is_a_stretch_in_the_order_of_creation(town: Memory) -> None:
+    assert page(town, None, 1, 2) == ["Café Ann", "Ben"]
+    assert page(town, None, 3) == ["Annex", "coffee"]
+    assert page(town, "person") == ["Ann", "Ben"]
+    assert page(town, "person", 1, 5) == ["Ben"]
+    assert page(town, "nothing") == page(town, None, 99) == page(town, None, 0, 0) == []
+
+
+def test_a_page_has_only_the_relations_inside_it(town: Memory) -> None:
+    graph = survey.page(town, kind="person", offset=0, limit=None)
+    assert keys(graph) == [("Ann", "Ben", "knows"), ("Ben", "Ann", "knows")]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "kind", "found"),
+    [
+        ("Ann", None, None, [("Ann", "Ben", "knows"), ("Ann", "Annex", "visits")]),
+        (None, "Ann", None, [("Ben", "Ann", "knows")]),
+        (None, None, "visits", [("Ann", "Annex", "visits")]),
+        ("Ann", "Ben", "knows", [("Ann", "Ben", "knows")]),
+        ("Ann", "Ben", "visits", []),
+        (None, None, None, [("Ann", "Ben", "knows"), ("Ben", "Ann", "knows"), ("Ann", "Annex", "visits")]),
+    ],
+)
+def test_relations_are_found_by_what_is_given(
+    town: Memory, source: str | None, target: str | None, kind: str | None, found: list[tuple[str, str, str]]
+) -> None:
+    relations = survey.relations_like(town, source=source, target=target, kind=kind)
+    assert [each.key for each in relations] == found
+
+
+def ranked(memory: Memory, query: str, kind: str | None = None, offset: int = 0, limit: int | None = None) -> list[str]:
+    return names(search.ranked(memory, query, kind=kind, offset=offset, limit=limit))
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("ann", ["Ann", "Annex", "Café Ann"]),
+        ("ANN", ["Ann", "Annex", "Café Ann"]),
+        ("coffee", ["coffee", "Ann", "Café Ann"]),
+        ("shop", ["Café Ann", "Annex"]),
+        ("nne", ["Annex"]),
+        ("likes coffee", ["Ann", "Café Ann", "coffee"]),
+        ("coffee tea", ["Café Ann", "Ann", "coffee"]),
+        ("tea ben", ["Café Ann", "Ben"]),
+        ("  ann ", ["Ann", "Annex", "Café Ann"]),
+        ("boo", []),
+        ("", ["Ann", "Café Ann", "Ben", "Annex", "coffee"]),
+    ],
+)
+def test_the_best_match_comes_first(town: Memory, query: str, found: list[str]) -> None:
+    assert ranked(town, query) == found
+
+
+def test_a_ranked_search_can_be_filtered_and_paged(town: Memory) -> None:
+    assert ranked(town, "coffee", kind="person") == ["Ann"]
+    assert ranked(town, "coffee", offset=1, limit=1) == ["Ann"]
+
+
+def test_a_ranked_search_gives_the_relations_of_what_it_shows(town: Memory) -> None:
+    graph = search.ranked(town, "annex", kind=None, offset=0, limit=1)
+    assert keys(graph) == [("Ann", "Annex", "visits")]
