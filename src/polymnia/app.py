@@ -18,9 +18,7 @@ _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARN
 
 
 def serve(settings: Settings) -> None:
-    """Serve over standard input and output until the client leaves."""
-    from polymnia.transports.stdio import serve_stdio
-
+    """Serve until the client leaves or a signal asks to stop."""
     configure_logging(settings.log_level)
     dialect = open_dialect(settings.dialect)
     if settings.dialect == "reference":
@@ -28,9 +26,21 @@ def serve(settings: Settings) -> None:
     with opened(settings.store) as store:
         server = Server(dialect, Memory(store))
         logging.getLogger("polymnia").addHandler(_ToClients(server))
-        if sys.stdin.isatty():
-            _greet(settings)
-        serve_stdio(server, limit=settings.max_message_bytes)
+        _transport(settings, server)
+
+
+def _transport(settings: Settings, server: Server) -> None:
+    limit = settings.max_message_bytes
+    if settings.transport == "tcp":
+        from polymnia.transports.tcp import serve_tcp
+
+        serve_tcp(server, settings.bind, limit=limit, insecure=settings.insecure)
+        return
+    from polymnia.transports.stdio import serve_stdio
+
+    if sys.stdin.isatty():
+        _greet(settings)
+    serve_stdio(server, limit=limit)
 
 
 @contextmanager

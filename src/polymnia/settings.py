@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct, ValidationError, convert
 
@@ -13,9 +13,12 @@ from polymnia.errors import SettingsError
 _PREFIX = "POLYMNIA_"
 DEFAULT_DIALECT = "reference"
 # Where a dialect that was asked for by name keeps its memory when no store was.
-_OWN_STORE = {"reference": "memory.jsonl"}
+_OWN_STORE = {"graph": "memory.mcpmem", "reference": "memory.jsonl"}
 # The variable its clients' configurations already set.
-_OWN_VARIABLE = {"reference": "MEMORY_FILE_PATH"}
+_OWN_VARIABLE = {"graph": "MEMORY_FILE_PATH", "reference": "MEMORY_FILE_PATH"}
+# And the format it is in there, when its ending does not tell.
+_OWN_SCHEME = {"graph": "binlog", "reference": "jsonl"}
+_ENDINGS = (".jsonl", ".json", ".db", ".sqlite", ".sqlite3", ".mcpmem", ".bin")
 
 
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -23,6 +26,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     dialect: str = DEFAULT_DIALECT
     store: str = ""
+    transport: Literal["stdio", "tcp"] = "stdio"
+    bind: str = "127.0.0.1:8080"
+    insecure: bool = False
     log_level: str = "warning"
     max_message_bytes: int = 64 * 1024 * 1024
 
@@ -32,21 +38,23 @@ def load_settings(flags: Mapping[str, Any] | None = None, environment: Mapping[s
     environment = os.environ if environment is None else environment
     given = {name: value for name, value in (flags or {}).items() if value is not None}
     chosen = {**_from_file(environment), **_from_environment(environment), **given}
-    named_dialect = chosen.get("dialect")
-    inherited = environment.get(_OWN_VARIABLE.get(named_dialect or DEFAULT_DIALECT, ""), "")
-    own = _OWN_STORE.get(named_dialect or "", "")
+    dialect = chosen.get("dialect") or DEFAULT_DIALECT
+    file = _own_file(dialect, given.pop("memory_file", "") or environment.get(_OWN_VARIABLE.get(dialect, ""), ""))
+    chosen.pop("memory_file", None)
     here = given.get("store") or environment.get(f"{_PREFIX}STORE")
-    chosen["store"] = here or inherited_store(inherited) or chosen.get("store") or own or str(_data_file(environment))
+    own = _OWN_STORE.get(dialect, "") if "dialect" in chosen else ""
+    chosen["store"] = here or file or chosen.get("store") or own or str(_data_file(environment))
     try:
         return convert(chosen, Settings, strict=False)
     except ValidationError as exc:
         raise SettingsError(f"settings: {exc}") from exc
 
 
-def inherited_store(path: str) -> str:
-    """A path that the reference server's variable names: its own format, whatever the ending, unless it is ours."""
-    known = (".jsonl", ".json", ".db", ".sqlite")
-    return path if not path or Path(path).suffix.lower() in known else f"jsonl:{path}"
+def _own_file(dialect: str, path: str) -> str:
+    """A file named in the dialect's own way: in its own format, whatever the ending, unless it is one we know."""
+    if not path or Path(path).suffix.lower() in _ENDINGS:
+        return path
+    return f"{_OWN_SCHEME[dialect]}:{path}"
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:

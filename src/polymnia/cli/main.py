@@ -15,8 +15,11 @@ Start the server on standard input and output, for an MCP client to talk to.
 
 With no options the memory is a SQLite file in your data directory and the tools are those of the
 reference memory server. With --dialect the dialect's own default store is used: `reference` keeps
-memory.jsonl in the current directory, or the file that MEMORY_FILE_PATH names.
+memory.jsonl in the current directory and `graph` memory.mcpmem, or the file that MEMORY_FILE_PATH names.
 """
+
+
+_FLAGS = ("store", "memory_file", "dialect", "transport", "bind", "insecure", "log_level")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -32,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    flags = {name: getattr(options, name, None) for name in ("store", "dialect", "log_level")}
+    flags = {name: getattr(options, name, None) for name in _FLAGS}
     settings = load_settings(flags)
     if options.command == "serve":
         from polymnia.app import serve
@@ -80,6 +83,10 @@ def _add_serve(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     )
     serve.add_argument("--dialect", choices=sorted(DIALECTS), help="the tool catalogue to speak (default: reference)")
     _add_store(serve)
+    serve.add_argument("--memory-file", "-f", metavar="FILE", help="the memory's file, in the dialect's own format")
+    serve.add_argument("--transport", choices=("stdio", "tcp"), help="how clients talk to it (default: stdio)")
+    serve.add_argument("--bind", metavar="HOST:PORT", help="where TCP listens (default: 127.0.0.1:8080)")
+    serve.add_argument("--insecure", action="store_true", default=None, help="let other machines in without any check")
 
 
 def _add_store(parser: argparse.ArgumentParser) -> None:

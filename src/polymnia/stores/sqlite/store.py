@@ -1,6 +1,5 @@
 """A workspace in one SQLite file: connections, the schema, and the store contract over them."""
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,7 +23,7 @@ _APPLICATION_ID = 0x504C594D
 
 
 class SqliteStore:
-    """One writing connection behind a commit lane, one reading connection per thread."""
+    """One writing connection behind a commit lane, and as many reading ones as are read from at once."""
 
     best_batch = 1000
 
@@ -37,8 +36,7 @@ class SqliteStore:
         self._writer = connect(path)
         self._lane = CommitLane(path, self._writer)
         self._translated = Translated(path)
-        self._threads = threading.local()
-        self._connections: list[apsw.Connection] = [self._writer]
+        self._idle: list[apsw.Connection] = []
         with self._translated:
             migrate(path, self._writer)
 
@@ -48,8 +46,7 @@ class SqliteStore:
             with self.writing() as writer:
                 yield writer
             return
-        connection = self._reader()
-        with self._translated:
+        with self._translated, self._reader() as connection:
             connection.execute("BEGIN")
             try:
                 yield SqliteGraph(connection)
@@ -65,18 +62,17 @@ class SqliteStore:
         if self._alone:
             with self.writing() as writer:
                 return writer.look_up(name)
-        with self._translated:
-            return SqliteGraph(self._reader()).look_up(name)
+        with self._translated, self._reader() as connection:
+            return SqliteGraph(connection).look_up(name)
 
     def changes(self, since: int = 0, limit: int = -1) -> list[Change]:
         """The change log after that id, oldest first."""
-        with self._translated:
-            rows = run(self._writer if self._alone else self._reader(), "changes_since", since, limit)
+        with self._translated, self._reader() as connection:
+            rows = run(connection, "changes_since", since, limit)
         return [_change(*row) for row in rows]
 
     def check(self) -> list[str]:
-        connection = self._writer if self._alone else self._reader()
-        with self._translated:
+        with self._translated, self._reader() as connection:
             found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check").fetchall()]
         return [f"{self._path}: {problem}" for problem in found if problem != "ok"]
 
@@ -88,18 +84,29 @@ class SqliteStore:
             return connection.total_changes() - before > 1  # one change is the command itself
 
     def close(self) -> None:
-        connections, self._connections = self._connections, []
-        for connection in connections:
-            connection.close()
-        self._threads = threading.local()
+        while self._idle:
+            self._idle.pop().close()
+        self._writer.close()
 
-    def _reader(self) -> apsw.Connection:
-        connection: apsw.Connection | None = getattr(self._threads, "connection", None)
-        if connection is None:
-            connection = connect(self._path)
-            self._threads.connection = connection
-            self._connections.append(connection)
-        return connection
+    def _reader(self) -> "_Borrowed":
+        return _Borrowed(self._path, [self._writer] if self._alone else self._idle)
+
+
+class _Borrowed:
+    """A reading connection for the length of a block: an idle one, or a new one when all are in use."""
+
+    __slots__ = ("_connection", "_idle", "_path")
+
+    def __init__(self, path: str, idle: list[apsw.Connection]) -> None:
+        self._path = path
+        self._idle = idle
+
+    def __enter__(self) -> apsw.Connection:
+        self._connection = self._idle.pop() if self._idle else connect(self._path)
+        return self._connection
+
+    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, trace: object) -> None:
+        self._idle.append(self._connection)
 
 
 def migrate(path: str, connection: apsw.Connection) -> None:

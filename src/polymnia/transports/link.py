@@ -1,0 +1,59 @@
+"""A session at the end of a line: chunks of bytes in, lines of bytes out. What stdio and TCP share."""
+
+from collections.abc import Callable
+
+from polymnia.errors import ProtocolError
+from polymnia.mcp.jsonrpc import INVALID_REQUEST, NO_ID, error_reply
+from polymnia.mcp.server import Server
+from polymnia.mcp.session import Session
+from polymnia.transports.lines import Lines
+
+_CANCELLATION = b"notifications/cancelled"
+
+
+class Link:
+    """One client's session and the function that writes to it."""
+
+    def __init__(
+        self, server: Server, write: Callable[[bytes], None], *, limit: int, wake: Callable[[], None] | None = None
+    ) -> None:
+        """`wake` is called when a notification is queued; without it, it is written at once."""
+        self.session = Session(server, wake=wake or self.flush)
+        self._lines = Lines(limit)
+        self._limit = limit
+        self._write = write
+
+    def take(self, chunk: bytes) -> None:
+        """Answer the messages that the chunk completes, in order, each reply written before the next is begun."""
+        lines = self._lines.feed(chunk)
+        if _CANCELLATION in chunk:
+            for line in lines:
+                if line is not None and _CANCELLATION in line:
+                    self.session.foresee(line)
+        for line in lines:
+            self._answer(line)
+
+    def finish(self) -> None:
+        """The input has ended: answer a last line without its newline, and say goodbye."""
+        self._answer(self._lines.rest())
+        self.session.close()
+        self.flush()
+
+    def flush(self) -> None:
+        """Write the notifications that are queued."""
+        outbox = self.session.outbox
+        while outbox:
+            self._write(outbox.popleft() + b"\n")
+
+    def _answer(self, line: bytes | None) -> None:
+        if line is None:
+            message = f"a message may have {self._limit} bytes at most; this one was dropped"
+            reply: bytes | None = error_reply(NO_ID, ProtocolError(INVALID_REQUEST, message))
+        elif not line or line.isspace():
+            return
+        else:
+            reply = self.session.handle(line)
+        if self.session.outbox:
+            self.flush()
+        if reply is not None:
+            self._write(reply + b"\n")
