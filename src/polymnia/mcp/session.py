@@ -39,9 +39,14 @@ class Session:
         self._leave = server.join(self)
 
     def handle(self, data: bytes) -> bytes | None:
-        """The reply to a message, if it gets one; what is queued meanwhile is in the outbox."""
-        if data.lstrip()[:1] == b"[":
-            return self._handle_batch(data)
+        """The reply to a message, if it gets one; what is queued meanwhile is in the outbox. Blank is no message."""
+        start = data[:1]
+        if start != b"{":
+            start = data.lstrip()[:1]
+            if not start:
+                return None
+            if start == b"[":
+                return self._handle_batch(data)
         return self._handle_one(data)
 
     def foresee(self, data: bytes) -> None:

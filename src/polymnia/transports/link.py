@@ -46,14 +46,12 @@ class Link:
             self._write(outbox.popleft() + b"\n")
 
     def _answer(self, line: bytes | None) -> None:
-        if line is None:
-            message = f"a message may have {self._limit} bytes at most; this one was dropped"
-            reply: bytes | None = error_reply(NO_ID, ProtocolError(INVALID_REQUEST, message))
-        elif not line or line.isspace():
-            return
-        else:
-            reply = self.session.handle(line)
+        reply = self._too_long() if line is None else self.session.handle(line)
         if self.session.outbox:
             self.flush()
         if reply is not None:
             self._write(reply + b"\n")
+
+    def _too_long(self) -> bytes:
+        message = f"a message may have {self._limit} bytes at most; this one was dropped"
+        return error_reply(NO_ID, ProtocolError(INVALID_REQUEST, message))

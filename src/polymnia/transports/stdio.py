@@ -5,7 +5,7 @@ import os
 import select
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
@@ -15,20 +15,32 @@ from polymnia.transports.link import Link
 logger = logging.getLogger(__name__)
 
 _CHUNK = 1 << 16
-# How long nothing comes, in milliseconds, before there is time for housekeeping.
-_PAUSE = 300
+# How long nothing comes, in seconds, before there is time for housekeeping.
+_PAUSE = 0.3
 
 
 def serve_stdio(server: Server, *, limit: int) -> None:
     """Answer until the input ends or a signal asks to stop; what was read by then is still answered."""
-    with _private_output() as output, _input(server) as wait:
+    with _private_output() as output, _stop_signals():
         link = Link(server, partial(_write, output), limit=limit)
         try:
-            while wait() and (chunk := os.read(0, _CHUNK)):
+            while chunk := os.read(0, _CHUNK):
                 link.take(chunk)
+                if server.untidy:
+                    _use_pauses(server)
             link.finish()
         except BrokenPipeError:
             logger.info("the client closed the pipe")
+
+
+def _use_pauses(server: Server) -> None:
+    """After writes, when nothing comes for a moment, do housekeeping until something does."""
+    if sys.platform == "win32":
+        return  # pipes cannot be waited for there
+    pause = _PAUSE
+    while server.untidy and not select.select([0], [], [], pause)[0]:
+        server.rest()
+        pause = 0
 
 
 def _write(output: int, data: bytes) -> None:
@@ -51,38 +63,21 @@ def _private_output() -> Iterator[int]:
 
 
 @contextmanager
-def _input(server: Server) -> Iterator[Callable[[], bool]]:
-    """A function that waits for input, and rests meanwhile; it gives False once a signal has asked to stop."""
-    if not hasattr(select, "poll"):
-        yield lambda: True  # no polling of pipes here: a signal ends the process as it always does
-        return
-    awake, alarm = os.pipe()
-    os.set_blocking(alarm, False)
-    poll = select.poll()
-    poll.register(0, select.POLLIN)
-    poll.register(awake, select.POLLIN)
-    before = {number: signal.signal(number, _noted) for number in (signal.SIGTERM, signal.SIGINT)}
-    wakeup = signal.set_wakeup_fd(alarm)
+def _stop_signals() -> Iterator[None]:
+    """Let SIGTERM and SIGINT end the input instead of the process.
+
+    The handler puts an empty file in the input's place. A read that waits is interrupted by the signal and begun
+    again by Python, on the empty file; one that has returned is worked on, and the next finds the end. So nothing
+    that was read is lost, and the loop needs no other wait than its read.
+    """
+    empty = os.open(os.devnull, os.O_RDONLY)
+    before = {
+        number: signal.signal(number, lambda *_: os.dup2(empty, 0) and None)
+        for number in (signal.SIGTERM, signal.SIGINT)
+    }
     try:
-        yield lambda: awake not in _ready(poll, server)
+        yield
     finally:
-        signal.set_wakeup_fd(wakeup)
         for number, handler in before.items():
             signal.signal(number, handler)
-        os.close(awake)
-        os.close(alarm)
-
-
-def _ready(poll: "select.poll", server: Server) -> set[int]:
-    """The descriptors with something to read. After writes, a pause is used for housekeeping."""
-    pause = _PAUSE
-    while server.untidy:
-        if ready := poll.poll(pause):
-            return {descriptor for descriptor, _ in ready}
-        server.rest()
-        pause = 0
-    return {descriptor for descriptor, _ in poll.poll()}
-
-
-def _noted(number: int, frame: object) -> None:
-    """The wake-up pipe has what the loop needs to know."""
+        os.close(empty)
