@@ -1,5 +1,6 @@
 """The composition root: from settings to running parts."""
 
+import gc
 import logging
 import sys
 from collections.abc import Iterator
@@ -26,6 +27,7 @@ def serve(settings: Settings) -> None:
     with opened(settings.store) as store:
         server = Server(dialect, Memory(store))
         logging.getLogger("polymnia").addHandler(_ToClients(server))
+        gc.freeze()  # what exists now stays: the collector need not look at it again and again
         _transport(settings, server)
 
 

@@ -120,7 +120,9 @@ class Session:
         return None if result is None else jsonrpc.reply(raw_id, result)
 
     def _result(self, envelope: Envelope, identifier: RequestId, raw_id: Raw) -> Any:
-        method = _method(envelope)
+        method = METHODS.get(envelope.method) if isinstance(envelope.method, str) else None
+        if method is None or envelope.jsonrpc != "2.0":
+            raise _no_request(envelope)
         arguments = _decoded(method, envelope.params)
         meta = arguments.meta or _NO_META
         exchange = self._exchange(meta, identifier, raw_id)
@@ -130,7 +132,7 @@ class Session:
         try:
             result = method.run(exchange, arguments)
         finally:
-            del self._running[identifier]
+            self._running.pop(identifier, None)
         return self._stamped(result, method) if exchange.stateless else result
 
     def _exchange(self, meta: params.Meta, identifier: RequestId, raw_id: Raw) -> Exchange:
@@ -183,15 +185,12 @@ class Session:
             self._wake()
 
 
-def _method(envelope: Envelope) -> Method:
+def _no_request(envelope: Envelope) -> ProtocolError:
     if envelope.jsonrpc != "2.0":
-        raise ProtocolError(jsonrpc.INVALID_REQUEST, 'jsonrpc: expected "2.0"')
+        return ProtocolError(jsonrpc.INVALID_REQUEST, 'jsonrpc: expected "2.0"')
     if not isinstance(envelope.method, str):
-        raise ProtocolError(jsonrpc.INVALID_REQUEST, "method: expected a string")
-    method = METHODS.get(envelope.method)
-    if method is None:
-        raise ProtocolError(jsonrpc.METHOD_NOT_FOUND, f"Method not found: {envelope.method}")
-    return method
+        return ProtocolError(jsonrpc.INVALID_REQUEST, "method: expected a string")
+    return ProtocolError(jsonrpc.METHOD_NOT_FOUND, f"Method not found: {envelope.method}")
 
 
 def _decoded(method: Method, raw: Any) -> Any:

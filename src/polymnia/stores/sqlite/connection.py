@@ -39,10 +39,11 @@ class Translated:
 
     def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, trace: object) -> None:
         if isinstance(exc, apsw.Error):
-            raise _ours(self._path, exc) from exc
+            raise ours(self._path, exc) from exc
 
 
-def _ours(path: str, exc: apsw.Error) -> StoreError:
+def ours(path: str, exc: apsw.Error) -> StoreError:
+    """Our error for what the driver raised about the store at that path."""
     if isinstance(exc, apsw.BusyError | apsw.LockedError):
         return StoreBusy(f"{path} is being written by another process; nothing was changed, try again")
     if isinstance(exc, apsw.FullError):

@@ -6,7 +6,7 @@ import apsw
 from msgspec import json
 
 from polymnia.model import Change, Counts, Entity, Graph, Observation, Relation, RelationKey, TypeCount
-from polymnia.stores.sqlite.layout import ORDINAL_BITS, ORDINALS, Row, as_json, run
+from polymnia.stores.sqlite.layout import ORDINAL_BITS, ORDINALS, QUERIES, Row, as_json, run
 from polymnia.stores.sqlite.search import rows_containing
 from polymnia.stores.sqlite.writing import apply_change
 
@@ -24,16 +24,6 @@ class SqliteGraph:
         if len(names) == 1:
             return self._with_observations(run(self._connection, "entity_named", *names))
         return self._with_observations(run(self._connection, "entities_named", as_json(names)))
-
-    def look_up(self, name: str) -> Graph:
-        """What `Store.look_up` gives, in one statement and so at one moment."""
-        rows = run(self._connection, "look_up", name)
-        entities = [row[1:] for row in rows if row[0] == 0]
-        if not entities:
-            return Graph([], [])
-        observations = [row[1:4] for row in rows if row[0] == 1]
-        relations = sorted([row[1:6] for row in rows if row[0] == 2])
-        return Graph(_assembled(entities, observations), _relations(relations))
 
     def entities(self) -> list[Entity]:
         entities = run(self._connection, "entities_all")
@@ -94,6 +84,23 @@ class SqliteGraph:
             return _assembled(entities, run(self._connection, "observations_of", first, first | ORDINALS))
         ids = as_json(row[0] for row in entities)
         return _assembled(entities, run(self._connection, "observations_of_many", ids))
+
+
+def look_up(connection: apsw.Connection, name: str) -> Graph:
+    """What `Store.look_up` gives: one statement, so one moment, and one pass over its rows."""
+    entity: Row | None = None
+    observations: list[Observation] = []
+    relations: list[Row] = []
+    for row in connection.execute(QUERIES["look_up"], (name,)):
+        if row[0] == 1:
+            observations.append(Observation(row[1] & ORDINALS, row[2], row[3]))
+        elif row[0] == 2:
+            relations.append(row[1:6])
+        else:
+            entity = row[1:]
+    if entity is None:
+        return Graph([], [])
+    return Graph([_entity(entity, tuple(observations))], _relations(sorted(relations)))
 
 
 def _assembled(entities: list[Row], observations: list[Row]) -> list[Entity]:
