@@ -1,6 +1,8 @@
 """Random verbs on every store beside the in-memory oracle: the same answers, the same memory, also after reopening."""
 
 import tempfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -8,9 +10,19 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from polymnia.engine import entities, observations, relations, search, transfer
+from polymnia.engine import (
+    curate,
+    entities,
+    observations,
+    paths,
+    relations,
+    search,
+    survey,
+    transfer,
+    traverse,
+)
 from polymnia.engine.memory import Memory
-from polymnia.errors import EntityNotFound
+from polymnia.errors import BadInput, EntityNotFound
 from polymnia.model import Draft, Entity, Graph, Noted, Relation, Texts
 from polymnia.stores import open_store
 from polymnia.stores.memory import MemoryStore
@@ -92,6 +104,45 @@ class StoreMachine(RuleBasedStateMachine):
     def search(self, query: str) -> None:
         assert _graph(search.containing(self.memory, query)) == _graph(search.containing(self.oracle, query))
 
+    @rule(drafts=DRAFTS)
+    def upsert(self, drafts: list[Draft]) -> None:
+        assert curate.upsert(self.memory, drafts, by=ME) == curate.upsert(self.oracle, drafts, by=ME)
+
+    @rule(start=WORDS, end=WORDS)
+    def merge(self, start: str, end: str) -> None:
+        merge = partial(curate.merge, source=start, target=end, by=ME)
+        assert _either(merge, self.memory) == _either(merge, self.oracle)
+
+    @rule(start=WORDS, end=WORDS, depth=st.integers(0, 4))
+    def paths(self, start: str, end: str, depth: int) -> None:
+        for verb in (traverse.shortest_path, partial(paths.all_paths, max_depth=depth, max_paths=20)):
+            assert _either(verb, self.memory, start, end) == _either(verb, self.oracle, start, end)
+
+    @rule(names=NAMES, depth=st.integers(0, 3), direction=st.sampled_from(["in", "out", "both"]))
+    def surroundings(self, names: list[str], depth: int, direction: traverse.Direction) -> None:
+        assert _graph(traverse.subgraph(self.memory, names, depth)) == _graph(
+            traverse.subgraph(self.oracle, names, depth)
+        )
+        for name in names:
+            around = partial(traverse.neighbours, name=name, depth=depth, kind=None, direction=direction)
+            assert _either(around, self.memory) == _either(around, self.oracle)
+
+    @rule(query=WORDS, kind=st.none() | WORDS, offset=st.integers(0, 3), limit=st.none() | st.integers(0, 3))
+    def slices(self, query: str, kind: str | None, offset: int, limit: int | None) -> None:
+        words = f"{query} abc"
+        for verb in (survey.page, partial(search.ranked, query=query), partial(search.ranked, query=words)):
+            mine = verb(self.memory, kind=kind, offset=offset, limit=limit)
+            assert _graph(mine) == _graph(verb(self.oracle, kind=kind, offset=offset, limit=limit))
+
+    @rule(start=st.none() | WORDS, end=st.none() | WORDS, kind=st.sampled_from([None, "r", "s"]))
+    def relations_like(self, start: str | None, end: str | None, kind: str | None) -> None:
+        like = partial(survey.relations_like, source=start, target=end, kind=kind)
+        assert _keys(like(self.memory)) == _keys(like(self.oracle))
+
+    @rule()
+    def compact(self) -> None:
+        curate.compact(self.memory)
+
     @precondition(lambda self: self.kind in ON_DISK)
     @rule()
     def reopen(self) -> None:
@@ -103,6 +154,9 @@ class StoreMachine(RuleBasedStateMachine):
         assert _graph(entities.read_all(self.memory)) == _graph(entities.read_all(self.oracle))
         with self.memory.reading() as read, self.oracle.reading() as expected:
             assert read.counts() == expected.counts()
+            assert read.distinct_texts() == expected.distinct_texts()
+            assert read.entity_types() == expected.entity_types()
+            assert read.relation_types() == expected.relation_types()
 
 
 @pytest.mark.parametrize("kind", STORES)
@@ -110,6 +164,15 @@ def test_every_store_remembers_what_the_oracle_does(kind: str) -> None:
     machine = type("Machine", (StoreMachine,), {"kind": kind})
     profile = settings(max_examples=25, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck))
     run_state_machine_as_test(machine, settings=profile)
+
+
+def _either(verb: Callable[..., object], *arguments: object, **options: object) -> object:
+    """What the verb gives, without what files do not hold, or what it raises."""
+    try:
+        found = verb(*arguments, **options)
+    except BadInput as exc:
+        return str(exc)
+    return _graph(found) if isinstance(found, Graph) else found
 
 
 def _added(memory: Memory, additions: list[Texts], skip_repeats: bool) -> object:
