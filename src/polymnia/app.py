@@ -40,6 +40,10 @@ def _transport(settings: Settings, server: Server) -> None:
         return
     from polymnia.transports.stdio import serve_stdio
 
+    if sys.stdin is None or sys.stdout is None:
+        raise SettingsError(
+            "standard input and output are closed; start it from an MCP client, or with --transport tcp"
+        )
     if sys.stdin.isatty():
         _greet(settings)
     serve_stdio(server, limit=limit)

@@ -22,21 +22,24 @@ _EXPECTED = re.compile(r"Expected `(?P<wanted>[^`]+)`(?P<bound>[^`]*?), got `(?P
 _BOUND = re.compile(r"Expected `(?P<wanted>[^`]+)` (?P<bound>.+)")
 _MISSING = re.compile(r"Object missing required field `(?P<field>[^`]+)`")
 _UNKNOWN = re.compile(r"Object contains unknown field `(?P<field>[^`]+)`")
-_CHOICE = re.compile(r"Invalid enum value '?(?P<value>[^']*)'?")
-_PATH = re.compile(r" - at `\$\.?(?P<path>.*)`$")
+_CHOICE = re.compile(r"Invalid enum value (?P<value>.*)", re.DOTALL)
+_PATH = re.compile(r" - at (?:`key` in )?`\$\.?(?P<path>.*)`$")
+_STEP = re.compile(r"[^.\[\]]+")
 
 
-def decode_arguments(decoder: Decoder[Any], raw: bytes | Raw) -> Any:
+def decode_arguments(decoder: Decoder[Any], raw: bytes | Raw, *, root: str = "arguments") -> Any:
     """The arguments as the decoder's struct. Raises BadInput with the path and what was expected there."""
     try:
         return decoder.decode(raw)
     except ValidationError as exc:
-        raise BadInput(_sentence(str(exc))) from exc
+        raise BadInput(_sentence(str(exc), decoder.type, root)) from exc
     except (DecodeError, UnicodeDecodeError) as exc:
-        raise BadInput(f"arguments: not valid JSON ({exc})") from exc
+        raise BadInput(f"{root}: not valid JSON ({exc})") from exc
+    except RecursionError as exc:
+        raise BadInput(f"{root}: nested too deeply") from exc
 
 
-def _sentence(problem: str) -> str:
+def _sentence(problem: str, kind: Any, root: str) -> str:
     found = _PATH.search(problem)
     path = found["path"] if found else ""
     what = problem[: found.start()] if found else problem
@@ -44,7 +47,9 @@ def _sentence(problem: str) -> str:
         return f"{_joined(path, match['field'])}: required, but missing"
     if match := _UNKNOWN.match(what):
         return f"{_joined(path, match['field'])}: there is no such argument"
-    return f"{path or 'arguments'}: {_expectation(what)}"
+    if match := _CHOICE.match(what):
+        return f"{path or root}: {match['value']} is not one of {', '.join(_choices(kind, path))}"
+    return f"{path or root}: {_expectation(what)}"
 
 
 def _expectation(what: str) -> str:
@@ -52,8 +57,6 @@ def _expectation(what: str) -> str:
         return f"expected {_kinds(match['wanted'])}{match['bound']}, got {_got(match['got'])}"
     if match := _BOUND.match(what):
         return f"expected {_kinds(match['wanted'])} {match['bound']}"
-    if match := _CHOICE.match(what):
-        return f"{match['value']!r} is not one of the allowed values"
     return what[:1].lower() + what[1:]
 
 
@@ -67,3 +70,23 @@ def _got(kind: str) -> str:
 
 def _joined(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
+
+
+def _choices(kind: Any, path: str) -> list[str]:
+    """The values allowed at a path, as JSON would have them read."""
+    from polymnia.dialects.schema import json_schema  # only when a choice is wrong
+
+    node = json_schema(kind)
+    for step in _STEP.findall(path):
+        node = _below(node, step)
+    return [str(each) for option in [node, *node.get("anyOf", ())] for each in option.get("enum", ())]
+
+
+def _below(node: dict[str, Any], step: str) -> dict[str, Any]:
+    below: dict[str, Any] = {}
+    for option in [node, *node.get("anyOf", ())]:
+        if step in option.get("properties", {}):
+            below = option["properties"][step]
+        elif "items" in option and (step.isdigit() or step == "..."):
+            below = option["items"]
+    return below

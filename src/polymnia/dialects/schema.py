@@ -21,10 +21,9 @@ def _inlined(node: Any, components: dict[str, Any]) -> Any:
     if not isinstance(node, dict):
         return node
     if "$ref" in node:
-        return _inlined(components[node["$ref"].removeprefix(_REFERENCE)], components)
-    # The struct's name and docstring are ours, not the client's.
-    return {key: _inlined(value, components) for key, value in node.items() if not _private(key, node)}
-
-
-def _private(key: str, node: dict[str, Any]) -> bool:
-    return node.get("type") == "object" and key in ("title", "description")
+        named = components[node["$ref"].removeprefix(_REFERENCE)]
+        # The struct's name and docstring are ours; what stands beside the reference is for the client.
+        public = {key: value for key, value in named.items() if key not in ("title", "description")}
+        node = public | {key: value for key, value in node.items() if key != "$ref"}
+    # An empty list of required names is not allowed in every draft of JSON Schema.
+    return {key: _inlined(value, components) for key, value in node.items() if (key, value) != ("required", [])}

@@ -44,7 +44,7 @@ class Exchange(Struct):
 
     def call(self) -> Call:
         """The view of this exchange that tools, resources and prompts get."""
-        progress = self._progress if self.meta.progress_token is not UNSET else None
+        progress = self._progress if self.meta.progress_token not in (UNSET, None) else None
         return Call(self.conversation.server.memory, self.actor, progress=progress, cancelled=self._cancelled)
 
     def _cancelled(self) -> bool:

@@ -70,13 +70,14 @@ def salvaged_id(data: bytes) -> bytes:
     import json  # the forgiving parser; needed only when something is wrong
 
     try:
-        message = json.loads(data)
+        message = json.loads(data.decode("utf-8", "replace"), strict=False)
     except (ValueError, RecursionError):
         return NO_ID
     found = message.get("id") if isinstance(message, dict) else None
-    if isinstance(found, str | int) and not isinstance(found, bool) and str(found).isprintable():
-        return json.dumps(found).encode()
-    return NO_ID
+    if isinstance(found, bool) or not isinstance(found, str | int | float) or found != found:
+        return NO_ID
+    whole = str(found).isprintable() and "\ufffd" not in str(found)
+    return json.dumps(found).encode() if whole else NO_ID
 
 
 def encode(value: object) -> bytes:

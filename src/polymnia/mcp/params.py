@@ -20,11 +20,11 @@ class ClientInfo(Struct):
 
 
 class Meta(Struct):
-    progress_token: str | int | UnsetType = field(default=UNSET, name="progressToken")
+    progress_token: str | int | UnsetType | None = field(default=UNSET, name="progressToken")
     protocol_version: Any = field(default=UNSET, name=PROTOCOL_VERSION)
     client_info: ClientInfo | UnsetType | None = field(default=UNSET, name=CLIENT_INFO)
     client_capabilities: Raw | UnsetType = field(default=UNSET, name=CLIENT_CAPABILITIES)
-    log_level: str | UnsetType = field(default=UNSET, name=LOG_LEVEL)
+    log_level: str | UnsetType | None = field(default=UNSET, name=LOG_LEVEL)
 
 
 class Params(Struct):
@@ -51,7 +51,7 @@ class OneResource(Params, kw_only=True):
 
 class GetPrompt(Params, kw_only=True):
     name: str
-    arguments: dict[str, str] = {}
+    arguments: dict[str, str] | None = None
 
 
 class CompletionReference(Struct):
@@ -75,10 +75,10 @@ class SetLevel(Params, kw_only=True):
 
 
 class Filter(Struct, rename="camel"):
-    tools_list_changed: bool = False
-    prompts_list_changed: bool = False
-    resources_list_changed: bool = False
-    resource_subscriptions: list[str] = []
+    tools_list_changed: bool | None = None
+    prompts_list_changed: bool | None = None
+    resources_list_changed: bool | None = None
+    resource_subscriptions: list[str] | None = None
 
 
 class Listen(Params, kw_only=True):

@@ -19,10 +19,11 @@ def list_prompts(exchange: Exchange, params: Listing) -> dict[str, Any]:
 
 def get_prompt(exchange: Exchange, params: GetPrompt) -> dict[str, Any]:
     prompt = _prompt(exchange, params.name)
-    missing = [each.name for each in prompt.arguments if each.required and each.name not in params.arguments]
+    given = params.arguments or {}
+    missing = [each.name for each in prompt.arguments if each.required and each.name not in given]
     if missing:
         raise InvalidParams(f"the prompt {prompt.name} needs {', '.join(missing)}")
-    text = prompt.render(exchange.call(), params.arguments)
+    text = prompt.render(exchange.call(), given)
     message = {"role": "user", "content": {"type": "text", "text": text}}
     return {"description": prompt.description, "messages": [message]}
 

@@ -39,8 +39,8 @@ class Push:
     def listen(self, identifier: RequestId, raw_id: bytes, wants: Filter) -> None:
         """Open a stream; its first message says what of the wishes will be kept."""
         kept = Filter(
-            resources_list_changed=wants.resources_list_changed and self._dialect.resource_set_changed is not None,
-            resource_subscriptions=wants.resource_subscriptions,
+            resources_list_changed=bool(wants.resources_list_changed and self._dialect.resource_set_changed),
+            resource_subscriptions=wants.resource_subscriptions or [],
         )
         self.streams[identifier] = Stream(raw_id, kept)
         honoured: dict[str, Any] = {}
@@ -71,10 +71,10 @@ class Push:
             self._notify(_LIST_CHANGED, {})
         for uri in sorted(touched & self.subscribed):
             self._notify(_UPDATED, {"uri": uri})
-        for identifier, stream in self.streams.items():
+        for identifier, stream in list(self.streams.items()):  # other threads may open and close them
             if listing and stream.wants.resources_list_changed:
                 self._on_stream(identifier, _LIST_CHANGED, {})
-            for uri in sorted(touched.intersection(stream.wants.resource_subscriptions)):
+            for uri in sorted(touched.intersection(stream.wants.resource_subscriptions or ())):
                 self._on_stream(identifier, _UPDATED, {"uri": uri})
 
     def _on_stream(self, identifier: RequestId, method: str, params: dict[str, Any]) -> None:

@@ -27,7 +27,7 @@ def stateless(requested: object) -> str:
     if not isinstance(requested, str):
         raise InvalidParams("_meta: the protocol version must be a string")
     if requested not in STATELESS:
-        data = {"supported": list(STATELESS), "requested": requested}
+        data = {"supported": list(SUPPORTED), "requested": requested}
         raise ProtocolError(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
     return requested
 

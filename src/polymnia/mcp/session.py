@@ -24,6 +24,7 @@ _NO_PARAMS = Raw(b"{}")
 _NO_META = params.Meta()
 _CANCELLED = "notifications/cancelled"
 _cancelled: Decoder[params.Cancelled] = Decoder(params.Cancelled)
+_any_params: Decoder[params.Params] = Decoder(params.Params)
 
 
 class Session:
@@ -53,7 +54,7 @@ class Session:
         """Look at a message that waits behind others: a cancellation spares the request it names."""
         try:
             envelope = jsonrpc.parse(data)
-            if envelope.method == _CANCELLED and envelope.params is not UNSET:
+            if envelope.method == _CANCELLED and envelope.id is UNSET and envelope.params is not UNSET:
                 self._unwanted.add(decode_arguments(_cancelled, envelope.params).request_id)
         except PolymniaError:
             return  # it is refused when its turn comes
@@ -62,7 +63,7 @@ class Session:
         """End the conversation: open streams get their last message, and nothing is told any more."""
         self._leave()
         streams = self._conversation.push.streams
-        for identifier, stream in streams.items():
+        for identifier, stream in list(streams.items()):
             meta = {params.SUBSCRIPTION_ID: identifier, **self._server_stamp()}
             self.outbox.append(jsonrpc.reply(stream.raw_id, {"resultType": "complete", "_meta": meta}))
         streams.clear()
@@ -83,10 +84,12 @@ class Session:
             messages = jsonrpc.parse_batch(data)
         except ProtocolError as exc:
             return jsonrpc.error_reply(jsonrpc.NO_ID, exc)
-        replies = [reply for message in messages if (reply := self._handle_one(bytes(message))) is not None]
+        replies = [
+            reply for message in messages if (reply := self._handle_one(bytes(message), alone=False)) is not None
+        ]
         return b"[" + b",".join(replies) + b"]" if replies else None
 
-    def _handle_one(self, data: bytes) -> bytes | None:
+    def _handle_one(self, data: bytes, *, alone: bool = True) -> bytes | None:
         try:
             envelope = jsonrpc.parse(data)
         except ProtocolError as exc:
@@ -99,6 +102,9 @@ class Session:
             identifier = jsonrpc.request_id(envelope.id)
         except ProtocolError as exc:
             return jsonrpc.error_reply(jsonrpc.NO_ID, exc)
+        if not alone and envelope.method == "initialize":
+            error = ProtocolError(jsonrpc.INVALID_REQUEST, "initialize has no place in a batch")
+            return jsonrpc.error_reply(envelope.id, error)
         return self._answered(envelope, identifier, envelope.id)
 
     def _answered(self, envelope: Envelope, identifier: RequestId, raw_id: Raw) -> bytes | None:
@@ -111,6 +117,8 @@ class Session:
         except Cancelled:
             self._unwanted.discard(identifier)
             return None
+        except BadInput as exc:
+            return jsonrpc.error_reply(raw_id, InvalidParams(str(exc)))
         except PolymniaError as exc:
             return jsonrpc.error_reply(raw_id, ProtocolError(jsonrpc.INTERNAL_ERROR, str(exc)))
         except Exception:
@@ -123,7 +131,7 @@ class Session:
         method = METHODS.get(envelope.method) if isinstance(envelope.method, str) else None
         if method is None or envelope.jsonrpc != "2.0":
             raise _no_request(envelope)
-        arguments = _decoded(method, envelope.params)
+        arguments = _decoded(method.decoder, envelope.params)
         meta = arguments.meta or _NO_META
         exchange = self._exchange(meta, identifier, raw_id)
         if not (method.stateless if exchange.stateless else method.handshake):
@@ -132,7 +140,10 @@ class Session:
         try:
             result = method.run(exchange, arguments)
         finally:
-            self._running.pop(identifier, None)
+            if self._running.get(identifier) is exchange:
+                del self._running[identifier]
+        if exchange.is_cancelled:
+            raise Cancelled("cancelled while it was under way")
         return self._stamped(result, method) if exchange.stateless else result
 
     def _exchange(self, meta: params.Meta, identifier: RequestId, raw_id: Raw) -> Exchange:
@@ -161,6 +172,8 @@ class Session:
 
     def _notified(self, envelope: Envelope) -> bytes | None:
         """A notification is never answered; what is no message at all is."""
+        if envelope.method is UNSET and envelope.error is not UNSET:
+            return None  # the client could not tell which reply of ours displeased it
         if not isinstance(envelope.method, str):
             error = ProtocolError(jsonrpc.INVALID_REQUEST, "a message needs a method")
             return jsonrpc.error_reply(jsonrpc.NO_ID, error)
@@ -186,6 +199,8 @@ class Session:
 
 
 def _no_request(envelope: Envelope) -> ProtocolError:
+    if (refused := _refused_version(envelope.params)) is not None:
+        return refused
     if envelope.jsonrpc != "2.0":
         return ProtocolError(jsonrpc.INVALID_REQUEST, 'jsonrpc: expected "2.0"')
     if not isinstance(envelope.method, str):
@@ -193,11 +208,26 @@ def _no_request(envelope: Envelope) -> ProtocolError:
     return ProtocolError(jsonrpc.METHOD_NOT_FOUND, f"Method not found: {envelope.method}")
 
 
-def _decoded(method: Method, raw: Any) -> Any:
+def _decoded(decoder: Decoder[Any], raw: Any) -> Any:
     try:
-        return decode_arguments(method.decoder, _NO_PARAMS if raw is UNSET or raw == b"null" else raw)
+        return decode_arguments(decoder, _NO_PARAMS if raw is UNSET or bytes(raw) == b"null" else raw, root="params")
     except BadInput as exc:
-        raise InvalidParams(str(exc).replace("arguments:", "params:", 1)) from exc
+        raise _refused_version(raw) or InvalidParams(str(exc)) from exc
+
+
+def _refused_version(raw: Any) -> ProtocolError | None:
+    """That we do not speak a request's revision comes before whatever else is wrong with it."""
+    try:
+        meta = decode_arguments(_any_params, raw).meta if raw is not UNSET else None
+        if meta and meta.protocol_version is not UNSET:
+            revisions.stateless(meta.protocol_version)
+    except InvalidParams:
+        return None
+    except ProtocolError as exc:
+        return exc
+    except BadInput:
+        return None
+    return None
 
 
 def _stateless_revision(meta: params.Meta) -> str:

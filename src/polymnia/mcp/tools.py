@@ -54,7 +54,7 @@ def refuse_cursor(params: Listing) -> None:
 
 
 def _given(params: CallTool) -> Raw:
-    return NO_ARGUMENTS if params.arguments == b"null" else params.arguments
+    return NO_ARGUMENTS if bytes(params.arguments) == b"null" else params.arguments
 
 
 def _result(reply: Reply, revision: str) -> ToolResult:

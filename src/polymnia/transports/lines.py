@@ -12,7 +12,7 @@ class Lines:
 
     def feed(self, chunk: bytes) -> list[bytes | None]:
         """The lines that the chunk completes."""
-        if not self._length and chunk.find(b"\n") == len(chunk) - 1 <= self._limit:
+        if not self._length and -1 < chunk.find(b"\n") == len(chunk) - 1 <= self._limit:
             return [chunk[:-1]]  # one whole line: what nearly every chunk is
         *ends, rest = chunk.split(b"\n")
         lines = [self._ended(end) for end in ends]

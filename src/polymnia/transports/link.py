@@ -1,6 +1,7 @@
 """A session at the end of a line: chunks of bytes in, lines of bytes out. What stdio and TCP share."""
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from polymnia.errors import ProtocolError
 from polymnia.mcp.jsonrpc import INVALID_REQUEST, NO_ID, error_reply
@@ -18,7 +19,7 @@ class Link:
         self, server: Server, write: Callable[[bytes], None], *, limit: int, wake: Callable[[], None] | None = None
     ) -> None:
         """`wake` is called when a notification is queued; without it, it is written at once."""
-        self.session = Session(server, wake=wake or self.flush)
+        self.session = Session(server, wake=wake or self._flush_if_there)
         self._lines = Lines(limit)
         self._limit = limit
         self._write = write
@@ -44,6 +45,11 @@ class Link:
         outbox = self.session.outbox
         while outbox:
             self._write(outbox.popleft() + b"\n")
+
+    def _flush_if_there(self) -> None:
+        """Amid a request: that the client is gone is for the next reply to find out, not for the request."""
+        with suppress(ConnectionError):
+            self.flush()
 
     def _answer(self, line: bytes | None) -> None:
         reply = self._too_long() if line is None else self.session.handle(line)

@@ -5,6 +5,7 @@ import os
 import select
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -29,8 +30,10 @@ def serve_stdio(server: Server, *, limit: int) -> None:
                 if server.untidy:
                     _use_pauses(server)
             link.finish()
-        except BrokenPipeError:
-            logger.info("the client closed the pipe")
+        except ConnectionError as exc:
+            logger.info("the client is gone: %s", exc)
+        except OSError as exc:
+            logger.error("the client cannot be reached: %s", exc)
 
 
 def _use_pauses(server: Server) -> None:
@@ -44,9 +47,12 @@ def _use_pauses(server: Server) -> None:
 
 
 def _write(output: int, data: bytes) -> None:
-    sent = os.write(output, data)
+    sent = 0
     while sent < len(data):
-        sent += os.write(output, memoryview(data)[sent:])
+        try:
+            sent += os.write(output, memoryview(data)[sent:] if sent else data)
+        except BlockingIOError:  # somebody has made our output one that does not wait
+            select.select([], [output], [])
 
 
 @contextmanager
@@ -58,6 +64,7 @@ def _private_output() -> Iterator[int]:
     try:
         yield output
     finally:
+        sys.stdout.flush()
         os.dup2(output, 1)
         os.close(output)
 
@@ -66,18 +73,33 @@ def _private_output() -> Iterator[int]:
 def _stop_signals() -> Iterator[None]:
     """Let SIGTERM and SIGINT end the input instead of the process.
 
-    The handler puts an empty file in the input's place. A read that waits is interrupted by the signal and begun
-    again by Python, on the empty file; one that has returned is worked on, and the next finds the end. So nothing
-    that was read is lost, and the loop needs no other wait than its read.
+    A thread that hears of them puts an empty file in the input's place and interrupts the loop. A read that waits is
+    then begun again by Python, on the empty file; one that has returned is worked on, and the next finds the end. So
+    nothing that was read is lost, and the loop needs no other wait than its read.
     """
-    empty = os.open(os.devnull, os.O_RDONLY)
-    before = {
-        number: signal.signal(number, lambda *_: os.dup2(empty, 0) and None)
-        for number in (signal.SIGTERM, signal.SIGINT)
-    }
+    if sys.platform == "win32":
+        yield  # a signal ends the process there, as it always does
+        return
+    awake, alarm = os.pipe()
+    os.set_blocking(alarm, False)
+    over = threading.Event()
+    before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)}
+    wakeup = signal.set_wakeup_fd(alarm)
+    threading.Thread(target=_end_input, args=(awake, threading.get_ident(), over), daemon=True).start()
     try:
         yield
     finally:
+        over.set()
+        signal.set_wakeup_fd(wakeup)
         for number, handler in before.items():
             signal.signal(number, handler)
-        os.close(empty)
+        os.close(alarm)
+
+
+def _end_input(awake: int, loop: int, over: threading.Event) -> None:
+    """Wait for a signal, then see to it that the loop finds the end of its input."""
+    if os.read(awake, 1):
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        while not over.wait(0.05):  # again, should the loop have been just about to read
+            signal.pthread_kill(loop, signal.SIGTERM)
+    os.close(awake)

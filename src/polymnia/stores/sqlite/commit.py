@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import apsw
 
 from polymnia.errors import StoreError, StoreStopped
-from polymnia.stores.sqlite.connection import Translated
+from polymnia.stores.sqlite.connection import BUSY_WAIT, Translated
 
 # Writers in one commit at most, so that the first never waits long for the last.
 _LARGEST_GROUP = 64
@@ -39,10 +39,11 @@ class CommitLane:
         self._stopped: str | None = None
 
     @contextmanager
-    def transaction(self) -> Iterator[apsw.Connection]:
+    def transaction(self, *, patient: bool = True) -> Iterator[apsw.Connection]:
+        """The connection, inside a transaction. The impatient get StoreBusy at once when another process writes."""
         self._enter()
         try:
-            group = self._join()
+            group = self._join(BUSY_WAIT if patient else 0)
             try:
                 with self._translated:
                     yield self._connection
@@ -67,16 +68,26 @@ class CommitLane:
             with self._counting:
                 self._waiting -= 1
 
-    def _join(self) -> _Group:
+    def _join(self, wait: int) -> _Group:
         if self._stopped is not None:
             raise StoreStopped(self._stopped)
         with self._translated:
             if self._group is None:
-                self._connection.execute("BEGIN IMMEDIATE")
+                self._begin(wait)
                 self._group = _Group()
             else:
                 self._connection.execute("SAVEPOINT writer")
         return self._group
+
+    def _begin(self, wait: int) -> None:
+        if wait == BUSY_WAIT:
+            self._connection.execute("BEGIN IMMEDIATE")
+            return
+        self._connection.set_busy_timeout(wait)
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+        finally:
+            self._connection.set_busy_timeout(BUSY_WAIT)
 
     def _take_back(self, group: _Group, exc: BaseException) -> None:
         if group.size and self._connection.in_transaction:

@@ -84,7 +84,7 @@ class SqliteStore:
 
     def tidy(self) -> bool:
         """Merge segments of the trigram index: every search looks into each of them."""
-        with self._lane.transaction() as connection:
+        with self._lane.transaction(patient=False) as connection:
             before = connection.total_changes()
             run(connection, "merge_trigrams", _PAGES_PER_TIDY)
             return connection.total_changes() - before > 1  # one change is the command itself

@@ -1,0 +1,62 @@
+"""Batches: answered in the one revision that has them, refused in the others."""
+
+from typing import Any
+
+import pytest
+
+from polymnia.mcp.session import Session
+from tests.mcp.conversation import JSON
+from tests.mcp.raw import INVALID_REQUEST, PARSE_ERROR, RESPONSE, cancellation, greeted, refusal, request, say
+
+
+@pytest.fixture
+def batching() -> Session:
+    return greeted("2025-03-26")
+
+
+NO_BATCHES = ["2024-11-05", "2025-06-18", "2025-11-25"]
+
+
+@pytest.mark.parametrize("revision", NO_BATCHES)
+@pytest.mark.parametrize("batch", [[], [request("ping")], [cancellation(7)], [1]])
+def test_a_batch_is_refused_with_an_answer_where_there_are_none(revision: str, batch: list[Any]) -> None:
+    assert refusal(greeted(revision), batch) == (INVALID_REQUEST, None)
+
+
+def test_a_batch_before_the_handshake_is_refused(session: Session) -> None:
+    assert refusal(session, [request("initialize", protocolVersion="2025-03-26")]) == (INVALID_REQUEST, None)
+
+
+def test_a_batch_is_answered_with_the_replies_to_its_requests_in_order(batching: Session) -> None:
+    batch = [request("ping", "a"), cancellation(7), request("nope", "b"), RESPONSE, request("ping", "c")]
+    assert [(reply["id"], "result" in reply) for reply in say(batching, batch)] == [
+        ("a", True),
+        ("b", False),
+        ("c", True),
+    ]
+
+
+@pytest.mark.parametrize("batch", [[cancellation(7)], [cancellation(7), RESPONSE, cancellation(7)]])
+def test_a_batch_without_requests_is_not_answered(batching: Session, batch: list[JSON]) -> None:
+    assert say(batching, batch) is None
+
+
+def test_an_empty_batch_is_one_invalid_request(batching: Session) -> None:
+    assert refusal(batching, []) == (INVALID_REQUEST, None)
+
+
+@pytest.mark.parametrize("line", [b"[", b'[{"jsonrpc":"2.0"', b"[1,]", b"[" * 500_000], ids=len)
+def test_a_batch_that_is_not_json_is_one_parse_error(batching: Session, line: bytes) -> None:
+    assert refusal(batching, line) == (PARSE_ERROR, None)
+
+
+@pytest.mark.parametrize("odd", [1, "ping", None, {}, [], [request("ping")]])
+def test_what_is_no_message_in_a_batch_is_an_invalid_request_of_its_own(batching: Session, odd: Any) -> None:
+    first, second = say(batching, [odd, request("ping", "p")])
+    assert (first["error"]["code"], first["id"]) == (INVALID_REQUEST, None)
+    assert second["id"] == "p"
+
+
+def test_a_handshake_has_no_place_in_a_batch(batching: Session) -> None:
+    reply, *_ = say(batching, [request("initialize", "i", protocolVersion="2025-11-25"), request("ping", "p")])
+    assert (reply["id"], reply["error"]["code"]) == ("i", INVALID_REQUEST)

@@ -1,0 +1,163 @@
+"""What a client hears without asking again: changes it subscribed to, log messages, progress."""
+
+from typing import Any
+
+import pytest
+
+from polymnia.mcp.server import Server
+from tests.mcp.conversation import HANDSHAKE, REVISIONS, Client, new_server
+from tests.mcp.dialect import CLOCK_URI, NAMES_URI, entity_uri, only_tools
+
+LIST_CHANGED = "notifications/resources/list_changed"
+UPDATED = "notifications/resources/updated"
+MESSAGE = "notifications/message"
+PROGRESS = "notifications/progress"
+
+
+def updates(client: Client) -> list[str]:
+    """The addresses the client was told of since the last look."""
+    return [params["uri"] for method, params in client.told() if method == UPDATED]
+
+
+@pytest.mark.parametrize("revision", HANDSHAKE)
+def test_a_subscriber_hears_of_a_change_to_what_it_subscribed_to(revision: str) -> None:
+    client = Client(revision=revision)
+    assert client.result("resources/subscribe", uri=NAMES_URI) == {}
+    client.call("remember", name="Ada")
+    assert updates(client) == [NAMES_URI]
+
+
+def test_who_did_not_subscribe_hears_nothing(server: Server, client: Client) -> None:
+    other = Client(server)
+    client.result("resources/subscribe", uri=NAMES_URI)
+    other.call("remember", name="Ada")
+    assert (updates(client), updates(other)) == ([NAMES_URI], [])
+
+
+def test_a_resource_that_did_not_change_is_not_told_of(client: Client) -> None:
+    for uri in (CLOCK_URI, entity_uri("Bob"), "test://nope"):
+        client.result("resources/subscribe", uri=uri)
+    client.call("remember", name="Ada")
+    assert updates(client) == []
+
+
+def test_a_resource_of_a_template_can_be_subscribed_to(client: Client) -> None:
+    client.result("resources/subscribe", uri=entity_uri("Ada"))
+    client.call("remember", name="Ada")
+    client.call("remember", name="Bob")
+    client.call("forget", name="Ada")
+    assert updates(client) == [entity_uri("Ada")] * 2
+
+
+def test_a_call_that_changes_nothing_is_not_told_of(client: Client) -> None:
+    client.result("resources/subscribe", uri=NAMES_URI)
+    client.call("remember", name="Ada")
+    client.told()
+    client.call("remember", name="Ada")
+    client.call("forget", name="Nobody")
+    client.text("nothing")
+    assert client.told() == []
+
+
+def test_subscribing_twice_is_subscribing_once(client: Client) -> None:
+    client.result("resources/subscribe", uri=NAMES_URI)
+    client.result("resources/subscribe", uri=NAMES_URI)
+    client.call("remember", name="Ada")
+    assert updates(client) == [NAMES_URI]
+
+
+def test_after_unsubscribing_nothing_is_told(client: Client) -> None:
+    client.result("resources/subscribe", uri=NAMES_URI)
+    client.result("resources/unsubscribe", uri=NAMES_URI)
+    client.call("remember", name="Ada")
+    assert updates(client) == []
+
+
+def test_unsubscribing_from_what_was_never_subscribed_to_is_no_error(client: Client) -> None:
+    assert client.result("resources/unsubscribe", uri=NAMES_URI) == {}
+
+
+def test_a_new_resource_changes_the_list(client: Client) -> None:
+    client.call("remember", name="Ada")
+    assert client.told() == [(LIST_CHANGED, {})]
+
+
+def test_who_never_shook_hands_is_not_told_of_the_list(server: Server, stateless: Client) -> None:
+    Client(server).call("remember", name="Ada")
+    assert stateless.told() == []
+
+
+def test_a_dialect_without_resources_tells_of_nothing() -> None:
+    client = Client(new_server(only_tools()))
+    client.result("resources/subscribe", uri=NAMES_URI)
+    client.call("remember", name="Ada")
+    assert client.told() == []
+
+
+def test_after_the_end_of_a_conversation_nothing_is_told(server: Server, client: Client) -> None:
+    client.result("resources/subscribe", uri=NAMES_URI)
+    client.session.close()
+    Client(server).call("remember", name="Ada")
+    server.log("error", "test", "too late")
+    assert client.told() == []
+
+
+def test_what_is_queued_wakes_the_transport(server: Server) -> None:
+    queued: list[int] = []
+    watched = Client(server, wake=lambda: queued.append(len(watched.session.outbox)))
+    watched.text("count", steps=3)
+    assert queued == []
+    watched.result("tools/call", name="count", arguments={"steps": 3}, _meta={"progressToken": "t"})
+    assert queued == [1, 2, 3]
+
+
+LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_log_messages_from_the_level_asked_for_upwards_are_told(server: Server, client: Client, level: str) -> None:
+    assert client.result("logging/setLevel", level=level) == {}
+    for each in LEVELS:
+        server.log(each, "test", f"it is {each}")
+    told = [(each, "test", f"it is {each}") for each in LEVELS[LEVELS.index(level) :]]
+    assert [(params["level"], params["logger"], params["data"]) for _, params in client.told()] == told
+
+
+@pytest.mark.parametrize("level", ["loud", "", "ERROR", None, 3])
+def test_a_level_that_does_not_exist_is_refused(client: Client, level: Any) -> None:
+    assert client.error("logging/setLevel", level=level)["code"] == -32602
+
+
+def test_the_level_of_one_client_is_not_that_of_another(server: Server, client: Client) -> None:
+    other = Client(server)
+    client.result("logging/setLevel", level="debug")
+    server.log("info", "test", "something")
+    assert ([method for method, _ in client.told()], other.told()) == ([MESSAGE], [])
+
+
+def test_who_never_shook_hands_gets_no_log_messages(server: Server, stateless: Client) -> None:
+    server.log("emergency", "test", "something")
+    assert stateless.told() == []
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize("token", ["t", "", 0, 7, 2**70])
+def test_progress_is_reported_under_the_token_it_was_asked_with(revision: str, token: str | int) -> None:
+    client = Client(revision=revision)
+    client.result("tools/call", name="count", arguments={"steps": 2}, _meta={"progressToken": token})
+    assert client.told() == [
+        (PROGRESS, {"progressToken": token, "progress": 1, "total": 2, "message": "step 1"}),
+        (PROGRESS, {"progressToken": token, "progress": 2, "total": 2, "message": "step 2"}),
+    ]
+
+
+def test_progress_without_a_total_or_a_message_has_none(client: Client) -> None:
+    client.result("tools/call", name="hint", _meta={"progressToken": "t"})
+    assert client.told() == [(PROGRESS, {"progressToken": "t", "progress": 0.5})]
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_without_a_token_there_is_no_progress(revision: str) -> None:
+    client = Client(revision=revision)
+    client.text("count", steps=2)
+    assert client.told() == []
