@@ -8,6 +8,7 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from glob import escape
 from pathlib import Path
 
 from polymnia.errors import StoreError, StoreStopped
@@ -52,6 +53,8 @@ class JsonlStore:
         self._rejected: list[bytes] = []
         self._stamp: Stamp | None = _UNREAD
         self._stopped: str | None = None
+        self._held: int | None = None
+        self._swept = False
         self._check_place()
 
     def look_up(self, name: str) -> Graph:
@@ -70,7 +73,7 @@ class JsonlStore:
         with self._lock, self._translated:
             if self._stopped is not None:
                 raise StoreStopped(self._stopped)
-            with locked(self._path):
+            with locked(self._path.resolve()):
                 self._catch_up()
                 try:
                     yield self._graph
@@ -90,7 +93,9 @@ class JsonlStore:
         return False
 
     def close(self) -> None:
-        """Nothing is held between operations."""
+        if self._held is not None:
+            os.close(self._held)
+            self._held = None
 
     def _check_place(self) -> None:
         if self._path.is_dir():
@@ -109,6 +114,7 @@ class JsonlStore:
         stamp = self._current_stamp()
         if stamp == self._stamp:
             return
+        self._hold()
         loaded = parse(self._path.read_bytes()) if stamp else Loaded()
         for number, reason in loaded.problems:
             logger.warning("%s, line %d: %s; the line is kept and the rest is loaded", self._path, number, reason)
@@ -122,21 +128,41 @@ class JsonlStore:
         return (state.st_ino, state.st_size, state.st_mtime_ns)
 
     def _save(self) -> None:
-        self._keep_rejected()
         try:
+            self._sweep()
+            self._keep_rejected()
             replace_file(self._path, encode_lines(self._graph.entities(), self._graph.relations()))
         except StoreStopped as exc:
             self._stopped = str(exc)
             raise
         self._graph.applied.clear()
         self._stamp = self._current_stamp()
+        self._hold()
+
+    def _hold(self) -> None:
+        """Keep the file open whose stamp is known: as long as it is, no other file gets its inode."""
+        self.close()
+        if os.name == "posix" and self._path.exists():
+            self._held = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+
+    def _sweep(self) -> None:
+        """Remove what writers that were killed have left; nobody else writes while the lock is held."""
+        if self._swept:
+            return
+        target = self._path.resolve()
+        for spare in target.parent.glob(f"{escape(target.name)}.{'[0-9a-f]' * 16}.tmp"):
+            spare.unlink(missing_ok=True)
+        self._swept = True
 
     def _keep_rejected(self) -> None:
         """Lines that cannot be loaded go to a file of their own before the rewrite would drop them."""
         if not self._rejected:
             return
-        with Path(f"{self._path}.rejected").open("ab") as file:
-            file.writelines(line + b"\n" for line in self._rejected)
+        block = b"".join(line + b"\n" for line in self._rejected)
+        with Path(f"{self._path}.rejected").open("a+b") as file:
+            file.seek(max(0, file.tell() - len(block)))
+            if file.read() != block:  # else a write that failed later has put them there
+                file.write(block)
             file.flush()
             force(file.fileno(), self._path)
         logger.warning("%d lines that could not be loaded are now in %s.rejected", len(self._rejected), self._path)

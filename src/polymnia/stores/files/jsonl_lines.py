@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from msgspec import DecodeError, Struct, ValidationError, field
+from msgspec import UNSET, DecodeError, Struct, UnsetType, ValidationError, field
 from msgspec.json import Decoder, Encoder
 
 from polymnia.model import Entity, Observation, Relation
@@ -16,7 +16,14 @@ _LINES_PER_CHUNK = 2000
 class _EntityLine(Struct, tag_field="type", tag="entity"):
     name: str
     entityType: str  # noqa: N815  # the format's own name
-    observations: list[str] = []
+    observations: list[str] | UnsetType = UNSET
+
+
+class _BareEntityLine(Struct, tag_field="type", tag="entity", forbid_unknown_fields=True):
+    """An entity line without observations must have nothing else that could have been them."""
+
+    name: str
+    entityType: str  # noqa: N815  # the format's own name
 
 
 class _RelationLine(Struct, tag_field="type", tag="relation"):
@@ -27,6 +34,7 @@ class _RelationLine(Struct, tag_field="type", tag="relation"):
 
 _decoder = Decoder(_EntityLine | _RelationLine)
 _array_decoder = Decoder(list[_EntityLine | _RelationLine])
+_bare_decoder = Decoder(_BareEntityLine)
 _encoder = Encoder()
 
 
@@ -58,11 +66,14 @@ def parse(data: bytes) -> Loaded:
 
 def _parse_at_once(data: bytes) -> list[_EntityLine | _RelationLine] | None:
     """The lines of a file in which all are good, as one array: several times quicker than line by line."""
-    lines = data.strip().replace(b"\n", b",")
+    lines = data.strip()
     try:
-        return _array_decoder.decode(b"[%b]" % lines)
+        items = _array_decoder.decode(b"[%b]" % lines.replace(b"\n", b","))
     except (DecodeError, UnicodeDecodeError, RecursionError):
         return None
+    # A newline inside a text has become a comma: then there are fewer items than lines.
+    whole = len(items) == (lines.count(b"\n") + 1 if lines else 0)
+    return items if whole and not any(map(_is_suspect, items)) else None
 
 
 def _parse_lines(data: bytes, loaded: Loaded) -> None:
@@ -71,12 +82,18 @@ def _parse_lines(data: bytes, loaded: Loaded) -> None:
             continue
         try:
             item = _decoder.decode(line)
+            if _is_suspect(item):
+                _bare_decoder.decode(line)
         except ValidationError as exc:
             loaded.reject(number, line, f"not an entity or a relation ({exc})")
         except (DecodeError, UnicodeDecodeError, RecursionError) as exc:
             loaded.reject(number, line, f"not valid JSON ({exc})")
         else:
             _put(loaded.graph, item)
+
+
+def _is_suspect(item: "_EntityLine | _RelationLine") -> bool:
+    return type(item) is _EntityLine and item.observations is UNSET
 
 
 def encode_lines(entities: Iterable[Entity], relations: Iterable[Relation]) -> Iterator[bytes]:
@@ -108,10 +125,10 @@ def _put(graph: MemoryGraph, item: _EntityLine | _RelationLine) -> None:
 
 
 def _entity(item: _EntityLine) -> Entity:
-    observations = tuple([Observation(place, text) for place, text in enumerate(item.observations, 1)])
+    observations = tuple([Observation(place, text) for place, text in enumerate(item.observations or (), 1)])
     return Entity(item.name, item.entityType, observations, next_ordinal=len(observations) + 1)
 
 
 def _joined(known: Entity, item: _EntityLine) -> Entity:
-    lacking = [text for text in dict.fromkeys(item.observations) if text not in known.texts]
+    lacking = [text for text in dict.fromkeys(item.observations or ()) if text not in known.texts]
     return _entity(_EntityLine(known.name, known.type, [*known.texts, *lacking]))

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from polymnia.errors import StoreStopped
@@ -20,22 +21,23 @@ def replace_file(path: Path, chunks: Iterable[bytes]) -> None:
             file.writelines(chunks)
             file.flush()
             force(file.fileno(), target)
-        spare.replace(target)
+        directory = _opened_directory(target.parent)
+        try:
+            spare.replace(target)
+            if directory is not None:
+                force(directory, target.parent)
+        finally:
+            if directory is not None:
+                os.close(directory)
     except BaseException:
-        spare.unlink(missing_ok=True)
+        with suppress(OSError):  # what went wrong before matters more
+            spare.unlink()
         raise
-    sync_directory(target.parent)
 
 
-def sync_directory(directory: Path) -> None:
-    """Force a directory's entries to disk, where the system knows how."""
-    if not hasattr(os, "O_DIRECTORY"):
-        return
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        force(descriptor, directory)
-    finally:
-        os.close(descriptor)
+def _opened_directory(directory: Path) -> int | None:
+    """To force its entries to disk, where the system knows how."""
+    return os.open(directory, os.O_RDONLY | os.O_DIRECTORY) if hasattr(os, "O_DIRECTORY") else None
 
 
 def force(descriptor: int, path: Path) -> None:

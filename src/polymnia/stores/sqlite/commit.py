@@ -1,5 +1,6 @@
 """Group commit: writers that wait for one another share one trip to the disk."""
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,15 @@ from polymnia.stores.sqlite.connection import BUSY_WAIT, Translated
 
 # Writers in one commit at most, so that the first never waits long for the last.
 _LARGEST_GROUP = 64
+
+
+def identity(path: str) -> tuple[int, int] | None:
+    """What tells the file at the path from another one; None where there is none."""
+    try:
+        state = os.stat(path)  # noqa: PTH116  # before every write, and Path.stat takes longer
+    except OSError:
+        return None
+    return (state.st_dev, state.st_ino)
 
 
 class _Group:
@@ -37,6 +47,8 @@ class CommitLane:
         self._waiting = 0
         self._group: _Group | None = None
         self._stopped: str | None = None
+        self._path = path
+        self._file = identity(path)
 
     @contextmanager
     def transaction(self, *, patient: bool = True) -> Iterator[apsw.Connection]:
@@ -73,11 +85,17 @@ class CommitLane:
             raise StoreStopped(self._stopped)
         with self._translated:
             if self._group is None:
+                self._refuse_another_file()
                 self._begin(wait)
                 self._group = _Group()
             else:
                 self._connection.execute("SAVEPOINT writer")
         return self._group
+
+    def _refuse_another_file(self) -> None:
+        """What is written to a file that is no longer at its path is lost with this process."""
+        if self._file != identity(self._path):
+            raise StoreError(f"{self._path} was moved, deleted or replaced meanwhile; start the server again")
 
     def _begin(self, wait: int) -> None:
         if wait == BUSY_WAIT:

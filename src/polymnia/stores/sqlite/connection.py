@@ -1,5 +1,7 @@
 """One SQLite connection, set up for durability, and the one place where its errors become ours."""
 
+from collections.abc import Callable
+
 import apsw
 
 from polymnia.errors import StoreBusy, StoreDamaged, StoreError, StoreFull, StoreStopped
@@ -17,12 +19,20 @@ PRAGMA journal_size_limit = 67108864;
 """
 
 
-def connect(path: str) -> apsw.Connection:
-    """A connection that waits for others and whose commits are on disk. Raises StoreError."""
+def connect(path: str, inspect: Callable[[apsw.Connection], None] = lambda connection: None) -> apsw.Connection:
+    """A connection that waits for others and whose commits are on disk; `inspect` sees it before anything is changed.
+
+    Raises StoreError.
+    """
     with Translated(path):
         connection = apsw.Connection(path)
-        connection.set_busy_timeout(BUSY_WAIT)
-        connection.execute(_PRAGMAS).fetchall()
+        try:
+            connection.set_busy_timeout(BUSY_WAIT)
+            inspect(connection)
+            connection.execute(_PRAGMAS).fetchall()
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
 
@@ -38,22 +48,24 @@ class Translated:
         pass
 
     def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, trace: object) -> None:
-        if isinstance(exc, apsw.Error):
+        if isinstance(exc, apsw.Error | UnicodeDecodeError):
             raise ours(self._path, exc) from exc
 
 
-def ours(path: str, exc: apsw.Error) -> StoreError:
+def ours(path: str, exc: apsw.Error | UnicodeDecodeError) -> StoreError:
     """Our error for what the driver raised about the store at that path."""
     if isinstance(exc, apsw.BusyError | apsw.LockedError):
         return StoreBusy(f"{path} is being written by another process; nothing was changed, try again")
     if isinstance(exc, apsw.FullError):
         return StoreFull(f"no room left on the device of {path}; nothing was changed, free some space")
-    if isinstance(exc, apsw.CorruptError | apsw.NotADBError):
+    if isinstance(exc, apsw.CorruptError | apsw.NotADBError | UnicodeDecodeError):
         return StoreDamaged(f"{path} is damaged ({exc}); run `polymnia doctor --store {path}`")
     if isinstance(exc, apsw.CantOpenError | apsw.ReadOnlyError | apsw.PermissionsError):
         return StoreError(f"{path} cannot be opened for writing ({exc}); check the path and its permissions")
     if isinstance(exc, apsw.IOError) and getattr(exc, "extendedresult", 0) in _LOST_WRITES:
         return StoreStopped(f"the disk did not confirm a write to {path} ({exc}); nothing was acknowledged")
+    if isinstance(exc, apsw.IOError):
+        return StoreError(f"the disk refused {path} ({exc}); nothing was changed, check its room, quotas and health")
     return StoreError(f"{path}: {exc}")
 
 

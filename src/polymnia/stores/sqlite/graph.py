@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 import apsw
-from msgspec import json
+from msgspec import DecodeError, json
 
 from polymnia.model import Change, Counts, Entity, Graph, Observation, Relation, RelationKey, TypeCount
 from polymnia.stores.sqlite.layout import ORDINAL_BITS, ORDINALS, QUERIES, Row, as_json, run
@@ -106,14 +106,21 @@ def look_up(connection: apsw.Connection, name: str) -> Graph:
 def _assembled(entities: list[Row], observations: list[Row]) -> list[Entity]:
     of: dict[int, list[Observation]] = {row[0]: [] for row in entities}
     for row_id, text, created_at in observations:
-        of[row_id >> ORDINAL_BITS].append(Observation(row_id & ORDINALS, text, created_at))
+        of.setdefault(row_id >> ORDINAL_BITS, []).append(Observation(row_id & ORDINALS, text, created_at))
     return [_entity(row, tuple(of[row[0]])) for row in entities]
 
 
 def _entity(row: Row, observations: tuple[Observation, ...]) -> Entity:
     _, name, kind, uid, next_ordinal, summary, summary_at, tags, created_at, updated_at = row
-    parsed = () if tags == "[]" else json.decode(tags, type=tuple[str, ...])
+    parsed = () if tags == "[]" else _tags(tags)
     return Entity(name, kind, observations, uid, next_ordinal, summary, summary_at, parsed, created_at, updated_at)
+
+
+def _tags(spelled: str) -> tuple[str, ...]:
+    try:
+        return json.decode(spelled, type=tuple[str, ...])
+    except DecodeError as exc:
+        raise apsw.CorruptError(f"tags are not a JSON array: {exc}") from exc
 
 
 def _relations(rows: list[Row]) -> list[Relation]:

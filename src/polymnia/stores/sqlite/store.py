@@ -1,7 +1,8 @@
 """A workspace in one SQLite file: connections, the schema, and the store contract over them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import apsw
@@ -33,7 +34,7 @@ class SqliteStore:
         self._alone = path == IN_MEMORY
         if not self._alone:
             _make_parent(Path(path))
-        self._writer = connect(path)
+        self._writer = connect(path, partial(_refuse_strangers, path))
         self._lane = CommitLane(path, self._writer)
         self._translated = Translated(path)
         self._idle: list[apsw.Connection] = []
@@ -66,7 +67,7 @@ class SqliteStore:
         connection = self._idle.pop() if self._idle else self._another()
         try:
             return look_up(connection, name)
-        except apsw.Error as exc:
+        except (apsw.Error, UnicodeDecodeError) as exc:
             raise ours(self._path, exc) from exc
         finally:
             self._idle.append(connection)
@@ -80,7 +81,9 @@ class SqliteStore:
     def check(self) -> list[str]:
         with self._translated, self._reader() as connection:
             found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check").fetchall()]
-        return [f"{self._path}: {problem}" for problem in found if problem != "ok"]
+            graph = SqliteGraph(connection)
+            unreadable = [each for each in map(_failure, (graph.entities, graph.relations)) if each]
+        return [f"{self._path}: {problem}" for problem in found + unreadable if problem != "ok"]
 
     def tidy(self) -> bool:
         """Merge segments of the trigram index: every search looks into each of them."""
@@ -118,22 +121,32 @@ def migrate(path: str, connection: apsw.Connection) -> None:
         version = _version(connection)
         if version > newest:
             raise StoreTooNew(f"{path} has schema {version}, this version knows up to {newest}; upgrade polymnia")
-        _refuse_strangers(path, connection, version)
+        _refuse_strangers(path, connection)
         for number, statements in migrations:
             if number > version:
                 _step(connection, number, statements)
         connection.execute("COMMIT")
     except BaseException:
-        connection.execute("ROLLBACK")
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
         raise
+
+
+def _failure(reading: Callable[[], object]) -> str | None:
+    """Why not everything can be read: the integrity check does not look into texts."""
+    try:
+        reading()
+    except (apsw.Error, UnicodeDecodeError) as exc:
+        return f"not everything can be read ({exc})"
+    return None
 
 
 def _version(connection: apsw.Connection) -> int:
     return int(connection.pragma("user_version"))
 
 
-def _refuse_strangers(path: str, connection: apsw.Connection, version: int) -> None:
-    if version == 0 and run(connection, "count_tables")[0][0]:
+def _refuse_strangers(path: str, connection: apsw.Connection) -> None:
+    if connection.pragma("application_id") != _APPLICATION_ID and run(connection, "count_tables")[0][0]:
         raise StoreError(f"{path} is a SQLite file of another program; give polymnia a file of its own")
 
 

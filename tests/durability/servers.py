@@ -1,0 +1,94 @@
+"""A server in a process of its own, spoken to over its pipes, and the calls to send it."""
+
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from msgspec.json import decode, encode
+
+
+class ServerProcess:
+    """`polymnia serve` with the reference dialect over the store at that path."""
+
+    def __init__(self, store: Path) -> None:
+        command = [sys.executable, "-m", "polymnia", "serve", "--dialect", "reference", "--store", str(store)]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._input, self._output = self._process.stdin, self._process.stdout
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def send(self, calls: Iterable[bytes]) -> None:
+        """Put the calls into the pipe without waiting for replies: keep them and their replies below 64 KiB."""
+        self._input.write(b"".join(calls))
+        self._input.flush()
+
+    def replies(self, count: int) -> list[dict[str, Any]]:
+        """The next replies, fewer only when the server ends before."""
+        lines = [self._output.readline() for _ in range(count)]
+        return _whole(lines)
+
+    def ask(self, call: bytes) -> dict[str, Any]:
+        """The result of one call."""
+        self.send([call])
+        result: dict[str, Any] = self.replies(1)[0]["result"]
+        return result
+
+    def kill(self) -> list[dict[str, Any]]:
+        """End it with no warning; gives the replies it had sent that nobody has read yet."""
+        self._process.kill()
+        self._process.wait()
+        return _whole(self._output.read().splitlines(keepends=True))
+
+    def close(self) -> int:
+        """Hang up, and wait until it has gone; gives its exit status."""
+        self._input.close()
+        self._output.read()
+        self._output.close()
+        return self._process.wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
+        if kind is not None:
+            self._process.kill()
+        self.close()
+
+
+def tool_call(tool: str, arguments: dict[str, Any], identifier: int = 1) -> bytes:
+    """The line that calls a tool."""
+    params = {"name": tool, "arguments": arguments}
+    return encode({"jsonrpc": "2.0", "id": identifier, "method": "tools/call", "params": params}) + b"\n"
+
+
+def creation(name: str, observations: Sequence[str] = (), identifier: int = 1) -> bytes:
+    """The line that creates one entity."""
+    entity = {"name": name, "entityType": "thing", "observations": observations}
+    return tool_call("create_entities", {"entities": [entity]}, identifier)
+
+
+def is_error(reply: dict[str, Any]) -> bool:
+    """Whether the reply is anything but a tool's success."""
+    return "result" not in reply or bool(reply["result"].get("isError"))
+
+
+def text_of(result: dict[str, Any]) -> str:
+    """What the model reads."""
+    return str(result["content"][0]["text"])
+
+
+def names_in(result: dict[str, Any]) -> list[str]:
+    """The names of the entities in a graph reply."""
+    return [entity["name"] for entity in result["structuredContent"]["entities"]]
+
+
+def _whole(lines: Iterable[bytes]) -> list[dict[str, Any]]:
+    """The replies of whole lines; a server that was killed may have sent half of one."""
+    return [decode(line, type=dict[str, Any]) for line in lines if line.endswith(b"\n")]

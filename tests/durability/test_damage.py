@@ -1,0 +1,267 @@
+"""A damaged `memory.jsonl` still gives everything that is whole in it, and nothing in it is thrown away."""
+
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from msgspec.json import decode
+
+from polymnia.cli.main import main
+from tests.durability.graphs import create, names, opened, read
+
+_LINES = [
+    b'{"type":"entity","name":"alpha","entityType":"thing","observations":["first fact","second \xc3\xa9\\n\\u00e9"]}',
+    b'{"type":"entity","name":"beta","entityType":"thing","observations":[]}',
+    b'{"type":"entity","name":"gamma","entityType":"thing","observations":["a \\"quoted\\" one","\xf0\x9f\x90\x8d"]}',
+    b'{"type":"entity","name":"omega","entityType":"thing","observations":["one","two","three"]}',
+    b'{"type":"relation","from":"alpha","to":"beta","relationType":"knows"}',
+    b'{"type":"relation","from":"gamma","to":"nobody yet","relationType":"waits for"}',
+]
+_WHOLE = b"\n".join(_LINES)
+# Flipped bits, and bytes that mean something to JSON or to whoever cuts a file into lines.
+_FLIPS = [0x01, 0x80]
+_STRANGERS = [b"\n", b'"', b"\x00"]
+_BAD_LINES = {
+    "text": b"this is no JSON",
+    "half a line": b'{"type":"entity","name":"half","entityTy',
+    "an unknown type": b'{"type":"note","name":"later","text":"kept"}',
+    "no type": b'{"name":"untyped","entityType":"thing","observations":[]}',
+    "a missing name": b'{"type":"entity","entityType":"thing","observations":[]}',
+    "a number for a name": b'{"type":"entity","name":7,"entityType":"thing","observations":[]}',
+    "another JSON value": b"[1,2,3]",
+    "invalid UTF-8": b'{"type":"entity","name":"caf\xe9","entityType":"thing","observations":[]}',
+    "half a surrogate pair": b'{"type":"entity","name":"\\ud83d","entityType":"thing","observations":[]}',
+    "nested too deeply": b"[" * 5000,
+    "only a NUL": b"\x00",
+}
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Path:
+    """Where thousands of damaged files will be: too many to be forced to disk, or to be warned of, one by one."""
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+    caplog.set_level(logging.ERROR, logger="polymnia")
+    return tmp_path / "memory.jsonl"
+
+
+def test_a_file_cut_anywhere_gives_every_line_before_the_cut(path: Path) -> None:
+    for length, whole in _cuts():
+        path.write_bytes(_WHOLE[:length])
+        assert _holds(path, whole), f"cut at {length}"
+
+
+def test_a_file_cut_inside_a_line_is_reported(path: Path) -> None:
+    for length, whole in _cuts():
+        path.write_bytes(_WHOLE[:length])
+        assert bool(_problems(path)) == (not _ends_between_lines(length, whole)), f"cut at {length}"
+
+
+def test_the_next_write_to_a_cut_file_loses_nothing(path: Path) -> None:
+    for length, whole in _cuts():
+        _start_over(path, _WHOLE[:length])
+        _write(path)
+        half = b"" if _ends_between_lines(length, whole) else _WHOLE[:length].split(b"\n")[-1]
+        assert _holds(path, whole), f"cut at {length}"
+        assert _rejected(path) == ([half] if half else []), f"cut at {length}"
+
+
+def test_a_changed_byte_leaves_every_other_line_as_it_was(path: Path) -> None:
+    for data, others, label in _flips():
+        path.write_bytes(data)
+        assert _holds(path, others), label
+
+
+def test_a_changed_byte_is_reported_or_leaves_a_line_that_is_still_one(path: Path) -> None:
+    for data, _, label in _flips():
+        path.write_bytes(data)
+        with opened(path) as memory:
+            graph = read(memory)
+            loaded = len(graph.entities) + len(graph.relations)
+            assert loaded == len(_LINES) or memory.store.check(), label
+
+
+def test_a_line_that_is_broken_in_two_is_reported(path: Path) -> None:
+    for place, byte in enumerate(_WHOLE):
+        if byte != ord("\n"):
+            path.write_bytes(_WHOLE[:place] + b"\n" + _WHOLE[place + 1 :])
+            assert _problems(path), f"byte {place} is a newline"
+
+
+def test_a_changed_byte_costs_no_observation_unreported(path: Path) -> None:
+    for data, _, label in _flips():
+        path.write_bytes(data)
+        with opened(path) as memory:
+            observations = sum(len(entity.observations) for entity in read(memory).entities)
+            assert observations == 7 or memory.store.check(), label
+
+
+def test_the_next_write_after_a_changed_byte_loses_nothing(path: Path) -> None:
+    for data, others, label in _flips():
+        _start_over(path, data)
+        reported = len(_problems(path))
+        _write(path)
+        assert _holds(path, others), label
+        assert len(_rejected(path)) == reported, label
+        assert all(line in data.split(b"\n") for line in _rejected(path)), label
+
+
+@pytest.mark.parametrize("line", _BAD_LINES.values(), ids=_BAD_LINES)
+def test_a_bad_line_does_not_keep_the_others_from_loading(path: Path, line: bytes) -> None:
+    _put_in_the_middle(path, line)
+    assert _holds(path, _LINES)
+
+
+@pytest.mark.parametrize("line", _BAD_LINES.values(), ids=_BAD_LINES)
+def test_a_bad_line_is_reported_with_its_number(path: Path, line: bytes) -> None:
+    _put_in_the_middle(path, line)
+    (problem,) = _problems(path)
+    assert "line 4" in problem
+
+
+@pytest.mark.parametrize("line", _BAD_LINES.values(), ids=_BAD_LINES)
+def test_reading_leaves_a_bad_line_where_it_is(path: Path, line: bytes) -> None:
+    _put_in_the_middle(path, line)
+    before = path.read_bytes()
+    assert _holds(path, _LINES)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("line", _BAD_LINES.values(), ids=_BAD_LINES)
+def test_a_bad_line_is_kept_verbatim_beside_the_file_at_the_next_write(path: Path, line: bytes) -> None:
+    _put_in_the_middle(path, line)
+    _write(path)
+    assert _rejected(path) == [line]
+
+
+def test_bad_lines_of_several_days_are_all_kept(path: Path) -> None:
+    for line in (b"first", b"second", b"third"):
+        _put_in_the_middle(path, line)
+        _write(path)
+    assert _rejected(path) == [b"first", b"second", b"third"]
+
+
+def test_after_the_write_that_set_bad_lines_aside_nothing_is_wrong(path: Path) -> None:
+    _put_in_the_middle(path, b"this is no JSON")
+    _write(path)
+    assert _problems(path) == []
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\xef\xbb\xbf" + _WHOLE,
+        _WHOLE.replace(b"\n", b"\r\n"),
+        b"\xef\xbb\xbf" + _WHOLE.replace(b"\n", b"\r\n") + b"\r\n",
+        b"\n\n" + _WHOLE.replace(b"\n", b"\n\n  \t\n") + b"\n\n",
+        _WHOLE,
+        _WHOLE + b"\n",
+        b"\n".join(reversed(_LINES)),
+        b"\n".join(b"  " + line + b" \t" for line in _LINES),
+    ],
+    ids=["BOM", "CRLF", "BOM and CRLF", "blank lines", "no newline at the end", "a newline", "any order", "spaces"],
+)
+def test_what_editors_do_to_a_file_is_no_damage(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
+    assert _holds(path, _LINES)
+    assert _problems(path) == []
+
+
+@pytest.mark.parametrize("data", [b"", b"\n", b"\xef\xbb\xbf", b"\r\n\r\n"])
+def test_a_file_with_nothing_in_it_is_an_empty_memory(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
+    with opened(path) as memory:
+        assert names(memory) == []
+        assert memory.store.check() == []
+
+
+def test_a_name_that_comes_twice_is_one_entity_with_the_observations_of_both(path: Path) -> None:
+    other = b'{"type":"entity","name":"alpha","entityType":"thing","observations":["first fact","third fact"]}'
+    _put_in_the_middle(path, other)
+    with opened(path) as memory:
+        (alpha,) = [entity for entity in read(memory).entities if entity.name == "alpha"]
+    assert alpha.texts == ("first fact", "second é\né", "third fact")
+
+
+def test_a_relation_that_comes_twice_is_one(path: Path) -> None:
+    _put_in_the_middle(path, _LINES[4])
+    with opened(path) as memory:
+        assert len(read(memory).relations) == 2
+
+
+def test_the_doctor_names_the_line_and_what_to_do(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _put_in_the_middle(path, b"this is no JSON")
+    assert main(["doctor", "--store", str(path)]) == 1
+    told = capsys.readouterr().out
+    assert "line 4" in told
+    assert "What to do" in told
+
+
+def _cuts() -> Iterator[tuple[int, list[bytes]]]:
+    """Every length the file can be cut to, and the lines that are whole at that length."""
+    ends = [len(b"\n".join(_LINES[: count + 1])) for count in range(len(_LINES))]
+    for length in range(len(_WHOLE)):
+        yield length, [line for line, end in zip(_LINES, ends, strict=True) if end <= length]
+
+
+def _ends_between_lines(length: int, whole: list[bytes]) -> bool:
+    return _WHOLE[:length].rstrip(b"\n") == b"\n".join(whole)
+
+
+def _flips() -> Iterator[tuple[bytes, list[bytes], str]]:
+    """The file with one byte changed, every byte in turn; the lines that are not touched; where and how."""
+    for place, byte in enumerate(_WHOLE):
+        changed = [bytes([byte ^ flip]) for flip in _FLIPS] + _STRANGERS
+        others = _untouched(place)
+        for other in changed:
+            if other != bytes([byte]):
+                yield _WHOLE[:place] + other + _WHOLE[place + 1 :], others, f"byte {place} is {other!r}"
+
+
+def _untouched(place: int) -> list[bytes]:
+    """A newline that is changed touches the lines on both sides of it."""
+    number = _WHOLE[:place].count(b"\n")
+    touched = {number, number + 1} if _WHOLE[place : place + 1] == b"\n" else {number}
+    return [line for each, line in enumerate(_LINES) if each not in touched]
+
+
+def _put_in_the_middle(path: Path, line: bytes) -> None:
+    path.write_bytes(b"\n".join([*_LINES[:3], line, *_LINES[3:]]))
+
+
+def _start_over(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
+    Path(f"{path}.rejected").unlink(missing_ok=True)
+
+
+def _write(path: Path) -> None:
+    with opened(path) as memory:
+        create(memory, "one more")
+
+
+def _problems(path: Path) -> list[str]:
+    with opened(path) as memory:
+        return memory.store.check()
+
+
+def _rejected(path: Path) -> list[bytes]:
+    aside = Path(f"{path}.rejected")
+    return aside.read_bytes().split(b"\n")[:-1] if aside.exists() else []
+
+
+def _holds(path: Path, lines: list[bytes]) -> bool:
+    """Whether the store has what each of the lines says: a name that damage has given twice may have more."""
+    with opened(path) as memory:
+        graph = read(memory)
+    texts = {entity.name: set(entity.texts) for entity in graph.entities}
+    relations = {relation.key for relation in graph.relations}
+    return all(_is_in(decode(line), texts, relations) for line in lines)
+
+
+def _is_in(line: dict[str, object], texts: dict[str, set[str]], relations: set[tuple[str, str, str]]) -> bool:
+    if line["type"] == "relation":
+        return (line["from"], line["to"], line["relationType"]) in relations
+    observations = line["observations"]
+    assert isinstance(observations, list)
+    return set(observations) <= texts.get(str(line["name"]), set()) and line["name"] in texts

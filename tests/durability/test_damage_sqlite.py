@@ -1,0 +1,245 @@
+"""A damaged SQLite file, or one that is not ours, gives a sentence and is left alone."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import apsw
+import pytest
+
+from polymnia.cli.main import main
+from polymnia.engine import entities, relations, search
+from polymnia.engine.memory import Memory
+from polymnia.errors import StoreError, StoreTooNew
+from polymnia.model import Relation
+from polymnia.stores import open_store
+from tests.durability.graphs import create, names, opened, read
+from tests.durability.servers import ServerProcess, creation, text_of, tool_call
+
+_PAGE = 4096
+_GARBAGE = {"zeros": bytes(_PAGE), "ones": b"\xff" * _PAGE, "noise": Random(1).randbytes(_PAGE)}
+_NOT_SQLITE = {
+    "a text": b"Dear diary, today I learned what a database is.\n" * 200,
+    "a short text": b"memory",
+    "a memory.jsonl": b'{"type":"entity","name":"alpha","entityType":"thing","observations":[]}\n',
+    "zeros": bytes(_PAGE),
+}
+# What can be done with a store; on a damaged one each works, or fails with a sentence.
+_VERBS: dict[str, Callable[[Memory], object]] = {
+    "check": lambda memory: memory.store.check(),
+    "read all": read,
+    "open": lambda memory: entities.open_named(memory, ["entity 7", "entity 8"]),
+    "search": lambda memory: search.containing(memory, "fact about entity 1"),
+    "create": lambda memory: create(memory, "one more"),
+    "delete": lambda memory: entities.delete(memory, ["entity 9"], by="a test"),
+}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A sound store of a few dozen pages, closed."""
+    path = tmp_path / "memory.db"
+    with opened(path) as memory:
+        for number in range(40):
+            create(memory, f"entity {number}", observations=(f"fact about entity {number}", "caf\u00e9 " * 20))
+        pairs = [Relation(f"entity {number}", f"entity {number + 1}", "next to") for number in range(30)]
+        relations.create(memory, pairs, by="a test")
+    return path
+
+
+@pytest.mark.parametrize("garbage", _GARBAGE.values(), ids=_GARBAGE)
+def test_a_page_of_garbage_never_gives_a_traceback(path: Path, garbage: bytes) -> None:
+    sound = path.read_bytes()
+    for page in range(len(sound) // _PAGE):
+        path.write_bytes(_with_page(sound, page, garbage))
+        _try_everything(path)
+
+
+@pytest.mark.parametrize("garbage", _GARBAGE.values(), ids=_GARBAGE)
+def test_garbage_over_the_data_is_found_by_a_check(path: Path, garbage: bytes) -> None:
+    path.write_bytes(_with_page(path.read_bytes(), _page_of(path, "observations"), garbage))
+    assert _is_found(path)
+
+
+@pytest.mark.parametrize("garbage", _GARBAGE.values(), ids=_GARBAGE)
+def test_the_doctor_finds_garbage(path: Path, capsys: pytest.CaptureFixture[str], garbage: bytes) -> None:
+    path.write_bytes(_with_page(path.read_bytes(), _page_of(path, "entities"), garbage))
+    assert main(["doctor", "--store", str(path)]) == 1
+    assert "What to do" in capsys.readouterr().out
+
+
+def test_a_file_cut_at_any_page_never_gives_a_traceback(path: Path) -> None:
+    sound = path.read_bytes()
+    for page in range(1, len(sound) // _PAGE):
+        path.write_bytes(sound[: page * _PAGE])
+        _try_everything(path)
+
+
+def test_a_file_that_was_cut_is_found_by_a_check(path: Path) -> None:
+    sound = path.read_bytes()
+    for page in range(1, len(sound) // _PAGE):
+        path.write_bytes(sound[: page * _PAGE])
+        assert _is_found(path), f"cut after {page} pages"
+
+
+def test_a_changed_byte_never_gives_a_traceback(path: Path) -> None:
+    sound = path.read_bytes()
+    random = Random(2)
+    for place in random.sample(range(len(sound)), 300):
+        changed = bytes([sound[place] ^ random.choice((0x01, 0x20, 0x80, 0xFF))])
+        path.write_bytes(sound[:place] + changed + sound[place + 1 :])
+        _try_everything(path)
+
+
+def test_a_text_that_is_no_longer_utf_8_is_found_by_a_check(path: Path) -> None:
+    _break_a_text(path)
+    assert _is_found(path)
+
+
+def test_a_text_that_is_no_longer_utf_8_is_answered_with_a_sentence(path: Path) -> None:
+    _break_a_text(path)
+    with ServerProcess(path) as server:
+        result = server.ask(tool_call("read_graph", {}))
+    assert "memory.db" in text_of(result)
+
+
+def test_a_server_on_a_damaged_file_goes_on_answering(path: Path) -> None:
+    path.write_bytes(_with_page(path.read_bytes(), _page_of(path, "observations"), _GARBAGE["noise"]))
+    with ServerProcess(path) as server:
+        assert server.ask(tool_call("read_graph", {}))["isError"]
+        assert "content" in server.ask(creation("one more"))
+
+
+@pytest.mark.parametrize("data", _NOT_SQLITE.values(), ids=_NOT_SQLITE)
+def test_a_file_that_is_no_database_is_refused_with_its_name(tmp_path: Path, data: bytes) -> None:
+    path = _file(tmp_path, data)
+    with pytest.raises(StoreError, match=r"other\.db"):
+        open_store(str(path))
+
+
+@pytest.mark.parametrize("data", _NOT_SQLITE.values(), ids=_NOT_SQLITE)
+def test_a_file_that_is_no_database_is_left_as_it_is(tmp_path: Path, data: bytes) -> None:
+    path = _file(tmp_path, data)
+    with pytest.raises(StoreError):
+        open_store(str(path))
+    assert path.read_bytes() == data
+
+
+def test_a_server_on_a_file_that_is_no_database_ends_with_one_sentence(tmp_path: Path) -> None:
+    path = _file(tmp_path, _NOT_SQLITE["a text"])
+    command = [sys.executable, "-m", "polymnia", "serve", "--store", str(path)]
+    ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    assert (ended.returncode, ended.stdout) == (1, b"")
+    assert ended.stderr.count(b"\n") == 1
+    assert b"other.db" in ended.stderr
+
+
+@pytest.mark.parametrize("version", [0, 1, 2, 1000])
+def test_a_database_of_another_program_is_refused(tmp_path: Path, version: int) -> None:
+    """Whatever its version number says: every program counts its own."""
+    path = _database_of_another_program(tmp_path, version)
+    with pytest.raises(StoreError, match="another program"):
+        open_store(str(path))
+
+
+@pytest.mark.parametrize("version", [0, 1, 2, 1000])
+def test_a_database_of_another_program_is_left_as_it_is(tmp_path: Path, version: int) -> None:
+    path = _database_of_another_program(tmp_path, version)
+    before = path.read_bytes()
+    with pytest.raises(StoreError):
+        open_store(str(path)).close()
+    assert path.read_bytes() == before
+    assert [each.name for each in tmp_path.iterdir()] == ["other.db"]
+
+
+def test_a_store_of_a_later_version_is_refused(path: Path) -> None:
+    _age(path, 1000)
+    with pytest.raises(StoreTooNew, match="upgrade"):
+        open_store(str(path))
+
+
+def test_a_store_of_a_later_version_is_left_as_it_is(path: Path) -> None:
+    _age(path, 1000)
+    before = path.read_bytes()
+    with pytest.raises(StoreTooNew):
+        open_store(str(path))
+    assert path.read_bytes() == before
+
+
+def test_an_empty_file_becomes_a_store(tmp_path: Path) -> None:
+    path = _file(tmp_path, b"")
+    with opened(path) as memory:
+        create(memory, "first")
+        assert names(memory) == ["first"]
+
+
+def _with_page(data: bytes, page: int, garbage: bytes) -> bytes:
+    return data[: page * _PAGE] + garbage + data[(page + 1) * _PAGE :]
+
+
+def _page_of(path: Path, table: str) -> int:
+    """The number, from 0, of the last page the table has."""
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    query = "SELECT max(pageno) - 1 FROM dbstat WHERE name = ? AND pagetype = 'leaf'"
+    ((page,),) = connection.execute(query, (table,)).fetchall()
+    connection.close()
+    return int(str(page))
+
+
+def _break_a_text(path: Path) -> None:
+    """Turn the first character of an observation into a byte that no UTF-8 text has."""
+    data = path.read_bytes()
+    place = data.index(b"fact about", _page_of(path, "observations") * _PAGE)
+    path.write_bytes(data[:place] + b"\xff" + data[place + 1 :])
+
+
+def _try_everything(path: Path) -> None:
+    """Open the store and use every verb; anything but success or a StoreError ends the test."""
+    for leftover in path.parent.glob("memory.db-*"):
+        leftover.unlink()
+    try:
+        store = open_store(str(path))
+    except StoreError:
+        return
+    for verb in _VERBS.values():
+        _try(verb, Memory(store))
+    store.close()
+
+
+def _try(verb: Callable[[Memory], object], memory: Memory) -> None:
+    try:
+        verb(memory)
+    except StoreError as exc:
+        assert "memory.db" in str(exc)
+
+
+def _is_found(path: Path) -> bool:
+    try:
+        with opened(path) as memory:
+            return bool(memory.store.check())
+    except StoreError:
+        return True
+
+
+def _file(directory: Path, data: bytes) -> Path:
+    path = directory / "other.db"
+    path.write_bytes(data)
+    return path
+
+
+def _database_of_another_program(directory: Path, version: int) -> Path:
+    path = directory / "other.db"
+    connection = apsw.Connection(str(path))
+    connection.execute("CREATE TABLE recipes (name TEXT)")
+    connection.execute("INSERT INTO recipes VALUES ('soup')")
+    connection.pragma("user_version", version)
+    connection.close()
+    return path
+
+
+def _age(path: Path, version: int) -> None:
+    connection = apsw.Connection(str(path))
+    connection.pragma("user_version", version)
+    connection.close()

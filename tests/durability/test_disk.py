@@ -1,0 +1,304 @@
+"""Disks without room and disks that do not confirm: refused with a sentence, and nothing acknowledged is lost."""
+
+import errno
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from polymnia.engine.memory import Memory
+from polymnia.errors import StoreError, StoreStopped
+from tests.durability.faults import (
+    Disk,
+    LimitedFiles,
+    Narrow,
+    PythonDisk,
+    SmallDevice,
+    SqliteDisk,
+    mount_small_device,
+    unmount,
+)
+from tests.durability.graphs import create, names, names_at, opened, problems_at, read
+from tests.durability.servers import ServerProcess, creation, names_in, text_of, tool_call
+
+_READ = tool_call("read_graph", {})
+_LARGE = creation("large", ["x" * 30_000 + str(number) for number in range(4)])
+
+
+@pytest.fixture(params=["files that may not grow", "a full device"])
+def narrow(request: pytest.FixtureRequest, path: Path, tmp_path: Path) -> Iterator[Narrow]:
+    if request.param == "files that may not grow":
+        if not hasattr(pytest.importorskip("resource"), "prlimit"):
+            pytest.skip("this system cannot limit the files of another process")
+        yield LimitedFiles(path)
+        return
+    device = tmp_path / "device"
+    device.mkdir()
+    if reason := mount_small_device(device):
+        pytest.skip(reason)
+    try:
+        yield SmallDevice(device / path.name)
+    finally:
+        unmount(device)
+
+
+@pytest.fixture
+def disk(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
+    """The disk under the store at `path`; it is well, until a test says otherwise."""
+    if path.suffix == ".jsonl":
+        yield PythonDisk(monkeypatch)
+        return
+    disk = SqliteDisk()
+    try:
+        yield disk
+    finally:
+        disk.unregister()
+
+
+def test_a_write_without_room_is_refused_with_a_sentence(narrow: Narrow) -> None:
+    with ServerProcess(narrow.path) as server:
+        server.ask(creation("before"))
+        narrow.squeeze(server)
+        refused = server.ask(_LARGE)
+    assert refused["isError"]
+    assert narrow.path.name in text_of(refused)
+    assert "nothing was changed" in text_of(refused)
+
+
+def test_a_server_without_room_goes_on_answering_reads(narrow: Narrow) -> None:
+    with ServerProcess(narrow.path) as server:
+        server.ask(creation("before"))
+        narrow.squeeze(server)
+        server.ask(_LARGE)
+        assert names_in(server.ask(_READ)) == ["before"]
+
+
+def test_what_was_there_before_room_ran_out_is_there_after_a_restart(narrow: Narrow) -> None:
+    with ServerProcess(narrow.path) as server:
+        server.ask(creation("before", ["a fact"]))
+        narrow.squeeze(server)
+        server.ask(_LARGE)
+        narrow.relieve(server)
+        server.kill()
+    with opened(narrow.path) as memory:
+        (before,) = read(memory).entities
+    assert (before.name, before.texts) == ("before", ("a fact",))
+
+
+def test_a_refused_write_leaves_a_store_with_nothing_wrong(narrow: Narrow) -> None:
+    with ServerProcess(narrow.path) as server:
+        server.ask(creation("before"))
+        narrow.squeeze(server)
+        server.ask(_LARGE)
+        narrow.relieve(server)
+    assert problems_at(narrow.path) == []
+
+
+def test_a_refused_write_leaves_no_files_behind(narrow: Narrow) -> None:
+    with ServerProcess(narrow.path) as server:
+        server.ask(creation("before"))
+        usual = set(narrow.path.parent.iterdir())
+        narrow.squeeze(server)
+        server.ask(_LARGE)
+        narrow.relieve(server)
+        assert set(narrow.path.parent.iterdir()) == usual
+
+
+def test_writes_go_on_when_there_is_room_again(narrow: Narrow) -> None:
+    with ServerProcess(narrow.path) as server:
+        server.ask(creation("before"))
+        narrow.squeeze(server)
+        server.ask(_LARGE)
+        narrow.relieve(server)
+        server.ask(creation("after"))
+    assert names_at(narrow.path) == ["before", "after"]
+
+
+def test_a_write_that_the_disk_does_not_confirm_is_not_acknowledged(path: Path, disk: Disk) -> None:
+    with opened(path) as memory:
+        create(memory, "before")
+        disk.fail()
+        with pytest.raises(StoreStopped, match=path.name):
+            create(memory, "unconfirmed")
+        disk.heal()
+
+
+def test_every_write_of_a_group_that_the_disk_does_not_confirm_is_refused(path: Path, disk: Disk) -> None:
+    refused: list[str] = []
+
+    def write(name: str) -> None:
+        with pytest.raises(StoreStopped):
+            create(memory, name)
+        refused.append(name)
+
+    wanted = [f"unconfirmed {number}" for number in range(8)]
+    with opened(path) as memory:
+        create(memory, "before")
+        disk.fail()
+        _in_threads([partial(write, name) for name in wanted])
+        disk.heal()
+    assert sorted(refused) == wanted
+
+
+def test_after_an_unconfirmed_write_later_ones_are_refused(path: Path, disk: Disk) -> None:
+    """Even when the disk seems well again: what it has dropped meanwhile, nobody knows."""
+    with _stopped(path, disk) as memory, pytest.raises(StoreStopped):
+        create(memory, "later")
+
+
+def test_after_an_unconfirmed_write_reads_go_on(path: Path, disk: Disk) -> None:
+    with _stopped(path, disk) as memory:
+        assert "before" in names(memory)
+
+
+def test_what_was_acknowledged_before_an_unconfirmed_write_is_there_after_a_restart(path: Path, disk: Disk) -> None:
+    with _stopped(path, disk):
+        pass
+    assert names_at(path)[:2] == ["earlier", "before"]
+    assert problems_at(path) == []
+
+
+def test_a_store_opened_again_on_a_healthy_disk_takes_writes(path: Path, disk: Disk) -> None:
+    with _stopped(path, disk):
+        pass
+    with opened(path) as memory:
+        create(memory, "later")
+    assert "later" in names_at(path)
+
+
+def test_a_file_is_confirmed_only_with_its_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file's new name is in its directory: without that on disk too, a power cut brings the old file back."""
+    disk = PythonDisk(monkeypatch)
+    with opened(tmp_path / "memory.jsonl") as memory:
+        create(memory, "before")
+        disk.fail(after=1)
+        with pytest.raises(StoreStopped):
+            create(memory, "unconfirmed")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="directories are not forced to disk here")
+def test_a_write_that_is_refused_for_want_of_descriptors_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The directory has to be opened to be forced to disk: not when it is too late to refuse."""
+    path = tmp_path / "memory.jsonl"
+    with opened(path) as memory:
+        create(memory, "before")
+        monkeypatch.setattr(os, "open", _no_directories)
+        with pytest.raises(StoreError):
+            create(memory, "refused")
+    assert names_at(path) == ["before"]
+
+
+def test_bad_lines_that_cannot_be_kept_stop_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = _with_a_bad_line(tmp_path)
+    disk = PythonDisk(monkeypatch)
+    with opened(path) as memory:
+        disk.fail()
+        with pytest.raises(StoreStopped):
+            create(memory, "unconfirmed")
+        disk.heal()
+        with pytest.raises(StoreStopped):
+            create(memory, "later")
+
+
+def test_bad_lines_stay_in_the_file_until_they_are_kept_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = _with_a_bad_line(tmp_path)
+    disk = PythonDisk(monkeypatch)
+    disk.fail()
+    with opened(path) as memory, pytest.raises(StoreStopped):
+        create(memory, "unconfirmed")
+    assert b"this is no JSON" in path.read_bytes()
+
+
+def test_bad_lines_are_kept_once_however_often_the_write_is_tried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = _with_a_bad_line(tmp_path)
+    disk = PythonDisk(monkeypatch)
+    disk.fail(after=1)
+    with opened(path) as memory, pytest.raises(StoreStopped):
+        create(memory, "unconfirmed")
+    disk.heal()
+    with opened(path) as memory:
+        create(memory, "later")
+    assert Path(f"{path}.rejected").read_bytes() == b"this is no JSON\n"
+
+
+def test_a_disk_that_also_refuses_to_clean_up_stops_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After an error a file system often becomes read-only: then the unconfirmed file cannot be removed either."""
+    disk = PythonDisk(monkeypatch)
+    with opened(tmp_path / "memory.jsonl") as memory:
+        create(memory, "before")
+        disk.fail()
+        monkeypatch.setattr(os, "unlink", _read_only)
+        with pytest.raises(StoreStopped):
+            create(memory, "unconfirmed")
+
+
+@pytest.mark.parametrize("room", [0, 1000, 4096, 20_000, 33_000])
+def test_a_store_that_cannot_be_made_for_want_of_room_says_so(tmp_path: Path, room: int) -> None:
+    """Whichever step of making it is the one that fails."""
+    status, told = _served_with(room, tmp_path / "memory.db")
+    assert status == 1
+    assert "memory.db" in told
+    assert "disk" in told or "room" in told
+
+
+@contextmanager
+def _stopped(path: Path, disk: Disk) -> Iterator[Memory]:
+    """A memory whose disk did not confirm the last write and is well again."""
+    with opened(path) as memory:
+        create(memory, "earlier")
+        create(memory, "before")
+        disk.fail()
+        with pytest.raises(StoreStopped):
+            create(memory, "unconfirmed")
+        disk.heal()
+        yield memory
+
+
+def _in_threads(works: list[Callable[[], None]]) -> None:
+    threads = [Thread(target=work) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def _with_a_bad_line(directory: Path) -> Path:
+    path = directory / "memory.jsonl"
+    path.write_bytes(b"this is no JSON\n")
+    return path
+
+
+def _no_directories(path: str, flags: int, mode: int = 0o777, *, open_: Callable[..., int] = os.open) -> int:
+    if flags & os.O_DIRECTORY:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+    return open_(path, flags, mode)
+
+
+def _read_only(path: object) -> None:
+    raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+
+def _served_with(room: int, path: Path) -> tuple[int, str]:
+    """How a server ends whose files may only grow so large, and what it says."""
+    resource = pytest.importorskip("resource")
+    ended = subprocess.run(
+        [sys.executable, "-m", "polymnia", "serve", "--store", str(path)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room)),
+    )
+    return ended.returncode, ended.stderr

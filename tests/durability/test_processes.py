@@ -1,0 +1,276 @@
+"""Several processes, and several threads, on one store lose nothing and see one another's writes."""
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from polymnia.engine import entities, observations
+from polymnia.engine.memory import Memory
+from polymnia.errors import EntityNotFound, StoreBusy, StoreError
+from polymnia.model import Entity, Rows, Texts
+from polymnia.stores.sqlite import connection
+from tests.durability.graphs import create, names, names_at, opened, read
+from tests.durability.servers import ServerProcess, creation, is_error, names_in, tool_call
+
+_READ = tool_call("read_graph", {})
+
+
+def test_processes_that_write_at_once_keep_every_write(path: Path) -> None:
+    plans = [[f"entity {process}.{number}" for number in range(25)] for process in range(4)]
+    _served([path] * 4, [[creation(name) for name in plan] for plan in plans])
+    assert sorted(names_at(path)) == sorted(name for plan in plans for name in plan)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="symbolic links need a privilege here")
+def test_two_paths_to_one_store_keep_every_write(path: Path, tmp_path: Path) -> None:
+    """The second one is a symbolic link: a lock on what the path says would be another lock."""
+    link = tmp_path / f"link{path.suffix}"
+    _create_at(path, "first")
+    link.symlink_to(path)
+    plans = [[f"entity {process}.{number}" for number in range(40)] for process in range(2)]
+    _served([path, link], [[creation(name) for name in plan] for plan in plans])
+    assert sorted(names_at(path)) == sorted(["first", *plans[0], *plans[1]])
+
+
+def test_pipelined_calls_are_all_kept(path: Path) -> None:
+    plan = [f"entity {number}" for number in range(50)]
+    _served([path], [[creation(name) for name in plan]])
+    assert names_at(path) == plan
+
+
+def test_pipelined_calls_are_answered_in_order(path: Path) -> None:
+    (replies,) = _served([path], [[creation(f"entity {number}", identifier=number) for number in range(50)]])
+    assert [reply["id"] for reply in replies] == list(range(50))
+
+
+def test_a_process_sees_what_another_wrote_on_its_next_call(path: Path) -> None:
+    with ServerProcess(path) as reader, ServerProcess(path) as writer:
+        for count in range(1, 6):
+            writer.ask(creation(f"entity {count}"))
+            assert len(names_in(reader.ask(_READ))) == count
+
+
+def test_a_process_sees_what_another_deleted_on_its_next_call(path: Path) -> None:
+    _create_at(path, "stays", "goes")
+    with ServerProcess(path) as reader, ServerProcess(path) as writer:
+        assert names_in(reader.ask(_READ)) == ["stays", "goes"]
+        writer.ask(tool_call("delete_entities", {"entityNames": ["goes"]}))
+        assert names_in(reader.ask(_READ)) == ["stays"]
+
+
+def test_a_change_is_seen_even_when_the_file_keeps_its_size_and_time(tmp_path: Path) -> None:
+    """Clocks of file systems tick every few milliseconds, and the number of a file that is gone is given out again."""
+    path = tmp_path / "memory.jsonl"
+    with opened(path) as reader, opened(path) as writer:
+        for _ in range(20):
+            create(writer, "old")
+            assert names(reader) == ["old"]
+            state = path.stat()
+            entities.delete(writer, ["old"], by="a test")
+            create(writer, "new")
+            os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+            assert names(reader) == ["new"]
+            entities.delete(writer, ["new"], by="a test")
+
+
+def test_observations_added_at_once_by_processes_are_all_kept(path: Path) -> None:
+    _create_at(path, "one", observations=())
+    texts = _add_from_processes(path)
+    with opened(path) as memory:
+        (one,) = read(memory).entities
+    assert sorted(one.texts) == sorted(texts)
+
+
+def test_observations_added_at_once_by_processes_have_ordinals_of_their_own(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    _create_at(path, "one", observations=())
+    texts = _add_from_processes(path)
+    with opened(path) as memory:
+        (one,) = read(memory).entities
+    assert [each.ordinal for each in one.observations] == list(range(1, len(texts) + 1))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="an open file cannot be taken away here")
+@pytest.mark.parametrize("put_there", [(), ("other",)], ids=["nothing", "another store"])
+def test_after_the_file_was_taken_away_what_is_acknowledged_is_in_what_is_there_now(
+    path: Path, tmp_path: Path, put_there: tuple[str, ...]
+) -> None:
+    with opened(path) as memory:
+        create(memory, "before")
+        _take_away(path)
+        if put_there:
+            _create_at(tmp_path / "elsewhere" / path.name, *put_there)
+            (tmp_path / "elsewhere" / path.name).rename(path)
+        acknowledged = ["after"] if _is_acknowledged(memory, "after") else []
+    assert names_at(path) == [*put_there, *acknowledged]
+
+
+def test_threads_that_write_at_once_lose_nothing(path: Path) -> None:
+    plans = [[f"entity {thread}.{number}" for number in range(25)] for thread in range(8)]
+    with opened(path) as memory:
+        _at_once([partial(_create_each, memory, plan) for plan in plans])
+        assert sorted(names(memory)) == sorted(name for plan in plans for name in plan)
+
+
+def test_a_thread_that_has_written_can_read_what_it_wrote(path: Path) -> None:
+    missing: list[str] = []
+
+    def write_and_look(thread: int) -> None:
+        for number in range(10):
+            name = f"entity {thread}.{number}"
+            create(memory, name)
+            missing.extend({name}.difference(names(memory)))
+
+    with opened(path) as memory:
+        _at_once([partial(write_and_look, thread) for thread in range(8)])
+    assert missing == []
+
+
+def test_a_verb_that_fails_takes_back_its_own_work(path: Path) -> None:
+    with opened(path) as memory:
+        _write_and_fail_at_once(memory)
+        assert not [name for name in names(memory) if name.startswith("doomed")]
+
+
+def test_a_verb_that_fails_takes_back_nobody_elses_work(path: Path) -> None:
+    with opened(path) as memory:
+        _write_and_fail_at_once(memory)
+        written = {f"entity {thread}.{number}" for thread in range(8) for number in range(20)}
+        assert written <= set(names(memory))
+
+
+def test_a_refused_verb_is_refused_to_its_own_caller_only(path: Path) -> None:
+    outcomes: list[str] = []
+
+    def refused() -> None:
+        for _ in range(20):
+            with pytest.raises(EntityNotFound):
+                observations.add(memory, [Texts("nobody", ("a fact",))], by="a test", skip_repeats=True)
+            outcomes.append("refused")
+
+    def accepted(thread: int) -> None:
+        for number in range(20):
+            create(memory, f"entity {thread}.{number}")
+            outcomes.append("accepted")
+
+    with opened(path) as memory:
+        _at_once([refused, refused, *[partial(accepted, thread) for thread in range(6)]])
+    assert sorted(outcomes) == ["accepted"] * 120 + ["refused"] * 40
+
+
+def test_a_store_that_is_held_for_too_long_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "BUSY_WAIT", 1)
+    path = tmp_path / "memory.db"
+    with opened(path) as memory:
+        holder = apsw.Connection(str(path))
+        holder.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreBusy, match="try again"):
+            create(memory, "first")
+        holder.close()
+
+
+def test_a_store_that_was_held_takes_the_next_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "BUSY_WAIT", 1)
+    path = tmp_path / "memory.db"
+    with opened(path) as memory:
+        holder = apsw.Connection(str(path))
+        holder.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreBusy):
+            create(memory, "first")
+        holder.close()
+        create(memory, "second")
+        assert names(memory) == ["second"]
+
+
+def _create_at(path: Path, *created: str, observations: Sequence[str] = ("a fact",)) -> None:
+    """Entities in the store at that path, which is let go of again."""
+    with opened(path) as memory:
+        create(memory, *created, observations=observations)
+
+
+def _take_away(path: Path) -> None:
+    """Remove the store's files, as somebody does who wants to begin again or to put a backup there."""
+    for file in path.parent.glob(f"{path.name}*"):
+        file.unlink()
+
+
+def _is_acknowledged(memory: Memory, name: str) -> bool:
+    try:
+        create(memory, name)
+    except StoreError:
+        return False
+    return True
+
+
+def _create_each(memory: Memory, plan: Sequence[str]) -> None:
+    """The entities of the plan, a change each."""
+    for name in plan:
+        create(memory, name)
+
+
+def _served(paths: list[Path], calls: list[list[bytes]]) -> list[list[dict[str, Any]]]:
+    """The replies of one server per path, all at work at the same time; none is an error."""
+    with ExitStack() as stack:
+        servers = [stack.enter_context(ServerProcess(path)) for path in paths]
+        for server, its_calls in zip(servers, calls, strict=True):
+            server.send(its_calls)
+        replies = [server.replies(len(its_calls)) for server, its_calls in zip(servers, calls, strict=True)]
+    assert [len(each) for each in replies] == [len(each) for each in calls]
+    assert not [reply for each in replies for reply in each if is_error(reply)]
+    return replies
+
+
+def _add_from_processes(path: Path) -> list[str]:
+    """The texts that four processes added to the entity "one", a call each."""
+    plans = [[f"fact {process}.{number}" for number in range(20)] for process in range(4)]
+    _served([path] * 4, [[_addition(text) for text in plan] for plan in plans])
+    return [text for plan in plans for text in plan]
+
+
+def _addition(text: str) -> bytes:
+    return tool_call("add_observations", {"observations": [{"entityName": "one", "contents": [text]}]})
+
+
+def _write_and_fail_at_once(memory: Memory) -> None:
+    """Eight threads; each second verb of theirs fails after it has written."""
+
+    def work(thread: int) -> None:
+        for number in range(20):
+            create(memory, f"entity {thread}.{number}")
+            with pytest.raises(_Doomed), memory.writing("create_entities", "a test") as transaction:
+                transaction.apply(after=Rows(entities=(Entity(f"doomed {thread}.{number}", "thing"),)))
+                raise _Doomed
+
+    _at_once([partial(work, thread) for thread in range(8)])
+
+
+class _Doomed(Exception):
+    """What a verb in these tests fails with."""
+
+
+def _at_once(works: Sequence[Callable[[], object]]) -> None:
+    """Do all of it, a thread each, started together; what one of them raises is raised here."""
+    start = threading.Barrier(len(works))
+    failures: list[BaseException] = []
+
+    def body(work: Callable[[], object]) -> None:
+        start.wait()
+        try:
+            work()
+        except BaseException as exc:  # noqa: BLE001  # handed to the test's own thread
+            failures.append(exc)
+
+    threads = [threading.Thread(target=body, args=(work,)) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
