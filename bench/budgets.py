@@ -8,6 +8,9 @@ from bench.rows import (
     BARE_COMMIT,
     CREATE_HUNDRED,
     CREATE_ONE,
+    DESCRIBE,
+    NEIGHBOURS,
+    PATH,
     POINT_READ,
     PROBE,
     RESIDENT,
@@ -15,9 +18,10 @@ from bench.rows import (
     SEARCH,
     START,
     START_AND_READ,
+    SUBGRAPH,
     Row,
 )
-from bench.servers import FLOOR, JSONL, NPM, OURS, SQLITE
+from bench.servers import FLOOR, GRAPH, JSONL, LOG, NPM, OURS, SQLITE
 
 EMPTY = 0
 SMALL = 1000
@@ -77,9 +81,11 @@ def point_writes(figures: Figures) -> Iterator[Verdict]:
 def growth(figures: Figures) -> Iterator[Verdict]:
     """How times grow from the smallest size to the largest."""
     small, large = figures.sizes()[0], figures.sizes()[-1]
-    for row in (POINT_READ, CREATE_ONE, SEARCH):
-        what = f"{row.title}, growth {short(small)} -> {short(large)}, sqlite"
-        times = ratio(figures.raw(row.key, SQLITE, large), figures.raw(row.key, SQLITE, small))
+    rows = [(SQLITE, row) for row in (POINT_READ, CREATE_ONE, SEARCH)]
+    rows += [(GRAPH, row) for row in (NEIGHBOURS, PATH, DESCRIBE, SUBGRAPH)]
+    for server, row in rows:
+        what = f"{row.title}, growth {short(small)} -> {short(large)}, {server}"
+        times = ratio(figures.raw(row.key, server, large), figures.raw(row.key, server, small))
         yield at_most(what, times if small < large else None, 2.0, "x")
 
 
@@ -101,8 +107,9 @@ def loaded_start(figures: Figures) -> Iterator[Verdict]:
     mine = figures.raw(START.key, SQLITE, size)
     times = ratio(mine, figures.raw(START.key, SQLITE, EMPTY))
     yield at_most(f"start, {short(size)}, sqlite", times, 1.2, "x empty")
-    seconds = figures.raw(START_AND_READ.key, JSONL, size)
-    yield at_most(f"start to first read, {short(size)}, jsonl", seconds, 2.5, " s")
+    for server in (JSONL, LOG):
+        seconds = figures.raw(START_AND_READ.key, server, size)
+        yield at_most(f"start to first read, {short(size)}, {server}", seconds, 2.5, " s")
 
 
 def empty_memory(figures: Figures) -> Iterator[Verdict]:

@@ -34,6 +34,17 @@ def found(text: str, name: str) -> bool:
     return [entity.name for entity in graph.entities] == [name]
 
 
+def names_of(text: str) -> list[str]:
+    """The entities of a graph."""
+    return [entity.name for entity in msgspec.json.decode(text, type=Graph).entities]
+
+
+def is_path(text: str, source: str, target: str) -> bool:
+    """Whether the text is a path between these two of at most three relations."""
+    path = msgspec.json.decode(text, type=list[str])
+    return path[:1] == [source] and path[-1:] == [target] and len(path) <= 4
+
+
 def graph_counts(text: str) -> tuple[int, int]:
     """How many entities and relations a graph has."""
     graph = msgspec.json.decode(text, type=Graph)

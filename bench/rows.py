@@ -10,13 +10,13 @@ from bench.client import Answer, Session
 from bench.commit import CommitProbe
 from bench.dataset import entity, entity_name, relation, sentence, token
 from bench.figures import HUNDREDS_PER_SECOND, MEGABYTES, MILLISECONDS, Unit
-from bench.replies import Check, found, graph_counts, holds, same
-from bench.servers import FLOOR, SERVER_NAMES
+from bench.replies import Check, found, graph_counts, holds, is_path, names_of, same
+from bench.servers import FLOOR, FOLLOWERS, LOG, SPEAKERS
 from bench.stage import Stage
 
 HUNDRED = 100
 PROBE = "probe"  # stands where a server's name would, in the figures of a probe
-REAL = tuple(name for name in SERVER_NAMES if name != FLOOR)
+REAL = tuple(name for name in SPEAKERS if name != FLOOR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Row:
     unit: Unit
     sample: Callable[[Stage], float]
     most: int = 1000
-    servers: Sequence[str] = SERVER_NAMES
+    servers: Sequence[str] = SPEAKERS
     on_empty: bool = False
     writes: bool = False
     probe: Probe | None = None
@@ -108,6 +108,43 @@ def create_hundred(stage: Stage) -> float:
     return create(stage, HUNDRED)
 
 
+def neighbours(stage: Stage) -> float:
+    """One random entity and those one relation away."""
+    name = entity_name(stage.pick())
+    return ask(stage, "get_neighbors", {"name": name}, lambda text: name in names_of(text))
+
+
+def subgraph(stage: Stage) -> float:
+    """Everything within two relations of one random entity."""
+    name = entity_name(stage.pick())
+    arguments = {"names": [name], "depth": 2}
+    return ask(stage, "extract_subgraph", arguments, lambda text: name in names_of(text))
+
+
+def path(stage: Stage) -> float:
+    """The shortest path between two entities that are at most three relations apart."""
+    source = entity_name(stage.pick())
+    near = stage.session().call("get_neighbors", {"name": source, "depth": 3})
+    target = stage.rng.choice(names_of(near.text))
+    arguments = {"from": source, "to": target}
+    return ask(stage, "find_path", arguments, lambda text: is_path(text, source, target))
+
+
+def describe(stage: Stage) -> float:
+    """One random entity with all it touches."""
+    name = entity_name(stage.pick())
+    return ask(stage, "describe_entity", {"name": name}, lambda text: name in text)
+
+
+def delete_one(stage: Stage) -> float:
+    """Delete one entity of three observations."""
+    name = f"doomed-{stage.new_number():06d}"
+    new = entity(stage.rng, name, f"unique {name}")
+    stage.session().call("create_entities", {"entities": [new]})
+    right = {"deletedEntities": [name], "deletedRelations": 0}
+    return ask(stage, "delete_entities", {"entityNames": [name]}, lambda text: same(text, right))
+
+
 def resident(stage: Stage) -> float:
     """Memory of the process, after a call: what a call needs is then loaded."""
     session = stage.session()
@@ -144,11 +181,18 @@ def check(stage: Stage, session: Session, answer: Answer, right: Check) -> None:
 # In order: starts while no session is open, then reads, then writes. The caps on
 # writes keep the small store small: all servers grow alike.
 START = Row("start", "start to initialize reply", MILLISECONDS, start, most=15, on_empty=True)
-START_AND_READ = Row("start_and_read", "start to first point read", MILLISECONDS, start_and_read, most=15)
+START_AND_READ = Row(
+    "start_and_read", "start to first point read", MILLISECONDS, start_and_read, most=15, servers=(*SPEAKERS, LOG)
+)
 ON_DISK = Row("on_disk", "size on disk", MEGABYTES, on_disk, most=1, servers=REAL)
 POINT_READ = Row("point_read", "point read", MILLISECONDS, point_read)
 SEARCH = Row("search", "one-hit search", MILLISECONDS, one_hit_search)
 READ_GRAPH = Row("read_graph", "read_graph", MILLISECONDS, read_graph, most=50, servers=REAL)
+DESCRIBE = Row("describe", "describe_entity", MILLISECONDS, describe, servers=FOLLOWERS)
+NEIGHBOURS = Row("neighbours", "get_neighbors", MILLISECONDS, neighbours, servers=FOLLOWERS)
+SUBGRAPH = Row("subgraph", "extract_subgraph, depth 2", MILLISECONDS, subgraph, servers=FOLLOWERS)
+PATH = Row("path", "find_path, up to 3 relations", MILLISECONDS, path, most=300, servers=FOLLOWERS)
+DELETE_ONE = Row("delete_one", "delete_entities x1", MILLISECONDS, delete_one, most=100, servers=FOLLOWERS, writes=True)
 ADD_OBSERVATION = Row("add_observation", "add_observations x1", MILLISECONDS, add_observation, most=200, writes=True)
 CREATE_RELATION = Row("create_relation", "create_relations x1", MILLISECONDS, create_relation, most=200, writes=True)
 BARE_COMMIT = Probe("bare_commit", "one bare durable SQLite commit", MILLISECONDS, CommitProbe)
@@ -165,6 +209,11 @@ ROWS = (
     POINT_READ,
     SEARCH,
     READ_GRAPH,
+    DESCRIBE,
+    NEIGHBOURS,
+    SUBGRAPH,
+    PATH,
+    DELETE_ONE,
     ADD_OBSERVATION,
     CREATE_RELATION,
     CREATE_ONE,

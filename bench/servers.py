@@ -12,8 +12,12 @@ from pathlib import Path
 from bench.errors import BenchError
 
 SQLITE, JSONL, NPM, FLOOR = "sqlite", "jsonl", "npm", "floor"
-SERVER_NAMES = (SQLITE, JSONL, NPM, FLOOR)
+GRAPH, LOG = "graph", "log"
+SERVER_NAMES = (SQLITE, JSONL, NPM, FLOOR, GRAPH, LOG)
 OURS = (SQLITE, JSONL)
+# Those that speak the graph catalogue, and those that speak the reference one.
+FOLLOWERS = (GRAPH, LOG)
+SPEAKERS = (SQLITE, JSONL, NPM, FLOOR)
 
 REFERENCE = "@modelcontextprotocol/server-memory"
 REFERENCE_VERSION = "2026.8.31"  # pinned, so that ratios of two runs can be compared
@@ -47,23 +51,41 @@ def open_servers(names: Sequence[str], *, cache: Path, polymnia: Sequence[str]) 
         JSONL: lambda: polymnia_jsonl(polymnia),
         NPM: lambda: npm_reference(cache),
         FLOOR: bare_floor,
+        GRAPH: lambda: polymnia_graph(polymnia, GRAPH, "memory.db"),
+        LOG: lambda: polymnia_graph(polymnia, LOG, "memory.mcpmem"),
     }
     return tuple(makers[name]() for name in names)
 
 
 def polymnia_sqlite(polymnia: Sequence[str]) -> Server:
     """Polymnia on SQLite, filled by its own import command."""
-
-    def load(dataset: Path, store: Path) -> None:
-        run([*polymnia, "import", str(dataset), "--store", str(store)])
-
     return Server(
         name=SQLITE,
         title="polymnia on SQLite",
         file="memory.db",
         command=serve(polymnia),
-        load=load,
+        load=importing(polymnia),
     )
+
+
+def polymnia_graph(polymnia: Sequence[str], name: str, file: str) -> Server:
+    """Polymnia's graph catalogue, on SQLite or on the binary log."""
+    return Server(
+        name=name,
+        title=f"polymnia's graph catalogue on {file}",
+        file=file,
+        command=serve(polymnia, "graph"),
+        load=importing(polymnia),
+    )
+
+
+def importing(polymnia: Sequence[str]) -> Load:
+    """Filling a store by Polymnia's own import command."""
+
+    def load(dataset: Path, store: Path) -> None:
+        run([*polymnia, "import", str(dataset), "--store", str(store)])
+
+    return load
 
 
 def polymnia_jsonl(polymnia: Sequence[str]) -> Server:
@@ -131,9 +153,9 @@ def installed_version(package: Path) -> str | None:
     return str(json.loads(manifest.read_bytes())["version"])
 
 
-def serve(polymnia: Sequence[str]) -> Sequence[str]:
-    """The command of a Polymnia that speaks the reference catalogue."""
-    return (*polymnia, "serve", "--dialect", "reference", "--store", STORE)
+def serve(polymnia: Sequence[str], dialect: str = "reference") -> Sequence[str]:
+    """The command of a Polymnia that speaks this catalogue."""
+    return (*polymnia, "serve", "--dialect", dialect, "--store", STORE)
 
 
 def copy(dataset: Path, store: Path) -> None:
