@@ -98,6 +98,10 @@ class StoreMachine(RuleBasedStateMachine):
         self.memory.store.close()
         self.memory = Memory(open_store(self.url))
 
+    @rule()
+    def compact(self) -> None:
+        self.memory.store.compact()
+
     @invariant()
     def the_same_is_remembered(self) -> None:
         assert _graph(entities.read_all(self.memory)) == _graph(entities.read_all(self.oracle))

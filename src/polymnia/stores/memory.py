@@ -185,6 +185,9 @@ class MemoryStore:
     def tidy(self) -> bool:
         return False
 
+    def compact(self) -> None:
+        """There is never anything to give back."""
+
     def close(self) -> None:
         """Nothing to let go of."""
 

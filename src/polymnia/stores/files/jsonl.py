@@ -89,6 +89,9 @@ class JsonlStore:
     def tidy(self) -> bool:
         return False
 
+    def compact(self) -> None:
+        """The file never holds more than it must."""
+
     def close(self) -> None:
         """Nothing is held between operations."""
 

@@ -87,6 +87,14 @@ class SqliteStore:
             run(connection, "merge_trigrams", _PAGES_PER_TIDY)
             return connection.total_changes() - before > 1  # one change is the command itself
 
+    def compact(self) -> None:
+        """Merge the trigram index whole and empty the write-ahead log; deleted rows stay, as the history they are."""
+        while self.tidy():
+            continue
+        if not self._alone:
+            with self._translated:
+                self._reader().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
     def close(self) -> None:
         connections, self._connections = self._connections, []
         for connection in connections:
