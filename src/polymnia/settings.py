@@ -45,7 +45,7 @@ def load_settings(flags: Mapping[str, Any] | None = None, environment: Mapping[s
 
 def inherited_store(path: str) -> str:
     """A path that the reference server's variable names: its own format, whatever the ending, unless it is ours."""
-    known = (".jsonl", ".json", ".db", ".sqlite")
+    known = (".jsonl", ".json", ".db", ".sqlite", ".mcpmem", ".bin")
     return path if not path or Path(path).suffix.lower() in known else f"jsonl:{path}"
 
 

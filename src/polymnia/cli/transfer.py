@@ -82,7 +82,7 @@ def _document(data: bytes) -> Graph | None:
 
 def _refuse_missing(url: str) -> None:
     scheme, colon, path = url.partition(":")
-    place = path if colon and scheme in ("jsonl", "sqlite") else url
+    place = path if colon and scheme in ("jsonl", "sqlite", "binlog") else url
     if url != "memory:" and not Path(place).is_file():
         raise BadInput(f"there is no file {place}")
 
