@@ -12,10 +12,11 @@ from polymnia.stores import open_store
 STORES: dict[str, Callable[[Path], str]] = {
     "memory": lambda directory: "memory:",
     "jsonl": lambda directory: str(directory / "memory.jsonl"),
+    "binlog": lambda directory: str(directory / "memory.mcpmem"),
     "sqlite": lambda directory: str(directory / "memory.db"),
     "sqlite in memory": lambda directory: ":memory:",
 }
-ON_DISK = ("jsonl", "sqlite")
+ON_DISK = ("jsonl", "binlog", "sqlite")
 
 
 @pytest.fixture(params=STORES)

@@ -26,7 +26,9 @@ def test_the_reference_dialect_by_name_keeps_its_own_file() -> None:
     assert load({"dialect": "reference"}).store == "memory.jsonl"
 
 
-@pytest.mark.parametrize("path", ["/tmp/custom.jsonl", "data/graph.jsonl", "/old/memory.json", "/else/memory.db"])
+@pytest.mark.parametrize(
+    "path", ["/tmp/custom.jsonl", "data/graph.jsonl", "/old/memory.json", "/else/memory.db", "/a/b.mcpmem"]
+)
 def test_the_reference_variable_names_the_file(path: str) -> None:
     assert load({"dialect": "reference"}, MEMORY_FILE_PATH=path).store == path
     assert load(MEMORY_FILE_PATH=path).store == path

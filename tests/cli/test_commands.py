@@ -106,6 +106,43 @@ def test_the_doctor_names_a_bad_line_and_what_to_do(tmp_path: Path) -> None:
     assert "What to do" in said.stdout
 
 
+def test_the_doctor_saves_what_a_damaged_log_still_has(tmp_path: Path) -> None:
+    fill(str(tmp_path / "memory.mcpmem"))
+    log = tmp_path / "memory.mcpmem"
+    damaged = log.read_bytes().replace(b"knows", b"knew!")
+    log.write_bytes(damaged)
+    said = run("doctor", "--store", "memory.mcpmem", directory=tmp_path)
+    assert said.returncode == 1
+    assert "the checksum is wrong" in said.stdout
+    assert "polymnia doctor --salvage --store memory.mcpmem" in said.stdout
+    said = run("doctor", "--salvage", "--store", "memory.mcpmem", directory=tmp_path)
+    assert "memory.mcpmem.salvaged.mcpmem: 1 entities, 2 observations, 0 relations" in said.stdout
+    saved = run("export", "--store", "memory.mcpmem.salvaged.mcpmem", directory=tmp_path).stdout
+    assert saved == LINES.split("\n")[0] + "\n"
+    assert log.read_bytes() == damaged
+
+
+def test_a_damaged_log_can_be_saved_where_one_likes(tmp_path: Path) -> None:
+    fill(str(tmp_path / "memory.bin"))
+    run("doctor", "--salvage", "new.mcpmem", "--store", "memory.bin", directory=tmp_path)
+    assert run("export", "--store", "new.mcpmem", directory=tmp_path).stdout == LINES + "\n"
+
+
+def test_the_doctor_says_where_an_unfinished_write_went(tmp_path: Path) -> None:
+    log = tmp_path / "memory.mcpmem"
+    fill(str(log))
+    log.write_bytes(log.read_bytes()[:-1])
+    said = run("doctor", "--store", "memory.mcpmem", directory=tmp_path)
+    assert (said.returncode, (tmp_path / "memory.mcpmem.torn").exists()) == (1, True)
+    assert "now in memory.mcpmem.torn" in said.stdout
+    assert run("doctor", "--store", "memory.mcpmem", directory=tmp_path).returncode == 0
+
+
+def test_only_a_log_can_be_salvaged(tmp_path: Path) -> None:
+    said = run("doctor", "--salvage", "--store", "memory.db", directory=tmp_path)
+    assert (said.returncode, said.stderr.startswith("polymnia: --salvage is for binary logs")) == (1, True)
+
+
 def test_an_unknown_kind_of_store_is_refused_in_a_sentence(tmp_path: Path) -> None:
     said = run("serve", "--store", "memory.xyz", directory=tmp_path)
     assert said.returncode == 1

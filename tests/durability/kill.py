@@ -181,7 +181,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Kill servers in the middle of their work and look what is left.")
     parser.add_argument("--runs", type=int, default=1000, help="how many (default: %(default)s)")
     parser.add_argument("--first", type=int, default=0, help="the seed of the first (default: %(default)s)")
-    parser.add_argument("--store", choices=("db", "jsonl"), required=True, help="the kind of store")
+    parser.add_argument("--store", choices=("db", "jsonl", "mcpmem"), required=True, help="the kind of store")
     return parser.parse_args()
 
 

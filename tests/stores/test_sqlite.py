@@ -123,6 +123,15 @@ def test_one_row_of_ids_holds_an_entity_and_its_observations(store: SqliteStore,
     ]
 
 
+def test_compacting_empties_the_write_ahead_log(store: SqliteStore, path: str) -> None:
+    write_a_little(store)
+    assert Path(f"{path}-wal").stat().st_size > 0
+    store.compact()
+    assert Path(f"{path}-wal").stat().st_size == 0
+    assert not store.tidy()
+    assert len(store.changes()) == 4
+
+
 def test_a_store_may_be_closed_twice(store: SqliteStore) -> None:
     store.close()
     store.close()

@@ -1,8 +1,11 @@
-"""`polymnia doctor`: open a store, check it, say what is wrong and what to do."""
+"""`polymnia doctor`: open a store, check it, say what is wrong and what to do; save what a damaged log still has."""
+
+from pathlib import Path
 
 from polymnia.app import configure_logging, opened
-from polymnia.errors import StoreError
+from polymnia.errors import BadInput, StoreError
 from polymnia.settings import Settings
+from polymnia.stores import store_kind
 
 
 def doctor(settings: Settings) -> int:
@@ -16,7 +19,7 @@ def doctor(settings: Settings) -> int:
                 counts = read.counts()
     except StoreError as exc:
         print(f"cannot be read: {exc}")
-        print("What to do: keep a copy of the file, then restore a backup or export what another copy still has.")
+        print(_rescue(settings.store))
         return 1
     print(f"holds: {counts.entities} entities, {counts.observations} observations, {counts.relations} relations")
     for problem in problems:
@@ -25,7 +28,37 @@ def doctor(settings: Settings) -> int:
     return 1 if problems else 0
 
 
+def salvage(settings: Settings, target: str | None) -> int:
+    """Write what can be read of a damaged binary log to a new one. Raises BadInput for another kind of store."""
+    from polymnia.stores.files.binlog_salvage import salvage as salvage_log
+
+    kind, path = store_kind(settings.store)
+    if kind != "binlog":
+        raise BadInput(f"--salvage is for binary logs (.mcpmem, .bin); {settings.store} is not one")
+    new = target or f"{path}.salvaged.mcpmem"
+    counts, gaps = salvage_log(Path(path), Path(new))
+    for start, end in gaps:
+        print(f"not readable: {end - start} bytes from byte {start} on")
+    print(f"{new}: {counts.entities} entities, {counts.observations} observations, {counts.relations} relations")
+    print(f"What to do: look at it with `polymnia export --store {new}`; {path} is as it was.")
+    return 0
+
+
+def _rescue(store: str) -> str:
+    if store_kind(store)[0] == "binlog":
+        return (
+            f"What to do: stop every server on it, then run `polymnia doctor --salvage --store {store}`; it writes "
+            "what can be read to a new file and leaves this one alone."
+        )
+    return "What to do: keep a copy of the file, then restore a backup or export what another copy still has."
+
+
 def _advice(store: str) -> str:
+    if store_kind(store)[0] == "binlog":
+        return (
+            "What to do: nothing. A write did not finish and nobody was told it had; what was there of it is now in "
+            f"{store_kind(store)[1]}.torn."
+        )
     if store.endswith((".jsonl", ".json")):
         return (
             "What to do: mend those lines in an editor, or leave them: everything else is loaded, and at the next "

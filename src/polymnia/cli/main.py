@@ -9,7 +9,9 @@ from polymnia.dialects import DIALECTS
 from polymnia.errors import PolymniaError
 from polymnia.settings import load_settings
 
-_STORE_HELP = "a path ending in .db, .sqlite or .jsonl, or memory: (default: as `polymnia serve` without options)"
+_STORE_HELP = (
+    "a path ending in .db, .sqlite, .jsonl or .mcpmem, or memory: (default: as `polymnia serve` without options)"
+)
 _SERVE_TEXT = """\
 Start the server on standard input and output, for an MCP client to talk to.
 
@@ -43,9 +45,9 @@ def _run(options: argparse.Namespace) -> int:
         serve(settings)
         return 0
     if options.command == "doctor":
-        from polymnia.cli.doctor import doctor
+        from polymnia.cli.doctor import doctor, salvage
 
-        return doctor(settings)
+        return doctor(settings) if options.salvage is None else salvage(settings, options.salvage or None)
     from polymnia.cli import transfer
 
     if options.command == "import":
@@ -63,9 +65,18 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, prog="polymnia")
     _add_serve(commands)
     doctor = commands.add_parser("doctor", help="check a memory and say what is wrong and what to do")
+    doctor.add_argument(
+        "--salvage",
+        metavar="FILE",
+        nargs="?",
+        const="",
+        help="write what can be read of a damaged binary log to FILE (default: beside it, ending in .salvaged.mcpmem)",
+    )
     _add_store(doctor)
     importing = commands.add_parser("import", help="take a file's memories into a store")
-    importing.add_argument("file", metavar="FILE", help="a memory.jsonl, an exported .json, or a store's .db file")
+    importing.add_argument(
+        "file", metavar="FILE", help="a memory.jsonl, an exported .json, or a store's .db or .mcpmem file"
+    )
     _add_store(importing)
     exporting = commands.add_parser("export", help="write a memory to a file others can read")
     exporting.add_argument("--format", choices=("json", "jsonl"), default="jsonl", help="(default: %(default)s)")

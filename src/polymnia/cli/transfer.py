@@ -27,8 +27,7 @@ def import_file(settings: Settings, file: str) -> int:
     graph = _read(file)
     with opened(settings.store) as store:
         new_entities, new_relations = absorb(Memory(store), graph, by="polymnia import", progress=progress_bar)
-        while store.tidy():
-            continue
+        store.compact()
     print(
         f"{file}: {len(graph.entities)} entities ({new_entities} new) and {len(graph.relations)} relations "
         f"({new_relations} new) are in {settings.store}"
@@ -82,7 +81,7 @@ def _document(data: bytes) -> Graph | None:
 
 def _refuse_missing(url: str) -> None:
     scheme, colon, path = url.partition(":")
-    place = path if colon and scheme in ("jsonl", "sqlite") else url
+    place = path if colon and scheme in ("jsonl", "sqlite", "binlog") else url
     if url != "memory:" and not Path(place).is_file():
         raise BadInput(f"there is no file {place}")
 

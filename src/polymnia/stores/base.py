@@ -86,5 +86,8 @@ class Store(Protocol):
     def tidy(self) -> bool:
         """A short piece of housekeeping that makes later reads quicker; True while there is more to do."""
 
+    def compact(self) -> None:
+        """Give back the room that deleted things take, and do all the housekeeping at once; it may take seconds."""
+
     def close(self) -> None:
         """Let go of files and locks. A store may be closed twice."""

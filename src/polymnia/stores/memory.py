@@ -2,7 +2,7 @@
 
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from operator import itemgetter
 from typing import TypeVar
@@ -23,6 +23,8 @@ class MemoryGraph:
 
     def __init__(self) -> None:
         self.applied: list[Change] = []
+        # Asked before a change is made: a store that cannot keep it raises.
+        self.admit: Callable[[Change], None] | None = None
         self._entities: dict[str, tuple[int, Entity]] = {}
         self._relations: dict[RelationKey, tuple[int, Relation]] = {}
         self._touching: defaultdict[str, dict[int, Relation]] = defaultdict(dict)
@@ -97,6 +99,8 @@ class MemoryGraph:
 
     def apply(self, change: Change) -> None:
         """Take `before` out and put `after` in; an entity in both keeps its place and its observations."""
+        if self.admit is not None:
+            self.admit(change)
         stays = {entity.name for entity in change.before.entities} & {entity.name for entity in change.after.entities}
         self._take_out(change.before, change.at, stays)
         self._put_in(change.after, change.at, stays)
@@ -132,20 +136,29 @@ class MemoryGraph:
         self._touching[relation.source][number] = relation
         self._touching[relation.target][number] = relation
 
+    def remove(self, name: str) -> None:
+        """Take the entity of that name out, and nothing else."""
+        del self._entities[name]
+        if self._folded is not None:
+            del self._folded[name]
+
+    def unlink(self, key: RelationKey) -> None:
+        """Take the relation with that key out."""
+        number, relation = self._relations.pop(key)
+        for name in {relation.source, relation.target}:
+            del self._touching[name][number]
+
     def _take_out(self, rows: Rows, at: int, stays: set[str]) -> None:
         for entity in rows.entities:
             if entity.name not in stays:
-                del self._entities[entity.name]
-                self._forget_folded(entity.name)
+                self.remove(entity.name)
         for noted in rows.notes:
             gone = {observation.ordinal for observation in noted.observations}
             entity = self._entities[noted.entity][1]
             kept = tuple(each for each in entity.observations if each.ordinal not in gone)
             self.put(replace(entity, observations=kept, updated_at=at))
         for relation in rows.relations:
-            number, _ = self._relations.pop(relation.key)
-            for name in {relation.source, relation.target}:
-                del self._touching[name][number]
+            self.unlink(relation.key)
 
     def _put_in(self, rows: Rows, at: int, stays: set[str]) -> None:
         for entity in rows.entities:
@@ -167,10 +180,6 @@ class MemoryGraph:
         if self._folded is None:
             self._folded = {name: _folded(entity) for name, (_, entity) in self._entities.items()}
         return self._folded
-
-    def _forget_folded(self, name: str) -> None:
-        if self._folded is not None:
-            del self._folded[name]
 
 
 class MemoryStore:
@@ -207,6 +216,9 @@ class MemoryStore:
 
     def tidy(self) -> bool:
         return False
+
+    def compact(self) -> None:
+        """There is never anything to give back."""
 
     def close(self) -> None:
         """Nothing to let go of."""

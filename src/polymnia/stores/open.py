@@ -7,14 +7,15 @@ from polymnia.stores.base import Store
 
 _SQLITE = (".db", ".sqlite", ".sqlite3")
 _JSONL = (".jsonl", ".json")
+_BINLOG = (".mcpmem", ".bin")
 
 
 def open_store(url: str) -> Store:
-    """The store behind a URL: `memory:`, or a path whose ending (.jsonl, .db, .sqlite) or scheme tells its kind.
+    """The store behind a URL: `memory:`, or a path whose ending or scheme tells its kind.
 
     Raises SettingsError for a kind it does not know, StoreError when the store cannot be opened.
     """
-    kind, path = _kind(url)
+    kind, path = store_kind(url)
     if kind == "memory":
         from polymnia.stores.memory import MemoryStore
 
@@ -23,20 +24,27 @@ def open_store(url: str) -> Store:
         from polymnia.stores.sqlite.store import SqliteStore
 
         return SqliteStore(path)
+    if kind == "binlog":
+        from polymnia.stores.files.binlog import BinlogStore
+
+        return BinlogStore(path)
     from polymnia.stores.files.jsonl import JsonlStore
 
     return JsonlStore(path)
 
 
-def _kind(url: str) -> tuple[str, str]:
+def store_kind(url: str) -> tuple[str, str]:
+    """What kind of store a URL means, and the path in it. Raises SettingsError."""
     scheme, colon, path = url.partition(":")
-    if colon and scheme in ("memory", "sqlite", "jsonl"):
+    if colon and scheme in ("memory", "sqlite", "jsonl", "binlog"):
         return scheme, path
     ending = Path(url).suffix.lower()
     if url == ":memory:" or ending in _SQLITE:
         return "sqlite", url
     if ending in _JSONL:
         return "jsonl", url
+    if ending in _BINLOG:
+        return "binlog", url
     raise SettingsError(
-        f"{url!r} is not a store this version knows; use a path ending in .db, .sqlite or .jsonl, or `memory:`"
+        f"{url!r} is not a store this version knows; use a path ending in .db, .sqlite, .jsonl or .mcpmem, or `memory:`"
     )

@@ -92,6 +92,9 @@ class JsonlStore:
     def tidy(self) -> bool:
         return False
 
+    def compact(self) -> None:
+        """The file never holds more than it must."""
+
     def close(self) -> None:
         if self._held is not None:
             os.close(self._held)

@@ -1,8 +1,8 @@
 """Replacing a file whole: readers see the old one or the new one, and a crash leaves one of the two."""
 
 import os
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from polymnia.errors import StoreStopped
@@ -21,23 +21,18 @@ def replace_file(path: Path, chunks: Iterable[bytes]) -> None:
             file.writelines(chunks)
             file.flush()
             force(file.fileno(), target)
-        directory = _opened_directory(target.parent)
-        try:
+        with _synced(target.parent):
             spare.replace(target)
-            if directory is not None:
-                force(directory, target.parent)
-        finally:
-            if directory is not None:
-                os.close(directory)
     except BaseException:
         with suppress(OSError):  # what went wrong before matters more
             spare.unlink()
         raise
 
 
-def _opened_directory(directory: Path) -> int | None:
-    """To force its entries to disk, where the system knows how."""
-    return os.open(directory, os.O_RDONLY | os.O_DIRECTORY) if hasattr(os, "O_DIRECTORY") else None
+def sync_directory(directory: Path) -> None:
+    """Force a directory's entries to disk, where the system knows how."""
+    with _synced(directory):
+        pass
 
 
 def force(descriptor: int, path: Path) -> None:
@@ -49,6 +44,20 @@ def force(descriptor: int, path: Path) -> None:
             f"the disk did not confirm a write to {path} ({exc.strerror}); nothing was acknowledged, "
             "check the disk and start again"
         ) from exc
+
+
+@contextmanager
+def _synced(directory: Path) -> Iterator[None]:
+    """Force the directory's entries to disk after the block; it is opened before, while nothing is changed yet."""
+    if not hasattr(os, "O_DIRECTORY"):
+        yield
+        return
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield
+        force(descriptor, directory)
+    finally:
+        os.close(descriptor)
 
 
 def _private(path: str, flags: int) -> int:

@@ -86,16 +86,27 @@ class SqliteStore:
         return [f"{self._path}: {problem}" for problem in found + unreadable if problem != "ok"]
 
     def tidy(self) -> bool:
-        """Merge segments of the trigram index: every search looks into each of them."""
-        with self._lane.transaction(patient=False) as connection:
-            before = connection.total_changes()
-            run(connection, "merge_trigrams", _PAGES_PER_TIDY)
-            return connection.total_changes() - before > 1  # one change is the command itself
+        return self._merge(patient=False)
+
+    def compact(self) -> None:
+        """Merge the trigram index whole and empty the write-ahead log; deleted rows stay, as the history they are."""
+        while self._merge(patient=True):
+            continue
+        if not self._alone:
+            with self._translated, self._reader() as connection:
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def close(self) -> None:
         while self._idle:
             self._idle.pop().close()  # a connection may be closed twice
         self._writer.close()
+
+    def _merge(self, *, patient: bool) -> bool:
+        """Join segments of the trigram index, since every search looks into each; True while there are more."""
+        with self._lane.transaction(patient=patient) as connection:
+            before = connection.total_changes()
+            run(connection, "merge_trigrams", _PAGES_PER_TIDY)
+            return connection.total_changes() - before > 1  # one change is the command itself
 
     @contextmanager
     def _reader(self) -> Iterator[apsw.Connection]:

@@ -1,0 +1,204 @@
+"""Logs of other programs: read, kept and rewritten. The fixtures are spelt byte by byte."""
+
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from polymnia.engine import entities
+from polymnia.engine.memory import Memory
+from polymnia.errors import BadInput, StoreDamaged
+from polymnia.stores.files.binlog import BinlogStore
+from polymnia.stores.files.binlog_salvage import salvage
+from tests.stores.binlog_reader import Picture, read_log
+
+Spell = Callable[[int, bytes], bytes]
+BEGIN, COMMIT = 6, 7
+
+
+def version_1(kind: int, payload: bytes) -> bytes:
+    return (5 + len(payload)).to_bytes(4, "little") + bytes([kind]) + payload
+
+
+def version_2(kind: int, payload: bytes) -> bytes:
+    checksum = zlib.crc32(payload).to_bytes(4, "little")
+    return (9 + len(payload)).to_bytes(4, "little") + bytes([kind]) + payload + checksum
+
+
+def text(value: str) -> bytes:
+    raw = value.encode()
+    return len(raw).to_bytes(2, "little") + raw
+
+
+def texts(*values: str) -> bytes:
+    return len(values).to_bytes(4, "little") + b"".join(map(text, values))
+
+
+def records(spell: Spell) -> list[bytes]:
+    return [
+        spell(0, text("Ada") + text("person") + texts("one", "zwei")),
+        spell(0, text("Zoë") + text("person") + texts()),
+        spell(0, text("Ada") + text("robot") + texts("never")),
+        spell(1, text("Ada") + text("Zoë") + text("knows")),
+        spell(1, text("Ada") + text("Bob") + text("knows")),
+        spell(99, b"of a later version"),
+        spell(2, text("Ada") + texts("three")),
+        spell(BEGIN, b""),
+        spell(4, text("Ada") + texts("one")),
+        spell(5, text("Ada") + text("Bob") + text("knows")),
+        spell(COMMIT, b""),
+        spell(0, text("Bob") + text("person") + texts()),
+        spell(1, text("Bob") + text("Ada") + text("knows")),
+        spell(3, text("Bob")),
+    ]
+
+
+HELD = Picture({"Ada": ("person", ["zwei", "three"]), "Zoë": ("person", [])}, [("Ada", "Zoë", "knows")])
+VERSIONS = pytest.mark.parametrize(
+    ("magic", "spell"), [(b"MCPMEMV1", version_1), (b"MCPMEMV2", version_2)], ids=["version 1", "version 2"]
+)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "memory.bin"
+
+
+def held(path: Path) -> Picture:
+    store = BinlogStore(str(path))
+    try:
+        graph = entities.read_all(Memory(store))
+    finally:
+        store.close()
+    return Picture(
+        {each.name: (each.type, list(each.texts)) for each in graph.entities},
+        [each.key for each in graph.relations],
+    )
+
+
+def bak(path: Path, number: str = "") -> Path:
+    return Path(f"{path}.bak{number}")
+
+
+@VERSIONS
+def test_an_old_log_is_read_kept_and_rewritten(path: Path, magic: bytes, spell: Spell) -> None:
+    old = magic + b"".join(records(spell))
+    path.write_bytes(old)
+    assert held(path) == HELD
+    assert bak(path).read_bytes() == old
+    assert read_log(path.read_bytes()) == HELD == held(path)
+    assert not bak(path, "1").exists()
+
+
+@VERSIONS
+def test_an_existing_copy_is_never_overwritten(path: Path, magic: bytes, spell: Spell) -> None:
+    bak(path).write_bytes(b"precious")
+    bak(path, "1").write_bytes(b"too")
+    path.write_bytes(magic + b"".join(records(spell)))
+    held(path)
+    assert (bak(path).read_bytes(), bak(path, "1").read_bytes()) == (b"precious", b"too")
+    assert bak(path, "2").read_bytes().startswith(magic)
+
+
+@VERSIONS
+def test_an_old_log_cut_anywhere_gives_the_whole_records_before_the_cut(
+    tmp_path: Path, magic: bytes, spell: Spell
+) -> None:
+    first, second, *_ = records(spell)
+    for cut in range(len(second)):
+        path = tmp_path / f"{cut}.bin"
+        path.write_bytes(magic + first + second[:cut])
+        assert held(path) == Picture({"Ada": ("person", ["one", "zwei"])})
+        assert bak(path).read_bytes() == magic + first + second[:cut]
+
+
+@VERSIONS
+def test_an_old_log_without_records_is_an_empty_memory(path: Path, magic: bytes, spell: Spell) -> None:
+    path.write_bytes(magic)
+    assert held(path) == Picture()
+    assert (path.read_bytes(), bak(path).read_bytes()) == (b"", magic)
+
+
+@VERSIONS
+def test_a_transaction_that_was_not_committed_did_not_happen(path: Path, magic: bytes, spell: Spell) -> None:
+    path.write_bytes(magic + b"".join(records(spell)) + spell(BEGIN, b"") + spell(3, text("Ada")))
+    assert held(path) == HELD
+
+
+@VERSIONS
+@pytest.mark.parametrize("length", [0, 4, 200, 0x00080000, 0x00200000])
+def test_a_wrong_length_in_an_old_log_is_damage(path: Path, magic: bytes, spell: Spell, length: int) -> None:
+    first, *rest = records(spell)
+    old = magic + first + length.to_bytes(4, "little") + b"".join(rest)[4:]
+    path.write_bytes(old)
+    with pytest.raises(StoreDamaged, match=f"damaged at byte {8 + len(first)}"):
+        held(path)
+    assert (path.read_bytes(), bak(path).exists()) == (old, False)
+
+
+def test_a_wrong_byte_in_the_data_of_version_2_is_damage(path: Path) -> None:
+    old = bytearray(b"MCPMEMV2" + b"".join(records(version_2)))
+    old[20] ^= 1
+    path.write_bytes(old)
+    with pytest.raises(StoreDamaged, match="damaged at byte 8"):
+        held(path)
+
+
+@VERSIONS
+def test_stray_bytes_amid_an_old_log_are_passed_over_when_it_is_salvaged(
+    path: Path, magic: bytes, spell: Spell
+) -> None:
+    first, *rest = records(spell)
+    path.write_bytes(magic + first + b"\x00\x00\x00" + b"".join(rest))
+    with pytest.raises(StoreDamaged):
+        held(path)
+    new = path.with_name("new.mcpmem")
+    assert salvage(path, new).gaps == [(8 + len(first), 8 + len(first) + 3)]
+    assert held(new) == HELD
+
+
+def test_what_only_an_old_log_can_hold_is_refused_and_left_alone(path: Path) -> None:
+    old = b"MCPMEMV1" + version_1(0, text("A") + text("x") + texts("o" * 65_535))
+    path.write_bytes(old)
+    with pytest.raises(BadInput, match="too long"):
+        held(path)
+    assert (path.read_bytes(), bak(path).exists()) == (old, False)
+
+
+def plain(kind: int, payload: bytes) -> bytes:
+    return zlib.crc32(payload).to_bytes(4, "little") + bytes([kind]) + len(payload).to_bytes(4, "little") + payload
+
+
+def long_text(value: str) -> bytes:
+    return len(value.encode()).to_bytes(8, "little") + value.encode()
+
+
+PLAIN = [
+    plain(0, long_text("A") + long_text("x") + (1).to_bytes(8, "little") + long_text("one")),
+    plain(2, long_text("A") + (1).to_bytes(8, "little") + long_text("two")),
+    plain(1, long_text("A") + long_text("B") + long_text("r")),
+]
+
+
+def test_a_log_that_does_not_repeat_the_kind_is_read_kept_and_rewritten(path: Path) -> None:
+    path.write_bytes(b"".join(PLAIN))
+    expected = Picture({"A": ("x", ["one", "two"])}, [("A", "B", "r")])
+    assert held(path) == expected
+    assert bak(path).read_bytes() == b"".join(PLAIN)
+    assert read_log(path.read_bytes()) == expected
+
+
+def test_a_log_that_repeats_the_kind_only_sometimes_is_damaged(path: Path) -> None:
+    path.write_bytes(b"".join(PLAIN[:1]))
+    held(path)
+    path.write_bytes(path.read_bytes() + PLAIN[1])
+    with pytest.raises(StoreDamaged):
+        held(path)
+
+
+def test_a_plain_log_cut_anywhere_gives_the_whole_records_before_the_cut(tmp_path: Path) -> None:
+    for cut in range(len(PLAIN[1])):
+        path = tmp_path / f"{cut}.bin"
+        path.write_bytes(PLAIN[0] + PLAIN[1][:cut])
+        assert held(path) == Picture({"A": ("x", ["one"])})
