@@ -135,7 +135,7 @@ def _refuse_errors(replies: list[dict[str, Any]]) -> None:
 def _survived(path: Path, before: Picture, steps: list[Step], count: int) -> Picture:
     """What the store holds: what was acknowledged and, at most, the whole of the call that was under way."""
     with opened(path) as memory:
-        problems, graph = memory.store.check(), read(memory)
+        graph, problems = read(memory), memory.store.check()  # reading first: a log mends its torn end then
     if problems:
         raise Lost(f"after {count} calls: {problems}")
     relations = {relation.key for relation in graph.relations}
