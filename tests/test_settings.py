@@ -49,6 +49,17 @@ def test_flags_win_over_variables_and_variables_over_the_file(config: Path) -> N
     assert load(**here, POLYMNIA_LOG_LEVEL="info").log_level == "info"
 
 
+def test_the_graph_dialect_keeps_its_own_file() -> None:
+    graph: dict[str, object] = {"dialect": "graph"}
+    assert load(graph).store == "memory.mcpmem"
+    assert load(graph, MEMORY_FILE_PATH="notes.data").store == "binlog:notes.data"
+    assert load({**graph, "memory_file": "my-memory.bin"}, MEMORY_FILE_PATH="other.bin").store == "my-memory.bin"
+
+
+def test_a_file_named_by_a_flag_wins_over_a_store_named_by_a_variable() -> None:
+    assert load({"memory_file": "flag.jsonl"}, POLYMNIA_STORE="variable.db").store == "flag.jsonl"
+
+
 def test_numbers_come_from_variables_too() -> None:
     assert load(POLYMNIA_MAX_MESSAGE_BYTES="1000").max_message_bytes == 1000
 

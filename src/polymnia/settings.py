@@ -38,16 +38,26 @@ def load_settings(flags: Mapping[str, Any] | None = None, environment: Mapping[s
     environment = os.environ if environment is None else environment
     given = {name: value for name, value in (flags or {}).items() if value is not None}
     chosen = {**_from_file(environment), **_from_environment(environment), **given}
-    dialect = chosen.get("dialect") or DEFAULT_DIALECT
-    file = _own_file(dialect, given.pop("memory_file", "") or environment.get(_OWN_VARIABLE.get(dialect, ""), ""))
+    chosen["store"] = _store(chosen, given, environment)
     chosen.pop("memory_file", None)
-    here = given.get("store") or environment.get(f"{_PREFIX}STORE")
-    own = _OWN_STORE.get(dialect, "") if "dialect" in chosen else ""
-    chosen["store"] = here or file or chosen.get("store") or own or str(_data_file(environment))
     try:
         return convert(chosen, Settings, strict=False)
     except ValidationError as exc:
         raise SettingsError(f"settings: {exc}") from exc
+
+
+def _store(chosen: Mapping[str, Any], given: Mapping[str, Any], environment: Mapping[str, str]) -> str:
+    """The first of the places a store can be named in, nearest first."""
+    dialect = chosen.get("dialect") or DEFAULT_DIALECT
+    places = (
+        given.get("store"),
+        _own_file(dialect, given.get("memory_file", "")),
+        environment.get(f"{_PREFIX}STORE"),
+        _own_file(dialect, environment.get(_OWN_VARIABLE.get(dialect, ""), "")),
+        chosen.get("store"),
+        _OWN_STORE.get(dialect) if "dialect" in chosen else None,
+    )
+    return next((place for place in places if place), str(_data_file(environment)))
 
 
 def _own_file(dialect: str, path: str) -> str:

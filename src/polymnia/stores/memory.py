@@ -106,9 +106,12 @@ class MemoryGraph:
         self._put_in(change.after, change.at, stays)
         self.applied.append(change)
 
-    def fill(self, entities: list[Entity], relations: list[Relation]) -> None:
-        """Put very many into an empty graph; no two of the entities share a name."""
+    def fill(self, entities: list[Entity], relations: list[Relation]) -> bool:
+        """Put very many into an empty graph; False, with nothing done, when two of the entities share a name."""
         self._entities = {entity.name: (number, entity) for number, entity in enumerate(entities)}
+        if len(self._entities) != len(entities):
+            self._entities = {}
+            return False
         self._created = len(entities)
         touching = self._touching
         numbered = self._relations
@@ -119,6 +122,7 @@ class MemoryGraph:
                 touching[relation.source][number] = relation
                 touching[relation.target][number] = relation
         self._created += len(relations)
+        return True
 
     def put(self, entity: Entity) -> None:
         """Add the entity, or put it in the place of the one that has its name."""

@@ -21,6 +21,7 @@ from polymnia.stores.files.errors import Translated
 from polymnia.stores.files.lock import locked
 from polymnia.stores.files.replace import replace_file
 from polymnia.stores.memory import MemoryGraph
+from polymnia.stores.place import make_place
 
 logger = logging.getLogger(__name__)
 
@@ -214,16 +215,6 @@ class BinlogStore:
         """What is in memory may be ahead of the file: read it again next time."""
         if self._graph.applied:
             self._file.forget()
-
-
-def make_place(path: Path) -> None:
-    """Make the directory of a store's file. Raises StoreError."""
-    if path.is_dir():
-        raise StoreError(f"{path} is a directory; name a file in it")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as exc:
-        raise StoreError(f"the directory of {path} cannot be made ({exc.strerror}); choose another path") from exc
 
 
 def refuse_strangers(path: Path, data: bytes) -> None:

@@ -11,13 +11,14 @@ from contextlib import contextmanager
 from glob import escape
 from pathlib import Path
 
-from polymnia.errors import StoreError, StoreStopped
+from polymnia.errors import StoreStopped
 from polymnia.model import Graph
 from polymnia.stores.files.errors import Translated
 from polymnia.stores.files.jsonl_lines import Loaded, encode_lines, parse
 from polymnia.stores.files.lock import locked
 from polymnia.stores.files.replace import force, replace_file
 from polymnia.stores.memory import MemoryGraph
+from polymnia.stores.place import make_place
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +56,7 @@ class JsonlStore:
         self._stopped: str | None = None
         self._held: int | None = None
         self._swept = False
-        self._check_place()
+        make_place(self._path)
 
     def look_up(self, name: str) -> Graph:
         with self._lock, self._translated:
@@ -99,19 +100,6 @@ class JsonlStore:
         if self._held is not None:
             os.close(self._held)
             self._held = None
-
-    def _check_place(self) -> None:
-        if self._path.is_dir():
-            raise StoreError(f"{self._path} is a directory; name a file in it")
-        if not self._path.parent.is_dir():
-            self._make_parent()
-
-    def _make_parent(self) -> None:
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as exc:
-            message = f"the directory of {self._path} cannot be made ({exc.strerror}); choose another path"
-            raise StoreError(message) from exc
 
     def _catch_up(self) -> None:
         stamp = self._current_stamp()

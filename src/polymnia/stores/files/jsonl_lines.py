@@ -106,11 +106,8 @@ def encode_lines(entities: Iterable[Entity], relations: Iterable[Relation]) -> I
 
 def _put_all(graph: MemoryGraph, items: list[_EntityLine | _RelationLine]) -> None:
     entities = [_entity(item) for item in items if type(item) is _EntityLine]
-    if len({entity.name for entity in entities}) == len(entities):
-        relations = [
-            Relation(each.source, each.target, each.relationType) for each in items if type(each) is _RelationLine
-        ]
-        graph.fill(entities, relations)
+    relations = [Relation(each.source, each.target, each.relationType) for each in items if type(each) is _RelationLine]
+    if graph.fill(entities, relations):
         return
     for item in items:
         _put(graph, item)

@@ -1,7 +1,7 @@
 """A workspace in one SQLite file: connections, the schema, and the store contract over them."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from msgspec import json
 
 from polymnia.errors import StoreError, StoreTooNew
 from polymnia.model import Change, Graph, Rows
+from polymnia.stores.place import make_place
 from polymnia.stores.sql import load_migrations
 from polymnia.stores.sqlite.commit import CommitLane
 from polymnia.stores.sqlite.connection import Translated, connect, ours
@@ -33,7 +34,7 @@ class SqliteStore:
         self._path = path
         self._alone = path == IN_MEMORY
         if not self._alone:
-            _make_parent(Path(path))
+            make_place(Path(path))
         self._writer = connect(path, partial(_refuse_strangers, path))
         self._lane = CommitLane(path, self._writer)
         self._translated = Translated(path)
@@ -79,7 +80,10 @@ class SqliteStore:
         return [_change(*row) for row in rows]
 
     def check(self) -> list[str]:
-        with self._translated, self._reader() as connection:
+        # On a connection of its own: one that has searched before the index was merged checks it against its memory
+        # of the old segments and finds damage where there is none.
+        connection = self._another()
+        with self._translated, closing(connection) if not self._alone else nullcontext():
             found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check").fetchall()]
             graph = SqliteGraph(connection)
             unreadable = [each for each in map(_failure, (graph.entities, graph.relations)) if each]
@@ -170,10 +174,3 @@ def _step(connection: apsw.Connection, number: int, statements: str) -> None:
 
 def _change(number: int, at: int, actor: str, operation: str, before: str, after: str) -> Change:
     return Change(operation, actor, at, json.decode(before, type=Rows), json.decode(after, type=Rows), number)
-
-
-def _make_parent(path: Path) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as exc:
-        raise StoreError(f"the directory of {path} cannot be made ({exc.strerror}); choose another path") from exc
