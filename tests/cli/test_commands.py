@@ -98,6 +98,13 @@ def test_the_doctor_finds_a_sound_store_sound(store_path: str, tmp_path: Path) -
     assert "sound" in said.stdout
 
 
+@pytest.mark.parametrize("command", ["doctor", "export"])
+def test_looking_at_a_memory_that_is_not_there_makes_none(command: str, tmp_path: Path) -> None:
+    said = run(command, "--store", "typo.db", directory=tmp_path)
+    assert (said.returncode, said.stderr) == (1, "polymnia: there is no file typo.db\n")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_doctor_names_a_bad_line_and_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "memory.jsonl").write_text(LINES + "\nbroken", "utf-8")
     said = run("doctor", "--store", "memory.jsonl", directory=tmp_path)

@@ -93,6 +93,13 @@ def test_a_changed_byte_never_gives_a_traceback(path: Path) -> None:
         _try_everything(path)
 
 
+def test_observations_whose_entity_is_gone_are_found_by_a_check(path: Path) -> None:
+    connection = apsw.Connection(str(path))
+    connection.execute("UPDATE entities SET deleted_at = 1 WHERE name = 'entity 7'")
+    connection.close()
+    assert _is_found(path)
+
+
 def test_a_text_that_is_no_longer_utf_8_is_found_by_a_check(path: Path) -> None:
     _break_a_text(path)
     assert _is_found(path)

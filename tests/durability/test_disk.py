@@ -1,6 +1,8 @@
 """Disks without room and disks that do not confirm: refused with a sentence, and nothing acknowledged is lost."""
 
+import builtins
 import errno
+import io
 import os
 import subprocess
 import sys
@@ -51,7 +53,7 @@ def narrow(request: pytest.FixtureRequest, path: Path, tmp_path: Path) -> Iterat
 @pytest.fixture
 def disk(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
     """The disk under the store at `path`; it is well, until a test says otherwise."""
-    if path.suffix == ".jsonl":
+    if path.suffix != ".db":
         yield PythonDisk(monkeypatch)
         return
     disk = SqliteDisk()
@@ -183,17 +185,18 @@ def test_a_file_is_confirmed_only_with_its_directory(tmp_path: Path, monkeypatch
 
 
 @pytest.mark.skipif(os.name == "nt", reason="directories are not forced to disk here")
+@pytest.mark.parametrize("allowed", range(8))
 def test_a_write_that_is_refused_for_want_of_descriptors_changes_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, allowed: int
 ) -> None:
-    """The directory has to be opened to be forced to disk: not when it is too late to refuse."""
+    """Whichever file is the one too many: once the new content is in its place, it is too late to refuse."""
     path = tmp_path / "memory.jsonl"
     with opened(path) as memory:
         create(memory, "before")
-        monkeypatch.setattr(os, "open", _no_directories)
-        with pytest.raises(StoreError):
-            create(memory, "refused")
-    assert names_at(path) == ["before"]
+        with monkeypatch.context() as patch:
+            _allow_opening(patch, allowed)
+            acknowledged = ["after"] if _is_acknowledged(memory, "after") else []
+    assert names_at(path) == ["before", *acknowledged]
 
 
 def test_bad_lines_that_cannot_be_kept_stop_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,6 +234,44 @@ def test_bad_lines_are_kept_once_however_often_the_write_is_tried(
     with opened(path) as memory:
         create(memory, "later")
     assert Path(f"{path}.rejected").read_bytes() == b"this is no JSON\n"
+
+
+@pytest.mark.parametrize("before", [b"this is", b"and this is no JSON\n"], ids=["half of it", "one that ends like it"])
+def test_a_bad_line_is_kept_as_a_line_of_its_own_whatever_was_kept_before(tmp_path: Path, before: bytes) -> None:
+    path = _with_a_bad_line(tmp_path)
+    Path(f"{path}.rejected").write_bytes(before)
+    with opened(path) as memory:
+        create(memory, "first")
+    assert Path(f"{path}.rejected").read_bytes().splitlines() == [before.strip(), b"this is no JSON"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="files have no modes here")
+def test_bad_lines_are_kept_for_their_owner_alone(tmp_path: Path) -> None:
+    path = _with_a_bad_line(tmp_path)
+    with opened(path) as memory:
+        create(memory, "first")
+    assert Path(f"{path}.rejected").stat().st_mode & 0o077 == 0
+
+
+def test_leftovers_that_cannot_be_removed_are_no_reason_to_refuse(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "memory.jsonl"
+    Path(f"{path}.0123456789abcdef.tmp").touch()
+    monkeypatch.setattr(os, "unlink", _read_only)
+    with opened(path) as memory:
+        create(memory, "first")
+    assert names_at(path) == ["first"]
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give a file away")
+def test_a_file_stays_its_owners_whoever_writes(tmp_path: Path) -> None:
+    path = tmp_path / "memory.jsonl"
+    with opened(path) as memory:
+        create(memory, "first")
+        os.chown(path, 12345, 12345)
+        create(memory, "second")
+    assert (path.stat().st_uid, path.stat().st_gid) == (12345, 12345)
 
 
 def test_a_disk_that_also_refuses_to_clean_up_stops_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -280,10 +321,27 @@ def _with_a_bad_line(directory: Path) -> Path:
     return path
 
 
-def _no_directories(path: str, flags: int, mode: int = 0o777, *, open_: Callable[..., int] = os.open) -> int:
-    if flags & os.O_DIRECTORY:
-        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
-    return open_(path, flags, mode)
+def _allow_opening(patch: pytest.MonkeyPatch, count: int) -> None:
+    """That many files can still be opened, in either of the ways a program opens one."""
+    left = count
+
+    def limited(really: Callable[..., object], *arguments: object, **options: object) -> object:
+        nonlocal left
+        if left == 0:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        left -= 1
+        return really(*arguments, **options)
+
+    for module in (os, io, builtins):
+        patch.setattr(module, "open", partial(limited, module.open))
+
+
+def _is_acknowledged(memory: Memory, name: str) -> bool:
+    try:
+        create(memory, name)
+    except StoreError:
+        return False
+    return True
 
 
 def _read_only(path: object) -> None:

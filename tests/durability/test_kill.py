@@ -35,9 +35,8 @@ _STEPS = [("fsync", 1), ("replace", 1), ("fsync", 2)]
 
 
 @pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("file", ["memory.db", "memory.jsonl", "memory.mcpmem"])
-def test_what_was_acknowledged_survives_a_kill(tmp_path: Path, file: str, seed: int) -> None:
-    run(tmp_path / file, seed)
+def test_what_was_acknowledged_survives_a_kill(path: Path, seed: int) -> None:
+    run(path, seed)
 
 
 @pytest.mark.parametrize(("function", "call"), _STEPS)

@@ -2,8 +2,8 @@
 
 import os
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from polymnia.engine import entities, observations
 from polymnia.engine.memory import Memory
 from polymnia.errors import EntityNotFound, StoreBusy, StoreError
 from polymnia.model import Entity, Rows, Texts
+from polymnia.stores.files import lock
 from polymnia.stores.sqlite import connection
 from tests.durability.graphs import create, names, names_at, opened, read
 from tests.durability.servers import ServerProcess, creation, is_error, names_in, tool_call
@@ -165,28 +166,70 @@ def test_a_refused_verb_is_refused_to_its_own_caller_only(path: Path) -> None:
     assert sorted(outcomes) == ["accepted"] * 120 + ["refused"] * 40
 
 
-def test_a_store_that_is_held_for_too_long_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "BUSY_WAIT", 1)
-    path = tmp_path / "memory.db"
-    with opened(path) as memory:
-        holder = apsw.Connection(str(path))
-        holder.execute("BEGIN IMMEDIATE")
-        with pytest.raises(StoreBusy, match="try again"):
-            create(memory, "first")
-        holder.close()
+def test_a_store_that_is_held_for_too_long_says_so(path: Path, impatience: None) -> None:
+    with opened(path) as memory, _held(path), pytest.raises(StoreBusy, match="try again"):
+        create(memory, "first")
 
 
-def test_a_store_that_was_held_takes_the_next_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "BUSY_WAIT", 1)
-    path = tmp_path / "memory.db"
+def test_a_store_that_is_held_can_be_read(path: Path, impatience: None) -> None:
     with opened(path) as memory:
-        holder = apsw.Connection(str(path))
-        holder.execute("BEGIN IMMEDIATE")
-        with pytest.raises(StoreBusy):
+        create(memory, "first")
+        with _held(path):
+            assert names(memory) == ["first"]
+
+
+def test_a_store_that_was_held_takes_the_next_write(path: Path, impatience: None) -> None:
+    with opened(path) as memory:
+        with _held(path), pytest.raises(StoreBusy):
             create(memory, "first")
-        holder.close()
         create(memory, "second")
         assert names(memory) == ["second"]
+
+
+@pytest.mark.parametrize("statement", [1, 2, 3])
+def test_a_store_that_another_process_makes_meanwhile_is_not_a_strangers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statement: int
+) -> None:
+    """Whichever of the first statements on the new file it comes before."""
+    path = tmp_path / "memory.db"
+    made = partial(_create_at, path, "first")
+    monkeypatch.setattr(apsw, "connection_hooks", [partial(_interrupt_once, statement, made)])
+    assert names_at(path) == ["first"]
+
+
+@pytest.fixture
+def impatience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits long for another process."""
+    monkeypatch.setattr(connection, "BUSY_WAIT", 1)
+    monkeypatch.setattr(lock, "PATIENCE", 0.001)
+
+
+@contextmanager
+def _held(path: Path) -> Iterator[None]:
+    """Somebody else is writing for the length of the block, and does not come to an end."""
+    if path.suffix != ".db":
+        with lock.locked(path):
+            yield
+        return
+    holder = apsw.Connection(str(path))
+    holder.execute("BEGIN IMMEDIATE")
+    yield
+    holder.close()
+
+
+def _interrupt_once(statement: int, interruption: Callable[[], None], connection: apsw.Connection) -> None:
+    """Let something happen before the connection runs its nth statement; later connections are left alone."""
+    apsw.connection_hooks.clear()
+    seen = 0
+
+    def trace(cursor: apsw.Cursor, sql: str, bindings: object) -> bool:
+        nonlocal seen
+        seen += 1
+        if seen == statement:
+            interruption()
+        return True
+
+    connection.exec_trace = trace
 
 
 def _create_at(path: Path, *created: str, observations: Sequence[str] = ("a fact",)) -> None:

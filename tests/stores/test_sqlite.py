@@ -143,6 +143,7 @@ WHOLE_TABLE = {"entities_all", "observations_all", "relations_all", "texts_of_al
     "entity_types",
     "relation_types",
     "distinct_texts",
+    "count_orphans",
 }
 
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from polymnia.app import configure_logging, opened
+from polymnia.cli.missing import refuse_missing
 from polymnia.errors import BadInput, StoreError
 from polymnia.settings import Settings
 from polymnia.stores import store_kind
@@ -11,6 +12,7 @@ from polymnia.stores import store_kind
 def doctor(settings: Settings) -> int:
     """0 when the store is sound, 1 when something is wrong with it."""
     configure_logging("error")
+    refuse_missing(settings.store)
     print(f"store: {settings.store}")
     try:
         with opened(settings.store) as store:

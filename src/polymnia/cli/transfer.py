@@ -8,13 +8,13 @@ from msgspec import DecodeError
 from msgspec.json import decode
 
 from polymnia.app import configure_logging, opened
+from polymnia.cli.missing import refuse_missing
 from polymnia.cli.progress import progress_bar
 from polymnia.dialects import camel
 from polymnia.dialects.base import indented
 from polymnia.engine import entities
 from polymnia.engine.memory import Memory
 from polymnia.engine.transfer import absorb
-from polymnia.errors import BadInput
 from polymnia.model import Entity, Graph, Observation
 from polymnia.settings import Settings
 from polymnia.stores.files.jsonl_lines import encode_lines
@@ -38,7 +38,7 @@ def import_file(settings: Settings, file: str) -> int:
 def export(settings: Settings, form: str, output: str | None) -> int:
     """Write the whole memory as one JSON document, or as JSON lines."""
     configure_logging(settings.log_level)
-    _refuse_missing(settings.store)
+    refuse_missing(settings.store)
     with opened(settings.store) as store:
         graph = entities.read_all(Memory(store))
     pieces = [_json(graph)] if form == "json" else encode_lines(graph.entities, graph.relations)
@@ -51,7 +51,7 @@ def export(settings: Settings, form: str, output: str | None) -> int:
 
 
 def _read(file: str) -> Graph:
-    _refuse_missing(file)
+    refuse_missing(file)
     if file.endswith(".json"):
         document = _document(Path(file).read_bytes())
         if document is not None:
@@ -77,13 +77,6 @@ def _document(data: bytes) -> Graph | None:
         for draft in drafts
     ]
     return Graph(found, [camel.relation(each) for each in document.relations])
-
-
-def _refuse_missing(url: str) -> None:
-    scheme, colon, path = url.partition(":")
-    place = path if colon and scheme in ("jsonl", "sqlite", "binlog") else url
-    if url != "memory:" and not Path(place).is_file():
-        raise BadInput(f"there is no file {place}")
 
 
 def _json(graph: Graph) -> bytes:

@@ -7,16 +7,17 @@ import logging
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from glob import escape
+from io import FileIO
 from pathlib import Path
 
 from polymnia.errors import StoreStopped
 from polymnia.model import Graph
 from polymnia.stores.files.errors import Translated
-from polymnia.stores.files.jsonl_lines import Loaded, encode_lines, parse
+from polymnia.stores.files.jsonl_lines import encode_lines, parse
 from polymnia.stores.files.lock import locked
-from polymnia.stores.files.replace import force, replace_file
+from polymnia.stores.files.replace import force, private, replace_file
 from polymnia.stores.memory import MemoryGraph
 from polymnia.stores.place import make_place
 
@@ -35,7 +36,10 @@ def adopt_legacy(path: Path) -> None:
     if parse(legacy.read_bytes()).problems:
         logger.warning("%s is not a memory file (one entity or relation a line); it is left alone", legacy)
         return
-    legacy.rename(path)
+    try:
+        legacy.rename(path)
+    except FileNotFoundError:
+        return  # another server was quicker
     logger.info("%s is now %s", legacy, path)
 
 
@@ -54,7 +58,7 @@ class JsonlStore:
         self._rejected: list[bytes] = []
         self._stamp: Stamp | None = _UNREAD
         self._stopped: str | None = None
-        self._held: int | None = None
+        self._held: FileIO | None = None
         self._swept = False
         make_place(self._path)
 
@@ -87,7 +91,8 @@ class JsonlStore:
     def check(self) -> list[str]:
         if not self._path.exists():
             return []
-        loaded = parse(self._path.read_bytes())
+        with self._translated:
+            loaded = parse(self._path.read_bytes())
         return [f"{self._path}, line {number}: {reason}" for number, reason in loaded.problems]
 
     def tidy(self) -> bool:
@@ -97,26 +102,26 @@ class JsonlStore:
         """The file never holds more than it must."""
 
     def close(self) -> None:
-        if self._held is not None:
-            os.close(self._held)
-            self._held = None
+        with self._lock:
+            if self._held is not None:
+                self._held.close()
+                self._held = None
 
     def _catch_up(self) -> None:
-        stamp = self._current_stamp()
-        if stamp == self._stamp:
+        if self._current_stamp() == self._stamp:
             return
-        self._hold()
-        loaded = parse(self._path.read_bytes()) if stamp else Loaded()
+        stamp = self._hold()
+        loaded = parse(self._held.readall() if self._held else b"")
+        self._let_go()
         for number, reason in loaded.problems:
             logger.warning("%s, line %d: %s; the line is kept and the rest is loaded", self._path, number, reason)
         self._graph, self._rejected, self._stamp = loaded.graph, loaded.rejected, stamp
 
     def _current_stamp(self) -> Stamp | None:
         try:
-            state = os.stat(self._path_text)  # noqa: PTH116  # before every operation, and Path.stat takes longer
+            return _stamp(os.stat(self._path_text))  # noqa: PTH116  # before every operation, and Path.stat takes longer
         except FileNotFoundError:
             return None
-        return (state.st_ino, state.st_size, state.st_mtime_ns)
 
     def _save(self) -> None:
         try:
@@ -127,14 +132,25 @@ class JsonlStore:
             self._stopped = str(exc)
             raise
         self._graph.applied.clear()
-        self._stamp = self._current_stamp()
-        self._hold()
+        try:
+            self._stamp = self._hold()
+            self._let_go()
+        except OSError:  # it is written all the same: read it again next time
+            self._stamp = _UNREAD
 
-    def _hold(self) -> None:
-        """Keep the file open whose stamp is known: as long as it is, no other file gets its inode."""
+    def _hold(self) -> Stamp | None:
+        """The file's stamp. It is kept open: as long as it is, no other file gets its inode."""
         self.close()
-        if os.name == "posix" and self._path.exists():
-            self._held = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            self._held = self._path.open("rb", buffering=0)
+        except FileNotFoundError:
+            return None
+        return _stamp(os.fstat(self._held.fileno()))
+
+    def _let_go(self) -> None:
+        """An open file cannot be replaced on Windows; there no inode is given out again either."""
+        if os.name == "nt":
+            self.close()
 
     def _sweep(self) -> None:
         """Remove what writers that were killed have left; nobody else writes while the lock is held."""
@@ -142,7 +158,8 @@ class JsonlStore:
             return
         target = self._path.resolve()
         for spare in target.parent.glob(f"{escape(target.name)}.{'[0-9a-f]' * 16}.tmp"):
-            spare.unlink(missing_ok=True)
+            with suppress(OSError):  # it takes room, no more
+                spare.unlink()
         self._swept = True
 
     def _keep_rejected(self) -> None:
@@ -150,10 +167,11 @@ class JsonlStore:
         if not self._rejected:
             return
         block = b"".join(line + b"\n" for line in self._rejected)
-        with Path(f"{self._path}.rejected").open("a+b") as file:
-            file.seek(max(0, file.tell() - len(block)))
-            if file.read() != block:  # else a write that failed later has put them there
-                file.write(block)
+        with open(f"{self._path}.rejected", "a+b", opener=private) as file:
+            file.seek(0)
+            before = b"\n" + file.read()
+            if not before.endswith(b"\n" + block):  # else a write that failed later has put them there
+                file.write(block if before.endswith(b"\n") else b"\n" + block)
             file.flush()
             force(file.fileno(), self._path)
         logger.warning("%d lines that could not be loaded are now in %s.rejected", len(self._rejected), self._path)
@@ -163,3 +181,7 @@ class JsonlStore:
         """What is in memory may be ahead of the file: read it again next time."""
         if self._graph.applied:
             self._stamp = _UNREAD
+
+
+def _stamp(state: os.stat_result) -> Stamp:
+    return (state.st_ino, state.st_size, state.st_mtime_ns)

@@ -5,12 +5,22 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Thread
+
+from polymnia.errors import StoreBusy
+
+# How long to wait for another process, in seconds.
+PATIENCE = 15.0
+_BUSY = "the store is being written by another process; nothing was changed, try again"
 
 if sys.platform == "win32":
     import msvcrt
 
     def _acquire(descriptor: int) -> None:
-        msvcrt.locking(descriptor, msvcrt.LK_LOCK, 1)
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_LOCK, 1)
+        except OSError as exc:  # after ten seconds
+            raise StoreBusy(_BUSY) from exc
 
     def _release(descriptor: int) -> None:
         os.lseek(descriptor, 0, os.SEEK_SET)
@@ -20,7 +30,23 @@ else:
     import fcntl
 
     def _acquire(descriptor: int) -> None:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            _stand_in_line(descriptor)
+
+    def _stand_in_line(descriptor: int) -> None:
+        """Whoever asks again and again may never be lucky; who waits in the kernel cannot give up: a thread waits."""
+        waiter = Thread(target=_wait, args=(os.dup(descriptor),), daemon=True)
+        waiter.start()
+        waiter.join(PATIENCE)
+        if waiter.is_alive():
+            raise StoreBusy(_BUSY)
+
+    def _wait(descriptor: int) -> None:
+        """The lock belongs to every copy of the descriptor: it goes when the last is closed."""
         fcntl.flock(descriptor, fcntl.LOCK_EX)
+        os.close(descriptor)
 
     def _release(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_UN)
@@ -28,7 +54,10 @@ else:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold `path`.lock for the length of the block; the lock goes with the process, however it ends."""
+    """Hold `path`.lock for the length of the block; the lock goes with the process, however it ends.
+
+    Raises StoreBusy.
+    """
     descriptor = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
     try:
         _acquire(descriptor)

@@ -11,12 +11,12 @@ from polymnia.errors import StoreStopped
 def replace_file(path: Path, chunks: Iterable[bytes]) -> None:
     """Write the chunks beside the file, force them to disk, and put the result in its place.
 
-    Raises OSError, or StoreStopped when the disk does not confirm, with the old file as it was.
+    Raises OSError, with the old file as it was, or StoreStopped when the disk does not confirm.
     """
     target = path.resolve()  # through a symbolic link, so that the link stays
     spare = target.with_name(f"{target.name}.{os.urandom(8).hex()}.tmp")
     try:
-        with open(spare, "xb", opener=_private) as file:
+        with open(spare, "xb", opener=private) as file:
             _keep_mode(target, file.fileno())
             file.writelines(chunks)
             file.flush()
@@ -60,10 +60,15 @@ def _synced(directory: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _private(path: str, flags: int) -> int:
+def private(path: str, flags: int) -> int:
+    """An opener for files that only their owner may read."""
     return os.open(path, flags, 0o600)
 
 
 def _keep_mode(target: Path, descriptor: int) -> None:
+    """The mode and, where that is allowed, the owner of the file that is replaced."""
     if target.exists() and hasattr(os, "fchmod"):
-        os.fchmod(descriptor, target.stat().st_mode & 0o777)
+        state = target.stat()
+        with suppress(PermissionError):
+            os.fchown(descriptor, state.st_uid, state.st_gid)
+        os.fchmod(descriptor, state.st_mode & 0o777)

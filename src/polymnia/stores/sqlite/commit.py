@@ -115,7 +115,8 @@ class CommitLane:
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
         self._group = None
-        group.failure = exc if isinstance(exc, StoreError) else None
+        undone = StoreError(f"{self._path}: the transaction was undone; nothing was changed, try again")
+        group.failure = exc if isinstance(exc, StoreError) else undone
         group.over.set()
 
     def _leave(self) -> None:

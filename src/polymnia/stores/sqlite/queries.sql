@@ -231,3 +231,9 @@ INSERT INTO migrations (number, applied_at) VALUES (?, datetime('now'));
 -- name: count_tables
 -- Whether a file without our version number is empty or somebody else's.
 SELECT count(*) FROM sqlite_schema;
+
+-- name: count_orphans
+-- Living observations that no read sees: their entity is gone. Only damage makes them.
+SELECT count(*) FROM observations AS o
+WHERE o.deleted_at IS NULL
+    AND NOT EXISTS (SELECT 1 FROM entities AS e WHERE e.id = o.id >> 24 AND e.deleted_at IS NULL);

@@ -65,7 +65,7 @@ class SqliteStore:
             with self._lane.transaction() as connection:
                 return look_up(connection, name)
         # The commonest read: what `with self._translated, self._reader()` does, in fewer steps.
-        connection = self._idle.pop() if self._idle else self._another()
+        connection = self._take()
         try:
             return look_up(connection, name)
         except (apsw.Error, UnicodeDecodeError) as exc:
@@ -86,8 +86,11 @@ class SqliteStore:
         with self._translated, closing(connection) if not self._alone else nullcontext():
             found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check").fetchall()]
             graph = SqliteGraph(connection)
-            unreadable = [each for each in map(_failure, (graph.entities, graph.relations)) if each]
-        return [f"{self._path}: {problem}" for problem in found + unreadable if problem != "ok"]
+            found += [each for each in map(_failure, (graph.entities, graph.relations)) if each]
+            ((orphans,),) = run(connection, "count_orphans")
+            if orphans:
+                found.append(f"{orphans} observations belong to no entity")
+        return [f"{self._path}: {problem}" for problem in found if problem != "ok"]
 
     def tidy(self) -> bool:
         return self._merge(patient=False)
@@ -115,11 +118,17 @@ class SqliteStore:
     @contextmanager
     def _reader(self) -> Iterator[apsw.Connection]:
         """A reading connection for the length of the block: an idle one, or a new one when all are in use."""
-        connection = self._idle.pop() if self._idle else self._another()
+        connection = self._take()
         try:
             yield connection
         finally:
             self._idle.append(connection)
+
+    def _take(self) -> apsw.Connection:
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return self._another()
 
     def _another(self) -> apsw.Connection:
         return self._writer if self._alone else connect(self._path)
@@ -161,7 +170,8 @@ def _version(connection: apsw.Connection) -> int:
 
 
 def _refuse_strangers(path: str, connection: apsw.Connection) -> None:
-    if connection.pragma("application_id") != _APPLICATION_ID and run(connection, "count_tables")[0][0]:
+    # In this order: another process may be making the store, and its tables and its id come in one moment.
+    if run(connection, "count_tables")[0][0] and connection.pragma("application_id") != _APPLICATION_ID:
         raise StoreError(f"{path} is a SQLite file of another program; give polymnia a file of its own")
 
 
