@@ -17,7 +17,7 @@ from polymnia.stores.files.binlog_file import LogFile, keep_aside
 from polymnia.stores.files.binlog_forms import OURS, Form, Loaded, form_of, load
 from polymnia.stores.files.binlog_records import Fault, encode_graph, fault_at, whole_at
 from polymnia.stores.files.binlog_replay import Replay
-from polymnia.stores.files.errors import Translated
+from polymnia.stores.files.errors import translated
 from polymnia.stores.files.lock import locked
 from polymnia.stores.files.replace import replace_file
 from polymnia.stores.memory import MemoryGraph
@@ -37,7 +37,7 @@ class BinlogStore:
     def __init__(self, path: str) -> None:
         self.url = path
         self._path = Path(path)
-        self._translated = Translated(path)
+        self._translated = translated(path)
         self._lock = threading.RLock()
         self._file = LogFile(path)
         self._graph = MemoryGraph()

@@ -9,7 +9,7 @@ from polymnia.stores.files.binlog_changes import refuse_unfit_graph
 from polymnia.stores.files.binlog_forms import OURS, PLAIN, form_of
 from polymnia.stores.files.binlog_records import encode_graph, next_whole
 from polymnia.stores.files.binlog_replay import Replay
-from polymnia.stores.files.errors import Translated
+from polymnia.stores.files.errors import translated
 from polymnia.stores.files.lock import locked
 from polymnia.stores.files.replace import replace_file
 from polymnia.stores.memory import MemoryGraph
@@ -31,11 +31,11 @@ def salvage(path: Path, target: Path) -> Salvaged:
         raise BadInput(f"there is no file {path}")
     if target.exists():
         raise BadInput(f"{target} exists already; name another file to write to")
-    with Translated(str(path)), locked(path):
+    with translated(str(path)), locked(path):
         data = path.read_bytes()
     graph, gaps = readable(data)
     refuse_unfit_graph(graph)
-    with Translated(str(target)):
+    with translated(str(target)):
         replace_file(target, encode_graph(graph.entities(), graph.relations()))
     return Salvaged(graph.counts(), gaps)
 

@@ -3,24 +3,14 @@
 import errno
 
 from polymnia.errors import StoreError, StoreFull
+from polymnia.stores.translated import Translated
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
-class Translated:
-    """A block in which an OSError becomes a sentence about this file. It may be entered many times."""
-
-    __slots__ = ("_path",)
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, trace: object) -> None:
-        if isinstance(exc, OSError):
-            raise _ours(self._path, exc) from exc
+def translated(path: str) -> Translated:
+    """A block in which an OSError becomes a sentence about the file at that path."""
+    return Translated(path, (OSError,), _ours)
 
 
 def _ours(path: str, exc: OSError) -> StoreError:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from polymnia.errors import StoreStopped
 from polymnia.model import Graph
-from polymnia.stores.files.errors import Translated
+from polymnia.stores.files.errors import translated
 from polymnia.stores.files.jsonl_lines import encode_lines, parse
 from polymnia.stores.files.lock import locked
 from polymnia.stores.files.replace import force, private, replace_file
@@ -52,7 +52,7 @@ class JsonlStore:
         self.url = path
         self._path = Path(path)
         self._path_text = path
-        self._translated = Translated(path)
+        self._translated = translated(path)
         self._lock = threading.RLock()
         self._graph = MemoryGraph()
         self._rejected: list[bytes] = []

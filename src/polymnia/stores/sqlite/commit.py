@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import apsw
 
 from polymnia.errors import StoreError, StoreStopped
-from polymnia.stores.sqlite.connection import BUSY_WAIT, Translated
+from polymnia.stores.sqlite.connection import BUSY_WAIT, translated
 
 # Writers in one commit at most, so that the first never waits long for the last.
 _LARGEST_GROUP = 64
@@ -40,7 +40,7 @@ class CommitLane:
     """
 
     def __init__(self, path: str, connection: apsw.Connection) -> None:
-        self._translated = Translated(path)
+        self._translated = translated(path)
         self._connection = connection
         self._lock = threading.Lock()
         self._counting = threading.Lock()

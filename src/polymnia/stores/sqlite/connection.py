@@ -5,6 +5,10 @@ from collections.abc import Callable
 import apsw
 
 from polymnia.errors import StoreBusy, StoreDamaged, StoreError, StoreFull, StoreStopped
+from polymnia.stores.translated import Translated
+
+# What reading and writing may raise; a text that is not UTF-8 is damage.
+FAILURES = (apsw.Error, UnicodeDecodeError)
 
 # How long a writer waits for another process before it gives up, in milliseconds.
 BUSY_WAIT = 15_000
@@ -24,7 +28,7 @@ def connect(path: str, inspect: Callable[[apsw.Connection], None] = lambda conne
 
     Raises StoreError.
     """
-    with Translated(path):
+    with translated(path):
         connection = apsw.Connection(path)
         try:
             connection.set_busy_timeout(BUSY_WAIT)
@@ -36,20 +40,9 @@ def connect(path: str, inspect: Callable[[apsw.Connection], None] = lambda conne
         return connection
 
 
-class Translated:
-    """A block in which what the driver raises becomes a sentence about this store. It may be entered many times."""
-
-    __slots__ = ("_path",)
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, trace: object) -> None:
-        if isinstance(exc, apsw.Error | UnicodeDecodeError):
-            raise ours(self._path, exc) from exc
+def translated(path: str) -> Translated:
+    """A block in which what the driver raises becomes a sentence about the store at that path."""
+    return Translated(path, FAILURES, ours)
 
 
 def ours(path: str, exc: apsw.Error | UnicodeDecodeError) -> StoreError:

@@ -13,7 +13,7 @@ from polymnia.model import Change, Graph, Rows
 from polymnia.stores.place import make_place
 from polymnia.stores.sql import load_migrations
 from polymnia.stores.sqlite.commit import CommitLane
-from polymnia.stores.sqlite.connection import Translated, connect, ours
+from polymnia.stores.sqlite.connection import FAILURES, connect, ours, translated
 from polymnia.stores.sqlite.graph import SqliteGraph, look_up
 from polymnia.stores.sqlite.layout import run
 
@@ -37,7 +37,7 @@ class SqliteStore:
             make_place(Path(path))
         self._writer = connect(path, partial(_refuse_strangers, path))
         self._lane = CommitLane(path, self._writer)
-        self._translated = Translated(path)
+        self._translated = translated(path)
         self._idle: list[apsw.Connection] = []
         with self._translated:
             migrate(path, self._writer)
@@ -68,7 +68,7 @@ class SqliteStore:
         connection = self._take()
         try:
             return look_up(connection, name)
-        except (apsw.Error, UnicodeDecodeError) as exc:
+        except FAILURES as exc:
             raise ours(self._path, exc) from exc
         finally:
             self._idle.append(connection)
@@ -160,7 +160,7 @@ def _failure(reading: Callable[[], object]) -> str | None:
     """Why not everything can be read: the integrity check does not look into texts."""
     try:
         reading()
-    except (apsw.Error, UnicodeDecodeError) as exc:
+    except FAILURES as exc:
         return f"not everything can be read ({exc})"
     return None
 
