@@ -11,6 +11,7 @@ from polymnia.stores.memory import MemoryGraph
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LINES_PER_CHUNK = 2000
+_ORDINALS = range(1, 1 << 60)
 
 
 class _EntityLine(Struct, tag_field="type", tag="entity"):
@@ -122,8 +123,8 @@ def _put(graph: MemoryGraph, item: _EntityLine | _RelationLine) -> None:
 
 
 def _entity(item: _EntityLine) -> Entity:
-    observations = tuple([Observation(place, text) for place, text in enumerate(item.observations or (), 1)])
-    return Entity(item.name, item.entityType, observations, next_ordinal=len(observations) + 1)
+    observations = tuple(map(Observation, _ORDINALS, item.observations or ()))
+    return Entity(item.name, item.entityType, observations, "", len(observations) + 1)
 
 
 def _joined(known: Entity, item: _EntityLine) -> Entity:
