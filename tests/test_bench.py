@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+
 from bench import floor
 from bench.__main__ import main
 from bench.budgets import Verdict, judge
