@@ -9,6 +9,7 @@ from pathlib import Path
 
 from polymnia.dialects import open_dialect
 from polymnia.engine.memory import Memory
+from polymnia.engine.workspaces import OneWorkspace
 from polymnia.errors import SettingsError
 from polymnia.mcp.server import Server
 from polymnia.settings import Settings
@@ -25,7 +26,7 @@ def serve(settings: Settings) -> None:
     if settings.dialect == "reference":
         _adopt_legacy(settings.store)
     with opened(settings.store) as store:
-        server = Server(dialect, Memory(store))
+        server = Server(dialect, OneWorkspace(Memory(store)))
         logging.getLogger("polymnia").addHandler(_ToClients(server))
         gc.freeze()  # what exists now stays: the collector need not look at it again and again
         _transport(settings, server)

@@ -2,7 +2,10 @@
 
     PolymniaError
     ├── BadInput              the caller asked for something that cannot be done as asked
-    │   └── EntityNotFound    a name that no living entity has
+    │   ├── EntityNotFound    a name that no living entity has
+    │   ├── WorkspaceNotFound a name that no workspace has
+    │   └── NoWorkspace       the client has not said which workspace it means
+    ├── NotAllowed            the caller may not do that, or not there
     ├── ProtocolError         a request that gets a JSON-RPC error, with its code, instead of a result
     │   └── InvalidParams     its parameters are not what the method takes (-32602)
     ├── Cancelled             the client no longer wants the answer
@@ -32,6 +35,22 @@ class EntityNotFound(BadInput):
     def __init__(self, name: str) -> None:
         super().__init__(f"Entity with name {name} not found")
         self.name = name
+
+
+class WorkspaceNotFound(BadInput):
+    """A name that no workspace has."""
+
+    def __init__(self, name: str, hint: str) -> None:
+        super().__init__(f"there is no workspace {name!r}; {hint}")
+        self.name = name
+
+
+class NoWorkspace(BadInput):
+    """The client has not said which workspace it means."""
+
+
+class NotAllowed(PolymniaError):
+    """The caller may not do that, or not there."""
 
 
 class ProtocolError(PolymniaError):

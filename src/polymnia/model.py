@@ -1,11 +1,19 @@
-"""The values everything speaks in: entities, observations, relations and the changes made to them.
+"""The values everything speaks in: entities, observations, relations, the changes made to them and who makes them.
 
 Times are whole microseconds since 1970 in UTC; 0 means that the store does not know.
 """
 
+from typing import Literal
+
 from msgspec import Struct
+from msgspec.structs import replace
+
+from polymnia.errors import NotAllowed
 
 RelationKey = tuple[str, str, str]
+# What somebody may do; each includes those before it.
+Capability = Literal["read", "write", "admin"]
+CAPABILITIES: tuple[Capability, ...] = ("read", "write", "admin")
 
 
 class Observation(Struct, frozen=True, gc=False):
@@ -119,3 +127,43 @@ class Counts(Struct, frozen=True):
     entities: int
     observations: int
     relations: int
+
+
+class Principal(Struct, frozen=True, kw_only=True):
+    """Who asks, what they may do, and in which workspaces (None: in all)."""
+
+    name: str = ""
+    can: Capability = "admin"
+    workspaces: frozenset[str] | None = None
+
+    def may(self, needed: Capability) -> bool:
+        """Whether this principal may do what needs the capability."""
+        return CAPABILITIES.index(needed) <= CAPABILITIES.index(self.can)
+
+    def enters(self, workspace: str) -> bool:
+        """Whether this principal may use the workspace."""
+        return self.workspaces is None or workspace in self.workspaces
+
+    def require(self, needed: Capability, what: str) -> None:
+        """Raises NotAllowed unless this principal may."""
+        if not self.may(needed):
+            raise NotAllowed(f"{self.title} may only {self.can}; {what} needs {needed}")
+
+    def require_entry(self, workspace: str) -> None:
+        """Raises NotAllowed unless this principal may use the workspace."""
+        if not self.enters(workspace):
+            theirs = ", ".join(sorted(self.workspaces or ())) or "none"
+            raise NotAllowed(f"{self.title} may not use the workspace {workspace!r} (only: {theirs})")
+
+    def restricted(self, to: Capability) -> "Principal":
+        """The same, able to do no more than that."""
+        return replace(self, can=to) if self.may(to) else self
+
+    @property
+    def title(self) -> str:
+        """How an error names this principal."""
+        return f"the token {self.name}" if self.name else "this server"
+
+
+# Whoever started the process: what they may do is for the file system to say.
+OWNER = Principal()

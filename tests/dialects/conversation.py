@@ -7,6 +7,7 @@ from msgspec.json import decode, encode
 
 from polymnia.dialects import open_dialect
 from polymnia.engine.memory import Memory
+from polymnia.engine.workspaces import OneWorkspace
 from polymnia.mcp.server import Server
 from polymnia.mcp.session import Session
 
@@ -15,7 +16,7 @@ class Client:
     """One conversation with a dialect over a memory."""
 
     def __init__(self, dialect: str, memory: Memory) -> None:
-        self.session = Session(Server(open_dialect(dialect), memory))
+        self.session = Session(Server(open_dialect(dialect), OneWorkspace(memory)))
         self._asked = 0
         self.request("initialize", protocolVersion="2025-11-25", clientInfo={"name": "test", "version": "1"})
 

@@ -9,6 +9,7 @@ from msgspec.json import decode, encode
 
 from polymnia.dialects.base import Dialect
 from polymnia.engine.memory import Memory
+from polymnia.engine.workspaces import OneWorkspace
 from polymnia.mcp.server import Server
 from polymnia.mcp.session import Session
 from polymnia.stores.memory import MemoryStore
@@ -27,7 +28,7 @@ SERVER_INFO = f"{PREFIX}serverInfo"
 
 
 def new_server(dialect: Dialect | None = None) -> Server:
-    return Server(dialect or one_of_everything(Gate()), Memory(MemoryStore()))
+    return Server(dialect or one_of_everything(Gate()), OneWorkspace(Memory(MemoryStore())))
 
 
 def new_session(dialect: Dialect | None = None) -> Session:

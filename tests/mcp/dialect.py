@@ -9,6 +9,7 @@ from msgspec.json import encode
 
 from polymnia.dialects.base import (
     Call,
+    Client,
     Dialect,
     Prompt,
     PromptArgument,
@@ -196,7 +197,7 @@ def _named_in(change: Change) -> list[str]:
     return [entity.name for rows in (change.before, change.after) for entity in rows.entities]
 
 
-def _comes_or_goes(change: Change) -> bool:
+def _comes_or_goes(client: Client, change: Change) -> bool:
     return bool(_named_in(change))
 
 
@@ -237,7 +238,7 @@ CLOCK = Resource(
     title="Clock",
     description="What no change of the memory touches",
     read=lambda call: "{}",
-    touched_by=lambda change: False,
+    touched_by=lambda client, change: False,
 )
 ENTITY = ResourceTemplate(
     uri_template=ENTITY_TEMPLATE,
@@ -246,7 +247,7 @@ ENTITY = ResourceTemplate(
     description="One entity",
     mime_type="text/plain",
     read=_read_entity,
-    touched=lambda change: [entity_uri(name) for name in _named_in(change)],
+    touched=lambda client, change: [entity_uri(name) for name in _named_in(change)],
     complete=_complete,
 )
 GREETING = Prompt(

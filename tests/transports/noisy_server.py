@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from polymnia.dialects.base import Call, Dialect, Reply, catalogue, tool
 from polymnia.engine.memory import Memory
+from polymnia.engine.workspaces import OneWorkspace
 from polymnia.mcp.server import Server
 from polymnia.stores.memory import MemoryStore
 from polymnia.transports.stdio import serve_stdio
@@ -64,4 +65,4 @@ NOISY = Dialect(
 )
 
 if __name__ == "__main__":
-    serve_stdio(Server(NOISY, Memory(MemoryStore())), limit=1 << 20)
+    serve_stdio(Server(NOISY, OneWorkspace(Memory(MemoryStore()))), limit=1 << 20)

@@ -1,36 +1,58 @@
 """What a dialect is made of: tools, resources and prompts as values over typed functions."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from msgspec import Raw, Struct
 from msgspec.json import Decoder, encode
 from msgspec.json import format as reformat
 
 from polymnia.engine.memory import Memory
-from polymnia.errors import Cancelled
-from polymnia.model import Change
+from polymnia.engine.workspaces import Workspaces
+from polymnia.errors import Cancelled, NoWorkspace
+from polymnia.model import OWNER, Capability, Change, Principal
 
-Needs = Literal["read", "write"]
+
+class Client(Struct, kw_only=True):
+    """Who calls, and what is remembered of them from one call to the next.
+
+    `lasting` is False for a client without a session: what a tool remembers here is forgotten when its call ends.
+    """
+
+    principal: Principal = OWNER
+    workspace: str | None = None
+    session: str = ""
+    lasting: bool = True
 
 
 class Call:
     """What a tool, resource or prompt may use besides its arguments: the memory, who asks, how to report back."""
 
-    __slots__ = ("by", "cancelled", "memory", "progress")
+    __slots__ = ("by", "cancelled", "client", "progress", "workspaces")
 
     def __init__(
         self,
-        memory: Memory,
+        workspaces: Workspaces,
+        client: Client,
         by: str,
         *,
         progress: Callable[[float, float | None, str | None], None] | None = None,
         cancelled: Callable[[], bool] | None = None,
     ) -> None:
-        self.memory = memory
+        self.workspaces = workspaces
+        self.client = client
         self.by = by
         self.progress = progress or _no_progress
         self.cancelled = cancelled or _never
+
+    @property
+    def memory(self) -> Memory:
+        """That of the workspace the client works in. Raises NoWorkspace, NotAllowed, WorkspaceNotFound."""
+        workspace = self.client.workspace
+        if workspace is None:
+            raise NoWorkspace("no workspace was named; send its name in the header X-Memory-Workspace")
+        self.client.principal.require_entry(workspace)
+        return self.workspaces.memory(workspace)
 
     def check(self) -> None:
         """Stop here if the client has cancelled. Raises Cancelled."""
@@ -55,7 +77,7 @@ class Tool(Struct, frozen=True, kw_only=True):
     name: str
     title: str
     description: str
-    needs: Needs
+    needs: Capability
     arguments: type[Struct]
     returns: type[Struct] | None
     destructive: bool
@@ -73,7 +95,7 @@ class Resource(Struct, frozen=True, kw_only=True):
     description: str
     mime_type: str = "application/json"
     read: Callable[[Call], str]
-    touched_by: Callable[[Change], bool]
+    touched_by: Callable[[Client, Change], bool]
 
 
 class ResourceTemplate(Struct, frozen=True, kw_only=True):
@@ -85,7 +107,7 @@ class ResourceTemplate(Struct, frozen=True, kw_only=True):
     description: str
     mime_type: str = "application/json"
     read: Callable[[Call, str], str | None]
-    touched: Callable[[Change], Sequence[str]]
+    touched: Callable[[Client, Change], Sequence[str]]
     complete: Callable[[Call, str, str], Sequence[str]] | None = None
 
 
@@ -119,7 +141,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     resources: tuple[Resource, ...] = ()
     templates: tuple[ResourceTemplate, ...] = ()
     prompts: tuple[Prompt, ...] = ()
-    resource_set_changed: Callable[[Change], bool] | None = None
+    resource_set_changed: Callable[[Client, Change], bool] | None = None
 
 
 def catalogue(*tools: Tool) -> dict[str, Tool]:
@@ -130,7 +152,7 @@ def catalogue(*tools: Tool) -> dict[str, Tool]:
 def tool(
     arguments: type[Struct],
     *,
-    needs: Needs,
+    needs: Capability,
     returns: type[Struct] | None = None,
     destructive: bool = False,
     idempotent: bool = False,

@@ -5,25 +5,33 @@ from typing import Any
 
 from msgspec import UNSET, Raw, Struct
 
-from polymnia.dialects.base import Call, Dialect
+from polymnia.dialects.base import Call, Client, Dialect
 from polymnia.mcp.jsonrpc import RequestId
 from polymnia.mcp.params import Meta
-from polymnia.mcp.push import Push
+from polymnia.mcp.push import Notify, Push
 from polymnia.mcp.revisions import LATEST_HANDSHAKE
 from polymnia.mcp.server import Server
-
-Notify = Callable[[str, dict[str, Any]], None]
 
 
 class Conversation:
     """What is remembered between two requests of one client."""
 
-    def __init__(self, server: Server, notify: Notify) -> None:
+    def __init__(self, server: Server, client: Client, notify: Notify) -> None:
         self.server = server
+        self.client = client
         self.notify = notify
-        self.push = Push(server.dialect, notify)
+        self.push = Push(server.dialect, client, notify)
         self.actor = "unknown client"
         self.revision = LATEST_HANDSHAKE
+
+
+class Arrival(Struct, frozen=True):
+    """What a transport knows of a message besides its bytes."""
+
+    # The workspace it names for itself, in a header.
+    workspace: str | None = None
+    # Where notifications about it go when they have a way of their own; None is the conversation's outbox.
+    tell: Callable[[bytes], None] | None = None
 
 
 class Exchange(Struct):
@@ -35,7 +43,10 @@ class Exchange(Struct):
     revision: str
     stateless: bool
     meta: Meta
+    client: Client
     actor: str
+    # Where notifications about this request go: by itself, or with all the others of the conversation.
+    notify: Notify
     is_cancelled: bool = False
 
     @property
@@ -45,7 +56,19 @@ class Exchange(Struct):
     def call(self) -> Call:
         """The view of this exchange that tools, resources and prompts get."""
         progress = self._progress if self.meta.progress_token not in (UNSET, None) else None
-        return Call(self.conversation.server.memory, self.actor, progress=progress, cancelled=self._cancelled)
+        return Call(
+            self.conversation.server.workspaces,
+            self.client,
+            self.by,
+            progress=progress,
+            cancelled=self._cancelled,
+        )
+
+    @property
+    def by(self) -> str:
+        """How the change log names whoever asks: the client, and the token it came with."""
+        token = self.client.principal.name
+        return f"{self.actor} (token {token})" if token else self.actor
 
     def _cancelled(self) -> bool:
         return self.is_cancelled
@@ -56,4 +79,4 @@ class Exchange(Struct):
             params["total"] = total
         if message is not None:
             params["message"] = message
-        self.conversation.notify("notifications/progress", params)
+        self.notify("notifications/progress", params)

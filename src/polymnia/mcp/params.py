@@ -9,6 +9,9 @@ CLIENT_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 PROTOCOL_VERSION = "io.modelcontextprotocol/protocolVersion"
 LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 SERVER_INFO = "io.modelcontextprotocol/serverInfo"
+# Ours: what a client without a session says with each request.
+WORKSPACE = "polymnia/workspace"
+SESSION = "polymnia/sessionId"
 SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
 
 NO_ARGUMENTS = Raw(b"{}")
@@ -25,6 +28,8 @@ class Meta(Struct):
     client_info: ClientInfo | UnsetType | None = field(default=UNSET, name=CLIENT_INFO)
     client_capabilities: Raw | UnsetType = field(default=UNSET, name=CLIENT_CAPABILITIES)
     log_level: str | UnsetType | None = field(default=UNSET, name=LOG_LEVEL)
+    workspace: str | None = field(default=None, name=WORKSPACE)
+    session: str | None = field(default=None, name=SESSION)
 
 
 class Params(Struct):

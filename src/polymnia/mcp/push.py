@@ -1,11 +1,11 @@
 """What a conversation has asked to be told: resource subscriptions, listen streams and log messages."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from msgspec import Struct
 
-from polymnia.dialects.base import Dialect
+from polymnia.dialects.base import Client, Dialect
 from polymnia.errors import InvalidParams
 from polymnia.mcp.jsonrpc import RequestId
 from polymnia.mcp.params import SUBSCRIPTION_ID, Filter
@@ -23,26 +23,29 @@ class Stream(Struct):
 
     raw_id: bytes
     wants: Filter
+    client: Client
+    notify: Notify
 
 
 class Push:
     """The wishes of one conversation, and the notifications that follow from them."""
 
-    def __init__(self, dialect: Dialect, notify: Notify) -> None:
+    def __init__(self, dialect: Dialect, client: Client, notify: Notify) -> None:
         self.subscribed: set[str] = set()
         self.streams: dict[RequestId, Stream] = {}
         self.greeted = False
         self._dialect = dialect
+        self._client = client
         self._notify = notify
         self._level = LEVELS.index("warning")
 
-    def listen(self, identifier: RequestId, raw_id: bytes, wants: Filter) -> None:
+    def listen(self, identifier: RequestId, raw_id: bytes, wants: Filter, client: Client, notify: Notify) -> None:
         """Open a stream; its first message says what of the wishes will be kept."""
         kept = Filter(
             resources_list_changed=bool(wants.resources_list_changed and self._dialect.resource_set_changed),
             resource_subscriptions=wants.resource_subscriptions or [],
         )
-        self.streams[identifier] = Stream(raw_id, kept)
+        self.streams[identifier] = Stream(raw_id, kept, client, notify)
         honoured: dict[str, Any] = {}
         if kept.resources_list_changed:
             honoured["resourcesListChanged"] = True
@@ -60,30 +63,41 @@ class Push:
         if self.greeted and LEVELS.index(level) >= self._level:
             self._notify("notifications/message", {"level": level, "logger": logger, "data": text})
 
-    def changed(self, change: Change) -> None:
-        """Tell what was asked for, and nothing else."""
-        if not (self.subscribed or self.streams or self._dialect.resource_set_changed):
-            return
-        set_changed = self._dialect.resource_set_changed
-        listing = set_changed is not None and set_changed(change)
-        touched = _touched(self._dialect, change)
-        if listing and self.greeted:
-            self._notify(_LIST_CHANGED, {})
-        for uri in sorted(touched & self.subscribed):
-            self._notify(_UPDATED, {"uri": uri})
+    def changed(self, workspace: str, change: Change) -> None:
+        """Tell what was asked for by those who work there, and nothing else."""
+        dialect, client = self._dialect, self._client
+        if _concerns(client, workspace):
+            set_changed = dialect.resource_set_changed if self.greeted else None
+            if set_changed is not None and set_changed(client, change):
+                self._notify(_LIST_CHANGED, {})
+            for uri in _touched(dialect, client, change, self.subscribed):
+                self._notify(_UPDATED, {"uri": uri})
         for identifier, stream in list(self.streams.items()):  # other threads may open and close them
-            if listing and stream.wants.resources_list_changed:
-                self._on_stream(identifier, _LIST_CHANGED, {})
-            for uri in sorted(touched.intersection(stream.wants.resource_subscriptions or ())):
-                self._on_stream(identifier, _UPDATED, {"uri": uri})
+            if _concerns(stream.client, workspace):
+                self._stream_changed(identifier, stream, change)
+
+    def _stream_changed(self, identifier: RequestId, stream: Stream, change: Change) -> None:
+        dialect, client = self._dialect, stream.client
+        set_changed = dialect.resource_set_changed if stream.wants.resources_list_changed else None
+        if set_changed is not None and set_changed(client, change):
+            self._on_stream(identifier, _LIST_CHANGED, {})
+        for uri in _touched(dialect, client, change, stream.wants.resource_subscriptions or ()):
+            self._on_stream(identifier, _UPDATED, {"uri": uri})
 
     def _on_stream(self, identifier: RequestId, method: str, params: dict[str, Any]) -> None:
-        self._notify(method, {**params, "_meta": {SUBSCRIPTION_ID: identifier}})
+        if stream := self.streams.get(identifier):
+            stream.notify(method, {**params, "_meta": {SUBSCRIPTION_ID: identifier}})
 
 
-def _touched(dialect: Dialect, change: Change) -> set[str]:
-    """The addresses whose content the change may have altered."""
-    uris = {each.uri for each in dialect.resources if each.touched_by(change)}
+def _concerns(client: Client, workspace: str) -> bool:
+    return client.workspace == workspace and client.principal.enters(workspace)
+
+
+def _touched(dialect: Dialect, client: Client, change: Change, wanted: Collection[str]) -> list[str]:
+    """Those of the wanted addresses whose content the change may have altered."""
+    if not wanted:
+        return []
+    uris = {each.uri for each in dialect.resources if each.touched_by(client, change)}
     for template in dialect.templates:
-        uris.update(template.touched(change))
-    return uris
+        uris.update(template.touched(client, change))
+    return sorted(uris.intersection(wanted))

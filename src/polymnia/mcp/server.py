@@ -1,4 +1,4 @@
-"""What all conversations share: the dialect, the memory, and who hears of its changes."""
+"""What all conversations share: the dialect, the workspaces, and who hears of their changes."""
 
 import logging
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from threading import Lock
 from typing import Protocol
 
 from polymnia.dialects.base import Dialect
-from polymnia.engine.memory import Memory
+from polymnia.engine.workspaces import DEFAULT, Workspaces
 from polymnia.errors import StoreError
 from polymnia.model import Change
 
@@ -16,23 +16,25 @@ logger = logging.getLogger(__name__)
 class Listener(Protocol):
     """A conversation, as far as the server pushes anything into it."""
 
-    def changed(self, change: Change) -> None:
-        """The memory has changed."""
+    def changed(self, workspace: str, change: Change) -> None:
+        """A workspace's memory has changed."""
 
     def log(self, level: str, logger: str, text: str) -> None:
         """Something the client may want to show."""
 
 
 class Server:
-    """One dialect over one memory, and the conversations that are open on it."""
+    """One dialect over the workspaces of a store, and the conversations that are open on it."""
 
-    def __init__(self, dialect: Dialect, memory: Memory) -> None:
+    def __init__(self, dialect: Dialect, workspaces: Workspaces, *, workspace: str | None = DEFAULT) -> None:
+        """`workspace` is the one of clients that do not name theirs."""
         self.dialect = dialect
-        self.memory = memory
+        self.workspaces = workspaces
+        self.workspace = workspace
         self._lock = Lock()
         self._listeners: list[Listener] = []
         self.untidy = False
-        memory.on_change(self._tell)
+        workspaces.on_change(self._tell)
 
     def join(self, listener: Listener) -> Callable[[], None]:
         """Let a conversation hear of changes; call what is returned when it ends."""
@@ -48,15 +50,15 @@ class Server:
     def rest(self) -> None:
         """Nobody asks for anything: do a little of what makes later answers quicker."""
         try:
-            self.untidy = self.memory.store.tidy()
+            self.untidy = self.workspaces.tidy()
         except StoreError as exc:
             logger.info("housekeeping was put off: %s", exc)
             self.untidy = False
 
-    def _tell(self, change: Change) -> None:
+    def _tell(self, workspace: str, change: Change) -> None:
         self.untidy = True
         for listener in self._present():
-            listener.changed(change)
+            listener.changed(workspace, change)
 
     def _present(self) -> list[Listener]:
         with self._lock:

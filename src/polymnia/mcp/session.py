@@ -3,15 +3,17 @@
 import logging
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from msgspec import UNSET, Raw
 from msgspec.json import Decoder
 
 from polymnia.dialects.arguments import decode_arguments
+from polymnia.dialects.base import Client
 from polymnia.errors import BadInput, Cancelled, InvalidParams, PolymniaError, ProtocolError
 from polymnia.mcp import jsonrpc, lifecycle, params, revisions
-from polymnia.mcp.exchange import Conversation, Exchange
+from polymnia.mcp.exchange import Arrival, Conversation, Exchange
 from polymnia.mcp.jsonrpc import Envelope, RequestId
 from polymnia.mcp.methods import METHODS, Method
 from polymnia.mcp.server import Server
@@ -20,6 +22,7 @@ from polymnia.model import Change
 
 logger = logging.getLogger(__name__)
 
+PLAIN = Arrival()
 _NO_PARAMS = Raw(b"{}")
 _NO_META = params.Meta()
 _CANCELLED = "notifications/cancelled"
@@ -30,16 +33,17 @@ _any_params: Decoder[params.Params] = Decoder(params.Params)
 class Session:
     """What a transport talks to. It may be used from several threads, one message each."""
 
-    def __init__(self, server: Server, *, wake: Callable[[], None] | None = None) -> None:
+    def __init__(self, server: Server, *, client: Client | None = None, wake: Callable[[], None] | None = None) -> None:
         """`wake` is called when a notification is queued while a request is still being answered."""
         self.outbox: deque[bytes] = deque()
-        self._conversation = Conversation(server, self._notify)
+        self.client = client or Client(workspace=server.workspace)
+        self._conversation = Conversation(server, self.client, self._notify)
         self._running: dict[RequestId, Exchange] = {}
         self._unwanted: set[RequestId] = set()
         self._wake = wake
         self._leave = server.join(self)
 
-    def handle(self, data: bytes) -> bytes | None:
+    def handle(self, data: bytes, arrival: Arrival = PLAIN) -> bytes | None:
         """The reply to a message, if it gets one; what is queued meanwhile is in the outbox. Blank is no message."""
         start = data[:1]
         if start != b"{":
@@ -47,8 +51,8 @@ class Session:
             if not start:
                 return None
             if start == b"[":
-                return self._handle_batch(data)
-        return self._handle_one(data)
+                return self._handle_batch(data, arrival)
+        return self._handle_one(data, arrival)
 
     def foresee(self, data: bytes) -> None:
         """Look at a message that waits behind others: a cancellation spares the request it names."""
@@ -68,15 +72,15 @@ class Session:
             self.outbox.append(jsonrpc.reply(stream.raw_id, {"resultType": "complete", "_meta": meta}))
         streams.clear()
 
-    def changed(self, change: Change) -> None:
-        """The memory has changed: queue what this client asked to hear."""
-        self._conversation.push.changed(change)
+    def changed(self, workspace: str, change: Change) -> None:
+        """A workspace's memory has changed: queue what this client asked to hear."""
+        self._conversation.push.changed(workspace, change)
 
     def log(self, level: str, logger: str, text: str) -> None:
         """Queue a log message for this client if its level lets it pass."""
         self._conversation.push.log(level, logger, text)
 
-    def _handle_batch(self, data: bytes) -> bytes | None:
+    def _handle_batch(self, data: bytes, arrival: Arrival) -> bytes | None:
         try:
             if self._conversation.revision != revisions.BATCHES:
                 message = f"revision {self._conversation.revision} has no batches; send one message at a time"
@@ -85,11 +89,13 @@ class Session:
         except ProtocolError as exc:
             return jsonrpc.error_reply(jsonrpc.NO_ID, exc)
         replies = [
-            reply for message in messages if (reply := self._handle_one(bytes(message), alone=False)) is not None
+            reply
+            for message in messages
+            if (reply := self._handle_one(bytes(message), arrival, alone=False)) is not None
         ]
         return b"[" + b",".join(replies) + b"]" if replies else None
 
-    def _handle_one(self, data: bytes, *, alone: bool = True) -> bytes | None:
+    def _handle_one(self, data: bytes, arrival: Arrival, *, alone: bool = True) -> bytes | None:
         try:
             envelope = jsonrpc.parse(data)
         except ProtocolError as exc:
@@ -105,13 +111,13 @@ class Session:
         if not alone and envelope.method == "initialize":
             error = ProtocolError(jsonrpc.INVALID_REQUEST, "initialize has no place in a batch")
             return jsonrpc.error_reply(envelope.id, error)
-        return self._answered(envelope, identifier, envelope.id)
+        return self._answered(envelope, identifier, envelope.id, arrival)
 
-    def _answered(self, envelope: Envelope, identifier: RequestId, raw_id: Raw) -> bytes | None:
+    def _answered(self, envelope: Envelope, identifier: RequestId, raw_id: Raw, arrival: Arrival) -> bytes | None:
         try:
             if identifier in self._unwanted:
                 raise Cancelled("cancelled before it began")
-            result = self._result(envelope, identifier, raw_id)
+            result = self._result(envelope, identifier, raw_id, arrival)
         except ProtocolError as exc:
             return jsonrpc.error_reply(raw_id, exc)
         except Cancelled:
@@ -127,13 +133,13 @@ class Session:
             return jsonrpc.error_reply(raw_id, ProtocolError(jsonrpc.INTERNAL_ERROR, message))
         return None if result is None else jsonrpc.reply(raw_id, result)
 
-    def _result(self, envelope: Envelope, identifier: RequestId, raw_id: Raw) -> Any:
+    def _result(self, envelope: Envelope, identifier: RequestId, raw_id: Raw, arrival: Arrival) -> Any:
         method = METHODS.get(envelope.method) if isinstance(envelope.method, str) else None
         if method is None or envelope.jsonrpc != "2.0":
             raise _no_request(envelope)
         arguments = _decoded(method.decoder, envelope.params)
         meta = arguments.meta or _NO_META
-        exchange = self._exchange(meta, identifier, raw_id)
+        exchange = self._exchange(meta, identifier, raw_id, arrival)
         if not (method.stateless if exchange.stateless else method.handshake):
             _refuse_era(str(envelope.method), exchange)
         self._running[identifier] = exchange
@@ -146,13 +152,26 @@ class Session:
             raise Cancelled("cancelled while it was under way")
         return self._stamped(result, method) if exchange.stateless else result
 
-    def _exchange(self, meta: params.Meta, identifier: RequestId, raw_id: Raw) -> Exchange:
+    def _exchange(self, meta: params.Meta, identifier: RequestId, raw_id: Raw, arrival: Arrival) -> Exchange:
         conversation = self._conversation
-        if meta.protocol_version is UNSET:
-            revision, actor, stateless = conversation.revision, conversation.actor, False
+        if stateless := meta.protocol_version is not UNSET:
+            revision, actor = _stateless_revision(meta), lifecycle.named(meta.client_info or None)
         else:
-            revision, actor, stateless = _stateless_revision(meta), lifecycle.named(meta.client_info or None), True
-        return Exchange(conversation, identifier, raw_id, revision, stateless, meta, actor)
+            revision, actor = conversation.revision, conversation.actor
+        client = self.client
+        if stateless or arrival.workspace is not None:
+            client = self._named_anew(meta, arrival)
+        notify = self._notify if arrival.tell is None else partial(_tell, arrival.tell)
+        return Exchange(conversation, identifier, raw_id, revision, stateless, meta, client, actor, notify)
+
+    def _named_anew(self, meta: params.Meta, arrival: Arrival) -> Client:
+        """The client of a request that says for itself where it belongs."""
+        return Client(
+            principal=self.client.principal,
+            workspace=meta.workspace or arrival.workspace or self.client.workspace,
+            session=meta.session or self.client.session,
+            lasting=False,
+        )
 
     def _stamped(self, result: Any, method: Method) -> Any:
         """What stateless clients find on every result."""
@@ -196,6 +215,10 @@ class Session:
         self.outbox.append(jsonrpc.notification(method, arguments))
         if self._wake is not None:
             self._wake()
+
+
+def _tell(tell: Callable[[bytes], None], method: str, arguments: dict[str, Any]) -> None:
+    tell(jsonrpc.notification(method, arguments))
 
 
 def _no_request(envelope: Envelope) -> ProtocolError:

@@ -18,7 +18,8 @@ def unsubscribe(exchange: Exchange, params: OneResource) -> dict[str, Any]:
 
 def listen(exchange: Exchange, params: Listen) -> None:
     """The answer to this one comes when the stream ends."""
-    exchange.conversation.push.listen(exchange.id, bytes(exchange.raw_id), params.notifications)
+    push = exchange.conversation.push
+    push.listen(exchange.id, bytes(exchange.raw_id), params.notifications, exchange.client, exchange.notify)
 
 
 def set_level(exchange: Exchange, params: SetLevel) -> dict[str, Any]:

@@ -29,7 +29,8 @@ class ToolResult(Struct, omit_defaults=True, rename="camel"):
 def list_tools(exchange: Exchange, params: Listing) -> dict[str, Any]:
     refuse_cursor(params)
     structured = has_structured_content(exchange.revision)
-    return {"tools": [_described(tool, structured) for tool in exchange.dialect.tools.values()]}
+    may = exchange.client.principal.may
+    return {"tools": [_described(tool, structured) for tool in exchange.dialect.tools.values() if may(tool.needs)]}
 
 
 def call_tool(exchange: Exchange, params: CallTool) -> ToolResult:
@@ -38,6 +39,7 @@ def call_tool(exchange: Exchange, params: CallTool) -> ToolResult:
     if tool is None:
         raise InvalidParams(f"Unknown tool: {params.name}")
     try:
+        exchange.client.principal.require(tool.needs, tool.name)
         arguments = decode_arguments(tool.decoder, _given(params))
         reply = tool.run(exchange.call(), arguments)
     except (ProtocolError, Cancelled):

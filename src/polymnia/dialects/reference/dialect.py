@@ -1,6 +1,6 @@
 """The reference catalogue put together: tools, the graph as a resource, and how to use them."""
 
-from polymnia.dialects.base import Call, Dialect, Resource, indented
+from polymnia.dialects.base import Call, Client, Dialect, Resource, indented
 from polymnia.dialects.camel import graph_shape
 from polymnia.dialects.reference.tools import TOOLS
 from polymnia.engine import entities
@@ -19,7 +19,7 @@ def _read(call: Call) -> str:
     return indented(graph_shape(entities.read_all(call.memory)))
 
 
-def _always(change: Change) -> bool:
+def _always(client: Client, change: Change) -> bool:
     return True
 
 

@@ -1,0 +1,45 @@
+"""The memories a server has, by name: a namespace each, with its own graph."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from polymnia.engine.memory import Memory
+from polymnia.errors import WorkspaceNotFound
+from polymnia.model import Change
+
+# What the only workspace of a store is called unless somebody says otherwise.
+DEFAULT = "default"
+
+Listener = Callable[[str, Change], None]
+
+
+class Workspaces(Protocol):
+    """Where a client's memory comes from. Safe to use from several threads."""
+
+    def memory(self, name: str) -> Memory:
+        """The memory of the workspace of that name. Raises WorkspaceNotFound."""
+
+    def on_change(self, listener: Listener) -> None:
+        """Call the listener with the workspace's name after every durable change made through these memories."""
+
+    def tidy(self) -> bool:
+        """A short piece of housekeeping; True while there is more to do."""
+
+
+class OneWorkspace:
+    """A store that holds one workspace, under the name it was given."""
+
+    def __init__(self, memory: Memory, name: str = DEFAULT) -> None:
+        self.name = name
+        self._memory = memory
+
+    def memory(self, name: str) -> Memory:
+        if name != self.name:
+            raise WorkspaceNotFound(name, f"the only one here is {self.name}")
+        return self._memory
+
+    def on_change(self, listener: Listener) -> None:
+        self._memory.on_change(lambda change: listener(self.name, change))
+
+    def tidy(self) -> bool:
+        return self._memory.store.tidy()
