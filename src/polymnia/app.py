@@ -5,16 +5,28 @@ import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from polymnia.dialects import open_dialect
 from polymnia.engine.memory import Memory
 from polymnia.engine.workspaces import OneWorkspace
 from polymnia.errors import SettingsError
 from polymnia.mcp.server import Server
+from polymnia.model import OWNER, Capability
 from polymnia.settings import Settings
 from polymnia.stores import open_store
 from polymnia.stores.base import Store
+from polymnia.stores.open import store_kind
+
+if TYPE_CHECKING:
+    from socket import socket
+
+    from polymnia.auth.door import Door
+    from polymnia.transports.http.workers import Crew
+
+logger = logging.getLogger(__name__)
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
@@ -22,14 +34,27 @@ _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARN
 def serve(settings: Settings) -> None:
     """Serve until the client leaves or a signal asks to stop."""
     configure_logging(settings.log_level)
-    dialect = open_dialect(settings.dialect)
+    if settings.transport == "http":
+        _serve_http(settings)
+        return
+    with served(settings) as servers:
+        _transport(settings, servers[settings.dialect])
+
+
+@contextmanager
+def served(settings: Settings) -> Iterator[dict[str, Server]]:
+    """Every dialect that was asked for, over the one store, for the length of the block."""
+    dialects = {name: open_dialect(name) for name in (settings.dialect, *settings.dialects)}
     if settings.dialect == "reference":
         _adopt_legacy(settings.store)
     with opened(settings.store) as store:
-        server = Server(dialect, OneWorkspace(Memory(store)))
-        logging.getLogger("polymnia").addHandler(_ToClients(server))
+        workspaces = OneWorkspace(Memory(store), settings.workspace)
+        servers = {
+            name: Server(dialect, workspaces, workspace=settings.workspace) for name, dialect in dialects.items()
+        }
+        logging.getLogger("polymnia").addHandler(_ToClients(list(servers.values())))
         gc.freeze()  # what exists now stays: the collector need not look at it again and again
-        _transport(settings, server)
+        yield servers
 
 
 def _transport(settings: Settings, server: Server) -> None:
@@ -37,17 +62,100 @@ def _transport(settings: Settings, server: Server) -> None:
     if settings.transport == "tcp":
         from polymnia.transports.tcp import serve_tcp
 
-        serve_tcp(server, settings.bind, limit=limit, insecure=settings.insecure)
+        door = _door(settings)
+        serve_tcp(
+            server,
+            settings.address,
+            limit=limit,
+            admit=door.admit,
+            protected=door.is_closed,
+            insecure=settings.insecure,
+        )
         return
     from polymnia.transports.stdio import serve_stdio
 
     if sys.stdin is None or sys.stdout is None:
         raise SettingsError(
-            "standard input and output are closed; start it from an MCP client, or with --transport tcp"
+            "standard input and output are closed; start it from an MCP client, or with --transport http"
         )
     if sys.stdin.isatty():
         _greet(settings)
-    serve_stdio(server, limit=limit)
+    serve_stdio(server, limit=limit, principal=OWNER.restricted(_most(settings)))
+
+
+def _serve_http(settings: Settings) -> None:
+    """Bind before anything else, so that a busy port is the first thing to be said."""
+    from polymnia.transports.address import parse_bind, require_protection
+    from polymnia.transports.http.serve import listen
+    from polymnia.transports.http.workers import share
+
+    host, port = parse_bind(settings.address)
+    require_protection(settings.address, host, protected=_door(settings).is_closed, insecure=settings.insecure)
+    listener = listen(host, port)
+    shown = f"[{host}]" if ":" in host else host
+    base = settings.public_url.rstrip("/") or f"http://{shown}:{listener.getsockname()[1]}"
+    logger.warning("serving %s at %s/mcp", settings.dialect, base)
+    if settings.workers <= 1:
+        _work(settings, base, [listener])
+        return
+    if store_kind(settings.store)[0] == "memory":
+        raise SettingsError("several workers need a store they can share; memory: is not one")
+    share(settings.workers, listener, partial(_work, settings, base))
+
+
+def _work(settings: Settings, base: str, listeners: list["socket"], crew: "Crew | None" = None) -> None:
+    """Serve on the sockets, in this process."""
+    from urllib.parse import urlsplit
+
+    from polymnia.transports.address import is_loopback, parse_bind
+    from polymnia.transports.http.gate import Gate
+    from polymnia.transports.http.serve import Options, serve_http
+
+    host = parse_bind(settings.address)[0]
+    gate = Gate(
+        admit=_door(settings).admit,
+        hosts=frozenset((host, urlsplit(base).hostname or host, *settings.allow_hosts)),
+        origins=frozenset(settings.allow_origins),
+        is_local=is_loopback(host),
+        metadata_url=f"{base}/.well-known/oauth-protected-resource" if settings.jwt_issuer else None,
+    )
+    options = Options(
+        limit=settings.max_message_bytes,
+        most_sessions=settings.max_sessions,
+        idle=settings.session_minutes * 60,
+        metrics=settings.metrics,
+        metadata=_metadata(settings, base),
+        crew=crew,
+    )
+    with served(settings) as servers:
+        serve_http(servers, settings.dialect, listeners, gate, options, check=servers[settings.dialect].check)
+
+
+def _metadata(settings: Settings, base: str) -> dict[str, Any] | None:
+    """What clients need to get a token from the identity provider."""
+    if not settings.jwt_issuer:
+        return None
+    from polymnia.auth.provider import SCOPES
+
+    return {
+        "resource": f"{base}/mcp",
+        "authorization_servers": [settings.jwt_issuer],
+        "scopes_supported": list(SCOPES),
+        "bearer_methods_supported": ["header"],
+    }
+
+
+def _door(settings: Settings) -> "Door":
+    from polymnia.auth.door import Door
+    from polymnia.auth.open import provider_of, tokens_of
+
+    provider = provider_of(settings.jwt_issuer, settings.jwt_audience, settings.jwt_key)
+    return Door(tokens_of(settings.store, settings.tokens), provider=provider, most=_most(settings))
+
+
+def _most(settings: Settings) -> Capability:
+    """What anybody may do at most."""
+    return "read" if settings.read_only else "admin"
 
 
 @contextmanager
@@ -70,13 +178,14 @@ def configure_logging(level: str) -> None:
 class _ToClients(logging.Handler):
     """Warnings reach the people behind the clients, who may never see standard error."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, servers: list[Server]) -> None:
         super().__init__(logging.WARNING)
-        self._server = server
+        self._servers = servers
 
     def emit(self, record: logging.LogRecord) -> None:
         level = "error" if record.levelno >= logging.ERROR else "warning"
-        self._server.log(level, "polymnia", record.getMessage())
+        for server in self._servers:
+            server.log(level, "polymnia", record.getMessage())
 
 
 def _adopt_legacy(store: str) -> None:

@@ -6,6 +6,8 @@
     │   ├── WorkspaceNotFound a name that no workspace has
     │   └── NoWorkspace       the client has not said which workspace it means
     ├── NotAllowed            the caller may not do that, or not there
+    ├── NotAdmitted           no token, or none that opens this door
+    ├── Refused               an HTTP request that gets a status and a sentence instead of being handled
     ├── ProtocolError         a request that gets a JSON-RPC error, with its code, instead of a result
     │   └── InvalidParams     its parameters are not what the method takes (-32602)
     ├── Cancelled             the client no longer wants the answer
@@ -19,6 +21,8 @@
 
 The text of each is one sentence its reader, often a model, can act on.
 """
+
+from collections.abc import Mapping
 
 
 class PolymniaError(Exception):
@@ -51,6 +55,20 @@ class NoWorkspace(BadInput):
 
 class NotAllowed(PolymniaError):
     """The caller may not do that, or not there."""
+
+
+class NotAdmitted(PolymniaError):
+    """No token, or none that opens this door."""
+
+
+class Refused(PolymniaError):
+    """An HTTP request that gets a status and a sentence instead of being handled."""
+
+    def __init__(self, status: int, message: str, *, code: int = -32600, headers: Mapping[str, str] | None = None):
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.headers = headers or {}
 
 
 class ProtocolError(PolymniaError):

@@ -18,6 +18,11 @@ _OWN_STORE = {"graph": "memory.mcpmem", "reference": "memory.jsonl"}
 _OWN_VARIABLE = {"graph": "MEMORY_FILE_PATH", "reference": "MEMORY_FILE_PATH"}
 # And the format it is in there, when its ending does not tell.
 _OWN_SCHEME = {"graph": "binlog", "reference": "jsonl"}
+# The port its clients' configurations already name.
+_OWN_PORT = {"graph": 8080, "project": 8081, "workspace": 8765}
+_PORT = 8765
+# Settings with several values; in a variable they are separated by commas.
+_LISTS = ("dialects", "allow_hosts", "allow_origins")
 _ENDINGS = (".jsonl", ".json", ".db", ".sqlite", ".sqlite3", ".mcpmem", ".bin")
 
 
@@ -26,11 +31,36 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     dialect: str = DEFAULT_DIALECT
     store: str = ""
-    transport: Literal["stdio", "tcp"] = "stdio"
-    bind: str = "127.0.0.1:8080"
+    transport: Literal["stdio", "tcp", "http"] = "stdio"
+    bind: str = ""
+    port: int | None = None
+    dialects: tuple[str, ...] = ()
+    workspace: str = "default"
+    read_only: bool = False
     insecure: bool = False
+    tokens: str = ""
+    allow_hosts: tuple[str, ...] = ()
+    allow_origins: tuple[str, ...] = ()
+    public_url: str = ""
+    jwt_issuer: str = ""
+    jwt_audience: str = ""
+    jwt_key: str = ""
+    metrics: bool = False
+    workers: int = 1
+    max_sessions: int = 10_000
+    session_minutes: int = 30
     log_level: str = "warning"
     max_message_bytes: int = 64 * 1024 * 1024
+
+    @property
+    def address(self) -> str:
+        """HOST:PORT to listen on, each part from where it was given."""
+        host, colon, port = self.bind.rpartition(":")
+        if not colon or port.endswith("]"):
+            host, port = self.bind, ""
+        if self.port is not None:
+            port = str(self.port)
+        return f"{host or '127.0.0.1'}:{port or _OWN_PORT.get(self.dialect, _PORT)}"
 
 
 def load_settings(flags: Mapping[str, Any] | None = None, environment: Mapping[str, str] | None = None) -> Settings:
@@ -40,6 +70,9 @@ def load_settings(flags: Mapping[str, Any] | None = None, environment: Mapping[s
     chosen = {**_from_file(environment), **_from_environment(environment), **given}
     chosen["store"] = _store(chosen, given, environment)
     chosen.pop("memory_file", None)
+    for name in _LISTS:
+        if isinstance(chosen.get(name), str):
+            chosen[name] = [each.strip() for each in chosen[name].split(",") if each.strip()]
     try:
         return convert(chosen, Settings, strict=False)
     except ValidationError as exc:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from polymnia.errors import SettingsError
-from polymnia.transports.tcp import is_loopback, parse_bind
+from polymnia.transports.address import is_loopback, parse_bind
 
 COMMAND = [sys.executable, "-m", "polymnia", "serve", "--dialect", "graph", "--store"]
 

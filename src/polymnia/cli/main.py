@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from polymnia import __version__
 from polymnia.dialects import DIALECTS
 from polymnia.errors import PolymniaError
+from polymnia.model import CAPABILITIES
 from polymnia.settings import load_settings
 
 _STORE_HELP = (
@@ -21,7 +22,24 @@ memory.jsonl in the current directory and `graph` memory.mcpmem, or the file tha
 """
 
 
-_FLAGS = ("store", "memory_file", "dialect", "transport", "bind", "insecure", "log_level")
+_FLAGS = (
+    "store",
+    "memory_file",
+    "dialect",
+    "dialects",
+    "transport",
+    "bind",
+    "port",
+    "workspace",
+    "read_only",
+    "insecure",
+    "tokens",
+    "allow_hosts",
+    "allow_origins",
+    "metrics",
+    "workers",
+    "log_level",
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -48,6 +66,10 @@ def _run(options: argparse.Namespace) -> int:
         from polymnia.cli.doctor import doctor, salvage
 
         return doctor(settings) if options.salvage is None else salvage(settings, options.salvage or None)
+    if options.command == "token":
+        from polymnia.cli.token import token
+
+        return token(settings, options)
     from polymnia.cli import transfer
 
     if options.command == "import":
@@ -82,6 +104,7 @@ def _parser() -> argparse.ArgumentParser:
     exporting.add_argument("--format", choices=("json", "jsonl"), default="jsonl", help="(default: %(default)s)")
     exporting.add_argument("--output", "-o", metavar="FILE", help="write here instead of to standard output")
     _add_store(exporting)
+    _add_token(commands)
     return parser
 
 
@@ -95,9 +118,59 @@ def _add_serve(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     serve.add_argument("--dialect", choices=sorted(DIALECTS), help="the tool catalogue to speak (default: reference)")
     _add_store(serve)
     serve.add_argument("--memory-file", "-f", metavar="FILE", help="the memory's file, in the dialect's own format")
-    serve.add_argument("--transport", choices=("stdio", "tcp"), help="how clients talk to it (default: stdio)")
-    serve.add_argument("--bind", metavar="HOST:PORT", help="where TCP listens (default: 127.0.0.1:8080)")
-    serve.add_argument("--insecure", action="store_true", default=None, help="let other machines in without any check")
+    serve.add_argument("--transport", choices=("stdio", "tcp", "http"), help="how clients talk to it (default: stdio)")
+    serve.add_argument("--read-only", action="store_true", default=None, help="let nobody change anything")
+    serve.add_argument("--workspace", metavar="NAME", help="the workspace of clients that name none (default: default)")
+    _add_network(serve.add_argument_group("over TCP and HTTP"))
+    _add_http(serve.add_argument_group("over HTTP"))
+
+
+def _add_network(group: "argparse._ArgumentGroup") -> None:
+    group.add_argument("--bind", metavar="HOST[:PORT]", help="where to listen (default: 127.0.0.1)")
+    group.add_argument("--port", type=int, metavar="N", help="the port (default: graph 8080, project 8081, else 8765)")
+    group.add_argument("--tokens", metavar="FILE", help="the file of tokens (default: beside the store)")
+    group.add_argument("--insecure", action="store_true", default=None, help="let other machines in without any check")
+
+
+def _add_http(group: "argparse._ArgumentGroup") -> None:
+    group.add_argument(
+        "--also", dest="dialects", action="append", metavar="DIALECT", help="serve it too, at /DIALECT/mcp (repeatable)"
+    )
+    group.add_argument(
+        "--allow-host", dest="allow_hosts", action="append", metavar="NAME", help="a name it is reached by (repeatable)"
+    )
+    group.add_argument(
+        "--allow-origin",
+        dest="allow_origins",
+        action="append",
+        metavar="URL",
+        help="a web page's origin that may use it, such as https://app.example.com (repeatable)",
+    )
+    group.add_argument("--workers", type=int, metavar="N", help="how many processes serve (default: 1)")
+    group.add_argument("--metrics", action="store_true", default=None, help="count requests for Prometheus at /metrics")
+
+
+def _add_token(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    token = commands.add_parser("token", help="make, list and revoke the tokens that let others in")
+    actions = token.add_subparsers(dest="action", metavar="ACTION", required=True, prog="polymnia token")
+    create = actions.add_parser("create", help="make a token and show it, once")
+    create.add_argument("name", metavar="NAME", help="whose it is; the change log names it")
+    create.add_argument("--can", choices=CAPABILITIES, default="read", help="what it allows (default: %(default)s)")
+    create.add_argument(
+        "--workspace",
+        dest="workspaces",
+        action="append",
+        metavar="W",
+        help="only there (repeatable; default: everywhere)",
+    )
+    create.add_argument("--expires", metavar="TIME", help="after so long: 30d, 12h, 45m (default: never)")
+    listing = actions.add_parser("list", help="show the tokens there are, not their secrets")
+    listing.add_argument("--json", action="store_true", help="for programs")
+    revoke = actions.add_parser("revoke", help="make a token useless, at once")
+    revoke.add_argument("name", metavar="NAME")
+    for each in (create, listing, revoke):
+        each.add_argument("--tokens", metavar="FILE", help="the file of tokens (default: beside the store)")
+        _add_store(each)
 
 
 def _add_store(parser: argparse.ArgumentParser) -> None:

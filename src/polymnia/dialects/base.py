@@ -82,6 +82,8 @@ class Tool(Struct, frozen=True, kw_only=True):
     returns: type[Struct] | None
     destructive: bool
     idempotent: bool
+    # Whether a call takes well under a millisecond, however much there is: it may be answered between two others.
+    quick: bool
     run: Callable[[Call, Any], Reply]
     decoder: Decoder[Any]
 
@@ -156,6 +158,7 @@ def tool(
     returns: type[Struct] | None = None,
     destructive: bool = False,
     idempotent: bool = False,
+    quick: bool = False,
 ) -> Callable[[Callable[[Call, Any], Reply]], Tool]:
     """Make a tool of a function: its name is the tool's, its docstring what clients read."""
 
@@ -170,6 +173,7 @@ def tool(
             returns=returns,
             destructive=destructive,
             idempotent=idempotent,
+            quick=quick,
             run=function,
             decoder=Decoder(arguments),
         )

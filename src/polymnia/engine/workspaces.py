@@ -19,6 +19,10 @@ class Workspaces(Protocol):
     def memory(self, name: str) -> Memory:
         """The memory of the workspace of that name. Raises WorkspaceNotFound."""
 
+    @property
+    def short_reads(self) -> bool:
+        """Whether a read of a few names never waits."""
+
     def on_change(self, listener: Listener) -> None:
         """Call the listener with the workspace's name after every durable change made through these memories."""
 
@@ -31,6 +35,7 @@ class OneWorkspace:
 
     def __init__(self, memory: Memory, name: str = DEFAULT) -> None:
         self.name = name
+        self.short_reads = memory.store.short_reads
         self._memory = memory
 
     def memory(self, name: str) -> Memory:

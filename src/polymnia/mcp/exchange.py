@@ -32,6 +32,8 @@ class Arrival(Struct, frozen=True):
     workspace: str | None = None
     # Where notifications about it go when they have a way of their own; None is the conversation's outbox.
     tell: Callable[[bytes], None] | None = None
+    # Whether nobody waits for the answer any more.
+    gone: Callable[[], bool] | None = None
 
 
 class Exchange(Struct):
@@ -47,6 +49,7 @@ class Exchange(Struct):
     actor: str
     # Where notifications about this request go: by itself, or with all the others of the conversation.
     notify: Notify
+    gone: Callable[[], bool] | None = None
     is_cancelled: bool = False
 
     @property
@@ -70,8 +73,13 @@ class Exchange(Struct):
         token = self.client.principal.name
         return f"{self.actor} (token {token})" if token else self.actor
 
+    @property
+    def unwanted(self) -> bool:
+        """Whether the client has cancelled the request or is gone."""
+        return self.is_cancelled or (self.gone is not None and self.gone())
+
     def _cancelled(self) -> bool:
-        return self.is_cancelled
+        return self.unwanted
 
     def _progress(self, done: float, total: float | None, message: str | None) -> None:
         params: dict[str, Any] = {"progressToken": self.meta.progress_token, "progress": done}

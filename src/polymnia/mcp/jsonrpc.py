@@ -12,6 +12,8 @@ PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
 INTERNAL_ERROR = -32603
+# Ours: no token, none that is known, or none for this.
+NOT_ADMITTED = -32001
 
 RequestId = str | int | float
 NO_ID = b"null"

@@ -12,6 +12,8 @@ SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 # Ours: what a client without a session says with each request.
 WORKSPACE = "polymnia/workspace"
 SESSION = "polymnia/sessionId"
+# And where a transport has no headers, the token it comes with.
+TOKEN = "polymnia/token"
 SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
 
 NO_ARGUMENTS = Raw(b"{}")
@@ -30,6 +32,7 @@ class Meta(Struct):
     log_level: str | UnsetType | None = field(default=UNSET, name=LOG_LEVEL)
     workspace: str | None = field(default=None, name=WORKSPACE)
     session: str | None = field(default=None, name=SESSION)
+    token: str | None = field(default=None, name=TOKEN)
 
 
 class Params(Struct):

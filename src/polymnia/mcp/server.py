@@ -47,6 +47,12 @@ class Server:
         for listener in self._present():
             listener.log(level, logger, text)
 
+    def check(self) -> None:
+        """Raises when the memory of clients that name no workspace cannot be read."""
+        if self.workspace is not None:
+            with self.workspaces.memory(self.workspace).reading() as read:
+                read.known(())
+
     def rest(self) -> None:
         """Nobody asks for anything: do a little of what makes later answers quicker."""
         try:

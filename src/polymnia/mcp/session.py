@@ -11,14 +11,14 @@ from msgspec.json import Decoder
 
 from polymnia.dialects.arguments import decode_arguments
 from polymnia.dialects.base import Client
-from polymnia.errors import BadInput, Cancelled, InvalidParams, PolymniaError, ProtocolError
+from polymnia.errors import BadInput, Cancelled, InvalidParams, NotAdmitted, NotAllowed, PolymniaError, ProtocolError
 from polymnia.mcp import jsonrpc, lifecycle, params, revisions
 from polymnia.mcp.exchange import Arrival, Conversation, Exchange
 from polymnia.mcp.jsonrpc import Envelope, RequestId
 from polymnia.mcp.methods import METHODS, Method
 from polymnia.mcp.server import Server
 from polymnia.mcp.tools import ToolResult
-from polymnia.model import Change
+from polymnia.model import Change, Principal
 
 logger = logging.getLogger(__name__)
 
@@ -33,14 +33,26 @@ _any_params: Decoder[params.Params] = Decoder(params.Params)
 class Session:
     """What a transport talks to. It may be used from several threads, one message each."""
 
-    def __init__(self, server: Server, *, client: Client | None = None, wake: Callable[[], None] | None = None) -> None:
-        """`wake` is called when a notification is queued while a request is still being answered."""
+    def __init__(
+        self,
+        server: Server,
+        *,
+        client: Client | None = None,
+        admit: Callable[[str | None], Principal] | None = None,
+        wake: Callable[[], None] | None = None,
+    ) -> None:
+        """`wake` is called when a notification is queued while a request is still being answered.
+
+        `admit` says who a token is where messages bring theirs with them, and raises NotAdmitted.
+        """
         self.outbox: deque[bytes] = deque()
         self.client = client or Client(workspace=server.workspace)
         self._conversation = Conversation(server, self.client, self._notify)
         self._running: dict[RequestId, Exchange] = {}
         self._unwanted: set[RequestId] = set()
         self._wake = wake
+        self._admit = admit
+        self._token: str | None = None
         self._leave = server.join(self)
 
     def handle(self, data: bytes, arrival: Arrival = PLAIN) -> bytes | None:
@@ -125,6 +137,8 @@ class Session:
             return None
         except BadInput as exc:
             return jsonrpc.error_reply(raw_id, InvalidParams(str(exc)))
+        except (NotAdmitted, NotAllowed) as exc:
+            return jsonrpc.error_reply(raw_id, ProtocolError(jsonrpc.NOT_ADMITTED, str(exc)))
         except PolymniaError as exc:
             return jsonrpc.error_reply(raw_id, ProtocolError(jsonrpc.INTERNAL_ERROR, str(exc)))
         except Exception:
@@ -148,12 +162,15 @@ class Session:
         finally:
             if self._running.get(identifier) is exchange:
                 del self._running[identifier]
-        if exchange.is_cancelled:
+        if exchange.unwanted:
             raise Cancelled("cancelled while it was under way")
         return self._stamped(result, method) if exchange.stateless else result
 
     def _exchange(self, meta: params.Meta, identifier: RequestId, raw_id: Raw, arrival: Arrival) -> Exchange:
         conversation = self._conversation
+        if self._admit is not None:
+            self._token = meta.token or self._token
+            self.client.principal = self._admit(self._token)
         if stateless := meta.protocol_version is not UNSET:
             revision, actor = _stateless_revision(meta), lifecycle.named(meta.client_info or None)
         else:
@@ -162,7 +179,9 @@ class Session:
         if stateless or arrival.workspace is not None:
             client = self._named_anew(meta, arrival)
         notify = self._notify if arrival.tell is None else partial(_tell, arrival.tell)
-        return Exchange(conversation, identifier, raw_id, revision, stateless, meta, client, actor, notify)
+        return Exchange(
+            conversation, identifier, raw_id, revision, stateless, meta, client, actor, notify, arrival.gone
+        )
 
     def _named_anew(self, meta: params.Meta, arrival: Arrival) -> Client:
         """The client of a request that says for itself where it belongs."""

@@ -71,6 +71,10 @@ class Store(Protocol):
     def best_batch(self) -> int:
         """How many rows to write in one transaction when there are very many."""
 
+    @property
+    def short_reads(self) -> bool:
+        """Whether a read of a few names never waits for a write or for a file to be read again."""
+
     def look_up(self, name: str) -> Graph:
         """The entity of that name and every relation that touches it: the commonest read, the shortest way."""
 

@@ -190,6 +190,7 @@ class MemoryStore:
     """A store that lasts as long as the process."""
 
     best_batch = 1_000_000
+    short_reads = True
 
     def __init__(self, url: str = "memory:") -> None:
         self.url = url

@@ -3,10 +3,12 @@
 from collections.abc import Callable
 from contextlib import suppress
 
+from polymnia.dialects.base import Client
 from polymnia.errors import ProtocolError
 from polymnia.mcp.jsonrpc import INVALID_REQUEST, NO_ID, error_reply
 from polymnia.mcp.server import Server
 from polymnia.mcp.session import Session
+from polymnia.model import OWNER, Principal
 from polymnia.transports.lines import Lines
 
 _CANCELLATION = b"notifications/cancelled"
@@ -16,10 +18,18 @@ class Link:
     """One client's session and the function that writes to it."""
 
     def __init__(
-        self, server: Server, write: Callable[[bytes], None], *, limit: int, wake: Callable[[], None] | None = None
+        self,
+        server: Server,
+        write: Callable[[bytes], None],
+        *,
+        limit: int,
+        principal: Principal = OWNER,
+        admit: Callable[[str | None], Principal] | None = None,
+        wake: Callable[[], None] | None = None,
     ) -> None:
         """`wake` is called when a notification is queued; without it, it is written at once."""
-        self.session = Session(server, wake=wake or self._flush_if_there)
+        client = Client(principal=principal, workspace=server.workspace)
+        self.session = Session(server, client=client, admit=admit, wake=wake or self._flush_if_there)
         self._lines = Lines(limit)
         self._limit = limit
         self._write = write

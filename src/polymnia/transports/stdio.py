@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from polymnia.mcp.server import Server
+from polymnia.model import OWNER, Principal
 from polymnia.transports.link import Link
 
 logger = logging.getLogger(__name__)
@@ -20,10 +21,10 @@ _CHUNK = 1 << 16
 _PAUSE = 0.3
 
 
-def serve_stdio(server: Server, *, limit: int) -> None:
+def serve_stdio(server: Server, *, limit: int, principal: Principal = OWNER) -> None:
     """Answer until the input ends or a signal asks to stop; what was read by then is still answered."""
     with _private_output() as output, _stop_signals():
-        link = Link(server, partial(_write, output), limit=limit)
+        link = Link(server, partial(_write, output), limit=limit, principal=principal)
         try:
             while chunk := os.read(0, _CHUNK):
                 link.take(chunk)
@@ -83,7 +84,8 @@ def _stop_signals() -> Iterator[None]:
     awake, alarm = os.pipe()
     os.set_blocking(alarm, False)
     over = threading.Event()
-    before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)}
+    heard: list[int] = []
+    before = {number: signal.signal(number, lambda *_: heard.append(1)) for number in (signal.SIGTERM, signal.SIGINT)}
     wakeup = signal.set_wakeup_fd(alarm)
     threading.Thread(target=_end_input, args=(awake, threading.get_ident(), over), daemon=True).start()
     try:
@@ -91,8 +93,8 @@ def _stop_signals() -> Iterator[None]:
     finally:
         over.set()
         signal.set_wakeup_fd(wakeup)
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, handler in before.items():  # who was asked to stop is stopping: asking again changes nothing
+            signal.signal(number, signal.SIG_IGN if heard else handler)
         os.close(alarm)
 
 

@@ -7,11 +7,12 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from ipaddress import ip_address
 
 from polymnia.errors import ProtocolError, SettingsError
 from polymnia.mcp.jsonrpc import INTERNAL_ERROR, NO_ID, error_reply
 from polymnia.mcp.server import Server
+from polymnia.model import Principal
+from polymnia.transports.address import parse_bind, require_protection
 from polymnia.transports.link import Link
 
 logger = logging.getLogger(__name__)
@@ -25,17 +26,21 @@ _MOST_PATIENCE = 60
 _MOST_QUEUED = 1000
 
 
-def serve_tcp(server: Server, bind: str, *, limit: int, insecure: bool = False) -> None:
-    """Listen until a signal asks to stop; then finish the work in hand. Raises SettingsError."""
+Admit = Callable[[str | None], Principal]
+
+
+def serve_tcp(
+    server: Server, bind: str, *, limit: int, admit: Admit, protected: bool = False, insecure: bool = False
+) -> None:
+    """Listen until a signal asks to stop; then finish the work in hand. Raises SettingsError.
+
+    `admit` says who a token is; a client sends its own in the `_meta` of a request, and `protected` says that it must.
+    """
     host, port = parse_bind(bind)
-    if not insecure and not is_loopback(host):
-        raise SettingsError(
-            f"{bind} can be reached from other machines and anyone there could read and change the memory; "
-            "bind to 127.0.0.1, or say --insecure if that is what you want"
-        )
+    require_protection(bind, host, protected=protected, insecure=insecure)
     with _listening(host, port) as listener, _stop_signal() as stop:
         logger.warning("listening on %s:%d", *listener.getsockname()[:2])
-        clients = _Clients(server, limit)
+        clients = _Clients(server, limit, admit)
         try:
             ready = _ready_of(listener, stop)
             while stop not in ready():
@@ -44,37 +49,20 @@ def serve_tcp(server: Server, bind: str, *, limit: int, insecure: bool = False) 
             clients.dismiss()
 
 
-def parse_bind(bind: str) -> tuple[str, int]:
-    """`127.0.0.1:8080` or `[::1]:8080` as host and port. Raises SettingsError."""
-    host, colon, port = bind.rpartition(":")
-    if not colon or not port.isascii() or not port.isdigit() or int(port) > 65535:
-        raise SettingsError(f"{bind!r} is no address to listen on; say HOST:PORT, such as 127.0.0.1:8080")
-    return host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(port)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the address."""
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 class _Clients:
     """Everyone who is connected."""
 
-    def __init__(self, server: Server, limit: int) -> None:
+    def __init__(self, server: Server, limit: int, admit: Admit) -> None:
         self._server = server
         self._limit = limit
+        self._admit = admit
         self._present: dict[_Client, threading.Thread] = {}
 
     def welcome(self, connection: socket.socket) -> None:
         if len(self._present) >= _MOST_CLIENTS:
             _turn_away(connection)
             return
-        client = _Client(self._server, connection, self._limit)
+        client = _Client(self._server, connection, self._limit, self._admit)
         thread = threading.Thread(target=self._serve, args=(client,), daemon=True)
         self._present[client] = thread
         thread.start()
@@ -95,7 +83,7 @@ class _Clients:
 class _Client:
     """One connection, served by one thread; others only wake it."""
 
-    def __init__(self, server: Server, connection: socket.socket, limit: int) -> None:
+    def __init__(self, server: Server, connection: socket.socket, limit: int, admit: Admit) -> None:
         connection.settimeout(_MOST_PATIENCE)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._connection = connection
@@ -103,7 +91,7 @@ class _Client:
         self._alarm.setblocking(False)
         self._stopping = False
         self._ready = _ready_of(connection, self._awake)
-        self._link = Link(server, connection.sendall, limit=limit, wake=self._wake)
+        self._link = Link(server, connection.sendall, limit=limit, admit=admit, wake=self._wake)
 
     def serve(self) -> None:
         try:

@@ -35,7 +35,7 @@ Of several words, entities that have all come before those that have some."""
     return said(camel.graph_shape(found))
 
 
-@tool(shapes.Several, needs="read", idempotent=True)
+@tool(shapes.Several, needs="read", idempotent=True, quick=True)
 def open_nodes(call: Call, arguments: shapes.Several) -> Reply:
     """Get entities by exact name, in the order asked for, and every relation that touches one of them."""
     graph = entities.open_named(call.memory, set(arguments.names))
@@ -44,7 +44,7 @@ def open_nodes(call: Call, arguments: shapes.Several) -> Reply:
     return said(camel.graph_shape(Graph(ordered, graph.relations)))
 
 
-@tool(shapes.One, needs="read", idempotent=True)
+@tool(shapes.One, needs="read", idempotent=True, quick=True)
 def get_entity(call: Call, arguments: shapes.One) -> Reply:
     """Get one entity by exact name, with its observations and without relations."""
     found = _named(call.memory, [arguments.name])
@@ -53,7 +53,7 @@ def get_entity(call: Call, arguments: shapes.One) -> Reply:
     return said(camel.entity_shape(found[arguments.name]))
 
 
-@tool(shapes.Several, needs="read", idempotent=True)
+@tool(shapes.Several, needs="read", idempotent=True, quick=True)
 def batch_get_entities(call: Call, arguments: shapes.Several) -> Reply:
     """Get several entities by exact name, in the order asked for, null for each that does not exist."""
     found = _named(call.memory, arguments.names)

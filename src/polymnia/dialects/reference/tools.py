@@ -69,7 +69,7 @@ def search_nodes(call: Call, arguments: shapes.SearchNodes) -> Reply:
     return _graph(search.containing(call.memory, arguments.query))
 
 
-@tool(shapes.OpenNodes, needs="read", returns=camel.GraphShape, idempotent=True)
+@tool(shapes.OpenNodes, needs="read", returns=camel.GraphShape, idempotent=True, quick=True)
 def open_nodes(call: Call, arguments: shapes.OpenNodes) -> Reply:
     """Open specific nodes in the knowledge graph by their names"""
     return _graph(entities.open_named(call.memory, set(arguments.names)))

@@ -28,6 +28,7 @@ class SqliteStore:
     """One writing connection behind a commit lane, and as many reading ones as are read from at once."""
 
     best_batch = 1000
+    short_reads = True
 
     def __init__(self, path: str) -> None:
         self.url = path

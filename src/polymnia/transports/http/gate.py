@@ -1,0 +1,103 @@
+"""Who is let through to the protocol: the Host and Origin of a request, and the token it brings."""
+
+from collections.abc import Callable
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from polymnia.dialects.base import Client
+from polymnia.errors import NotAdmitted, Refused
+from polymnia.mcp.server import Server
+from polymnia.model import Principal
+from polymnia.transports.address import is_loopback
+from polymnia.transports.http.visit import Visit
+
+_BEARER = "bearer "
+WORKSPACE_HEADER = b"x-memory-workspace"
+
+
+class Gate(Struct, frozen=True, kw_only=True):
+    """The checks that come before any endpoint."""
+
+    # Who a bearer token is, None standing for no token. Raises NotAdmitted.
+    admit: Callable[[str | None], Principal]
+    # Names the server is reached by, besides addresses and those of this machine.
+    hosts: frozenset[str] = frozenset()
+    # Web pages that may talk to it, as `https://host:port`.
+    origins: frozenset[str] = frozenset()
+    # Where this machine is the only one that reaches the server, its own pages may too.
+    is_local: bool = True
+    # Where clients learn how to get a token.
+    metadata_url: str | None = None
+
+    def check_place(self, visit: Visit) -> None:
+        """Raises Refused for a request that was led here under another name: DNS rebinding."""
+        host = _host_of(visit.header(b"host") or "")
+        if not (host in self.hosts or is_loopback(host) or _is_address(host)):
+            raise Refused(
+                421,
+                f"this server does not answer to the name {host!r}; if it should, start it with --allow-host {host}",
+            )
+        origin = visit.header(b"origin")
+        if origin and origin not in self.origins and not (self.is_local and _is_local_page(origin)):
+            raise Refused(
+                403,
+                f"pages from {origin} may not use this server; if they should, start it with --allow-origin {origin}",
+            )
+
+    def principal(self, visit: Visit) -> Principal:
+        """Who sent the request. Raises Refused."""
+        given = visit.header(b"authorization")
+        token = given[len(_BEARER) :].strip() if given and given[: len(_BEARER)].lower() == _BEARER else None
+        try:
+            return self.admit(token)
+        except NotAdmitted as exc:
+            challenge = "Bearer" + (' error="invalid_token"' if token else "")
+            if self.metadata_url:
+                challenge += f'{"," if token else ""} resource_metadata="{self.metadata_url}"'
+            raise Refused(401, str(exc), code=-32001, headers={"www-authenticate": challenge}) from exc
+
+    def client(self, visit: Visit, principal: Principal, server: Server) -> Client:
+        """What is known of the client before it has said anything."""
+        return Client(principal=principal, workspace=named_workspace(visit) or _home(principal, server))
+
+
+def named_workspace(visit: Visit) -> str | None:
+    """The workspace a request names in its header."""
+    value: bytes | None = visit.headers.get(WORKSPACE_HEADER)
+    if not value:
+        return None
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError as exc:
+        raise Refused(400, "X-Memory-Workspace: expected UTF-8") from exc
+
+
+def _home(principal: Principal, server: Server) -> str | None:
+    """The workspace of a client that names none: the server's, or the only one it may use."""
+    own = principal.workspaces
+    return next(iter(own)) if own is not None and len(own) == 1 else server.workspace
+
+
+def _host_of(netloc: str) -> str:
+    try:
+        return (urlsplit(f"//{netloc}").hostname or "").rstrip(".")
+    except ValueError:
+        return ""
+
+
+def _is_address(host: str) -> bool:
+    """An address is never looked up, so nobody can have bent it to this machine."""
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_local_page(origin: str) -> bool:
+    try:
+        return is_loopback(urlsplit(origin).hostname or "")
+    except ValueError:
+        return False

@@ -1,0 +1,132 @@
+"""Running it: the socket, the event loop, and a stop that finishes the work in hand."""
+
+import asyncio
+import logging
+import socket
+import sys
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import uvicorn
+from msgspec import Struct
+
+from polymnia.errors import SettingsError
+from polymnia.mcp.server import Server
+from polymnia.transports.http.app import make_app
+from polymnia.transports.http.connection import Connection
+from polymnia.transports.http.desk import Desk
+from polymnia.transports.http.gate import Gate
+from polymnia.transports.http.relay import Relay
+from polymnia.transports.http.sessions import Sessions
+from polymnia.transports.http.workers import Crew
+
+logger = logging.getLogger(__name__)
+
+# Requests that wait for the disk share a commit, so there may be many of them.
+_THREADS = 32
+_MOST_CONNECTIONS = 2000
+# How long work in hand may take when the server is asked to stop, in seconds.
+_LAST_PATIENCE = 30
+# How often idle sessions and housekeeping are looked after, in seconds.
+_ROUNDS = 1.0
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """How a server is to be run."""
+
+    limit: int
+    most_sessions: int = 10_000
+    idle: float = 1800.0
+    metrics: bool = False
+    metadata: Mapping[str, Any] | None = None
+    crew: Crew | None = None
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens. Raises SettingsError."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=1024)
+    except OSError as exc:
+        raise SettingsError(f"cannot listen on {host}:{port}: {exc.strerror or exc}") from exc
+
+
+def serve_http(
+    servers: Mapping[str, Server],
+    chosen: str,
+    listeners: list[socket.socket],
+    gate: Gate,
+    options: Options,
+    *,
+    check: Callable[[], None],
+) -> None:
+    """Serve until a signal asks to stop; then finish the work in hand."""
+    _raise_descriptor_limit()
+    with ThreadPoolExecutor(_THREADS, "polymnia") as pool:
+        sessions = Sessions(
+            most=options.most_sessions, idle=options.idle, prefix=options.crew.prefix if options.crew else ""
+        )
+        desk = Desk(gate=gate, sessions=sessions, pool=pool, limit=options.limit)
+        app = make_app(servers, chosen, desk, check=check, metrics=options.metrics, metadata=options.metadata)
+        if options.crew is not None:
+            app = Relay(app, options.crew, limit=desk.limit, patience=desk.patience)
+        config = uvicorn.Config(
+            app,
+            http=Connection,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            limit_concurrency=_MOST_CONNECTIONS,
+            timeout_keep_alive=75,
+            timeout_graceful_shutdown=_LAST_PATIENCE,
+        )
+        _Running(config, desk, list(servers.values())).run(sockets=listeners)
+
+
+class _Running(uvicorn.Server):
+    """uvicorn's server, which also looks after the sessions and stops in order."""
+
+    def __init__(self, config: uvicorn.Config, desk: Desk, servers: list[Server]) -> None:
+        super().__init__(config)
+        self._desk = desk
+        self._servers = servers
+        self._rounds: asyncio.Task[None] | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        self._rounds = asyncio.get_running_loop().create_task(self._look_after())
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        if self._rounds is not None:
+            self._rounds.cancel()
+        try:
+            async with asyncio.timeout(_LAST_PATIENCE):
+                await self._desk.stop()
+        except TimeoutError:
+            logger.warning("stopped with %d requests in hand", self._desk.in_hand)
+        await super().shutdown(sockets=sockets)
+
+    async def _look_after(self) -> None:
+        """Let idle sessions go, and use pauses for housekeeping."""
+        while True:
+            await asyncio.sleep(_ROUNDS)
+            self._desk.sessions.expire()
+            for server in self._servers:
+                if server.untidy and not self._desk.in_hand:
+                    await self._desk.run(server.rest)
+
+
+def _raise_descriptor_limit() -> None:
+    """As many connections as the system allows this process."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MOST_CONNECTIONS + 512
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
