@@ -1,32 +1,38 @@
-"""The HTTP connection itself: bounds on what comes before there is a request."""
+"""The HTTP connection itself: bounds on what comes before there is a request, and on clients that dawdle."""
 
-from asyncio import TimerHandle, Transport
+import socket
+from asyncio import Transport
+from collections.abc import Iterable
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-# A head must come whole within so many seconds and have no more bytes than that.
-_HEAD_PATIENCE = 20
+# A request must come whole within so many seconds, its head have no more bytes than that.
+_REQUEST_PATIENCE = 30
 _MOST_HEAD = 64 * 1024
+# A client that takes nothing of its answer for so many seconds is given up.
+_ANSWER_PATIENCE = 60
 
 
 class Connection(HttpToolsProtocol):
-    """uvicorn's, with a bound on the size of a head and on the time it takes."""
+    """uvicorn's, with its times noted; `drop_dawdlers` looks at them, so that no request needs a timer."""
 
-    _waiting: TimerHandle | None = None
     _head = 0
+    # Since when a request is coming in, and since when the client takes nothing.
+    _coming_since: float | None = None
+    _stuck_since: float | None = None
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]  # as the class above has it
         super().connection_made(transport)
-        self._expect_head()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._head_is_here()
-        super().connection_lost(exc)
+        self._coming_since = self.loop.time()
+        own = transport.get_extra_info("socket")
+        if own is not None and own.family in (socket.AF_INET, socket.AF_INET6):
+            # Head and body are two writes: the second is not to wait until the first is acknowledged.
+            own.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._head = 0
-        self._expect_head()
+        self._coming_since = self.loop.time()
 
     def on_url(self, url: bytes) -> None:
         super().on_url(url)
@@ -36,24 +42,39 @@ class Connection(HttpToolsProtocol):
         super().on_header(name, value)
         self._count(len(name) + len(value))
 
-    def on_headers_complete(self) -> None:
-        self._head_is_here()
-        super().on_headers_complete()
+    def on_message_complete(self) -> None:
+        self._coming_since = None
+        super().on_message_complete()
+
+    def pause_writing(self) -> None:
+        self._stuck_since = self.loop.time()
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        self._stuck_since = None
+        super().resume_writing()
+
+    def drop_if_dawdling(self, now: float) -> None:
+        """Hang up on a client whose request does not come or that does not take its answer."""
+        if self._stuck_since is not None and now - self._stuck_since > _ANSWER_PATIENCE:
+            self.transport.abort()
+        elif self._coming_since is not None and now - self._coming_since > _REQUEST_PATIENCE:
+            if self.cycle is None or not self.cycle.response_started:
+                self._say("408 Request Timeout")
+            self.transport.close()
 
     def _count(self, size: int) -> None:
         self._head += size
         if self._head > _MOST_HEAD:
-            self.transport.write(b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\n\r\n")
+            self._say("431 Request Header Fields Too Large")
             self.transport.close()
 
-    def _expect_head(self) -> None:
-        self._head_is_here()
-        self._waiting = self.loop.call_later(_HEAD_PATIENCE, self._give_up)
+    def _say(self, status: str) -> None:
+        self.transport.write(f"HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".encode())
 
-    def _head_is_here(self) -> None:
-        if self._waiting is not None:
-            self._waiting.cancel()
-            self._waiting = None
 
-    def _give_up(self) -> None:
-        self.transport.abort()
+def drop_dawdlers(connections: Iterable[object], now: float) -> None:
+    """Hang up on all that take too long."""
+    for each in list(connections):
+        if isinstance(each, Connection):
+            each.drop_if_dawdling(now)

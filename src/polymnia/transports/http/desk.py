@@ -25,9 +25,8 @@ class Desk(Struct, kw_only=True):
     gate: Gate
     sessions: Sessions
     pool: Executor
-    # How long a message may be, in bytes, and take to arrive, in seconds.
+    # How long a message may be, in bytes.
     limit: int
-    patience: float = 30.0
     # Open streams of clients without a session; a server that stops ends them.
     streams: set[Stream] = field(default_factory=set)
     is_stopping: bool = False

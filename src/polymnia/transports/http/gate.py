@@ -1,6 +1,7 @@
 """Who is let through to the protocol: the Host and Origin of a request, and the token it brings."""
 
 from collections.abc import Callable
+from functools import lru_cache
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
@@ -33,8 +34,8 @@ class Gate(Struct, frozen=True, kw_only=True):
 
     def check_place(self, visit: Visit) -> None:
         """Raises Refused for a request that was led here under another name: DNS rebinding."""
-        host = _host_of(visit.header(b"host") or "")
-        if not (host in self.hosts or is_loopback(host) or _is_address(host)):
+        host, is_safe = _host_of(visit.headers.get(b"host", b""))
+        if not (is_safe or host in self.hosts):
             raise Refused(
                 421,
                 f"this server does not answer to the name {host!r}; if it should, start it with --allow-host {host}",
@@ -80,20 +81,15 @@ def _home(principal: Principal, server: Server) -> str | None:
     return next(iter(own)) if own is not None and len(own) == 1 else server.workspace
 
 
-def _host_of(netloc: str) -> str:
+@lru_cache(maxsize=256)
+def _host_of(netloc: bytes) -> tuple[str, bool]:
+    """The host without its port, and whether nobody can have bent it to this machine: an address is never looked up."""
+    host = ""
     try:
-        return (urlsplit(f"//{netloc}").hostname or "").rstrip(".")
+        host = (urlsplit(f"//{netloc.decode('latin-1')}").hostname or "").rstrip(".")
+        return host, is_loopback(host) or bool(ip_address(host))
     except ValueError:
-        return ""
-
-
-def _is_address(host: str) -> bool:
-    """An address is never looked up, so nobody can have bent it to this machine."""
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True
+        return host, False
 
 
 def _is_local_page(origin: str) -> bool:

@@ -62,7 +62,7 @@ class Legacy:
             raise Refused(415, f"a message is sent as {JSON}")
         identifier = parse_qs(visit.query.decode("latin-1")).get("session_id", [""])[0]
         seat = self._desk.sessions.find(identifier, principal)
-        body = await visit.body(limit=self._desk.limit, patience=self._desk.patience)
+        body = await visit.body(limit=self._desk.limit)
         named = named_workspace(visit)
         arrival = Arrival(None if named == seat.session.client.workspace else named)
         await visit.answer(202, b"Accepted", {"content-type": "text/plain"})

@@ -20,11 +20,10 @@ _OURS = (b"connection", b"keep-alive", b"transfer-encoding", b"content-length")
 class Relay:
     """Comes before everything else in a worker."""
 
-    def __init__(self, app: App, crew: Crew, *, limit: int, patience: float) -> None:
+    def __init__(self, app: App, crew: Crew, *, limit: int) -> None:
         self._app = app
         self._crew = crew
         self._limit = limit
-        self._patience = patience
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         place = self._elsewhere(scope)
@@ -33,7 +32,7 @@ class Relay:
             return
         visit = Visit(scope, receive, send)
         try:
-            body = await visit.body(limit=self._limit, patience=self._patience)
+            body = await visit.body(limit=self._limit)
             await _hand_on(visit, scope, place, body)
         except Refused as refusal:
             await visit.refuse(refusal)

@@ -14,7 +14,7 @@ from msgspec import Struct
 from polymnia.errors import SettingsError
 from polymnia.mcp.server import Server
 from polymnia.transports.http.app import make_app
-from polymnia.transports.http.connection import Connection
+from polymnia.transports.http.connection import Connection, drop_dawdlers
 from polymnia.transports.http.desk import Desk
 from polymnia.transports.http.gate import Gate
 from polymnia.transports.http.relay import Relay
@@ -70,7 +70,7 @@ def serve_http(
         desk = Desk(gate=gate, sessions=sessions, pool=pool, limit=options.limit)
         app = make_app(servers, chosen, desk, check=check, metrics=options.metrics, metadata=options.metadata)
         if options.crew is not None:
-            app = Relay(app, options.crew, limit=desk.limit, patience=desk.patience)
+            app = Relay(app, options.crew, limit=desk.limit)
         config = uvicorn.Config(
             app,
             http=Connection,
@@ -110,10 +110,11 @@ class _Running(uvicorn.Server):
         await super().shutdown(sockets=sockets)
 
     async def _look_after(self) -> None:
-        """Let idle sessions go, and use pauses for housekeeping."""
+        """Let idle sessions and dawdling clients go, and use pauses for housekeeping."""
         while True:
             await asyncio.sleep(_ROUNDS)
             self._desk.sessions.expire()
+            drop_dawdlers(self.server_state.connections, asyncio.get_running_loop().time())
             for server in self._servers:
                 if server.untidy and not self._desk.in_hand:
                     await self._desk.run(server.rest)

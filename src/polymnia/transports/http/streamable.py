@@ -51,7 +51,7 @@ class Streamable:
             raise Refused(415, f"a message is sent as {JSON}")
         if not visit.accepts(JSON):
             raise Refused(406, f"an answer may come as {JSON} or {EVENTS}; accept both")
-        body = await visit.body(limit=self._desk.limit, patience=self._desk.patience)
+        body = await visit.body(limit=self._desk.limit)
         seen = glance(body)
         if headers.is_stateless(visit, seen):
             await self._post_alone(visit, principal, body, seen)

@@ -1,6 +1,5 @@
 """One HTTP request as the endpoints see it: its head, its body within bounds, and the answers it may get."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 
@@ -13,8 +12,7 @@ Send = Callable[[Message], Awaitable[None]]
 
 JSON = "application/json"
 EVENTS = "text/event-stream"
-# What a piece of a long answer has to go out in, in seconds, before the client is given up.
-_MOST_PATIENCE = 60
+# A long answer goes out in pieces of so many bytes, the next when the last was taken.
 _PIECE = 1 << 18
 
 
@@ -47,18 +45,11 @@ class Visit:
         wanted = [each.partition(";")[0].strip().lower() for each in accept.split(",")]
         return kind in wanted or "*/*" in wanted or f"{kind.partition('/')[0]}/*" in wanted
 
-    async def body(self, *, limit: int, patience: float) -> bytes:
-        """The whole body. Raises Refused for one that is too large or comes too slowly."""
+    async def body(self, *, limit: int) -> bytes:
+        """The whole body. Raises Refused for one that is too large."""
         length = self.headers.get(b"content-length", b"0")
         if len(length) > 15 or int(length) > limit:
             raise _too_large(limit)
-        try:
-            async with asyncio.timeout(patience):
-                return await self._whole(limit)
-        except TimeoutError as exc:
-            raise Refused(408, f"the body did not come within {patience:g} seconds", headers=_CLOSE) from exc
-
-    async def _whole(self, limit: int) -> bytes:
         parts: list[bytes] = []
         size = 0
         while True:
@@ -96,9 +87,8 @@ class Visit:
         await self._send({"type": "http.response.start", "status": status, "headers": encoded})
 
     async def write(self, body: bytes, *, more: bool) -> None:
-        """A piece of the answer. Raises TimeoutError for a client that does not take it."""
-        async with asyncio.timeout(_MOST_PATIENCE):
-            await self._send({"type": "http.response.body", "body": body, "more_body": more})
+        """A piece of the answer; waits while the client takes nothing."""
+        await self._send({"type": "http.response.body", "body": body, "more_body": more})
 
 
 _CLOSE = {"connection": "close"}

@@ -1,0 +1,1 @@
+"""The HTTP benchmark: `python3 -m bench.http`."""

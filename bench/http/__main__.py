@@ -1,0 +1,143 @@
+"""Polymnia over HTTP beside a bare Starlette echo and a minimal server on the official SDK, in one run."""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from random import Random
+from statistics import median
+
+from bench.dataset import write_dataset
+from bench.errors import BenchError
+from bench.figures import number
+from bench.http.contestants import (
+    ECHO,
+    POLYMNIA,
+    SDK,
+    STATELESS,
+    WRITES,
+    Contestant,
+    await_port,
+    free_port,
+    polymnia_command,
+    reads,
+    script_command,
+    session_of,
+    spawn,
+    stateless_reads,
+    writes,
+)
+from bench.http.load import Load
+from bench.machine import look_around
+from bench.report import machine_line, table
+from bench.servers import importing
+
+CONNECTIONS = (1, 32)
+BUDGET = 0.4
+TITLES = {
+    POLYMNIA: "polymnia, point read",
+    STATELESS: "polymnia, point read, 2026-07-28",
+    WRITES: "polymnia, create_entities x1, durable",
+    ECHO: "a bare Starlette echo",
+    SDK: "a canned tool on the official SDK",
+}
+
+Rates = dict[tuple[str, int], list[tuple[float, float]]]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print; 1 when a server misbehaves."""
+    options = parse(arguments)
+    machine = look_around()
+    try:
+        with tempfile.TemporaryDirectory() as home, contestants(options, Path(home)) as found:
+            rates = measure(found, options)
+    except BenchError as exc:
+        print(exc, file=sys.stderr)
+        return 1
+    print(machine_line(machine) + "\n\n" + report(rates))
+    return 0
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The options."""
+    parser = argparse.ArgumentParser(prog="python -m bench.http", description=__doc__)
+    parser.add_argument("--entities", type=int, default=1000, help="how many the store has (default: %(default)s)")
+    parser.add_argument("--seconds", type=float, default=1.0, help="how long a turn lasts (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=7, help="how many turns each has (default: %(default)s)")
+    parser.add_argument("--polymnia-command", default=f"{sys.executable} -m polymnia", help="how to start Polymnia")
+    return parser.parse_args(arguments)
+
+
+@contextmanager
+def contestants(options: argparse.Namespace, home: Path) -> Iterator[list[Contestant]]:
+    """All of them, running; Polymnia's three share one server."""
+    polymnia = options.polymnia_command.split()
+    dataset, store = write_dataset(options.entities, home / "dataset.jsonl"), home / "memory.db"
+    importing(polymnia)(dataset.path, store)
+    ports = {name: free_port() for name in (POLYMNIA, ECHO, SDK)}
+    commands = {
+        POLYMNIA: polymnia_command(polymnia, store, ports[POLYMNIA]),
+        ECHO: script_command("echo", ports[ECHO]),
+        SDK: script_command("sdk", ports[SDK]),
+    }
+    with ExitStack() as stack:
+        for name, command in commands.items():
+            process = stack.enter_context(running(command, home / f"{name}.log"))
+            await_port(ports[name], process, home / f"{name}.log")
+        session, foreign = session_of(ports[POLYMNIA]), session_of(ports[SDK])
+        yield [
+            Contestant(POLYMNIA, ports[POLYMNIA], reads(options.entities, session)),
+            Contestant(STATELESS, ports[POLYMNIA], stateless_reads(options.entities)),
+            Contestant(WRITES, ports[POLYMNIA], writes(session)),
+            Contestant(ECHO, ports[ECHO], reads(options.entities, session)),
+            Contestant(SDK, ports[SDK], reads(options.entities, foreign)),
+        ]
+
+
+@contextmanager
+def running(command: Sequence[str], log: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """A server for the length of the block."""
+    process = spawn(command, log)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(timeout=60)
+
+
+def measure(found: Sequence[Contestant], options: argparse.Namespace) -> Rates:
+    """Turns in an order drawn anew each round: answers a second, and the median seconds of one."""
+    rng = Random(0)
+    rates: Rates = {}
+    turns = [(each, connections) for each in found for connections in CONNECTIONS]
+    for _ in range(options.rounds):
+        for each, connections in rng.sample(turns, len(turns)):
+            with closing(Load(each.port, connections, each.requests)) as load:
+                taken = load.run(options.seconds)
+            rates.setdefault((each.name, connections), []).append((len(taken) / options.seconds, median(taken)))
+    return rates
+
+
+def report(rates: Rates) -> str:
+    """A table of medians, and whether the budget was kept."""
+    heads = ["", *(f"{each} conn., req/s" for each in CONNECTIONS), *(f"{each} conn., x echo" for each in CONNECTIONS)]
+    heads += [f"{each} conn., median ms" for each in CONNECTIONS]
+    lines = []
+    for name, title in TITLES.items():
+        speeds = [median(rate for rate, _ in rates[name, each]) for each in CONNECTIONS]
+        echoes = [median(rate for rate, _ in rates[ECHO, each]) for each in CONNECTIONS]
+        waits = [median(wait for _, wait in rates[name, each]) * 1e3 for each in CONNECTIONS]
+        times = [f"{speed / echo:.2f}" for speed, echo in zip(speeds, echoes, strict=True)]
+        lines.append([title, *map(number, speeds), *times, *map(number, waits)])
+    kept = median(rate for rate, _ in rates[POLYMNIA, 32]) / median(rate for rate, _ in rates[ECHO, 32])
+    verdict = "met" if kept >= BUDGET else "NOT met"
+    budget = f"Budget: point read at 32 connections >= {BUDGET}x the echo: {kept:.2f}, {verdict}."
+    return table(heads, lines) + "\n\n" + budget
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

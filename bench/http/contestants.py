@@ -1,0 +1,125 @@
+"""The contestants: how each is started, greeted and asked."""
+
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from random import Random
+
+import msgspec
+
+from bench.client import PROTOCOL
+from bench.dataset import entity_name
+from bench.errors import BenchError
+from bench.http.load import CHUNK, HEAD_END, connected, http_request, is_whole
+from bench.servers import clean_environment
+
+POLYMNIA, STATELESS, WRITES, ECHO, SDK = "polymnia", "stateless", "writes", "echo", "sdk"
+PATIENCE = 60.0
+NEWEST = "2026-07-28"
+META = {
+    "io.modelcontextprotocol/protocolVersion": NEWEST,
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Contestant:
+    """A running server and what it is asked."""
+
+    name: str
+    port: int
+    requests: Iterator[bytes]
+
+
+def free_port() -> int:
+    """One that nobody listens on just now."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def spawn(command: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
+    """Start a server whose last words go to the log."""
+    with log.open("wb") as words:
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=words, stderr=words, env=clean_environment())
+
+
+def await_port(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
+    """Wait until somebody listens there. Raises BenchError."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            connected(port).close()
+        except OSError:
+            time.sleep(0.05)
+        else:
+            return
+    raise BenchError(f"a server did not start: {log.read_text(errors='replace')[-600:]}")
+
+
+def polymnia_command(polymnia: Sequence[str], store: Path, port: int) -> list[str]:
+    """Polymnia over HTTP, the reference catalogue on SQLite."""
+    return [*polymnia, "serve", "--transport", "http", "--port", str(port), "--store", str(store)]
+
+
+def script_command(name: str, port: int) -> list[str]:
+    """One of the peers beside this file."""
+    return [sys.executable, "-m", f"bench.http.{name}", str(port)]
+
+
+def session_of(port: int) -> dict[str, str]:
+    """Shake hands; gives the headers of later requests. Raises BenchError."""
+    params = {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
+    head = post(port, http_request(message(1, "initialize", params), {})).partition(HEAD_END)[0]
+    for line in head.decode("latin-1").split("\r\n"):
+        name, _, value = line.partition(": ")
+        if name.lower() == "mcp-session-id":
+            return {"mcp-session-id": value, "mcp-protocol-version": PROTOCOL}
+    raise BenchError(f"the server gave no session: {head!r}")
+
+
+def post(port: int, request: bytes) -> bytes:
+    """The answer to one request."""
+    with connected(port) as connection:
+        connection.sendall(request)
+        answer = b""
+        while not is_whole(answer):
+            answer += connection.recv(CHUNK)
+        return answer
+
+
+def message(identifier: int, method: str, params: Mapping[str, object]) -> bytes:
+    """One JSON-RPC request."""
+    return msgspec.json.encode({"jsonrpc": "2.0", "id": identifier, "method": method, "params": params})
+
+
+def reads(size: int, headers: dict[str, str]) -> Iterator[bytes]:
+    """Point reads of random names, without end."""
+    rng = Random(size)
+    for identifier in count(2):
+        name = entity_name(rng.randrange(size))
+        body = message(identifier, "tools/call", {"name": "open_nodes", "arguments": {"names": [name]}})
+        yield http_request(body, headers)
+
+
+def stateless_reads(size: int) -> Iterator[bytes]:
+    """The same, each speaking for itself."""
+    headers = {"mcp-protocol-version": NEWEST, "mcp-method": "tools/call", "mcp-name": "open_nodes"}
+    rng = Random(size)
+    for identifier in count(2):
+        arguments: dict[str, object] = {"names": [entity_name(rng.randrange(size))]}
+        params: dict[str, object] = {"name": "open_nodes", "arguments": arguments, "_meta": META}
+        yield http_request(message(identifier, "tools/call", params), headers)
+
+
+def writes(headers: dict[str, str]) -> Iterator[bytes]:
+    """One new entity each, durable."""
+    for identifier in count(2):
+        new = {"name": f"http-{identifier}", "entityType": "thing", "observations": ["kept"]}
+        params: dict[str, object] = {"name": "create_entities", "arguments": {"entities": [new]}}
+        yield http_request(message(identifier, "tools/call", params), headers)

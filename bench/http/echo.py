@@ -1,0 +1,19 @@
+"""The echo: a bare Starlette application on uvicorn that sends a request's body back, the yardstick for HTTP."""
+
+import sys
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+
+async def echo(request: Request) -> Response:
+    """The body as it came."""
+    return Response(await request.body(), media_type="application/json")
+
+
+if __name__ == "__main__":
+    app = Starlette(routes=[Route("/mcp", echo, methods=["POST"])])
+    uvicorn.run(app, port=int(sys.argv[1]), http="httptools", access_log=False, log_level="error")
