@@ -12,6 +12,8 @@ from bench.__main__ import main
 from bench.budgets import Verdict, judge
 from bench.dataset import token, write_dataset
 from bench.figures import Figures, Key
+from bench.http.__main__ import TITLES
+from bench.http.__main__ import main as http_main
 from bench.rounds import Limits, take_rounds
 
 FLOOR_COMMAND = f"{sys.executable} {floor.__file__}"
@@ -47,6 +49,13 @@ def test_a_server_that_dies_ends_the_run(tmp_path: Path, capsys: pytest.CaptureF
 
 def test_the_floor_alone_can_be_measured(tmp_path: Path) -> None:
     assert main(["--quick", "--servers", "floor", "--cache", str(tmp_path)]) == 0
+
+
+def test_a_quick_run_over_http_measures_everybody(capsys: pytest.CaptureFixture[str]) -> None:
+    assert http_main(["--entities", "20", "--seconds", "0.05", "--rounds", "1"]) == 0
+    printed = capsys.readouterr().out
+    assert all(title in printed for title in TITLES.values())
+    assert "Budget: point read at 32 connections" in printed
 
 
 def test_a_budget_is_met_at_its_limit_and_missed_above() -> None:
