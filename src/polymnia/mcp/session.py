@@ -55,6 +55,11 @@ class Session:
         self._token: str | None = None
         self._leave = server.join(self)
 
+    @property
+    def is_greeted(self) -> bool:
+        """Whether `initialize` was answered with a result."""
+        return self._conversation.push.greeted
+
     def handle(self, data: bytes, arrival: Arrival = PLAIN) -> bytes | None:
         """The reply to a message, if it gets one; what is queued meanwhile is in the outbox. Blank is no message."""
         start = data[:1]

@@ -64,7 +64,8 @@ class Legacy:
         seat = self._desk.sessions.find(identifier, principal)
         body = await visit.body(limit=self._desk.limit)
         named = named_workspace(visit)
-        arrival = Arrival(None if named == seat.session.client.workspace else named)
+        workspace = None if named == seat.session.client.workspace else named
+        arrival = Arrival(workspace, gone=lambda: seat.is_closed)
         await visit.answer(202, b"Accepted", {"content-type": "text/plain"})
         await self._handle(seat, body, arrival)
 

@@ -27,6 +27,7 @@ class Seat:
         self.principal = client.principal.name
         self.used_at = time.monotonic()
         self.stream: Stream | None = None
+        self.is_closed = False
         self._loop = asyncio.get_running_loop()
         self.session = Session(server, client=client, wake=self._wake)
 
@@ -49,6 +50,7 @@ class Seat:
 
     def close(self) -> None:
         """End the conversation, with its last words."""
+        self.is_closed = True
         self.session.close()
         self._pass_on()
         if self.stream is not None:

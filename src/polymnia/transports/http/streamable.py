@@ -75,7 +75,7 @@ class Streamable:
 
     async def _post_in_session(self, visit: Visit, principal: Principal, body: bytes, seen: Glance) -> None:
         headers.check_revision(visit)
-        if seen.method == "initialize" and visit.header(_SESSION) is None:
+        if is_new := seen.method == "initialize" and visit.header(_SESSION) is None:
             seat = self._desk.sessions.open(self._server, self._desk.gate.client(visit, principal, self._server))
         else:
             seat = self._seat(visit, principal)
@@ -89,6 +89,8 @@ class Streamable:
             headers={"mcp-session-id": seat.id} if seen.method == "initialize" else {},
         )
         await answer(self._desk, self._server, errand)
+        if is_new and not seat.session.is_greeted:
+            self._desk.sessions.end(seat)
 
     async def _listen(self, visit: Visit, seat: Seat) -> None:
         """A stream for what the server has to tell."""
