@@ -62,6 +62,10 @@ async def _hand_on(visit: Visit, scope: Mapping[str, Any], place: str, body: byt
         watch = asyncio.get_running_loop().create_task(_close_when_gone(visit, writer))
         try:
             await _bring_back(visit, talk, reader)
+        except h11.RemoteProtocolError as exc:  # the other worker has died, or our client has hung up
+            if not visit.started:
+                raise _gone() from exc
+            await visit.write(b"", more=False)
         finally:
             watch.cancel()
 
@@ -87,13 +91,17 @@ async def _connected(place: str) -> AsyncIterator[tuple[asyncio.StreamReader, as
     try:
         reader, writer = await asyncio.open_unix_connection(place)
     except OSError as exc:
-        raise Refused(404, "there is no such session, or no longer; initialize again", code=-32001) from exc
+        raise _gone() from exc
     try:
         yield reader, writer
     finally:
         writer.close()
         with suppress(OSError):
             await writer.wait_closed()
+
+
+def _gone() -> Refused:
+    return Refused(404, "there is no such session, or no longer; initialize again", code=-32001)
 
 
 async def _close_when_gone(visit: Visit, writer: asyncio.StreamWriter) -> None:

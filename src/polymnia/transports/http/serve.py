@@ -79,6 +79,7 @@ def serve_http(
             log_config=None,
             access_log=False,
             server_header=False,
+            proxy_headers=False,
             limit_concurrency=_MOST_CONNECTIONS,
             timeout_keep_alive=75,
             timeout_graceful_shutdown=_LAST_PATIENCE,
