@@ -144,6 +144,7 @@ WHOLE_TABLE = {"entities_all", "observations_all", "relations_all", "texts_of_al
     "relation_types",
     "distinct_texts",
     "count_orphans",
+    "weight",
 }
 
 

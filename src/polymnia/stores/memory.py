@@ -41,7 +41,8 @@ class MemoryGraph:
     def look_up(self, name: str) -> Graph:
         """The entity of that name and every relation that touches it."""
         known = self._entities.get(name)
-        return Graph([known[1]], self.touching((name,))) if known else Graph([], [])
+        # Those that touch a name are in order: numbers only grow, and one that is replaced keeps its place.
+        return Graph([known[1]], list(self._touching.get(name, {}).values())) if known else Graph([], [])
 
     def get(self, name: str) -> Entity | None:
         """The entity of that name."""

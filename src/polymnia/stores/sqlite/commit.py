@@ -2,13 +2,15 @@
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import apsw
 
 from polymnia.errors import StoreError, StoreStopped
+from polymnia.model import Change
 from polymnia.stores.sqlite.connection import BUSY_WAIT, translated
+from polymnia.stores.sqlite.replica import Replica
 
 # Writers in one commit at most, so that the first never waits long for the last.
 _LARGEST_GROUP = 64
@@ -28,6 +30,7 @@ class _Group:
 
     def __init__(self) -> None:
         self.size = 0
+        self.changes: list[Change] = []
         self.over = threading.Event()
         self.failure: StoreError | None = None
 
@@ -39,7 +42,9 @@ class CommitLane:
     them commits for all. Each writer's work is whole or absent: a failure takes back only its own.
     """
 
-    def __init__(self, path: str, connection: apsw.Connection) -> None:
+    def __init__(self, path: str, connection: apsw.Connection, replica: Replica) -> None:
+        """The replica is told of what is committed."""
+        self._replica = replica
         self._translated = translated(path)
         self._connection = connection
         self._lock = threading.Lock()
@@ -51,8 +56,11 @@ class CommitLane:
         self._file = identity(path)
 
     @contextmanager
-    def transaction(self, *, patient: bool = True) -> Iterator[apsw.Connection]:
-        """The connection, inside a transaction. The impatient get StoreBusy at once when another process writes."""
+    def transaction(self, changes: Sequence[Change] = (), *, patient: bool = True) -> Iterator[apsw.Connection]:
+        """The connection, inside a transaction; when the block ends, `changes` has what was done in it.
+
+        The impatient get StoreBusy at once when another process writes.
+        """
         self._enter()
         try:
             group = self._join(BUSY_WAIT if patient else 0)
@@ -65,6 +73,7 @@ class CommitLane:
                 self._take_back(group, exc)
                 raise
             group.size += 1
+            group.changes += changes
         finally:
             self._leave()
         group.over.wait()
@@ -87,6 +96,7 @@ class CommitLane:
             if self._group is None:
                 self._refuse_another_file()
                 self._begin(wait)
+                self._replica.begun()
                 self._group = _Group()
             else:
                 self._connection.execute("SAVEPOINT writer")
@@ -132,6 +142,7 @@ class CommitLane:
         try:
             with self._translated:
                 self._connection.execute("COMMIT")
+            self._replica.committed(group.changes)
         except StoreError as exc:
             group.failure = exc
             if isinstance(exc, StoreStopped):

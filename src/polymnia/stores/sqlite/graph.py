@@ -14,8 +14,10 @@ from polymnia.stores.sqlite.writing import apply_change
 class SqliteGraph:
     """What is in the file, as the connection's transaction sees it."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(self, connection: apsw.Connection, applied: list[Change] | None = None) -> None:
+        """`applied` is where a change is noted when it is made."""
         self._connection = connection
+        self._applied = [] if applied is None else applied
 
     def known(self, names: Collection[str]) -> set[str]:
         return {name for (name,) in run(self._connection, "known_names", as_json(names))}
@@ -73,8 +75,13 @@ class SqliteGraph:
     def counts(self) -> Counts:
         return Counts(*run(self._connection, "counts")[0])
 
+    def weight(self, row: int, most: int) -> int:
+        """The bytes of all texts, and so many for each row besides; at most so many rows of a kind are looked at."""
+        return int(run(self._connection, "weight", row, most)[0][0])
+
     def apply(self, change: Change) -> None:
         apply_change(self._connection, change)
+        self._applied.append(change)
 
     def _with_observations(self, entities: list[Row]) -> list[Entity]:
         if not entities:

@@ -137,6 +137,17 @@ SELECT
     (SELECT count(*) FROM observations WHERE deleted_at IS NULL),
     (SELECT count(*) FROM relations WHERE deleted_at IS NULL);
 
+-- name: weight
+-- The bytes of all texts, and ?1 for each row; deleted rows too, so that looking at ?2 of a kind is enough.
+SELECT coalesce(sum(bytes + ?1), 0) FROM (
+    SELECT * FROM (SELECT octet_length(name) + octet_length(type) + octet_length(coalesce(summary, '')) + octet_length(tags)
+        AS bytes FROM entities LIMIT ?2)
+    UNION ALL
+    SELECT * FROM (SELECT octet_length(content) FROM observations LIMIT ?2)
+    UNION ALL
+    SELECT * FROM (SELECT octet_length(source) + octet_length(target) + octet_length(type) FROM relations LIMIT ?2)
+);
+
 -- name: last_entity
 -- The newest row id, to number the next ones.
 SELECT coalesce(max(id), 0) FROM entities;

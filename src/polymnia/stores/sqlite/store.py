@@ -16,6 +16,7 @@ from polymnia.stores.sqlite.commit import CommitLane
 from polymnia.stores.sqlite.connection import FAILURES, connect, ours, translated
 from polymnia.stores.sqlite.graph import SqliteGraph, look_up
 from polymnia.stores.sqlite.layout import run
+from polymnia.stores.sqlite.replica import Replica
 
 IN_MEMORY = ":memory:"
 # Some milliseconds' worth: a request that comes meanwhile waits no longer.
@@ -37,7 +38,8 @@ class SqliteStore:
         if not self._alone:
             make_place(Path(path))
         self._writer = connect(path, partial(_refuse_strangers, path))
-        self._lane = CommitLane(path, self._writer)
+        self._replica = Replica(path, self.reading)
+        self._lane = CommitLane(path, self._writer, self._replica)
         self._translated = translated(path)
         self._idle: list[apsw.Connection] = []
         with self._translated:
@@ -58,21 +60,26 @@ class SqliteStore:
 
     @contextmanager
     def writing(self) -> Iterator[SqliteGraph]:
-        with self._lane.transaction() as connection:
-            yield SqliteGraph(connection)
+        changes: list[Change] = []
+        with self._lane.transaction(changes) as connection:
+            yield SqliteGraph(connection, changes)
 
     def look_up(self, name: str) -> Graph:
         if self._alone:
             with self._lane.transaction() as connection:
                 return look_up(connection, name)
-        # The commonest read: what `with self._translated, self._reader()` does, in fewer steps.
+        if (known := self._replica.look_up(name)) is not None:
+            return known
+        # Still a common read: what `with self._translated, self._reader()` does, in fewer steps.
         connection = self._take()
         try:
-            return look_up(connection, name)
+            found = look_up(connection, name)
         except FAILURES as exc:
             raise ours(self._path, exc) from exc
         finally:
             self._idle.append(connection)
+        self._replica.missed()
+        return found
 
     def changes(self, since: int = 0, limit: int = -1) -> list[Change]:
         """The change log after that id, oldest first."""
@@ -105,6 +112,7 @@ class SqliteStore:
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def close(self) -> None:
+        self._replica.close()
         while self._idle:
             self._idle.pop().close()  # a connection may be closed twice
         self._writer.close()
