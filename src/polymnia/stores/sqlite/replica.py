@@ -58,16 +58,20 @@ class Replica:
 
     def look_up(self, name: str) -> Graph | None:
         """The entity of that name and its relations; None when the file must be asked."""
+        if self._graph is None:  # as in all large stores: they need not wait for the lock
+            return None
         with self._lock:
-            if self._graph is not None and self._head is not None and self._head.raw == self._moment:
+            if self._graph is not None and self._head is not None and self._head.tobytes() == self._moment:
                 return self._graph.look_up(name)
         return None
 
     def missed(self) -> None:
         """The file had to be asked; when that has happened often enough since the last change, read all of it."""
+        if self._enough == _NEVER:
+            return
         with self._lock:
-            if self._head is not None and self._head.raw != self._reads_since:
-                self._reads_since, self._reads = self._head.raw, 0
+            if self._head is not None and self._head.tobytes() != self._reads_since:
+                self._reads_since, self._reads = self._head.tobytes(), 0
             self._reads += 1
             wanted = self._reads >= self._enough
         if wanted:
@@ -76,14 +80,14 @@ class Replica:
     def begun(self) -> None:
         """A transaction of our own has begun to write: until it ends nobody else commits."""
         with self._lock:
-            self._begun = _NO_MOMENT if self._head is None else self._head.raw
+            self._begun = _NO_MOMENT if self._head is None else self._head.tobytes()
 
     def committed(self, changes: Sequence[Change]) -> None:
         """That transaction, of these changes, is on disk: if it alone came since, the replica is of now again."""
         with self._lock:
             if self._graph is None or self._head is None or self._moment != self._begun:
                 return
-            now = self._head.raw
+            now = self._head.tobytes()
             if is_next(self._begun, now):
                 self._carry_over(self._graph, changes, now)
 
@@ -121,7 +125,7 @@ class Replica:
         graph = MemoryGraph()
         graph.fill(entities, relations)
         with self._lock:
-            if self._head is not None and self._head.raw == moment:
+            if self._head is not None and self._head.tobytes() == moment:
                 self._graph, self._moment, self._weight = graph, moment, weight
 
     def _now(self) -> bytes:
@@ -131,8 +135,8 @@ class Replica:
                 self._connection = self._connection or connect(self._path)
                 with translated(self._path):
                     self._head = head_of(self._connection)
-                self._reads_since = self._head.raw
-            return self._head.raw
+                self._reads_since = self._head.tobytes()
+            return self._head.tobytes()
 
     def _is_worth(self, weight: int) -> bool:
         self._enough = _NEVER if weight > MOST else max(_FIRST, weight // _BYTES_PER_READ)

@@ -25,8 +25,7 @@ _HAS_SHM_MAP = 2
 class Head(Protocol):
     """Both copies as they are at the moment they are asked for."""
 
-    @property
-    def raw(self) -> bytes:
+    def tobytes(self) -> bytes:
         """All of it."""
 
 
@@ -48,7 +47,7 @@ def head_of(connection: apsw.Connection) -> Head:
     call = ctypes.CFUNCTYPE(number, ctypes.c_void_p, number, number, number, ctypes.c_void_p)(shm_map)
     if call(file, 0, _PIECE, 0, ctypes.addressof(piece)) or piece.value is None:
         raise apsw.Error("the index of its write-ahead log cannot be seen")
-    return (ctypes.c_char * (2 * _COPY)).from_address(piece.value)
+    return memoryview((ctypes.c_char * (2 * _COPY)).from_address(piece.value))
 
 
 def is_next(before: bytes, after: bytes) -> bool:
