@@ -37,7 +37,7 @@ class Link:
     def take(self, chunk: bytes) -> None:
         """Answer the messages that the chunk completes, in order, each reply written before the next is begun."""
         lines = self._lines.feed(chunk)
-        if _CANCELLATION in chunk:
+        if len(lines) > 1:  # else nothing waits behind another
             for line in lines:
                 if line is not None and _CANCELLATION in line:
                     self.session.foresee(line)
