@@ -30,6 +30,12 @@ class Envelope(Struct):
     error: Raw | UnsetType = UNSET
 
 
+class _Reply(Struct):
+    jsonrpc: str
+    id: Raw
+    result: Any
+
+
 _envelope = Decoder(Envelope)
 _batch = Decoder(list[Raw])
 _id: Decoder[RequestId] = Decoder(RequestId)
@@ -86,8 +92,8 @@ def encode(value: object) -> bytes:
     return _encoder.encode(value)
 
 
-def reply(identifier: bytes | Raw, result: object) -> bytes:
-    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (bytes(identifier), _encoder.encode(result))
+def reply(identifier: Raw, result: object) -> bytes:
+    return _encoder.encode(_Reply("2.0", identifier, result))
 
 
 def error_reply(identifier: bytes | Raw, error: ProtocolError) -> bytes:

@@ -86,7 +86,7 @@ class Session:
         streams = self._conversation.push.streams
         for identifier, stream in list(streams.items()):
             meta = {params.SUBSCRIPTION_ID: identifier, **self._server_stamp()}
-            self.outbox.append(jsonrpc.reply(stream.raw_id, {"resultType": "complete", "_meta": meta}))
+            self.outbox.append(jsonrpc.reply(Raw(stream.raw_id), {"resultType": "complete", "_meta": meta}))
         streams.clear()
 
     def changed(self, workspace: str, change: Change) -> None:
