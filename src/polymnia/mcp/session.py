@@ -257,7 +257,7 @@ def _no_request(envelope: Envelope) -> ProtocolError:
 
 def _decoded(decoder: Decoder[Any], raw: Any) -> Any:
     try:
-        return decode_arguments(decoder, _NO_PARAMS if raw is UNSET or bytes(raw) == b"null" else raw, root="params")
+        return decode_arguments(decoder, _NO_PARAMS if raw is UNSET else raw, root="params")
     except BadInput as exc:
         raise _refused_version(raw) or InvalidParams(str(exc)) from exc
 

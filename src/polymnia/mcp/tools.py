@@ -10,7 +10,7 @@ from polymnia.dialects.base import Reply, Tool
 from polymnia.dialects.schema import json_schema
 from polymnia.errors import Cancelled, InvalidParams, PolymniaError, ProtocolError
 from polymnia.mcp.exchange import Exchange
-from polymnia.mcp.params import NO_ARGUMENTS, CallTool, Listing
+from polymnia.mcp.params import CallTool, Listing
 from polymnia.mcp.revisions import has_structured_content
 
 
@@ -40,7 +40,7 @@ def call_tool(exchange: Exchange, params: CallTool) -> ToolResult:
         raise InvalidParams(f"Unknown tool: {params.name}")
     try:
         exchange.client.principal.require(tool.needs, tool.name)
-        arguments = decode_arguments(tool.decoder, _given(params))
+        arguments = decode_arguments(tool.decoder, params.arguments)
         reply = tool.run(exchange.call(), arguments)
     except (ProtocolError, Cancelled):
         raise
@@ -53,10 +53,6 @@ def refuse_cursor(params: Listing) -> None:
     """Every list is given whole, so no cursor is ever ours."""
     if params.cursor is not None:
         raise InvalidParams("cursor: unknown; the list is complete without one")
-
-
-def _given(params: CallTool) -> Raw:
-    return NO_ARGUMENTS if bytes(params.arguments) == b"null" else params.arguments
 
 
 def _result(reply: Reply, revision: str) -> ToolResult:
