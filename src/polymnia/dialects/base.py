@@ -25,25 +25,22 @@ class Client(Struct, kw_only=True):
     lasting: bool = True
 
 
-class Call:
+def _no_progress(done: float, total: float | None, message: str | None) -> None:
+    """Nobody asked."""
+
+
+def _never() -> bool:
+    return False
+
+
+class Call(Struct, frozen=True):
     """What a tool, resource or prompt may use besides its arguments: the memory, who asks, how to report back."""
 
-    __slots__ = ("by", "cancelled", "client", "progress", "workspaces")
-
-    def __init__(
-        self,
-        workspaces: Workspaces,
-        client: Client,
-        by: str,
-        *,
-        progress: Callable[[float, float | None, str | None], None] | None = None,
-        cancelled: Callable[[], bool] | None = None,
-    ) -> None:
-        self.workspaces = workspaces
-        self.client = client
-        self.by = by
-        self.progress = progress or _no_progress
-        self.cancelled = cancelled or _never
+    workspaces: Workspaces
+    client: Client
+    by: str
+    progress: Callable[[float, float | None, str | None], None] = _no_progress
+    cancelled: Callable[[], bool] = _never
 
     @property
     def memory(self) -> Memory:
@@ -184,11 +181,3 @@ def tool(
 def indented(value: object) -> str:
     """JSON as people read it: two spaces a level."""
     return reformat(encode(value), indent=2).decode()
-
-
-def _no_progress(done: float, total: float | None, message: str | None) -> None:
-    """Nobody asked."""
-
-
-def _never() -> bool:
-    return False

@@ -58,14 +58,10 @@ class Exchange(Struct):
 
     def call(self) -> Call:
         """The view of this exchange that tools, resources and prompts get."""
-        progress = self._progress if self.meta.progress_token not in (UNSET, None) else None
-        return Call(
-            self.conversation.server.workspaces,
-            self.client,
-            self.by,
-            progress=progress,
-            cancelled=self._cancelled,
-        )
+        workspaces = self.conversation.server.workspaces
+        if self.meta.progress_token in (UNSET, None):
+            return Call(workspaces, self.client, self.by, cancelled=self._cancelled)
+        return Call(workspaces, self.client, self.by, progress=self._progress, cancelled=self._cancelled)
 
     @property
     def by(self) -> str:
