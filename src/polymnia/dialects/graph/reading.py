@@ -47,10 +47,10 @@ def open_nodes(call: Call, arguments: shapes.Several) -> Reply:
 @tool(shapes.One, needs="read", idempotent=True, quick=True)
 def get_entity(call: Call, arguments: shapes.One) -> Reply:
     """Get one entity by exact name, with its observations and without relations."""
-    found = _named(call.memory, [arguments.name])
+    found = entities.open_named(call.memory, (arguments.name,)).entities
     if not found:
         raise EntityNotFound(arguments.name)
-    return said(camel.entity_shape(found[arguments.name]))
+    return said(camel.entity_shape(found[0]))
 
 
 @tool(shapes.Several, needs="read", idempotent=True, quick=True)
