@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import product
 
 from bench.figures import MEGABYTES, MILLISECONDS, Figures, number, ratio
 from bench.rows import (
@@ -9,6 +10,7 @@ from bench.rows import (
     CREATE_HUNDRED,
     CREATE_ONE,
     DESCRIBE,
+    FIRST_READ,
     NEIGHBOURS,
     PATH,
     POINT_READ,
@@ -54,12 +56,12 @@ def empty_start(figures: Figures) -> Iterator[Verdict]:
 
 
 def point_reads(figures: Figures) -> Iterator[Verdict]:
-    """A point read at 1k, beside the floor and the npm server."""
-    for server in OURS:
-        mine = figures.raw(POINT_READ.key, server, SMALL)
+    """Point reads at 1k, of new names and of any, beside the floor and the npm server."""
+    for row, server in product((FIRST_READ, POINT_READ), OURS):
+        mine = figures.raw(row.key, server, SMALL)
         for peer, limit in ((FLOOR, 3.0), (NPM, 0.03)):
-            times = ratio(mine, figures.raw(POINT_READ.key, peer, SMALL))
-            yield at_most(f"point read, 1k, {server}", times, limit, f"x {peer}")
+            times = ratio(mine, figures.raw(row.key, peer, SMALL))
+            yield at_most(f"{row.title}, 1k, {server}", times, limit, f"x {peer}")
 
 
 def point_writes(figures: Figures) -> Iterator[Verdict]:

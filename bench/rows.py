@@ -62,6 +62,12 @@ def start_and_read(stage: Stage) -> float:
     return seconds
 
 
+def first_read(stage: Stage) -> float:
+    """Open one random entity that this session has not opened before."""
+    name = entity_name(stage.pick_unread())
+    return ask(stage, "open_nodes", {"names": [name]}, lambda text: found(text, name))
+
+
 def point_read(stage: Stage) -> float:
     """Open one random entity."""
     name = entity_name(stage.pick())
@@ -182,13 +188,14 @@ def check(stage: Stage, session: Session, answer: Answer, right: Check) -> None:
         raise session.failure(f"answered {answer.tool} wrongly: {answer.text[:300]}")
 
 
-# In order: starts while no session is open, then reads, then writes. The caps on
-# writes keep the small store small: all servers grow alike.
+# In order: starts while no session is open, then reads, those of new names first, then
+# writes. The caps on writes keep the small store small: all servers grow alike.
 START = Row("start", "start to initialize reply", MILLISECONDS, start, most=15, on_empty=True)
 START_AND_READ = Row(
     "start_and_read", "start to first point read", MILLISECONDS, start_and_read, most=15, servers=(*SPEAKERS, LOG)
 )
 ON_DISK = Row("on_disk", "size on disk", MEGABYTES, on_disk, most=1, servers=REAL)
+FIRST_READ = Row("first_read", "point read, new names", MILLISECONDS, first_read)
 POINT_READ = Row("point_read", "point read", MILLISECONDS, point_read)
 SEARCH = Row("search", "one-hit search", MILLISECONDS, one_hit_search)
 READ_GRAPH = Row("read_graph", "read_graph", MILLISECONDS, read_graph, most=50, servers=REAL)
@@ -210,6 +217,7 @@ ROWS = (
     START,
     START_AND_READ,
     ON_DISK,
+    FIRST_READ,
     POINT_READ,
     SEARCH,
     READ_GRAPH,

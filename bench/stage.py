@@ -27,6 +27,7 @@ class Stage:
         self._store = home / "store" / server.file
         self._session: Session | None = None
         self._numbers = count(1)
+        self._unread: list[int] = []
 
     @property
     def title(self) -> str:
@@ -70,6 +71,12 @@ class Stage:
     def pick(self) -> int:
         """The number of a random entity of the dataset."""
         return self.rng.randrange(self.size)
+
+    def pick_unread(self) -> int:
+        """The number of a random entity that was not picked this way before, until all have been."""
+        if not self._unread:
+            self._unread = self.rng.sample(range(self.size), self.size)
+        return self._unread.pop()
 
     def new_number(self) -> int:
         """A number not given before, for names that must be new."""
