@@ -66,6 +66,19 @@ def test_a_process_sees_what_another_deleted_on_its_next_call(path: Path) -> Non
         assert names_in(reader.ask(_READ)) == ["stays"]
 
 
+def test_a_process_that_reads_one_name_again_and_again_sees_what_another_adds(path: Path) -> None:
+    _create_at(path, "one", observations=())
+    look = tool_call("open_nodes", {"names": ["one"]})
+    with ServerProcess(path) as reader, ServerProcess(path) as writer:
+        for count in range(1, 6):
+            for _ in range(50):
+                reader.ask(look)
+            add = {"entityName": "one", "contents": [f"fact {count}"]}
+            writer.ask(tool_call("add_observations", {"observations": [add]}))
+            (one,) = reader.ask(look)["structuredContent"]["entities"]
+            assert len(one["observations"]) == count
+
+
 def test_a_change_is_seen_even_when_the_file_keeps_its_size_and_time(tmp_path: Path) -> None:
     """Clocks of file systems tick every few milliseconds, and the number of a file that is gone is given out again."""
     path = tmp_path / "memory.jsonl"

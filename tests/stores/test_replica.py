@@ -168,6 +168,25 @@ def test_of_a_group_only_what_was_not_taken_back_is_carried_over(store: SqliteSt
     assert [kept(store, name) for name in names] == [filed(path, name) for name in names]
 
 
+def test_a_thread_that_has_written_can_look_up_what_it_wrote(store: SqliteStore) -> None:
+    memory = Memory(store)
+    missing: list[str] = []
+
+    def write_and_look(thread: int) -> None:
+        for number in range(25):
+            name = f"{thread}.{number}"
+            entities.create(memory, [Draft(name, "x")], by="ann")
+            if not store.look_up(name).entities:
+                missing.append(name)
+
+    threads = [threading.Thread(target=write_and_look, args=(thread,)) for thread in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert missing == []
+
+
 def test_a_commit_that_the_disk_does_not_confirm_is_not_carried_over(path: str, eager: None) -> None:
     disk = SqliteDisk()
     try:

@@ -25,9 +25,9 @@ logger = logging.getLogger(__name__)
 MOST = 8 << 20
 # What a row weighs besides its text.
 _ROW = 200
-# Reads of the file before a replica is thought of; most servers are asked less.
+# Reads of the file before a replica is thought of: what it takes to find the head is not for servers that ask little.
 _FIRST = 32
-# Reading so many bytes into a replica takes as long as one read of the file.
+# Reading so many bytes into a replica takes about as long as answering one request from the file.
 _BYTES_PER_READ = 1 << 14
 _NEVER = sys.maxsize
 _NO_MOMENT = b""
@@ -37,14 +37,15 @@ class Replica:
     """The graph as of one moment, of use as long as nobody else commits; own commits are carried over.
 
     The moment is the head of the write-ahead log's index, which every commit of every process changes. The graph is
-    read when reads of the file since the last change have taken about as long as that will, so where others write all
-    the time the reads take twice the time at worst.
+    read when requests answered from the file since the last change have taken about as long as that will, so where
+    others write all the time requests take about twice the time at worst.
     """
 
     def __init__(self, path: str, reading: Callable[[], AbstractContextManager[SqliteGraph]]) -> None:
         self._path = path
         self._reading = reading
         self._lock = threading.Lock()
+        self._making = threading.Lock()
         # The head is memory of this connection, so they come and go together.
         self._connection: apsw.Connection | None = None
         self._head: Head | None = None
@@ -74,8 +75,11 @@ class Replica:
                 self._reads_since, self._reads = self._head.tobytes(), 0
             self._reads += 1
             wanted = self._reads >= self._enough
-        if wanted:
-            self._make()
+        if wanted and self._making.acquire(blocking=False):
+            try:
+                self._make()
+            finally:
+                self._making.release()
 
     def begun(self) -> None:
         """A transaction of our own has begun to write: until it ends nobody else commits."""
