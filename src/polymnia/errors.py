@@ -9,7 +9,8 @@
     ├── NotAdmitted           no token, or none that opens this door
     ├── Refused               an HTTP request that gets a status and a sentence instead of being handled
     ├── ProtocolError         a request that gets a JSON-RPC error, with its code, instead of a result
-    │   └── InvalidParams     its parameters are not what the method takes (-32602)
+    │   ├── InvalidParams     its parameters are not what the method takes (-32602)
+    │   └── MissingCapability it needs something of the client that the client has not offered (-32021)
     ├── Cancelled             the client no longer wants the answer
     ├── SettingsError         flags, variables or the settings file contradict each other
     └── StoreError            the store could not do its work
@@ -85,6 +86,16 @@ class InvalidParams(ProtocolError):
 
     def __init__(self, message: str, data: object = None) -> None:
         super().__init__(-32602, message, data)
+
+
+class MissingCapability(ProtocolError):
+    """The request needs something of the client that the client has not offered."""
+
+    CODE = -32021
+
+    def __init__(self, capability: str) -> None:
+        message = f"this needs a client that declares the capability {capability}"
+        super().__init__(self.CODE, message, {"requiredCapabilities": {capability: {}}})
 
 
 class Cancelled(PolymniaError):

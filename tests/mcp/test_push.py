@@ -3,9 +3,13 @@
 from typing import Any
 
 import pytest
+from msgspec.json import decode, encode
 
+from polymnia.mcp.exchange import Arrival
+from polymnia.mcp.params import LOG_LEVEL
 from polymnia.mcp.server import Server
-from tests.mcp.conversation import HANDSHAKE, REVISIONS, Client, new_server
+from tests.conformance.dialect import CONFORMING
+from tests.mcp.conversation import HANDSHAKE, REVISIONS, STATELESS, Client, new_server
 from tests.mcp.dialect import CLOCK_URI, NAMES_URI, entity_uri, only_tools
 
 LIST_CHANGED = "notifications/resources/list_changed"
@@ -161,3 +165,42 @@ def test_without_a_token_there_is_no_progress(revision: str) -> None:
     client = Client(revision=revision)
     client.text("count", steps=2)
     assert client.told() == []
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_call_logs_from_the_level_its_client_has_set_upwards(level: str) -> None:
+    client = Client(new_server(CONFORMING))
+    client.result("logging/setLevel", level=level)
+    client.text("test_logging_tool")
+    assert logged(client) == [each for each in ("debug", "emergency") if LEVELS.index(each) >= LEVELS.index(level)]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_stateless_call_logs_from_the_level_it_names_upwards(level: str) -> None:
+    client = Client(new_server(CONFORMING), STATELESS)
+    client.result("tools/call", name="test_logging_tool", _meta={LOG_LEVEL: level})
+    assert logged(client) == [each for each in ("debug", "emergency") if LEVELS.index(each) >= LEVELS.index(level)]
+
+
+def test_a_stateless_call_that_names_no_level_logs_nothing() -> None:
+    client = Client(new_server(CONFORMING), STATELESS)
+    client.text("test_logging_tool")
+    assert logged(client) == []
+
+
+def test_what_a_call_logs_goes_where_its_other_notifications_go() -> None:
+    client = Client(new_server(CONFORMING))
+    told: list[bytes] = []
+    message = client.message("tools/call", {"name": "test_logging_tool", "arguments": {}})
+    client.session.handle(encode(message), Arrival(tell=told.append))
+    assert ([decode(each)["params"]["data"] for each in told], client.told()) == (["something great"], [])
+
+
+def test_a_stateless_request_with_a_level_that_does_not_exist_is_refused(stateless: Client) -> None:
+    error = stateless.error("tools/list", _meta={LOG_LEVEL: "loud"})
+    assert (error["code"], "emergency" in error["message"]) == (-32602, True)
+
+
+def logged(client: Client) -> list[str]:
+    """The levels of the log messages a client was told."""
+    return [params["level"] for method, params in client.told() if method == MESSAGE]

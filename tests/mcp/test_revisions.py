@@ -208,7 +208,8 @@ def test_what_a_resource_or_prompt_refuses_is_the_fault_of_its_params(
 @pytest.mark.parametrize("uri", ["test://nope", "test://", ""])
 def test_a_resource_that_is_not_there_has_the_code_of_its_revision(client: Client, uri: str) -> None:
     expected = INVALID_PARAMS if client.revision == STATELESS else -32002
-    assert client.error("resources/read", uri=uri)["code"] == expected
+    error = client.error("resources/read", uri=uri)
+    assert (error["code"], error["data"]) == (expected, {"uri": uri})
 
 
 @pytest.mark.parametrize(
@@ -288,6 +289,11 @@ def test_discovery_says_what_is_spoken_and_how_to_use_it(stateless: Client) -> N
 @pytest.mark.parametrize("method", sorted(set(ALL_METHODS) - STATELESS_METHODS))
 def test_a_method_of_the_handshake_is_not_found_among_the_stateless(stateless: Client, method: str) -> None:
     assert stateless.error(method, **QUESTIONS[method][0])["code"] == METHOD_NOT_FOUND
+
+
+@pytest.mark.parametrize("method", sorted(set(ALL_METHODS) - STATELESS_METHODS))
+def test_that_a_method_is_of_the_handshake_is_said_before_its_params_are_judged(stateless: Client, method: str) -> None:
+    assert stateless.error(method)["code"] == METHOD_NOT_FOUND
 
 
 @pytest.mark.parametrize("revision", HANDSHAKE)

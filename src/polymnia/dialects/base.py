@@ -1,16 +1,21 @@
 """What a dialect is made of: tools, resources and prompts as values over typed functions."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
-from msgspec import Raw, Struct
+from msgspec import DecodeError, Raw, Struct
 from msgspec.json import Decoder, encode
 from msgspec.json import format as reformat
 
+from polymnia.dialects.content import Block
 from polymnia.engine.memory import Memory
 from polymnia.engine.workspaces import Workspaces
 from polymnia.errors import Cancelled, NoWorkspace
 from polymnia.model import OWNER, Capability, Change, Principal
+
+# How much a log message matters, least first.
+Level = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
+_declared: Decoder[dict[str, Raw]] = Decoder(dict[str, Raw])
 
 
 class Client(Struct, kw_only=True):
@@ -23,6 +28,15 @@ class Client(Struct, kw_only=True):
     workspace: str | None = None
     session: str = ""
     lasting: bool = True
+    # What it offers to do for a server, in its own words.
+    capabilities: Raw = Raw(b"{}")
+
+    def declares(self, capability: str) -> bool:
+        """Whether it has said that it can do that; words nobody understands say nothing."""
+        try:
+            return capability in _declared.decode(self.capabilities)
+        except DecodeError:
+            return False
 
 
 def _no_progress(done: float, total: float | None, message: str | None) -> None:
@@ -33,6 +47,10 @@ def _never() -> bool:
     return False
 
 
+def _unheard(level: Level, text: str) -> None:
+    """Nobody listens."""
+
+
 class Call(Struct, frozen=True):
     """What a tool, resource or prompt may use besides its arguments: the memory, who asks, how to report back."""
 
@@ -41,6 +59,7 @@ class Call(Struct, frozen=True):
     by: str
     progress: Callable[[float, float | None, str | None], None] = _no_progress
     cancelled: Callable[[], bool] = _never
+    log: Callable[[Level, str], None] = _unheard
 
     @property
     def memory(self) -> Memory:
@@ -60,12 +79,14 @@ class Call(Struct, frozen=True):
 class Reply(Struct, frozen=True):
     """A tool's answer: text for the model and, where the tool has an output schema, the same as JSON.
 
-    A note is something the model should know beside the answer, such as that it is not whole.
+    A note is something the model should know beside the answer, such as that it is not whole. What is shown comes after
+    the text, or in place of an empty one.
     """
 
     text: str
     structured: Raw | None = None
     note: str | None = None
+    shown: tuple[Block, ...] = ()
 
 
 class Tool(Struct, frozen=True, kw_only=True):
@@ -93,7 +114,7 @@ class Resource(Struct, frozen=True, kw_only=True):
     title: str
     description: str
     mime_type: str = "application/json"
-    read: Callable[[Call], str]
+    read: Callable[[Call], str | bytes]
     touched_by: Callable[[Client, Change], bool]
 
 
@@ -105,7 +126,7 @@ class ResourceTemplate(Struct, frozen=True, kw_only=True):
     title: str
     description: str
     mime_type: str = "application/json"
-    read: Callable[[Call, str], str | None]
+    read: Callable[[Call, str], str | bytes | None]
     touched: Callable[[Client, Change], Sequence[str]]
     complete: Callable[[Call, str, str], Sequence[str]] | None = None
 
@@ -118,14 +139,21 @@ class PromptArgument(Struct, frozen=True, kw_only=True):
     required: bool = False
 
 
+class Message(Struct, frozen=True):
+    """One of several that a prompt begins a conversation with."""
+
+    content: str | Block
+    role: Literal["user", "assistant"] = "user"
+
+
 class Prompt(Struct, frozen=True, kw_only=True):
-    """A text users may start from."""
+    """A text users may start from, or the first messages of a conversation."""
 
     name: str
     title: str
     description: str
     arguments: tuple[PromptArgument, ...] = ()
-    render: Callable[[Call, Mapping[str, str]], str]
+    render: Callable[[Call, Mapping[str, str]], str | Sequence[Message]]
     complete: Callable[[Call, str, str], Sequence[str]] | None = None
 
 

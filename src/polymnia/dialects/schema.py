@@ -20,8 +20,8 @@ def _inlined(node: Any, components: dict[str, Any]) -> Any:
         return [_inlined(each, components) for each in node]
     if not isinstance(node, dict):
         return node
-    if "$ref" in node:
-        named = components[node["$ref"].removeprefix(_REFERENCE)]
+    named = components.get(str(node.get("$ref", "")).removeprefix(_REFERENCE))
+    if named is not None:  # others are the type's own, as it wrote them
         # The struct's name and docstring are ours; what stands beside the reference is for the client.
         public = {key: value for key, value in named.items() if key not in ("title", "description")}
         node = public | {key: value for key, value in node.items() if key != "$ref"}

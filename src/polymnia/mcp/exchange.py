@@ -5,10 +5,10 @@ from typing import Any
 
 from msgspec import UNSET, Raw, Struct
 
-from polymnia.dialects.base import Call, Client, Dialect
+from polymnia.dialects.base import Call, Client, Dialect, Level
 from polymnia.mcp.jsonrpc import RequestId
 from polymnia.mcp.params import Meta
-from polymnia.mcp.push import Notify, Push
+from polymnia.mcp.push import Notify, Push, is_at_least
 from polymnia.mcp.revisions import LATEST_HANDSHAKE
 from polymnia.mcp.server import Server
 
@@ -60,8 +60,8 @@ class Exchange(Struct):
         """The view of this exchange that tools, resources and prompts get."""
         workspaces = self.conversation.server.workspaces
         if self.meta.progress_token in (UNSET, None):
-            return Call(workspaces, self.client, self.by, cancelled=self._cancelled)
-        return Call(workspaces, self.client, self.by, progress=self._progress, cancelled=self._cancelled)
+            return Call(workspaces, self.client, self.by, cancelled=self._cancelled, log=self._log)
+        return Call(workspaces, self.client, self.by, self._progress, self._cancelled, self._log)
 
     @property
     def by(self) -> str:
@@ -76,6 +76,12 @@ class Exchange(Struct):
 
     def _cancelled(self) -> bool:
         return self.unwanted
+
+    def _log(self, level: Level, text: str) -> None:
+        """Tell the client about its own request, if it asked for messages of that level."""
+        heard = is_at_least(level, self.meta.log_level) if self.stateless else self.conversation.push.hears(level)
+        if heard:
+            self.notify("notifications/message", {"level": level, "logger": self.dialect.name, "data": text})
 
     def _progress(self, done: float, total: float | None, message: str | None) -> None:
         params: dict[str, Any] = {"progressToken": self.meta.progress_token, "progress": done}

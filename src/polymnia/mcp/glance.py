@@ -5,7 +5,7 @@ from typing import Any
 from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType, field
 from msgspec.json import Decoder
 
-from polymnia.dialects.base import Dialect
+from polymnia.dialects.base import Dialect, Tool
 from polymnia.mcp.params import CLIENT_CAPABILITIES, PROTOCOL_VERSION
 
 LISTEN = "subscriptions/listen"
@@ -23,6 +23,7 @@ class GlanceMeta(Struct):
 class GlanceParams(Struct):
     name: Any = UNSET
     uri: Any = UNSET
+    arguments: Raw | UnsetType = UNSET
     meta: GlanceMeta | None = field(default=None, name="_meta")
 
 
@@ -53,10 +54,14 @@ class Glance(Struct):
         key = NAMED_BY.get(self.method) if isinstance(self.method, str) else None
         return getattr(self.params, key) if key and self.params else UNSET
 
+    def tool(self, dialect: Dialect) -> Tool | None:
+        """The tool it calls, if it calls one that exists."""
+        return dialect.tools.get(self.about) if self.method == "tools/call" and isinstance(self.about, str) else None
+
     def is_short(self, dialect: Dialect) -> bool:
         """Whether the answer will come in well under a millisecond, so that it is not worth a thread."""
         if self.method == "tools/call":
-            tool = dialect.tools.get(self.about) if isinstance(self.about, str) else None
+            tool = self.tool(dialect)
             return tool is not None and tool.quick
         return self.method in _SHORT or self.id is UNSET
 

@@ -13,6 +13,7 @@ def initialize(exchange: Exchange, params: Initialize) -> dict[str, Any]:
     conversation = exchange.conversation
     conversation.revision = negotiated(params.protocol_version)
     conversation.actor = named(params.client_info)
+    conversation.client.capabilities = params.capabilities.copy()
     conversation.push.greeted = True
     return {
         "protocolVersion": conversation.revision,

@@ -42,6 +42,7 @@ class Params(Struct):
 class Initialize(Params, kw_only=True, rename="camel"):
     protocol_version: str
     client_info: ClientInfo | None = None
+    capabilities: Raw = NO_ARGUMENTS
 
 
 class Listing(Params, kw_only=True):

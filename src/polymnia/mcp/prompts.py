@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from polymnia.dialects.base import Prompt, ResourceTemplate
+from polymnia.dialects.base import Message, Prompt, ResourceTemplate
 from polymnia.errors import InvalidParams
 from polymnia.mcp.exchange import Exchange
 from polymnia.mcp.params import Complete, CompletionReference, GetPrompt, Listing
-from polymnia.mcp.tools import refuse_cursor
+from polymnia.mcp.tools import TextContent, refuse_cursor
 
 # The protocol's bound on one answer.
 _MOST_COMPLETIONS = 100
@@ -23,9 +23,9 @@ def get_prompt(exchange: Exchange, params: GetPrompt) -> dict[str, Any]:
     missing = [each.name for each in prompt.arguments if each.required and each.name not in given]
     if missing:
         raise InvalidParams(f"the prompt {prompt.name} needs {', '.join(missing)}")
-    text = prompt.render(exchange.call(), given)
-    message = {"role": "user", "content": {"type": "text", "text": text}}
-    return {"description": prompt.description, "messages": [message]}
+    rendered = prompt.render(exchange.call(), given)
+    messages = [Message(rendered)] if isinstance(rendered, str) else rendered
+    return {"description": prompt.description, "messages": [_said(each) for each in messages]}
 
 
 def complete(exchange: Exchange, params: Complete) -> dict[str, Any]:
@@ -42,6 +42,11 @@ def _prompt(exchange: Exchange, name: str) -> Prompt:
         if prompt.name == name:
             return prompt
     raise InvalidParams(f"Unknown prompt: {name}")
+
+
+def _said(message: Message) -> dict[str, Any]:
+    content = message.content
+    return {"role": message.role, "content": TextContent(content) if isinstance(content, str) else content}
 
 
 def _completed(exchange: Exchange, ref: CompletionReference) -> Prompt | ResourceTemplate:

@@ -1,17 +1,17 @@
 """What a conversation has asked to be told: resource subscriptions, listen streams and log messages."""
 
 from collections.abc import Callable, Collection
-from typing import Any
+from typing import Any, get_args
 
-from msgspec import Struct
+from msgspec import Struct, UnsetType
 
-from polymnia.dialects.base import Client, Dialect
+from polymnia.dialects.base import Client, Dialect, Level
 from polymnia.errors import InvalidParams
 from polymnia.mcp.jsonrpc import RequestId
 from polymnia.mcp.params import SUBSCRIPTION_ID, Filter
 from polymnia.model import Change
 
-LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+LEVELS: tuple[str, ...] = get_args(Level)
 _LIST_CHANGED = "notifications/resources/list_changed"
 _UPDATED = "notifications/resources/updated"
 
@@ -37,7 +37,7 @@ class Push:
         self._dialect = dialect
         self._client = client
         self._notify = notify
-        self._level = LEVELS.index("warning")
+        self._level = "warning"
 
     def listen(self, identifier: RequestId, raw_id: bytes, wants: Filter, client: Client, notify: Notify) -> None:
         """Open a stream; its first message says what of the wishes will be kept."""
@@ -55,12 +55,14 @@ class Push:
 
     def set_level(self, level: str) -> None:
         """Raises InvalidParams for a level the protocol does not have."""
-        if level not in LEVELS:
-            raise InvalidParams(f"level: expected one of {', '.join(LEVELS)}, got {level}")
-        self._level = LEVELS.index(level)
+        self._level = checked_level(level)
+
+    def hears(self, level: str) -> bool:
+        """Whether log messages of that level are wanted."""
+        return self.greeted and is_at_least(level, self._level)
 
     def log(self, level: str, logger: str, text: str) -> None:
-        if self.greeted and LEVELS.index(level) >= self._level:
+        if self.hears(level):
             self._notify("notifications/message", {"level": level, "logger": logger, "data": text})
 
     def changed(self, workspace: str, change: Change) -> None:
@@ -87,6 +89,18 @@ class Push:
     def _on_stream(self, identifier: RequestId, method: str, params: dict[str, Any]) -> None:
         if stream := self.streams.get(identifier):
             stream.notify(method, {**params, "_meta": {SUBSCRIPTION_ID: identifier}})
+
+
+def checked_level(level: str) -> str:
+    """The level, if it is one. Raises InvalidParams."""
+    if level not in LEVELS:
+        raise InvalidParams(f"level: expected one of {', '.join(LEVELS)}, got {level}")
+    return level
+
+
+def is_at_least(level: str, wanted: str | UnsetType | None) -> bool:
+    """Whether a message of that level is for somebody who wants those from another on, or none at all."""
+    return bool(wanted) and LEVELS.index(level) >= LEVELS.index(str(wanted))
 
 
 def _concerns(client: Client, workspace: str) -> bool:

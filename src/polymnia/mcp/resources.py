@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from polymnia.dialects.content import contents
 from polymnia.errors import InvalidParams, ProtocolError
 from polymnia.mcp.exchange import Exchange
 from polymnia.mcp.params import Listing, OneResource
@@ -44,17 +45,17 @@ def list_templates(exchange: Exchange, params: Listing) -> dict[str, Any]:
 
 
 def read_resource(exchange: Exchange, params: OneResource) -> dict[str, Any]:
-    text, mime_type = _read(exchange, params.uri)
-    return {"contents": [{"uri": params.uri, "mimeType": mime_type, "text": text}]}
+    data, mime_type = _read(exchange, params.uri)
+    return {"contents": [contents(params.uri, mime_type, data)]}
 
 
-def _read(exchange: Exchange, uri: str) -> tuple[str, str]:
+def _read(exchange: Exchange, uri: str) -> tuple[str | bytes, str]:
     for resource in exchange.dialect.resources:
         if resource.uri == uri:
             return resource.read(exchange.call()), resource.mime_type
     for template in exchange.dialect.templates:
-        text = template.read(exchange.call(), uri)
-        if text is not None:
-            return text, template.mime_type
-    message = f"Resource not found: {uri}"
-    raise InvalidParams(message) if exchange.stateless else ProtocolError(_NOT_FOUND, message, {"uri": uri})
+        data = template.read(exchange.call(), uri)
+        if data is not None:
+            return data, template.mime_type
+    message, about = f"Resource not found: {uri}", {"uri": uri}
+    raise InvalidParams(message, about) if exchange.stateless else ProtocolError(_NOT_FOUND, message, about)

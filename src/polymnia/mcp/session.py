@@ -16,6 +16,7 @@ from polymnia.mcp import jsonrpc, lifecycle, params, revisions
 from polymnia.mcp.exchange import Arrival, Conversation, Exchange
 from polymnia.mcp.jsonrpc import Envelope, RequestId
 from polymnia.mcp.methods import METHODS, Method
+from polymnia.mcp.push import checked_level
 from polymnia.mcp.server import Server
 from polymnia.mcp.tools import ToolResult
 from polymnia.model import Change, Principal
@@ -156,11 +157,11 @@ class Session:
         method = METHODS.get(envelope.method) if isinstance(envelope.method, str) else None
         if method is None or envelope.jsonrpc != "2.0":
             raise _no_request(envelope)
-        arguments = _decoded(method.decoder, envelope.params)
+        arguments = _decoded(envelope, method)
         meta = arguments.meta or _NO_META
         exchange = self._exchange(meta, identifier, raw_id, arrival)
         if not (method.stateless if exchange.stateless else method.handshake):
-            _refuse_era(str(envelope.method), exchange)
+            raise _other_era(str(envelope.method), exchange.revision if exchange.stateless else None)
         self._running[identifier] = exchange
         try:
             result = method.run(exchange, arguments)
@@ -195,6 +196,7 @@ class Session:
             workspace=meta.workspace or arrival.workspace or self.client.workspace,
             session=meta.session or self.client.session,
             lasting=False,
+            capabilities=self.client.capabilities if meta.client_capabilities is UNSET else meta.client_capabilities,
         )
 
     def _stamped(self, result: Any, method: Method) -> Any:
@@ -246,7 +248,7 @@ def _tell(tell: Callable[[bytes], None], method: str, arguments: dict[str, Any])
 
 
 def _no_request(envelope: Envelope) -> ProtocolError:
-    if (refused := _refused_version(envelope.params)) is not None:
+    if (refused := _refused_first(envelope)) is not None:
         return refused
     if envelope.jsonrpc != "2.0":
         return ProtocolError(jsonrpc.INVALID_REQUEST, 'jsonrpc: expected "2.0"')
@@ -255,19 +257,21 @@ def _no_request(envelope: Envelope) -> ProtocolError:
     return ProtocolError(jsonrpc.METHOD_NOT_FOUND, f"Method not found: {envelope.method}")
 
 
-def _decoded(decoder: Decoder[Any], raw: Any) -> Any:
+def _decoded(envelope: Envelope, method: Method) -> Any:
+    raw = envelope.params
     try:
-        return decode_arguments(decoder, _NO_PARAMS if raw is UNSET else raw, root="params")
+        return decode_arguments(method.decoder, _NO_PARAMS if raw is UNSET else raw, root="params")
     except BadInput as exc:
-        raise _refused_version(raw) or InvalidParams(str(exc)) from exc
+        raise _refused_first(envelope, method) or InvalidParams(str(exc)) from exc
 
 
-def _refused_version(raw: Any) -> ProtocolError | None:
-    """That we do not speak a request's revision comes before whatever else is wrong with it."""
+def _refused_first(envelope: Envelope, method: Method | None = None) -> ProtocolError | None:
+    """What comes before all else that is wrong with a request: a revision we do not speak, or that lacks the method."""
     try:
-        meta = decode_arguments(_any_params, raw).meta if raw is not UNSET else None
+        meta = decode_arguments(_any_params, envelope.params).meta if envelope.params is not UNSET else None
         if meta and meta.protocol_version is not UNSET:
-            revisions.stateless(meta.protocol_version)
+            revision = revisions.stateless(meta.protocol_version)
+            return _other_era(str(envelope.method), revision) if method and not method.stateless else None
     except InvalidParams:
         return None
     except ProtocolError as exc:
@@ -280,11 +284,14 @@ def _refused_version(raw: Any) -> ProtocolError | None:
 def _stateless_revision(meta: params.Meta) -> str:
     if meta.client_capabilities is UNSET:
         raise InvalidParams(f"_meta is missing {params.CLIENT_CAPABILITIES}")
+    if meta.log_level:
+        checked_level(meta.log_level)
     return revisions.stateless(meta.protocol_version)
 
 
-def _refuse_era(method: str, exchange: Exchange) -> None:
-    if exchange.stateless:
-        message = f"Method not found: {method} does not exist in revision {exchange.revision}"
-        raise ProtocolError(jsonrpc.METHOD_NOT_FOUND, message)
-    raise InvalidParams(f"{method} needs {params.PROTOCOL_VERSION} and {params.CLIENT_CAPABILITIES} in params._meta")
+def _other_era(method: str, revision: str | None) -> ProtocolError:
+    """The method belongs to the era before, or to the one that began with the revisions requests name themselves."""
+    if revision is not None:
+        message = f"Method not found: {method} does not exist in revision {revision}"
+        return ProtocolError(jsonrpc.METHOD_NOT_FOUND, message)
+    return InvalidParams(f"{method} needs {params.PROTOCOL_VERSION} and {params.CLIENT_CAPABILITIES} in params._meta")

@@ -7,6 +7,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from polymnia.dialects.arguments import decode_arguments
 from polymnia.dialects.base import Reply, Tool
+from polymnia.dialects.content import Block
 from polymnia.dialects.schema import json_schema
 from polymnia.errors import Cancelled, InvalidParams, PolymniaError, ProtocolError
 from polymnia.mcp.exchange import Exchange
@@ -19,7 +20,7 @@ class TextContent(Struct, tag_field="type", tag="text"):
 
 
 class ToolResult(Struct, omit_defaults=True, rename="camel"):
-    content: list[TextContent]
+    content: list[TextContent | Block]
     structured_content: Raw | UnsetType = UNSET
     is_error: bool = False
     result_type: str | UnsetType = UNSET
@@ -56,7 +57,9 @@ def refuse_cursor(params: Listing) -> None:
 
 
 def _result(reply: Reply, revision: str) -> ToolResult:
-    content = [TextContent(reply.text)]
+    content: list[TextContent | Block] = [TextContent(reply.text)]
+    if reply.shown:
+        content = [*(content if reply.text else ()), *reply.shown]
     if reply.note is not None:
         content.append(TextContent(reply.note))
     if reply.structured is None or not has_structured_content(revision):

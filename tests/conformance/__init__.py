@@ -1,0 +1,1 @@
+"""The official conformance suites, held against the real HTTP transport."""
