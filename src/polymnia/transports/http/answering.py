@@ -6,7 +6,7 @@ from threading import Event
 
 from msgspec import Struct
 
-from polymnia.errors import Refused
+from polymnia.errors import MissingCapability, Refused
 from polymnia.mcp.exchange import Arrival
 from polymnia.mcp.glance import LISTEN, Glance, error_code
 from polymnia.mcp.jsonrpc import INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR
@@ -28,6 +28,7 @@ _STATELESS_STATUS = {
     _INVALID_PARAMS: 400,
     HEADER_MISMATCH: 400,
     UNSUPPORTED_VERSION: 400,
+    MissingCapability.CODE: 400,
     METHOD_NOT_FOUND: 404,
 }
 

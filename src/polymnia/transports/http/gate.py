@@ -12,7 +12,7 @@ from polymnia.errors import NotAdmitted, Refused
 from polymnia.mcp.server import Server
 from polymnia.model import Principal
 from polymnia.transports.address import is_loopback
-from polymnia.transports.http.visit import Visit
+from polymnia.transports.http.visit import BLANK, Visit
 
 _BEARER = "bearer "
 WORKSPACE_HEADER = b"x-memory-workspace"
@@ -70,7 +70,7 @@ def named_workspace(visit: Visit) -> str | None:
     if not value:
         return None
     try:
-        return value.decode("utf-8")
+        return value.decode("utf-8").strip(BLANK)
     except UnicodeDecodeError as exc:
         raise Refused(400, "X-Memory-Workspace: expected UTF-8") from exc
 

@@ -1,5 +1,6 @@
 """What the headers of a request say of its body, for routers that do not look inside, and whether it is true."""
 
+import re
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
 
@@ -16,6 +17,7 @@ HEADER_MISMATCH = -32020
 VERSION = b"mcp-protocol-version"
 METHOD = b"mcp-method"
 NAME = b"mcp-name"
+_WRAPPED = re.compile(r"=\?base64\?(.*)\?=")
 
 
 def is_stateless(visit: Visit, seen: Glance) -> bool:
@@ -41,21 +43,22 @@ def check_agreement(visit: Visit, seen: Glance) -> None:
     _compare("Mcp-Protocol-Version", visit.header(VERSION), meta.protocol_version)
     _compare("Mcp-Method", visit.header(METHOD), seen.method)
     if seen.about is not UNSET:
-        _compare("Mcp-Name", _decoded(visit.header(NAME)), seen.about)
+        _compare("Mcp-Name", decoded(visit.header(NAME)), seen.about)
+
+
+def decoded(value: str | None) -> str | None:
+    """A header's value; what does not fit into one comes as =?base64?…?=. None for what is not well-formed."""
+    wrapped = _WRAPPED.fullmatch(value or "")
+    if wrapped is None:
+        return value
+    payload = wrapped[1]
+    try:
+        content = b64decode(payload, validate=True)
+        return content.decode("utf-8") if b64encode(content).decode() == payload else None
+    except (Base64Error, UnicodeDecodeError):
+        return None
 
 
 def _compare(header: str, said: str | None, meant: object) -> None:
     if said != meant:
         raise ProtocolError(HEADER_MISMATCH, f"the header {header} does not say what the body says")
-
-
-def _decoded(value: str | None) -> str | None:
-    """A header's value; what does not fit into one comes as =?base64?…?=. None for what is not well-formed."""
-    if value is None or not (value.startswith("=?base64?") and value.endswith("?=")):
-        return value
-    payload = value[len("=?base64?") : -len("?=")]
-    try:
-        decoded = b64decode(payload, validate=True)
-        return decoded.decode("utf-8") if b64encode(decoded).decode() == payload else None
-    except (Base64Error, UnicodeDecodeError):
-        return None

@@ -16,6 +16,7 @@ from polymnia.transports.http import headers
 from polymnia.transports.http.answering import Errand, answer
 from polymnia.transports.http.desk import Desk
 from polymnia.transports.http.gate import named_workspace
+from polymnia.transports.http.mirrors import check_mirrors
 from polymnia.transports.http.sessions import Seat
 from polymnia.transports.http.stream import HEADERS, Stream
 from polymnia.transports.http.visit import EVENTS, JSON, Receive, Send, Visit
@@ -63,6 +64,8 @@ class Streamable:
         if seen.is_request:
             try:
                 headers.check_agreement(visit, seen)
+                if tool := seen.tool(self._server.dialect):
+                    check_mirrors(visit, tool.arguments, seen.params.arguments if seen.params else UNSET)
             except ProtocolError as exc:
                 await visit.answer(400, error_reply(NO_ID if seen.id is UNSET else seen.id, exc))
                 return

@@ -12,6 +12,8 @@ Send = Callable[[Message], Awaitable[None]]
 
 JSON = "application/json"
 EVENTS = "text/event-stream"
+# What may stand around a header's value without being part of it.
+BLANK = " \t"
 # A long answer goes out in pieces of so many bytes, the next when the last was taken.
 _PIECE = 1 << 18
 
@@ -35,7 +37,7 @@ class Visit:
     def header(self, name: bytes) -> str | None:
         """A header's value by its lower-case name."""
         value = self.headers.get(name)
-        return None if value is None else value.decode("latin-1")
+        return None if value is None else value.decode("latin-1").strip(BLANK)
 
     def accepts(self, kind: str) -> bool:
         """Whether the client takes an answer of that media type; one that does not say takes anything."""

@@ -1,0 +1,121 @@
+"""Arguments that are repeated in headers: header and body agree, or the request is refused."""
+
+import json
+from typing import Annotated, Any
+
+import pytest
+from msgspec import UNSET, Meta, Raw, Struct
+
+from polymnia.errors import ProtocolError
+from polymnia.transports.http.headers import HEADER_MISMATCH
+from polymnia.transports.http.mirrors import check_mirrors, mirrors
+from polymnia.transports.http.visit import Visit
+
+
+class Place(Struct, frozen=True):
+    city: Annotated[str, Meta(extra_json_schema={"x-mcp-header": "City"})] = ""
+
+
+class Routed(Struct, frozen=True):
+    region: Annotated[str, Meta(extra_json_schema={"x-mcp-header": "Region"})] = ""
+    floor: Annotated[int, Meta(extra_json_schema={"x-mcp-header": "Floor"})] = 0
+    urgent: Annotated[bool, Meta(extra_json_schema={"x-mcp-header": "Urgent"})] = False
+    # A number has more than one way to be written, so clients repeat none.
+    share: Annotated[float, Meta(extra_json_schema={"x-mcp-header": "Share"})] = 0.0
+    place: Place = Place()
+    note: str = ""
+
+
+class Plain(Struct, frozen=True):
+    region: str = ""
+
+
+def visit(*headers: tuple[str, str]) -> Visit:
+    raw = [(f"mcp-param-{name}".encode(), value.encode("latin-1")) for name, value in headers]
+
+    async def never(*_: Any) -> Any:
+        raise AssertionError("the body is not looked at")
+
+    return Visit({"method": "POST", "path": "/", "query_string": b"", "headers": raw}, never, never)
+
+
+def agree(arguments: Any, *headers: tuple[str, str]) -> bool:
+    try:
+        check_mirrors(visit(*headers), Routed, Raw(json.dumps(arguments).encode()))
+    except ProtocolError as exc:
+        assert exc.code == HEADER_MISMATCH
+        return False
+    return True
+
+
+def test_the_arguments_to_repeat_are_those_that_can_be_written_in_one_way() -> None:
+    assert [mirror.header for mirror in mirrors(Routed)] == [
+        "Mcp-Param-Region",
+        "Mcp-Param-Floor",
+        "Mcp-Param-Urgent",
+        "Mcp-Param-City",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "headers"),
+    [
+        ({}, []),
+        (None, []),
+        ({"region": None}, []),
+        ({"note": "x", "share": 0.5}, []),
+        ({"region": "eu"}, [("region", "eu")]),
+        ({"region": "eu"}, [("region", " \teu ")]),
+        ({"region": "é"}, [("region", "=?base64?w6k=?=")]),
+        ({"region": "w6k="}, [("region", "w6k=")]),
+        ({"region": "=?base64?w6k="}, [("region", "=?base64?w6k=")]),
+        ({"region": "=?base64?="}, [("region", "=?base64?=")]),
+        ({"floor": 42}, [("floor", "42")]),
+        ({"floor": 42}, [("floor", "42.0")]),
+        ({"floor": 42.0}, [("floor", "42")]),
+        ({"floor": -(2**70)}, [("floor", str(-(2**70)))]),
+        ({"urgent": True}, [("urgent", "true")]),
+        ({"urgent": False}, [("urgent", "false")]),
+        ({"place": {"city": "Rome"}}, [("city", "Rome")]),
+        ({"region": ["eu"]}, []),
+        ({}, [("other", "x")]),
+    ],
+)
+def test_what_agrees_passes(arguments: Any, headers: list[tuple[str, str]]) -> None:
+    assert agree(arguments, *headers)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "headers"),
+    [
+        ({"region": "eu"}, []),
+        ({"region": "eu"}, [("region", "us")]),
+        ({"region": "eu"}, [("region", "EU")]),
+        ({"region": "eu"}, [("region", "eu"), ("region", "eu")]),
+        ({"region": "é"}, [("region", "=?base64?w6k?=")]),
+        ({"region": "é"}, [("region", "=?base64?w6!k=?=")]),
+        ({"region": "é"}, [("region", "=?base64?w6l=?=")]),
+        ({"region": ["eu"]}, [("region", "eu")]),
+        ({}, [("region", "eu")]),
+        (None, [("region", "eu")]),
+        ({"floor": 42}, [("floor", "42.5")]),
+        ({"floor": 42}, [("floor", "4.2e1")]),
+        ({"urgent": True}, [("urgent", "True")]),
+        ({"place": {"city": "Rome"}}, []),
+        ({"place": "Rome"}, [("city", "Rome")]),
+    ],
+)
+def test_what_does_not_agree_is_refused(arguments: Any, headers: list[tuple[str, str]]) -> None:
+    assert not agree(arguments, *headers)
+
+
+def test_headers_that_no_argument_asks_for_are_nobodys_business() -> None:
+    check_mirrors(visit(("region", "eu")), Plain, Raw(b"{}"))
+
+
+def test_a_call_without_arguments_has_none_to_repeat() -> None:
+    check_mirrors(visit(), Routed, UNSET)
+
+
+def test_arguments_that_are_no_object_are_left_to_the_tool() -> None:
+    check_mirrors(visit(("region", "eu")), Routed, Raw(b"[1]"))
