@@ -2,10 +2,12 @@
 
 import asyncio
 import logging
+import signal
 import socket
 import sys
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -95,6 +97,11 @@ class _Running(uvicorn.Server):
         self._desk = desk
         self._servers = servers
         self._rounds: asyncio.Task[None] | None = None
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop in order; impatience ends it at once. The signal is not raised again: the store is still to be closed."""
+        self.force_exit = self.should_exit and sig == signal.SIGINT
+        self.should_exit = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)
