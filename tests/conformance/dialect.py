@@ -140,6 +140,13 @@ def test_missing_capability(call: Call, arguments: Nothing) -> Reply:
     return Reply("The client offers sampling.")
 
 
+@tool(Nothing, needs="read")
+def test_reconnection(call: Call, arguments: Nothing) -> Reply:
+    """Answer with a stream that ends with the answer"""
+    call.log("warning", "The answer comes on this stream")
+    return Reply("Nobody had to reconnect.")
+
+
 @tool(Routed, needs="read")
 def test_routed(call: Call, arguments: Routed) -> Reply:
     """Take arguments that are repeated in headers"""
@@ -267,6 +274,7 @@ CONFORMING = Dialect(
         test_error_handling,
         test_streaming_elicitation,
         test_missing_capability,
+        test_reconnection,
         test_routed,
         json_schema_2020_12_tool,
     ),

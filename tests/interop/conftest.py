@@ -1,16 +1,33 @@
-"""A server over each kind of store, and the other SDKs that talk to it."""
+"""A server over each kind of store and behind each transport, and the other SDKs that talk to it."""
 
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from . import install
-from .server import NewServer, polymnia
+from .server import NETWORK, NewPlace, NewServer, Place, guarded, polymnia
 
 
 @pytest.fixture(scope="module", params=["jsonl", "db"])
 def new_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> NewServer:
     return lambda: polymnia(tmp_path_factory.mktemp("store") / f"memory.{request.param}")
+
+
+@pytest.fixture(scope="module", params=["stdio-jsonl", "stdio-db", "http-db", "sse-db"])
+def new_place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[NewPlace]:
+    """A new server behind each transport; those on a network run until the module's tests are done."""
+    transport, kind = request.param.split("-")
+    with ExitStack() as stack:
+
+        def new_place() -> Place:
+            store = tmp_path_factory.mktemp("store") / f"memory.{kind}"
+            if transport in NETWORK:
+                return stack.enter_context(guarded(store, transport))
+            return Place(transport, polymnia(store))
+
+        yield new_place
 
 
 @pytest.fixture(scope="session")
@@ -26,3 +43,8 @@ def python_with_sdk_v1(cache: Path) -> Path:
 @pytest.fixture(scope="session")
 def node_packages(cache: Path) -> Path:
     return install.node_packages(cache)
+
+
+@pytest.fixture(scope="session")
+def judges(cache: Path) -> Path:
+    return install.judges(cache)

@@ -1,4 +1,4 @@
-"""The other SDKs, fetched once into a cache directory and kept there between runs."""
+"""The other SDKs and the judges, fetched once into a cache directory and kept there between runs."""
 
 import hashlib
 import os
@@ -14,6 +14,7 @@ from typing import NoReturn
 import pytest
 
 SCRIPTS = Path(__file__).parent / "scripts"
+JUDGES = Path(__file__).parent / "judges"
 SDK_V1 = "mcp>=1.20,<2"
 
 
@@ -26,15 +27,30 @@ def python_with_sdk_v1(cache: Path) -> Path:
 
 def node_packages(cache: Path) -> Path:
     """A directory with our scripts beside the npm packages that `package.json` pins."""
-    wanted = (SCRIPTS / "package.json").read_text(encoding="utf-8")
-    home = _kept(cache / f"node-{_digest(wanted)}", _install_node_packages)
+    home = _npm(cache, "node", SCRIPTS / "package.json")
     for script in SCRIPTS.glob("*.mjs"):  # a module finds its packages beside itself, not where it is run
         shutil.copy(script, home)
     return home
 
 
+def judges(cache: Path) -> Path:
+    """A directory with the conformance suites and the Inspector, and a Node that is new enough for them."""
+    return _npm(cache, "judges", JUDGES / "package.json")
+
+
 def node() -> str:
     return _program("node")
+
+
+def node_of(home: Path) -> str:
+    """The Node that was installed among the packages."""
+    return str(home / "node_modules" / ".bin" / "node")
+
+
+def _npm(cache: Path, name: str, manifest: Path) -> Path:
+    """The directory of the packages that the manifest pins."""
+    wanted = manifest.read_text(encoding="utf-8")
+    return _kept(cache / f"{name}-{_digest(wanted)}", lambda home: _install_node_packages(home, manifest))
 
 
 def _install_sdk_v1(home: Path) -> None:
@@ -42,9 +58,9 @@ def _install_sdk_v1(home: Path) -> None:
     _fetch([str(_interpreter(home)), "-m", "pip", "install", "--quiet", "--retries", "1", SDK_V1], home)
 
 
-def _install_node_packages(home: Path) -> None:
+def _install_node_packages(home: Path, manifest: Path) -> None:
     home.mkdir()
-    shutil.copy(SCRIPTS / "package.json", home)
+    shutil.copy(manifest, home)
     quiet = ("--loglevel", "error", "--no-audit", "--no-fund", "--no-package-lock", "--fetch-retries", "1")
     _fetch([_program("npm"), "install", *quiet], home)
 

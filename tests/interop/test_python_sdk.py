@@ -1,4 +1,4 @@
-"""The official Python SDK, over stdio, in both eras of the protocol."""
+"""The official Python SDK, over every transport it has, in both eras of the protocol."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -7,14 +7,18 @@ from typing import Any, TypeVar
 import anyio
 import pytest
 from mcp import Client, StdioServerParameters
+from mcp.client import Transport
 from mcp.client.session import IncomingMessage
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
 from mcp.client.subscriptions import ResourceUpdated, ServerEvent
+from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.types import ResourceUpdatedNotification, TextResourceContents
 from pydantic import BaseModel
 
 from . import claims
 from .conversation import CALLS, GRAPH_URI, JSON, WRITES, Call
-from .server import Command, NewServer
+from .server import NewPlace, Place
 from .transcript import PATIENCE, Transcript, Watch, parse_transcript
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
@@ -31,14 +35,14 @@ def mode(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def transcript(new_server: NewServer, mode: str) -> Transcript:
-    return talk(new_server(), mode, play)
+def transcript(new_place: NewPlace, mode: str) -> Transcript:
+    return talk(new_place(), mode, play)
 
 
 @pytest.fixture(scope="module")
-def watch(new_server: NewServer, mode: str) -> Watch:
+def watch(new_place: NewPlace, mode: str) -> Watch:
     announced = Announcements()
-    return talk(new_server(), mode, lambda client: watch_writes(client, announced), announced)
+    return talk(new_place(), mode, lambda client: watch_writes(client, announced), announced)
 
 
 def test_the_client_settles_on_its_newest_revision(transcript: Transcript, mode: str) -> None:
@@ -55,17 +59,17 @@ def test_around_a_subscription(claim: Callable[[Watch], None], watch: Watch) -> 
     claim(watch)
 
 
-def test_a_resource_read_again_shows_the_write_between(new_server: NewServer, mode: str) -> None:
-    first, second = talk(new_server(), mode, read_around_a_write)
+def test_a_resource_read_again_shows_the_write_between(new_place: NewPlace, mode: str) -> None:
+    first, second = talk(new_place(), mode, read_around_a_write)
     assert first != second
 
 
-def test_a_listener_is_granted_the_resource_it_asks_for(new_server: NewServer) -> None:
-    assert talk(new_server(), MODERN, granted_resources) == [GRAPH_URI]
+def test_a_listener_is_granted_the_resource_it_asks_for(new_place: NewPlace) -> None:
+    assert talk(new_place(), MODERN, granted_resources) == [GRAPH_URI]
 
 
-def test_a_listener_iterates_over_what_changes(new_server: NewServer) -> None:
-    assert talk(new_server(), MODERN, first_event) == ResourceUpdated(GRAPH_URI)
+def test_a_listener_iterates_over_what_changes(new_place: NewPlace) -> None:
+    assert talk(new_place(), MODERN, first_event) == ResourceUpdated(GRAPH_URI)
 
 
 class Announcements:
@@ -86,16 +90,16 @@ class Announcements:
 
 
 def talk(
-    server: Command,
+    server: Place,
     mode: str,
     conversation: Callable[[Client], Awaitable[T]],
     announced: Announcements | None = None,
 ) -> T:
-    """Start the server, hold the conversation, stop the server."""
+    """Connect to the server, hold the conversation, leave."""
 
     async def connected() -> T:
         async with Client(
-            StdioServerParameters(command=server[0], args=list(server[1:])),
+            way_to(server),
             mode=mode,
             message_handler=announced,
             read_timeout_seconds=PATIENCE,
@@ -103,6 +107,25 @@ def talk(
             return await conversation(client)
 
     return anyio.run(connected)
+
+
+def way_to(server: Place) -> StdioServerParameters | Transport:
+    if server.transport == "stdio":
+        return StdioServerParameters(command=server.command[0], args=list(server.command[1:]))
+    return sse_client(server.url, headers=bearing(server)) if server.transport == "sse" else streamable(server)
+
+
+@asynccontextmanager
+async def streamable(server: Place) -> AsyncIterator[Any]:
+    async with (
+        create_mcp_http_client(headers=bearing(server)) as http,
+        streamable_http_client(server.url, http_client=http) as streams,
+    ):
+        yield streams
+
+
+def bearing(server: Place) -> dict[str, str]:
+    return {"Authorization": f"Bearer {server.token}"} if server.token else {}
 
 
 async def play(client: Client) -> Transcript:

@@ -7,7 +7,7 @@ import pytest
 
 from . import claims
 from .install import SCRIPTS
-from .server import NewServer, polymnia
+from .server import NewPlace, Place, polymnia
 from .transcript import Transcript, Watch, play_with, watch_with
 
 NEWEST = "2025-11-25"
@@ -20,13 +20,13 @@ def script(python_with_sdk_v1: Path) -> tuple[str, str]:
 
 
 @pytest.fixture(scope="module")
-def transcript(script: tuple[str, str], new_server: NewServer) -> Transcript:
-    return play_with(script, new_server(), NEWEST)
+def transcript(script: tuple[str, str], new_place: NewPlace) -> Transcript:
+    return play_with(script, new_place(), NEWEST)
 
 
 @pytest.fixture(scope="module")
-def watch(script: tuple[str, str], new_server: NewServer) -> Watch:
-    return watch_with(script, new_server(), NEWEST)
+def watch(script: tuple[str, str], new_place: NewPlace) -> Watch:
+    return watch_with(script, new_place(), NEWEST)
 
 
 @pytest.fixture(scope="module", params=OLDER)
@@ -36,7 +36,7 @@ def older(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def older_transcript(script: tuple[str, str], older: str, tmp_path_factory: pytest.TempPathFactory) -> Transcript:
-    return play_with(script, polymnia(tmp_path_factory.mktemp("store") / "memory.jsonl"), older)
+    return play_with(script, Place("stdio", polymnia(tmp_path_factory.mktemp("store") / "memory.jsonl")), older)
 
 
 @pytest.mark.parametrize("claim", claims.OF_A_CONVERSATION)

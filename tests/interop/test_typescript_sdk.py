@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from . import claims, install
-from .server import NewServer
+from .server import NewPlace
 from .transcript import Transcript, Watch, play_with, watch_with
 
 
@@ -43,13 +43,13 @@ def script(client: TypeScriptClient, node_packages: Path) -> tuple[str, str]:
 
 
 @pytest.fixture(scope="module")
-def transcript(script: tuple[str, str], client: TypeScriptClient, new_server: NewServer) -> Transcript:
-    return play_with(script, new_server(), client.mode)
+def transcript(script: tuple[str, str], client: TypeScriptClient, new_place: NewPlace) -> Transcript:
+    return play_with(script, new_place(), client.mode)
 
 
 @pytest.fixture(scope="module")
-def watch(script: tuple[str, str], client: TypeScriptClient, new_server: NewServer) -> Watch:
-    return watch_with(script, new_server(), client.mode)
+def watch(script: tuple[str, str], client: TypeScriptClient, new_place: NewPlace) -> Watch:
+    return watch_with(script, new_place(), client.mode)
 
 
 def test_the_client_settles_on_its_newest_revision(transcript: Transcript, client: TypeScriptClient) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from .conversation import CALLS, GRAPH_URI, JSON, REFUSALS, STEPS, WRITES
-from .server import Command
+from .server import Place
 
 PATIENCE = 20.0
 """Seconds to wait for what must come; a healthy server needs milliseconds."""
@@ -72,22 +72,22 @@ def parse_transcript(heard: JSON) -> Transcript:
     )
 
 
-def play_with(script: Sequence[str], server: Command, mode: str) -> Transcript:
+def play_with(script: Sequence[str], server: Place, mode: str) -> Transcript:
     """Hold the conversation through a client script."""
     calls = [asdict(call) for call in CALLS]
-    return parse_transcript(_run(script, {"task": "play", "server": server, "mode": mode, "calls": calls}))
+    return parse_transcript(run(script, {"task": "play", "mode": mode, "calls": calls}, server))
 
 
-def watch_with(script: Sequence[str], server: Command, mode: str) -> Watch:
+def watch_with(script: Sequence[str], server: Place, mode: str) -> Watch:
     """Subscribe to the graph and write to it, through a client script."""
     writes = [asdict(write) for write in WRITES]
-    heard = _run(script, {"task": "watch", "server": server, "mode": mode, "writes": writes})
+    heard = run(script, {"task": "watch", "mode": mode, "writes": writes}, server)
     return Watch(tuple(heard["before"]), tuple(heard["during"]), tuple(heard["after"]))
 
 
-def _run(script: Sequence[str], request: JSON) -> JSON:
+def run(script: Sequence[str], request: JSON, server: Place) -> JSON:
     """What the script prints. Its errors go to the test's own stderr."""
-    request = {**request, "uri": GRAPH_URI, "patience": PATIENCE}
+    request = {**request, "server": asdict(server), "uri": GRAPH_URI, "patience": PATIENCE}
     done = subprocess.run(
         script, input=json.dumps(request), stdout=subprocess.PIPE, encoding="utf-8", timeout=3 * PATIENCE
     )

@@ -17,6 +17,14 @@ export async function run(connect) {
   }
 }
 
+// The transport that leads to the server, from the SDK's own classes.
+export function wayTo({ transport, command, url, token }, transports) {
+  const Transport = transports[transport];
+  if (transport === 'stdio') return new Transport({ command: command[0], args: command.slice(1) });
+  const headers = token ? { Authorization: `Bearer ${token}` } : {};
+  return new Transport(new URL(url), { requestInit: { headers } });
+}
+
 const TASKS = { play, watch };
 
 async function play({ client, revision }, { calls, uri }) {

@@ -1,18 +1,23 @@
 // The driver over @modelcontextprotocol/sdk 1.x, which speaks the handshake revisions.
 
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { ResourceUpdatedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
 
-import { announcements, run } from './driver.mjs';
+import { announcements, run, wayTo } from './driver.mjs';
 
-await run(async ([command, ...args]) => {
+const TRANSPORTS = { stdio: StdioClientTransport, http: StreamableHTTPClientTransport, sse: SSEClientTransport };
+
+await run(async (server) => {
   const client = new Client({ name: 'interop', version: '1' });
   const announced = announcements();
   client.setNotificationHandler(ResourceUpdatedNotificationSchema, ({ params }) => announced.add(params.uri));
-  const transport = new StdioClientTransport({ command, args });
+  const transport = wayTo(server, TRANSPORTS);
+  const pass = transport.setProtocolVersion?.bind(transport);
   let revision;
-  transport.setProtocolVersion = (settled) => (revision = settled);
+  transport.setProtocolVersion = (settled) => pass?.((revision = settled)) ?? (revision = settled);
   await client.connect(transport);
   return { client, revision, announced, subscribe: (uri) => subscribe(client, uri) };
 });

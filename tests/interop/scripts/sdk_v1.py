@@ -9,7 +9,9 @@ from typing import Any
 
 import anyio
 from mcp import ClientSession, StdioServerParameters, types
+from mcp.client.sse import sse_client
 from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamablehttp_client
 from pydantic import AnyUrl, BaseModel
 
 JSON = dict[str, Any]
@@ -34,17 +36,24 @@ class Announcements:
 
 
 async def run(request: JSON) -> JSON:
-    command, *args = request["server"]
     announced = Announcements()
     types.LATEST_PROTOCOL_VERSION = request["mode"]  # the SDK asks for no other revision than its newest
     async with (
-        stdio_client(StdioServerParameters(command=command, args=args)) as (read, write),
+        way_to(request["server"]) as (read, write, *_),
         ClientSession(read, write, message_handler=announced) as session,
     ):
         shaken = await session.initialize()
         if request["task"] == "watch":
             return await watch(session, announced, request)
         return {"revision": shaken.protocolVersion, **await play(session, request)}
+
+
+def way_to(server: JSON) -> Any:
+    if server["transport"] == "stdio":
+        command, *args = server["command"]
+        return stdio_client(StdioServerParameters(command=command, args=args))
+    client = sse_client if server["transport"] == "sse" else streamablehttp_client
+    return client(server["url"], headers={"Authorization": f"Bearer {server['token']}"})
 
 
 async def play(session: ClientSession, request: JSON) -> JSON:

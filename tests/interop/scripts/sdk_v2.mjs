@@ -1,19 +1,20 @@
 // The driver over @modelcontextprotocol/client 2.x: `legacy` shakes hands, `auto` asks the server which
 // revisions it speaks, and a revision is used as it is.
 
-import { Client } from '@modelcontextprotocol/client';
+import { Client, SSEClientTransport, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 
-import { announcements, run } from './driver.mjs';
+import { announcements, run, wayTo } from './driver.mjs';
 
 const NAMED_MODES = ['legacy', 'auto'];
+const TRANSPORTS = { stdio: StdioClientTransport, http: StreamableHTTPClientTransport, sse: SSEClientTransport };
 
-await run(async ([command, ...args], mode) => {
+await run(async (server, mode) => {
   const negotiation = NAMED_MODES.includes(mode) ? mode : { pin: mode };
   const client = new Client({ name: 'interop', version: '2' }, { versionNegotiation: { mode: negotiation } });
   const announced = announcements();
   client.setNotificationHandler('notifications/resources/updated', ({ params }) => announced.add(params.uri));
-  await client.connect(new StdioClientTransport({ command, args }));
+  await client.connect(wayTo(server, TRANSPORTS));
   const subscribe = mode === 'legacy' ? subscribeByRequest : listen;
   return {
     client,

@@ -1,0 +1,82 @@
+"""A conformance suite as a command: the scenarios it lists, and what it finds when it runs them all in one process."""
+
+import json
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.interop.install import node_of
+
+SERVER = (sys.executable, "-m", "tests.conformance.server")
+
+JSON = dict[str, Any]
+
+_LISTED = re.compile(r"^ +- (?P<scenario>\S+) \[(?P<revisions>[^\]]+)\]$", re.MULTILINE)
+_SAVED = re.compile(r"server-(?P<scenario>.+)-\d{4}-\d\d-\d\dT[\d-]+Z")
+# Every scenario is also judged by this; it says nothing of what the scenario is about.
+_SCHEMA = "wire-schema-valid"
+_PATIENCE = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """One version of the suite, as it is run for one revision."""
+
+    package: str
+    revision: str
+    options: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.package} at {self.revision}"
+
+    def listed(self, judges: Path) -> set[str]:
+        """The scenarios for servers that the suite says belong to the revision."""
+        said = self._run(judges, "list", "--server").stdout
+        return {each["scenario"] for each in _LISTED.finditer(said) if self.revision in each["revisions"].split(",")}
+
+    def findings(self, judges: Path, url: str, directory: Path) -> dict[str, "Finding"]:
+        """What the suite finds about each scenario. It ends with an error when one fails, which is for tests to judge."""
+        done = self._run(judges, "server", "--url", url, *self.options, "--output-dir", str(directory))
+        assert "=== SUMMARY ===" in done.stdout, done.stdout + done.stderr
+        return {_scenario(each): Finding(json.loads((each / "checks.json").read_text())) for each in directory.iterdir()}
+
+    def _run(self, judges: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+        script = judges / "node_modules" / self.package / "dist" / "index.js"
+        command = (node_of(judges), str(script), *arguments)
+        return subprocess.run(command, cwd=judges, capture_output=True, encoding="utf-8", timeout=_PATIENCE)
+
+
+class Finding:
+    """The checks of one scenario."""
+
+    def __init__(self, checks: list[JSON]) -> None:
+        self._checks = checks
+
+    @property
+    def complaints(self) -> list[str]:
+        """What failed, and what the suite only warns of."""
+        return [_told(check) for check in self._checks if check["status"] in ("FAILURE", "WARNING")]
+
+    @property
+    def is_passed(self) -> bool:
+        """Whether something was checked, and nothing is to be said against it."""
+        checked = [each for each in self._checks if each["status"] == "SUCCESS" and each["id"] != _SCHEMA]
+        return bool(checked) and not self.complaints
+
+    @property
+    def breaks_the_schema(self) -> bool:
+        """Whether a message was not what the protocol's schema says, whatever it was about."""
+        return any(each["id"] == _SCHEMA and each["status"] == "FAILURE" for each in self._checks)
+
+
+def _scenario(directory: Path) -> str:
+    found = _SAVED.fullmatch(directory.name)
+    assert found, directory
+    return found["scenario"]
+
+
+def _told(check: JSON) -> str:
+    return f"{check['status']} {check['id']}: {check.get('errorMessage') or check['description']}"
