@@ -1,8 +1,9 @@
 // Plays the conversation asked for on stdin through either TypeScript SDK and prints what was heard.
 //
-// `connect(server, mode)` gives { client, revision, announced, subscribe }: the connected client, the
-// revision it settled on, the list that fills with the URIs of updated resources, and a function that
-// subscribes to a URI and gives the function that ends the subscription.
+// `connect(server, mode)` gives { client, revision, announced, subscribe, callWith }: the connected client, the
+// revision it settled on, the list that fills with the URIs of updated resources, a function that
+// subscribes to a URI and gives the function that ends the subscription, and one that calls a tool with
+// the SDK's options.
 
 import { text } from 'node:stream/consumers';
 
@@ -25,7 +26,7 @@ export function wayTo({ transport, command, url, token }, transports) {
   return new Transport(new URL(url), { requestInit: { headers } });
 }
 
-const TASKS = { play, watch };
+const TASKS = { play, watch, count, cancel };
 
 async function play({ client, revision }, { calls, uri }) {
   const { tools } = await client.listTools();
@@ -52,6 +53,31 @@ async function watch({ client, announced, subscribe }, { writes, uri, patience }
   await client.listTools();
   heard.after = taken();
   return heard;
+}
+
+// What a call reports on its way, which it goes on when it hears that it was heard.
+async function count({ client, callWith }, { steps }) {
+  const heard = [];
+  const answers = [];
+  const onprogress = ({ progress, total, message }) => {
+    heard.push([progress, total, message]);
+    answers.push(call(client, { tool: 'go_on', arguments: {} }));
+  };
+  await callWith({ name: 'count', arguments: { steps } }, { onprogress });
+  await Promise.all(answers);
+  return { heard };
+}
+
+// A call that would never end is cancelled when it says that it has begun; the server is asked whether it noticed.
+async function cancel({ client, callWith }) {
+  const controller = new AbortController();
+  const options = { signal: controller.signal, onprogress: () => controller.abort('no longer wanted') };
+  const given = await callWith({ name: 'wait', arguments: {} }, options).then(
+    () => 'an answer',
+    () => 'up',
+  );
+  const noticed = await call(client, { tool: 'was_cancelled', arguments: {} });
+  return { given, noticed: noticed.content[0].text };
 }
 
 function call(client, { tool, arguments: args }) {

@@ -17,9 +17,18 @@ await run(async (server) => {
   const transport = wayTo(server, TRANSPORTS);
   const pass = transport.setProtocolVersion?.bind(transport);
   let revision;
-  transport.setProtocolVersion = (settled) => pass?.((revision = settled)) ?? (revision = settled);
+  transport.setProtocolVersion = (settled) => {
+    revision = settled;
+    pass?.(settled);
+  };
   await client.connect(transport);
-  return { client, revision, announced, subscribe: (uri) => subscribe(client, uri) };
+  return {
+    client,
+    revision,
+    announced,
+    subscribe: (uri) => subscribe(client, uri),
+    callWith: (params, options) => client.callTool(params, undefined, options),
+  };
 });
 
 async function subscribe(client, uri) {

@@ -45,6 +45,8 @@ async def run(request: JSON) -> JSON:
         shaken = await session.initialize()
         if request["task"] == "watch":
             return await watch(session, announced, request)
+        if request["task"] == "count":
+            return await count(session, request)
         return {"revision": shaken.protocolVersion, **await play(session, request)}
 
 
@@ -53,7 +55,7 @@ def way_to(server: JSON) -> Any:
         command, *args = server["command"]
         return stdio_client(StdioServerParameters(command=command, args=args))
     client = sse_client if server["transport"] == "sse" else streamablehttp_client
-    return client(server["url"], headers={"Authorization": f"Bearer {server['token']}"})
+    return client(server["url"], headers={"Authorization": f"Bearer {server['token']}"} if server["token"] else {})
 
 
 async def play(session: ClientSession, request: JSON) -> JSON:
@@ -78,6 +80,19 @@ async def watch(session: ClientSession, announced: Announcements, request: JSON)
     await session.unsubscribe_resource(uri)
     heard["after"] = await announced_by(session, announced, after)
     return heard
+
+
+async def count(session: ClientSession, request: JSON) -> JSON:
+    """What a call reports on its way, which it goes on when it hears that it was heard."""
+    heard: list[tuple[float, float | None, str | None]] = []
+
+    async def report(progress: float, total: float | None, message: str | None) -> None:
+        heard.append((progress, total, message))
+        tasks.start_soon(session.call_tool, "go_on", {})
+
+    async with anyio.create_task_group() as tasks:
+        await session.call_tool("count", {"steps": request["steps"]}, progress_callback=report)
+    return {"heard": heard}
 
 
 async def announced_by(session: ClientSession, announced: Announcements, write: JSON) -> list[str]:

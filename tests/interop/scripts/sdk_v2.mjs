@@ -21,6 +21,7 @@ await run(async (server, mode) => {
     revision: client.getNegotiatedProtocolVersion(),
     announced,
     subscribe: (uri) => subscribe(client, uri),
+    callWith: (params, options) => client.callTool(params, options),
   };
 });
 
