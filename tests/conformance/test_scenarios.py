@@ -1,5 +1,6 @@
-"""Every scenario of the official suites, at every revision they judge: it passes, or it is an exception with a reason."""
+"""Every scenario of the official suites, at every revision they judge: it passes or is an exception with a reason."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -63,3 +64,11 @@ def test_the_page_names_every_exception_with_its_reason() -> None:
     page = PAGE.read_text("utf-8")
     named = {(scenario, reason) for exceptions in EXCEPTIONS.values() for scenario, reason in exceptions.items()}
     assert [each for each in sorted(named) if f"`{each[0]}`" not in page or each[1] not in page] == []
+
+
+@pytest.mark.parametrize("suite", SUITES, ids=str)
+def test_the_page_counts_right(suite: Suite) -> None:
+    passing, exceptions = len(PASSING[suite]), len(EXCEPTIONS[suite])
+    counts = rf"{passing + exceptions} \| {passing} \| {exceptions}"
+    row = rf"^\| {suite.package[-3:]}\.\S+ \| {suite.revision}s? \| {counts} \|$"
+    assert re.search(row, PAGE.read_text("utf-8"), re.MULTILINE)

@@ -99,7 +99,7 @@ class _Running(uvicorn.Server):
         self._rounds: asyncio.Task[None] | None = None
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Stop in order; impatience ends it at once. The signal is not raised again: the store is still to be closed."""
+        """Stop in order, or at once when asked again; the signal goes no further, as the store must still be closed."""
         self.force_exit = self.should_exit and sig == signal.SIGINT
         self.should_exit = True
 

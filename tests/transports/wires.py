@@ -1,0 +1,237 @@
+"""One conversation over any transport, byte for byte: what is answered, and what is told besides."""
+
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from http.client import HTTPConnection, HTTPResponse
+from pathlib import Path
+from threading import Thread
+from typing import IO, Any, Protocol
+
+JSON = dict[str, Any]
+
+PATIENCE = 30
+LISTEN = "subscriptions/listen"
+_PREFIX = "io.modelcontextprotocol/"
+_BOUND = re.compile(r"(?:listening on |serving \S+ at http://)\S*?:(?P<port>\d+)")
+_ON_HTTP = ("--transport", "http", "--bind", "127.0.0.1:0")
+_WHERE = {
+    "stdio": (),
+    "tcp": ("--transport", "tcp", "--bind", "127.0.0.1:0"),
+    "http": _ON_HTTP,
+    "sse": _ON_HTTP,
+}
+_NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+
+
+class Wire(Protocol):
+    """A client of one server."""
+
+    def ask(self, message: bytes) -> bytes:
+        """The reply to a message."""
+
+    def tell(self, message: bytes) -> None:
+        """Send a message that gets no reply."""
+
+    def end(self) -> list[bytes]:
+        """Leave, or ask the server to stop; gives everything that was told and not asked for, in order."""
+
+
+class Server:
+    """A process that serves a dialect over a store in the directory."""
+
+    def __init__(self, directory: Path, dialect: str, transport: str) -> None:
+        store = ("--dialect", dialect, "--store", str(directory / "memory.db"))
+        command = (sys.executable, "-m", "polymnia", "serve", *store, *_WHERE[transport])
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(command, cwd=directory, stdin=pipe, stdout=pipe, stderr=pipe)
+
+    @property
+    def port(self) -> int:
+        """Where it says that it listens."""
+        said = _there(self.process.stderr).readline().decode()
+        found = _BOUND.search(said)
+        assert found, said
+        return int(found["port"])
+
+    def stop(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+
+    def wait(self) -> int:
+        """Its exit status."""
+        return self.process.wait(PATIENCE)
+
+    def end(self) -> None:
+        """Let go of everything, whatever has happened."""
+        self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
+            _there(pipe).close()
+
+
+class Lines:
+    """A message a line: standard input and output, or a socket."""
+
+    def __init__(self, write: IO[bytes], read: IO[bytes]) -> None:
+        self._write, self._read = write, read
+        self._told: list[bytes] = []
+
+    def ask(self, message: bytes) -> bytes:
+        self.tell(message)
+        for line in self._read:
+            if _is_reply(line):
+                return line.rstrip(b"\n")
+            self._told.append(line.rstrip(b"\n"))
+        raise AssertionError("the server has gone")
+
+    def tell(self, message: bytes) -> None:
+        self._write.write(message + b"\n")
+        self._write.flush()
+
+    def end(self) -> list[bytes]:
+        return [*self._told, *(line.rstrip(b"\n") for line in self._read)]
+
+
+class Stdio(Lines):
+    def __init__(self, server: Server) -> None:
+        self._input = _there(server.process.stdin)
+        super().__init__(self._input, _there(server.process.stdout))
+
+    def end(self) -> list[bytes]:
+        self._input.close()
+        return super().end()
+
+
+class Tcp(Lines):
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._socket = socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE)
+        super().__init__(self._socket.makefile("wb"), self._socket.makefile("rb"))
+
+    def end(self) -> list[bytes]:
+        self._socket.shutdown(socket.SHUT_WR)
+        told = super().end()
+        for each in (self._write, self._read, self._socket):
+            each.close()
+        self._server.stop()
+        return told
+
+
+class StreamableHttp:
+    """Messages posted one by one; a stream beside them for each client or request that listens."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._port = server.port
+        self._session: dict[str, str] = {}
+        self._told: list[bytes] = []
+        self._listeners: list[Thread] = []
+
+    def ask(self, message: bytes) -> bytes:
+        response = self._post(message)
+        self._note_session(response)
+        if response.headers["content-type"] == "text/event-stream":
+            *told, reply = events(response)
+            self._told.extend(told)
+            return reply
+        return response.read()
+
+    def tell(self, message: bytes) -> None:
+        response = self._post(message)
+        if response.headers["content-type"] == "text/event-stream":
+            self._listen(response)
+        else:
+            assert (response.status, response.read()) == (202, b"")
+
+    def end(self) -> list[bytes]:
+        self._server.stop()
+        for listener in self._listeners:
+            listener.join(PATIENCE)
+        return self._told
+
+    def _post(self, message: bytes) -> HTTPResponse:
+        return self._request("POST", message, {**self._session, **_routing(message)})
+
+    def _request(self, method: str, body: bytes, headers: dict[str, str]) -> HTTPResponse:
+        kinds = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        connection = HTTPConnection("127.0.0.1", self._port, timeout=PATIENCE)
+        connection.request(method, "/mcp", body, {**kinds, "Connection": "close", **headers})
+        return connection.getresponse()
+
+    def _note_session(self, response: HTTPResponse) -> None:
+        if identifier := response.headers["mcp-session-id"]:
+            self._session = {"Mcp-Session-Id": identifier}
+            self._listen(self._request("GET", b"", self._session))
+
+    def _listen(self, response: HTTPResponse) -> None:
+        """Read a stream aside, until it ends."""
+        assert response.status == 200
+        listener = Thread(target=lambda: self._told.extend(events(response)))
+        self._listeners.append(listener)
+        listener.start()
+
+
+class LegacySse:
+    """One stream for everything the server says, and a path to post to."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._port = server.port
+        connection = HTTPConnection("127.0.0.1", self._port, timeout=PATIENCE)
+        connection.request("GET", "/sse", headers={"Accept": "text/event-stream"})
+        self._events = events(connection.getresponse())
+        self._place = next(self._events).decode()
+        self._told: list[bytes] = []
+
+    def ask(self, message: bytes) -> bytes:
+        self.tell(message)
+        for each in self._events:
+            if _is_reply(each):
+                return each
+            self._told.append(each)
+        raise AssertionError("the server has gone")
+
+    def tell(self, message: bytes) -> None:
+        connection = HTTPConnection("127.0.0.1", self._port, timeout=PATIENCE)
+        connection.request("POST", self._place, message, {"Content-Type": "application/json", "Connection": "close"})
+        assert connection.getresponse().status == 202
+        connection.close()
+
+    def end(self) -> list[bytes]:
+        self._server.stop()
+        return [*self._told, *self._events]
+
+
+WIRES: dict[str, Callable[[Server], Wire]] = {"stdio": Stdio, "tcp": Tcp, "http": StreamableHttp, "sse": LegacySse}
+
+
+def events(response: HTTPResponse) -> Iterator[bytes]:
+    """The data of the events of a stream."""
+    for line in response:
+        if line.startswith(b"data: "):
+            yield line.removeprefix(b"data: ").rstrip(b"\n")
+
+
+def _there(pipe: IO[bytes] | None) -> IO[bytes]:
+    assert pipe is not None
+    return pipe
+
+
+def _is_reply(message: bytes) -> bool:
+    return "method" not in json.loads(message)
+
+
+def _routing(message: bytes) -> dict[str, str]:
+    """The headers by which a request that speaks for itself says what is in it."""
+    try:
+        request = json.loads(message)
+        version = request["params"]["_meta"][f"{_PREFIX}protocolVersion"]
+    except (ValueError, KeyError, TypeError):
+        return {}
+    headers = {"Mcp-Protocol-Version": version, "Mcp-Method": request["method"]}
+    about = request["params"].get(_NAMED_BY.get(request["method"], ""))
+    return headers | ({} if about is None else {"Mcp-Name": about})
