@@ -62,15 +62,7 @@ def _transport(settings: Settings, server: Server) -> None:
     if settings.transport == "tcp":
         from polymnia.transports.tcp import serve_tcp
 
-        door = _door(settings)
-        serve_tcp(
-            server,
-            settings.address,
-            limit=limit,
-            admit=door.admit,
-            protected=door.is_closed,
-            insecure=settings.insecure,
-        )
+        serve_tcp(server, settings.address, limit=limit, guard=_door(settings), insecure=settings.insecure)
         return
     from polymnia.transports.stdio import serve_stdio
 
@@ -85,12 +77,14 @@ def _transport(settings: Settings, server: Server) -> None:
 
 def _serve_http(settings: Settings) -> None:
     """Bind before anything else, so that a busy port is the first thing to be said."""
-    from polymnia.transports.address import parse_bind, require_protection
+    from polymnia.transports.address import parse_bind, require_hosts, require_origins, require_protection
     from polymnia.transports.http.serve import listen
     from polymnia.transports.http.workers import share
 
     host, port = parse_bind(settings.address)
     require_protection(settings.address, host, protected=_door(settings).is_closed, insecure=settings.insecure)
+    require_hosts(settings.allow_hosts)
+    require_origins(settings.allow_origins)
     listener = listen(host, port)
     shown = f"[{host}]" if ":" in host else host
     base = settings.public_url.rstrip("/") or f"http://{shown}:{listener.getsockname()[1]}"
@@ -107,15 +101,17 @@ def _work(settings: Settings, base: str, listeners: list["socket"], crew: "Crew 
     """Serve on the sockets, in this process."""
     from urllib.parse import urlsplit
 
-    from polymnia.transports.address import is_loopback, parse_bind
+    from polymnia.transports.address import is_loopback, parse_bind, require_hosts, require_origins
     from polymnia.transports.http.gate import Gate
     from polymnia.transports.http.serve import Options, serve_http
 
     host = parse_bind(settings.address)[0]
+    door = _door(settings)
     gate = Gate(
-        admit=_door(settings).admit,
-        hosts=frozenset((host, urlsplit(base).hostname or host, *settings.allow_hosts)),
-        origins=frozenset(settings.allow_origins),
+        admit=door.admit,
+        holds=door.holds,
+        hosts=require_hosts((host, urlsplit(base).hostname or host, *settings.allow_hosts)),
+        origins=require_origins(settings.allow_origins),
         is_local=is_loopback(host),
         metadata_url=f"{base}/.well-known/oauth-protected-resource" if settings.jwt_issuer else None,
     )

@@ -130,11 +130,20 @@ class Counts(Struct, frozen=True):
 
 
 class Principal(Struct, frozen=True, kw_only=True):
-    """Who asks, what they may do, and in which workspaces (None: in all)."""
+    """Who asks, what they may do, and in which workspaces (None: in all).
+
+    `id` tells those of one name apart; `until` is when what they came with ends, in seconds since 1970.
+    """
 
     name: str = ""
     can: Capability = "admin"
     workspaces: frozenset[str] | None = None
+    id: str = ""
+    until: int | None = None
+
+    def is_same(self, other: "Principal") -> bool:
+        """Whether it is the same one with the same rights, come with an old token or a renewed one."""
+        return (self.id, self.name, self.can, self.workspaces) == (other.id, other.name, other.can, other.workspaces)
 
     def may(self, needed: Capability) -> bool:
         """Whether this principal may do what needs the capability."""
@@ -167,3 +176,5 @@ class Principal(Struct, frozen=True, kw_only=True):
 
 # Whoever started the process: what they may do is for the file system to say.
 OWNER = Principal()
+# Whoever has not shown a token yet where one is needed.
+NOBODY = Principal(name="nobody", can="read", workspaces=frozenset())

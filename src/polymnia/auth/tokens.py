@@ -2,6 +2,7 @@
 
 import hashlib
 import hmac
+import os
 import secrets
 import time
 from collections.abc import Iterable, Iterator
@@ -13,7 +14,7 @@ from threading import Lock
 from msgspec import DecodeError, Struct, ValidationError, json
 from msgspec.structs import replace
 
-from polymnia.errors import BadInput, NotAdmitted, StoreDamaged
+from polymnia.errors import BadInput, NotAdmitted, StoreDamaged, StoreTooNew
 from polymnia.model import Capability, Principal
 from polymnia.stores.files.errors import translated
 from polymnia.stores.files.lock import locked
@@ -24,6 +25,8 @@ _PREFIX = "ply"
 _MOST_NAME = 100
 # No longer than this is a token of ours; what is longer need not be hashed.
 _MOST_TOKEN = 200
+# What the file says of itself; a later one may hold limits that this version does not know.
+_VERSION = 1
 
 
 class Token(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -47,11 +50,11 @@ class Token(Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def principal(self) -> Principal:
         where = None if self.workspaces is None else frozenset(self.workspaces)
-        return Principal(name=self.name, can=self.can, workspaces=where)
+        return Principal(name=self.name, can=self.can, workspaces=where, id=self.id, until=self.expires_at)
 
 
 class _Contents(Struct, kw_only=True):
-    version: int = 1
+    version: int
     tokens: list[Token]
 
 
@@ -63,11 +66,13 @@ class Tokens:
         self._lock = Lock()
         self._stamp: object = None
         self._by_id: dict[str, Token] = {}
+        self._existed = False
 
     @property
     def exist(self) -> bool:
-        """Whether there ever was a token: the door stays closed when the last one is revoked."""
-        return self.path.exists()
+        """Whether there ever was a token: the door stays closed when the last is revoked, or the file is lost."""
+        self._existed = self._existed or os.path.lexists(self.path)
+        return self._existed
 
     def all(self) -> list[Token]:
         """Every token that was ever made. Raises StoreDamaged."""
@@ -81,6 +86,9 @@ class Tokens:
         """A new token, which nobody can show again; `lifetime` is in seconds. Raises BadInput."""
         if not name.strip() or len(name) > _MOST_NAME or not name.isprintable():
             raise BadInput(f"a token's name has 1 to {_MOST_NAME} printable characters")
+        where = None if workspaces is None else tuple(sorted(set(workspaces)))
+        if where is not None and not all(each.strip() for each in where):
+            raise BadInput("a workspace has a name; leave --workspace out for all of them")
         identifier, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
         text = f"{_PREFIX}_{identifier}_{secret}"
         now = int(time.time())
@@ -89,7 +97,7 @@ class Tokens:
             name=name,
             hash=_hashed(text),
             can=can,
-            workspaces=None if workspaces is None else tuple(sorted(set(workspaces))),
+            workspaces=where,
             created_at=now,
             expires_at=None if lifetime is None else now + lifetime,
         )
@@ -99,15 +107,15 @@ class Tokens:
             tokens.append(token)
         return text
 
-    def revoke(self, name: str) -> Token:
-        """Make the token of that name useless at once. Raises BadInput."""
+    def revoke(self, name: str) -> None:
+        """Make every token of that name useless at once, an expired one too. Raises BadInput."""
         now = int(time.time())
         with self._changing() as tokens:
-            for number, each in enumerate(tokens):
-                if each.name == name and each.revoked_at is None:
-                    tokens[number] = replace(each, revoked_at=now)
-                    return tokens[number]
-            raise BadInput(f"there is no token {name}; `polymnia token list` shows those there are")
+            theirs = [number for number, each in enumerate(tokens) if each.name == name and each.revoked_at is None]
+            if not theirs:
+                raise BadInput(f"there is no token {name}; `polymnia token list` shows those there are")
+            for number in theirs:
+                tokens[number] = replace(tokens[number], revoked_at=now)
 
     def recognise(self, text: str) -> Principal:
         """Whose token it is. Raises NotAdmitted."""
@@ -125,6 +133,13 @@ class Tokens:
             raise NotAdmitted(f"the token {token.name} is {state}")
         return token.principal
 
+    def holds(self, identifier: str) -> bool:
+        """Whether the token of that id still opens the door."""
+        with self._lock:
+            self._refresh()
+            token = self._by_id.get(identifier)
+        return token is not None and token.state(time.time()) == "active"
+
     @contextmanager
     def _changing(self) -> Iterator[list[Token]]:
         """The tokens under the file's lock, to be changed in place; written back when the block ends well."""
@@ -132,7 +147,7 @@ class Tokens:
         with locked(self.path):
             tokens = self.all()
             yield tokens
-            contents = json.format(json.encode(_Contents(tokens=tokens)), indent=2)
+            contents = json.format(json.encode(_Contents(version=_VERSION, tokens=tokens)), indent=2)
             with translated(str(self.path)):
                 replace_file(self.path, [contents, b"\n"])
 
@@ -142,13 +157,19 @@ class Tokens:
             stamp = _stamp(self.path)
             if stamp == self._stamp:
                 return
-            data = self.path.read_bytes() if stamp is not None else b'{"tokens":[]}'
+            data = None if stamp is None else self.path.read_bytes()
+        self._by_id = {} if data is None else {each.id: each for each in self._decoded(data)}
+        self._stamp = stamp
+
+    def _decoded(self, data: bytes) -> list[Token]:
         try:
             contents = json.decode(data, type=_Contents)
         except (DecodeError, ValidationError, UnicodeDecodeError) as exc:
             raise StoreDamaged(f"{self.path} is not a file of tokens ({exc}); nobody is let in until it is") from exc
-        self._by_id = {each.id: each for each in contents.tokens}
-        self._stamp = stamp
+        if contents.version > _VERSION:
+            message = f"{self.path} has version {contents.version}, this version knows up to {_VERSION}"
+            raise StoreTooNew(f"{message}; nobody is let in until polymnia is upgraded")
+        return contents.tokens
 
 
 def _hashed(text: str) -> str:

@@ -24,8 +24,8 @@ def token(settings: Settings, options: argparse.Namespace) -> int:
     if options.action == "create":
         return _create(tokens, options)
     if options.action == "revoke":
-        revoked = tokens.revoke(options.name)
-        print(f"revoked {revoked.name}")
+        tokens.revoke(options.name)
+        print(f"revoked {options.name}")
         return 0
     return _list(tokens, as_json=options.json)
 

@@ -19,7 +19,7 @@ from polymnia.mcp.methods import METHODS, Method
 from polymnia.mcp.push import checked_level
 from polymnia.mcp.server import Server
 from polymnia.mcp.tools import ToolResult
-from polymnia.model import Change, Principal
+from polymnia.model import NOBODY, Change, Principal
 
 logger = logging.getLogger(__name__)
 
@@ -176,6 +176,7 @@ class Session:
         conversation = self._conversation
         if self._admit is not None:
             self._token = meta.token or self._token
+            self.client.principal = NOBODY  # until it has been admitted again
             self.client.principal = self._admit(self._token)
         if stateless := meta.protocol_version is not UNSET:
             revision, actor = _stateless_revision(meta), lifecycle.named(meta.client_info or None)

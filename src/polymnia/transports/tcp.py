@@ -5,13 +5,15 @@ import selectors
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from typing import Protocol
 
 from polymnia.errors import ProtocolError, SettingsError
 from polymnia.mcp.jsonrpc import INTERNAL_ERROR, NO_ID, error_reply
 from polymnia.mcp.server import Server
-from polymnia.model import Principal
+from polymnia.model import NOBODY, Principal
 from polymnia.transports.address import parse_bind, require_protection
 from polymnia.transports.link import Link
 
@@ -26,25 +28,43 @@ _MOST_PATIENCE = 60
 _MOST_QUEUED = 1000
 
 
-Admit = Callable[[str | None], Principal]
+# How long a connection may last without a token where one is needed, and work in hand when the server stops.
+_NO_TOKEN_PATIENCE = 20
+_LAST_PATIENCE = 30
+# How often those who are no longer welcome are looked for, in seconds.
+_ROUNDS = 1.0
 
 
-def serve_tcp(
-    server: Server, bind: str, *, limit: int, admit: Admit, protected: bool = False, insecure: bool = False
-) -> None:
+class Guard(Protocol):
+    """Who decides on tokens: `polymnia.auth.door.Door` is one."""
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether a token is needed."""
+
+    def admit(self, token: str | None) -> Principal:
+        """Who comes with the token, None standing for none. Raises NotAdmitted."""
+
+    def holds(self, principal: Principal) -> bool:
+        """Whether somebody who was admitted would still be."""
+
+
+def serve_tcp(server: Server, bind: str, *, limit: int, guard: Guard, insecure: bool = False) -> None:
     """Listen until a signal asks to stop; then finish the work in hand. Raises SettingsError.
 
-    `admit` says who a token is; a client sends its own in the `_meta` of a request, and `protected` says that it must.
+    A client sends its token in the `_meta` of a request.
     """
     host, port = parse_bind(bind)
-    require_protection(bind, host, protected=protected, insecure=insecure)
+    require_protection(bind, host, protected=guard.is_closed, insecure=insecure)
     with _listening(host, port) as listener, _stop_signal() as stop:
         logger.warning("listening on %s:%d", *listener.getsockname()[:2])
-        clients = _Clients(server, limit, admit)
+        clients = _Clients(server, limit, guard)
         try:
-            ready = _ready_of(listener, stop)
-            while stop not in ready():
-                _accept(listener, clients)
+            ready = _ready_of(listener, stop, patience=_ROUNDS)
+            while stop not in (found := ready()):
+                if listener in found:
+                    _accept(listener, clients)
+                clients.dismiss_unwelcome()
         finally:
             clients.dismiss()
 
@@ -52,26 +72,37 @@ def serve_tcp(
 class _Clients:
     """Everyone who is connected."""
 
-    def __init__(self, server: Server, limit: int, admit: Admit) -> None:
+    def __init__(self, server: Server, limit: int, guard: Guard) -> None:
         self._server = server
         self._limit = limit
-        self._admit = admit
+        self._guard = guard
         self._present: dict[_Client, threading.Thread] = {}
 
     def welcome(self, connection: socket.socket) -> None:
         if len(self._present) >= _MOST_CLIENTS:
             _turn_away(connection)
             return
-        client = _Client(self._server, connection, self._limit, self._admit)
+        client = _Client(self._server, connection, self._limit, self._guard)
         thread = threading.Thread(target=self._serve, args=(client,), daemon=True)
         self._present[client] = thread
         thread.start()
 
+    def dismiss_unwelcome(self) -> None:
+        """Hang up on those whose token was revoked or has expired, or who show none where one is needed."""
+        too_late = time.monotonic() - _NO_TOKEN_PATIENCE
+        for client in list(self._present):
+            waits = client.principal is NOBODY and client.came_at < too_late and self._guard.is_closed
+            if waits or not self._guard.holds(client.principal):
+                client.hang_up()
+
     def dismiss(self) -> None:
         """Let every client finish the request it is in, and go."""
-        for client, thread in list(self._present.items()):
+        present = list(self._present.items())
+        for client, _ in present:
             client.stop()
-            thread.join(_MOST_PATIENCE)
+        end = time.monotonic() + _LAST_PATIENCE
+        for _, thread in present:
+            thread.join(max(0.0, end - time.monotonic()))
 
     def _serve(self, client: "_Client") -> None:
         try:
@@ -83,15 +114,21 @@ class _Clients:
 class _Client:
     """One connection, served by one thread; others only wake it."""
 
-    def __init__(self, server: Server, connection: socket.socket, limit: int, admit: Admit) -> None:
+    def __init__(self, server: Server, connection: socket.socket, limit: int, guard: Guard) -> None:
         connection.settimeout(_MOST_PATIENCE)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._connection = connection
         self._awake, self._alarm = socket.socketpair()
         self._alarm.setblocking(False)
         self._stopping = False
+        self.came_at = time.monotonic()
         self._ready = _ready_of(connection, self._awake)
-        self._link = Link(server, connection.sendall, limit=limit, admit=admit, wake=self._wake)
+        self._link = Link(server, connection.sendall, limit=limit, principal=NOBODY, admit=guard.admit, wake=self._wake)
+
+    @property
+    def principal(self) -> Principal:
+        """Who it has shown to be."""
+        return self._link.session.client.principal
 
     def serve(self) -> None:
         try:
@@ -109,6 +146,11 @@ class _Client:
         self._stopping = True
         self._ring()
 
+    def hang_up(self) -> None:
+        """End the connection, whatever it waits for."""
+        with suppress(OSError):
+            self._connection.shutdown(socket.SHUT_RDWR)
+
     def _turn(self) -> bool:
         """Wait for a request or a notification and see to it; False when the client has ended."""
         ready = self._ready()
@@ -125,8 +167,7 @@ class _Client:
     def _wake(self) -> None:
         """Called from any thread when a notification is queued: never wait for this client there."""
         if len(self._link.session.outbox) > _MOST_QUEUED:
-            with suppress(OSError):
-                self._connection.shutdown(socket.SHUT_RDWR)
+            self.hang_up()
         self._ring()
 
     def _ring(self) -> None:
@@ -148,12 +189,12 @@ def _turn_away(connection: socket.socket) -> None:
         connection.sendall(error_reply(NO_ID, ProtocolError(INTERNAL_ERROR, message)) + b"\n")
 
 
-def _ready_of(*sockets: socket.socket) -> Callable[[], list[socket.socket]]:
-    """A function that waits until one of the sockets can be read, and gives those that can."""
+def _ready_of(*sockets: socket.socket, patience: float | None = None) -> Callable[[], list[socket.socket]]:
+    """A function that waits until one of the sockets can be read, and gives those that can; none after so long."""
     selector = _Selector()
     for each in sockets:
         selector.register(each, selectors.EVENT_READ)
-    return lambda: [key.fileobj for key, _ in selector.select() if isinstance(key.fileobj, socket.socket)]
+    return lambda: [key.fileobj for key, _ in selector.select(patience) if isinstance(key.fileobj, socket.socket)]
 
 
 @contextmanager

@@ -72,13 +72,13 @@ async def _listen(desk: Desk, errand: Errand) -> None:
         await _send_whole(errand, [], reply)
         return
     await visit.start(200, HEADERS)
-    desk.streams.add(stream)
+    desk.streams[stream] = session.client.principal
     try:
         await stream.pour_until_gone(visit)
         session.close()
         await visit.write(b"".join(map(event, session.outbox)), more=False)
     finally:
-        desk.streams.discard(stream)
+        desk.streams.pop(stream, None)
 
 
 async def _answer_later(desk: Desk, errand: Errand) -> None:

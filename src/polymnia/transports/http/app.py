@@ -42,10 +42,9 @@ def make_app(
     for name, server in servers.items():
         routes += _dialect_routes(f"/{name}", server, desk)
     if metadata is not None:
-        document = _Document(metadata)
-        routes += [Route(METADATA_PATH, document), Route(METADATA_PATH + "/{path:path}", document)]
+        routes += _metadata_routes(metadata, list(servers))
     app = Starlette(routes=[*routes, Route("/{path:path}", _Nowhere(servers))], middleware=_cors(desk))
-    return Operations(app, desk, check, metrics=metrics)
+    return Operations(app, desk, check, metrics=metrics, paths=[each.path for each in routes])
 
 
 def _dialect_routes(prefix: str, server: Server, desk: Desk) -> list[Route]:
@@ -57,6 +56,14 @@ def _dialect_routes(prefix: str, server: Server, desk: Desk) -> list[Route]:
         Route(f"{prefix}/sse/messages", legacy),
         Route(f"{prefix}/sse/messages/", legacy),
     ]
+
+
+def _metadata_routes(metadata: Mapping[str, Any], names: list[str]) -> list[Route]:
+    """Each protected path says of itself where to get a token: clients refuse a document about another."""
+    base = str(metadata["resource"]).removesuffix("/mcp")
+    paths = [f"{prefix}{end}" for prefix in ("", *(f"/{name}" for name in names)) for end in ("/mcp", "/sse")]
+    own = [Route(METADATA_PATH + path, _Document({**metadata, "resource": base + path})) for path in paths]
+    return [Route(METADATA_PATH, _Document(metadata)), *own]
 
 
 def _cors(desk: Desk) -> list[Middleware]:

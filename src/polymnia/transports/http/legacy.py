@@ -15,6 +15,9 @@ from polymnia.transports.http.sessions import Seat
 from polymnia.transports.http.stream import HEADERS, Stream, event
 from polymnia.transports.http.visit import JSON, Receive, Send, Visit
 
+# Messages of one client that may wait for a thread: the answer to its post comes before they have one.
+_MOST_IN_HAND = 32
+
 
 class Legacy:
     """`/sse` and `/sse/messages/` of one dialect, as an ASGI application."""
@@ -38,11 +41,15 @@ class Legacy:
                 raise Refused(405, f"{visit.method} has no meaning here", headers={"allow": "POST" if posts else "GET"})
         except Refused as refusal:
             await visit.refuse(refusal)
+        finally:
+            visit.leave()
 
     async def _listen(self, visit: Visit) -> None:
         """The stream; the conversation lasts as long."""
+        visit.require_streams()
         principal = self._desk.gate.principal(visit)
-        seat = self._desk.sessions.open(self._server, self._desk.gate.client(visit, principal, self._server))
+        client = self._desk.gate.client(visit, principal, self._server)
+        seat = self._desk.sessions.open(self._server, client, peer=visit.peer)
         stream = Stream()
         try:
             await visit.start(200, HEADERS)
@@ -62,7 +69,10 @@ class Legacy:
             raise Refused(415, f"a message is sent as {JSON}")
         identifier = parse_qs(visit.query.decode("latin-1")).get("session_id", [""])[0]
         seat = self._desk.sessions.find(identifier, principal)
-        body = await visit.body(limit=self._desk.limit)
+        if seat.in_hand >= _MOST_IN_HAND:
+            message = f"{_MOST_IN_HAND} messages of this session wait for their answers; take some first"
+            raise Refused(429, message, code=-32000, headers={"retry-after": "1"})
+        body = await self._desk.body(visit)
         named = named_workspace(visit)
         workspace = None if named == seat.session.client.workspace else named
         arrival = Arrival(workspace, gone=lambda: seat.is_closed)
@@ -73,6 +83,6 @@ class Legacy:
         if glance(body).is_short(self._server.dialect) and self._server.workspaces.short_reads:
             seat.say(seat.session.handle(body, arrival))
             return
-        with self._desk.working():
+        with self._desk.working(), seat.working():
             loop = asyncio.get_running_loop()
             seat.say(await loop.run_in_executor(self._desk.pool, seat.session.handle, body, arrival))

@@ -3,10 +3,10 @@
 import logging
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Collection, MutableMapping
 from typing import Any
 
-from polymnia.errors import PolymniaError
+from polymnia.errors import PolymniaError, Refused
 from polymnia.transports.http.desk import Desk
 from polymnia.transports.http.visit import Message, Receive, Send, Visit
 
@@ -21,11 +21,14 @@ _TEXT = {"content-type": "text/plain; charset=utf-8"}
 class Operations:
     """Counts what passes through, and answers for the server's health."""
 
-    def __init__(self, app: App, desk: Desk, check: Callable[[], None], *, metrics: bool) -> None:
-        """`check` raises when the store cannot be read."""
+    def __init__(
+        self, app: App, desk: Desk, check: Callable[[], None], *, metrics: bool, paths: Collection[str]
+    ) -> None:
+        """`check` raises when the store cannot be read; `paths` are those that the log may name."""
         self._app = app
         self._desk = desk
         self._check = check
+        self._paths = frozenset(paths)
         self._own = {"/healthz": self._healthz, "/readyz": self._readyz}
         if metrics:
             self._own["/metrics"] = self._metrics
@@ -58,8 +61,9 @@ class Operations:
         finally:
             took = time.perf_counter() - began
             self._note(scope["method"], status, took)
-            # Paths hold no content and no secrets: a session's id is in a header, or in the query, which is left out.
-            logger.info("%s %s %d %.1f ms", scope["method"], scope["path"], status, took * 1000)
+            # Of other paths somebody else decides what they hold: a secret, or a line that looks like one of this log.
+            path = scope["path"] if scope["path"] in self._paths else "(another path)"
+            logger.info("%s %s %d %.1f ms", scope["method"], path, status, took * 1000)
 
     def _note(self, method: str, status: int, took: float) -> None:
         self._requests[method, status] += 1
@@ -74,12 +78,22 @@ class Operations:
         try:
             self._desk.check_open()
             await self._desk.run(self._check)
-        except PolymniaError as exc:
+        except Refused as exc:
             await visit.answer(503, f"{exc}\n".encode(), _TEXT)
+            return
+        except PolymniaError as exc:
+            # Where the store is, and what is wrong with it, is not for everybody who can ask.
+            logger.error("not ready: %s", exc)
+            await visit.answer(503, b"the store cannot be read; the server's log says why\n", _TEXT)
             return
         await visit.answer(200, b"ready\n", _TEXT)
 
     async def _metrics(self, visit: Visit) -> None:
+        try:
+            self._desk.gate.check_place(visit)
+        except Refused as refusal:
+            await visit.refuse(refusal)
+            return
         await visit.answer(200, self._exposition().encode(), {"content-type": "text/plain; version=0.0.4"})
 
     def _exposition(self) -> str:

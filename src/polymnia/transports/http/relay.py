@@ -9,21 +9,22 @@ from urllib.parse import parse_qs
 import h11
 
 from polymnia.errors import Refused
+from polymnia.transports.http.desk import Desk
 from polymnia.transports.http.operations import App, Scope
 from polymnia.transports.http.visit import Receive, Send, Visit
 from polymnia.transports.http.workers import Crew
 
 _CHUNK = 1 << 16
-_OURS = (b"connection", b"keep-alive", b"transfer-encoding", b"content-length")
+_OURS = (b"connection", b"keep-alive", b"transfer-encoding", b"content-length", b"expect")
 
 
 class Relay:
     """Comes before everything else in a worker."""
 
-    def __init__(self, app: App, crew: Crew, *, limit: int) -> None:
+    def __init__(self, app: App, crew: Crew, desk: Desk) -> None:
         self._app = app
-        self._crew = crew
-        self._limit = limit
+        self._theirs = {str(each): place for each, place in enumerate(crew.places) if each != crew.number}
+        self._desk = desk
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         place = self._elsewhere(scope)
@@ -32,10 +33,14 @@ class Relay:
             return
         visit = Visit(scope, receive, send)
         try:
-            body = await visit.body(limit=self._limit)
+            self._desk.gate.check_place(visit)
+            self._desk.gate.principal(visit)
+            body = await self._desk.body(visit)
             await _hand_on(visit, scope, place, body)
         except Refused as refusal:
             await visit.refuse(refusal)
+        finally:
+            visit.leave()
 
     def _elsewhere(self, scope: Mapping[str, Any]) -> str | None:
         """The place of the worker that has the request's session; None when that is this one, or nobody."""
@@ -44,10 +49,7 @@ class Relay:
         identifier = dict(scope["headers"]).get(b"mcp-session-id", b"").decode("latin-1")
         if not identifier and scope["query_string"]:
             identifier = parse_qs(scope["query_string"].decode("latin-1")).get("session_id", [""])[0]
-        number = identifier.partition("-")[0]
-        if not number.isascii() or not number.isdigit() or int(number) == self._crew.number:
-            return None
-        return self._crew.places[int(number)] if int(number) < len(self._crew.places) else None
+        return self._theirs.get(identifier.partition("-")[0])
 
 
 async def _hand_on(visit: Visit, scope: Mapping[str, Any], place: str, body: bytes) -> None:
@@ -56,16 +58,19 @@ async def _hand_on(visit: Visit, scope: Mapping[str, Any], place: str, body: byt
         kept = [(name, value) for name, value in visit.raw_headers if name not in _OURS]
         target = scope["raw_path"] + (b"?" + visit.query if visit.query else b"")
         head = [*kept, (b"content-length", str(len(body)).encode()), (b"connection", b"close")]
-        request = h11.Request(method=visit.method, target=target, headers=head)
+        try:
+            request = h11.Request(method=visit.method, target=target, headers=head)
+        except h11.LocalProtocolError as exc:
+            raise Refused(400, "the request has a header that cannot be handed on") from exc
         for part in (request, h11.Data(data=body), h11.EndOfMessage()):
             writer.write(talk.send(part) or b"")
         watch = asyncio.get_running_loop().create_task(_close_when_gone(visit, writer))
         try:
             await _bring_back(visit, talk, reader)
-        except h11.RemoteProtocolError as exc:  # the other worker has died, or our client has hung up
+        except (h11.RemoteProtocolError, OSError) as exc:  # the other worker has died, or our client has hung up
             if not visit.started:
                 raise _gone() from exc
-            await visit.write(b"", more=False)
+            await visit.abort()
         finally:
             watch.cancel()
 

@@ -21,6 +21,7 @@ from polymnia.transports.http.desk import Desk
 from polymnia.transports.http.gate import Gate
 from polymnia.transports.http.relay import Relay
 from polymnia.transports.http.sessions import Sessions
+from polymnia.transports.http.visit import Room
 from polymnia.transports.http.workers import Crew
 
 logger = logging.getLogger(__name__)
@@ -28,8 +29,12 @@ logger = logging.getLogger(__name__)
 # Requests that wait for the disk share a commit, so there may be many of them.
 _THREADS = 32
 _MOST_CONNECTIONS = 2000
+# Bytes of messages that are held at once, whoever sent them.
+_MOST_HELD = 256 * 1024 * 1024
 # How long work in hand may take when the server is asked to stop, in seconds.
 _LAST_PATIENCE = 30
+# And how long answers that are made may then take to go out.
+_FAREWELL = 5
 # How often idle sessions and housekeeping are looked after, in seconds.
 _ROUNDS = 1.0
 
@@ -69,10 +74,11 @@ def serve_http(
         sessions = Sessions(
             most=options.most_sessions, idle=options.idle, prefix=options.crew.prefix if options.crew else ""
         )
-        desk = Desk(gate=gate, sessions=sessions, pool=pool, limit=options.limit)
+        room = Room(max(_MOST_HELD, 2 * options.limit))
+        desk = Desk(gate=gate, sessions=sessions, pool=pool, limit=options.limit, room=room)
         app = make_app(servers, chosen, desk, check=check, metrics=options.metrics, metadata=options.metadata)
         if options.crew is not None:
-            app = Relay(app, options.crew, limit=desk.limit)
+            app = Relay(app, options.crew, desk)
         config = uvicorn.Config(
             app,
             http=Connection,
@@ -84,18 +90,19 @@ def serve_http(
             proxy_headers=False,
             limit_concurrency=_MOST_CONNECTIONS,
             timeout_keep_alive=75,
-            timeout_graceful_shutdown=_LAST_PATIENCE,
+            timeout_graceful_shutdown=_FAREWELL,
         )
-        _Running(config, desk, list(servers.values())).run(sockets=listeners)
+        _Running(config, desk, list(servers.values()), options.crew).run(sockets=listeners)
 
 
 class _Running(uvicorn.Server):
     """uvicorn's server, which also looks after the sessions and stops in order."""
 
-    def __init__(self, config: uvicorn.Config, desk: Desk, servers: list[Server]) -> None:
+    def __init__(self, config: uvicorn.Config, desk: Desk, servers: list[Server], crew: Crew | None) -> None:
         super().__init__(config)
         self._desk = desk
         self._servers = servers
+        self._crew = crew
         self._rounds: asyncio.Task[None] | None = None
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -115,14 +122,18 @@ class _Running(uvicorn.Server):
                 await self._desk.stop()
         except TimeoutError:
             logger.warning("stopped with %d requests in hand", self._desk.in_hand)
+            self._desk.end_all()
         await super().shutdown(sockets=sockets)
 
     async def _look_after(self) -> None:
-        """Let idle sessions and dawdling clients go, and use pauses for housekeeping."""
+        """Let go of those who rest too long, dawdle or are no longer welcome, and use pauses for housekeeping."""
         while True:
             await asyncio.sleep(_ROUNDS)
             self._desk.sessions.expire()
+            self._desk.dismiss()
             drop_dawdlers(self.server_state.connections, asyncio.get_running_loop().time())
+            if self._crew is not None and self._crew.is_orphaned:
+                self.should_exit = True
             for server in self._servers:
                 if server.untidy and not self._desk.in_hand:
                     await self._desk.run(server.rest)

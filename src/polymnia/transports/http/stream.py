@@ -7,8 +7,9 @@ from polymnia.transports.http.visit import EVENTS, Visit
 
 # So often something is sent, in seconds, lest somebody on the way takes the silence for an end.
 PULSE = 15.0
-# A client that lets so many messages pile up is let go.
+# A client that lets so many messages pile up, or so many bytes in several of them, is let go.
 _MOST_QUEUED = 1000
+_MOST_BYTES = 64 * 1024 * 1024
 
 HEADERS = {"content-type": EVENTS, "cache-control": "no-cache, no-transform", "x-accel-buffering": "no"}
 
@@ -19,14 +20,19 @@ class Stream:
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[bytes] = deque()
+        self._size = 0
         self._news = asyncio.Event()
         self._ended = False
+        self._is_lost = False
 
     def put(self, message: bytes) -> None:
         """Send a message; safe from any thread."""
+        if self._ended:
+            return
         self._waiting.append(message)
-        if len(self._waiting) > _MOST_QUEUED:
-            self._ended = True
+        self._size += len(message)
+        if len(self._waiting) > _MOST_QUEUED or (len(self._waiting) > 1 and self._size > _MOST_BYTES):
+            self._ended = self._is_lost = True
         self._loop.call_soon_threadsafe(self._news.set)
 
     def end(self) -> None:
@@ -43,11 +49,15 @@ class Stream:
                     self._news.clear()
         except TimeoutError:
             return None
-        return self._waiting.popleft() if self._waiting and len(self._waiting) <= _MOST_QUEUED else None
+        if not self._waiting or self._is_lost:
+            return None
+        message = self._waiting.popleft()
+        self._size -= len(message)
+        return message
 
     @property
     def is_over(self) -> bool:
-        return self._ended and (not self._waiting or len(self._waiting) > _MOST_QUEUED)
+        return self._ended and (self._is_lost or not self._waiting)
 
     async def pour_until_gone(self, visit: Visit) -> None:
         """Write everything until the end, which is also when the client leaves."""

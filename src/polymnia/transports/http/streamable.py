@@ -46,13 +46,15 @@ class Streamable:
                 raise Refused(405, f"{visit.method} has no meaning here", headers={"allow": "GET, POST, DELETE"})
         except Refused as refusal:
             await visit.refuse(refusal)
+        finally:
+            visit.leave()
 
     async def _post(self, visit: Visit, principal: Principal) -> None:
         if not (visit.header(b"content-type") or "").lower().startswith(JSON):
             raise Refused(415, f"a message is sent as {JSON}")
         if not visit.accepts(JSON):
             raise Refused(406, f"an answer may come as {JSON} or {EVENTS}; accept both")
-        body = await visit.body(limit=self._desk.limit)
+        body = await self._desk.body(visit)
         seen = glance(body)
         if headers.is_stateless(visit, seen):
             await self._post_alone(visit, principal, body, seen)
@@ -79,7 +81,8 @@ class Streamable:
     async def _post_in_session(self, visit: Visit, principal: Principal, body: bytes, seen: Glance) -> None:
         headers.check_revision(visit)
         if is_new := seen.method == "initialize" and visit.header(_SESSION) is None:
-            seat = self._desk.sessions.open(self._server, self._desk.gate.client(visit, principal, self._server))
+            client = self._desk.gate.client(visit, principal, self._server)
+            seat = self._desk.sessions.open(self._server, client, peer=visit.peer)
         else:
             seat = self._seat(visit, principal)
         workspace = named_workspace(visit)
@@ -91,7 +94,8 @@ class Streamable:
             workspace=None if workspace == seat.session.client.workspace else workspace,
             headers={"mcp-session-id": seat.id} if seen.method == "initialize" else {},
         )
-        await answer(self._desk, self._server, errand)
+        with seat.working():
+            await answer(self._desk, self._server, errand)
         if is_new and not seat.session.is_greeted:
             self._desk.sessions.end(seat)
 
