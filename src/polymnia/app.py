@@ -45,9 +45,9 @@ def serve(settings: Settings) -> None:
 def served(settings: Settings) -> Iterator[dict[str, Server]]:
     """Every dialect that was asked for, over the one store, for the length of the block."""
     dialects = {name: open_dialect(name) for name in (settings.dialect, *settings.dialects)}
-    if settings.dialect == "reference":
+    if settings.dialect == "reference" and not settings.read_only:
         _adopt_legacy(settings.store)
-    with opened(settings.store) as store:
+    with opened(settings.store, read_only=settings.read_only) as store:
         workspaces = OneWorkspace(Memory(store), settings.workspace)
         servers = {
             name: Server(dialect, workspaces, workspace=settings.workspace) for name, dialect in dialects.items()
@@ -155,9 +155,9 @@ def _most(settings: Settings) -> Capability:
 
 
 @contextmanager
-def opened(url: str) -> Iterator[Store]:
+def opened(url: str, *, read_only: bool = False) -> Iterator[Store]:
     """The store behind the URL for the length of the block."""
-    store = open_store(url)
+    store = open_store(url, read_only=read_only)
     try:
         yield store
     finally:

@@ -5,7 +5,7 @@ from pathlib import Path
 from polymnia.auth.door import Recognise
 from polymnia.auth.tokens import Tokens
 from polymnia.errors import SettingsError
-from polymnia.stores.open import store_kind
+from polymnia.stores.open import is_in_memory, store_kind
 
 
 def tokens_of(store: str, file: str = "") -> Tokens | None:
@@ -13,7 +13,7 @@ def tokens_of(store: str, file: str = "") -> Tokens | None:
     if file:
         return Tokens(Path(file))
     kind, path = store_kind(store)
-    if kind == "memory" or path == ":memory:":
+    if is_in_memory(kind, path):
         return None
     return Tokens(Path(path).with_name(f"{Path(path).name}.tokens"))
 

@@ -10,19 +10,27 @@ from polymnia.mcp.jsonrpc import RequestId
 from polymnia.mcp.params import Meta
 from polymnia.mcp.push import Notify, Push, is_at_least
 from polymnia.mcp.revisions import LATEST_HANDSHAKE
-from polymnia.mcp.server import Server
+from polymnia.mcp.server import Listener, Server
 
 
 class Conversation:
     """What is remembered between two requests of one client."""
 
-    def __init__(self, server: Server, client: Client, notify: Notify) -> None:
+    def __init__(self, server: Server, listener: Listener, client: Client, notify: Notify) -> None:
         self.server = server
+        self._listener = listener
         self.client = client
         self.notify = notify
         self.push = Push(server.dialect, client, notify)
         self.actor = "unknown client"
         self.revision = LATEST_HANDSHAKE
+
+    def attend(self) -> None:
+        """Hear of changes if any could matter here, of none if not."""
+        if self.push.wants_changes:
+            self.server.attend(self._listener)
+        else:
+            self.server.ignore(self._listener)
 
 
 class Arrival(Struct, frozen=True):

@@ -8,6 +8,8 @@ from polymnia.mcp.exchange import Exchange
 from polymnia.mcp.params import ClientInfo, Initialize, Params
 from polymnia.mcp.revisions import SUPPORTED, negotiated
 
+_LONGEST_NAME = 200
+
 
 def initialize(exchange: Exchange, params: Initialize) -> dict[str, Any]:
     conversation = exchange.conversation
@@ -15,6 +17,7 @@ def initialize(exchange: Exchange, params: Initialize) -> dict[str, Any]:
     conversation.actor = named(params.client_info)
     conversation.client.capabilities = params.capabilities.copy()
     conversation.push.greeted = True
+    conversation.attend()
     return {
         "protocolVersion": conversation.revision,
         "capabilities": capabilities(exchange.dialect),
@@ -61,4 +64,5 @@ def named(client: ClientInfo | None) -> str:
     """How the change log names a client."""
     if client is None:
         return "unknown client"
-    return f"{client.name} {client.version}".strip()
+    # Only the server says whose token it was, and nobody needs a long name.
+    return f"{client.name} {client.version}".strip().replace("(token ", "(")[:_LONGEST_NAME]

@@ -14,6 +14,10 @@ from polymnia.model import Change
 LEVELS: tuple[str, ...] = get_args(Level)
 _LIST_CHANGED = "notifications/resources/list_changed"
 _UPDATED = "notifications/resources/updated"
+# What one conversation may ask to be told of: it is kept as long as the conversation.
+_MOST_WISHES = 1000
+_LONGEST_URI = 8192
+_TOO_MANY = f"at most {_MOST_WISHES} addresses of {_LONGEST_URI} characters may be listened to at once"
 
 Notify = Callable[[str, dict[str, Any]], None]
 
@@ -39,11 +43,30 @@ class Push:
         self._notify = notify
         self._level = "warning"
 
+    @property
+    def wants_changes(self) -> bool:
+        """Whether any change could lead to a notification."""
+        by_itself = self.greeted and self._dialect.resource_set_changed is not None
+        return bool(self.subscribed or self.streams or by_itself)
+
+    def subscribe(self, uri: str) -> None:
+        """Raises InvalidParams for more addresses than anybody needs."""
+        if len(self.subscribed) >= _MOST_WISHES or len(uri) > _LONGEST_URI:
+            raise InvalidParams(_TOO_MANY)
+        self.subscribed.add(uri)
+
     def listen(self, identifier: RequestId, raw_id: bytes, wants: Filter, client: Client, notify: Notify) -> None:
-        """Open a stream; its first message says what of the wishes will be kept."""
+        """Open a stream; its first message says what of the wishes will be kept. Raises InvalidParams."""
+        uris = wants.resource_subscriptions or []
+        if (
+            len(self.streams) >= _MOST_WISHES
+            or len(uris) > _MOST_WISHES
+            or any(len(each) > _LONGEST_URI for each in uris)
+        ):
+            raise InvalidParams(_TOO_MANY)
         kept = Filter(
             resources_list_changed=bool(wants.resources_list_changed and self._dialect.resource_set_changed),
-            resource_subscriptions=wants.resource_subscriptions or [],
+            resource_subscriptions=uris,
         )
         self.streams[identifier] = Stream(raw_id, kept, client, notify)
         honoured: dict[str, Any] = {}
@@ -62,7 +85,8 @@ class Push:
         return self.greeted and is_at_least(level, self._level)
 
     def log(self, level: str, logger: str, text: str) -> None:
-        if self.hears(level):
+        # They are about the whole server, so not for those who may see a part of it.
+        if self._client.principal.workspaces is None and self.hears(level):
             self._notify("notifications/message", {"level": level, "logger": logger, "data": text})
 
     def changed(self, workspace: str, change: Change) -> None:

@@ -32,19 +32,36 @@ class Server:
         self.workspaces = workspaces
         self.workspace = workspace
         self._lock = Lock()
-        self._listeners: list[Listener] = []
+        self._listeners: dict[Listener, None] = {}
+        # Those of them that have asked to hear of changes.
+        self._attending: dict[Listener, None] = {}
         self.untidy = False
         workspaces.on_change(self._tell)
 
     def join(self, listener: Listener) -> Callable[[], None]:
-        """Let a conversation hear of changes; call what is returned when it ends."""
+        """A conversation begins; call what is returned when it ends."""
         with self._lock:
-            self._listeners.append(listener)
+            self._listeners[listener] = None
         return lambda: self._leave(listener)
+
+    def attend(self, listener: Listener) -> None:
+        """Let a conversation hear of changes, whichever process makes them."""
+        with self._lock:
+            if listener not in self._listeners:
+                return
+            self._attending[listener] = None
+        self.workspaces.follow(self._tell_of_others, self._is_attended)
+
+    def ignore(self, listener: Listener) -> None:
+        """A conversation wants to hear of nothing any more."""
+        with self._lock:
+            self._attending.pop(listener, None)
 
     def log(self, level: str, logger: str, text: str) -> None:
         """Tell every conversation that wants to know."""
-        for listener in self._present():
+        with self._lock:
+            present = list(self._listeners)
+        for listener in present:
             listener.log(level, logger, text)
 
     def check(self) -> None:
@@ -63,14 +80,19 @@ class Server:
 
     def _tell(self, workspace: str, change: Change) -> None:
         self.untidy = True
-        for listener in self._present():
+        self._tell_of_others(workspace, change)
+
+    def _tell_of_others(self, workspace: str, change: Change) -> None:
+        """Whoever makes a change tidies up after it."""
+        with self._lock:
+            attending = list(self._attending)
+        for listener in attending:
             listener.changed(workspace, change)
 
-    def _present(self) -> list[Listener]:
-        with self._lock:
-            return list(self._listeners)
+    def _is_attended(self) -> bool:
+        return bool(self._attending)
 
     def _leave(self, listener: Listener) -> None:
         with self._lock:
-            if listener in self._listeners:
-                self._listeners.remove(listener)
+            self._listeners.pop(listener, None)
+            self._attending.pop(listener, None)

@@ -48,7 +48,7 @@ class Session:
         """
         self.outbox: deque[bytes] = deque()
         self.client = client or Client(workspace=server.workspace)
-        self._conversation = Conversation(server, self.client, self._notify)
+        self._conversation = Conversation(server, self, self.client, self._notify)
         self._running: dict[RequestId, Exchange] = {}
         self._unwanted: set[RequestId] = set()
         self._wake = wake
@@ -234,7 +234,8 @@ class Session:
             logger.info("a cancellation was not understood: %s", exc)
             return
         self._unwanted.discard(identifier)
-        self._conversation.push.streams.pop(identifier, None)
+        if self._conversation.push.streams.pop(identifier, None) is not None:
+            self._conversation.attend()
         if exchange := self._running.get(identifier):
             exchange.is_cancelled = True
 

@@ -7,19 +7,24 @@ from polymnia.mcp.params import Listen, OneResource, SetLevel
 
 
 def subscribe(exchange: Exchange, params: OneResource) -> dict[str, Any]:
-    exchange.conversation.push.subscribed.add(params.uri)
+    exchange.conversation.push.subscribe(params.uri)
+    exchange.conversation.attend()
     return {}
 
 
 def unsubscribe(exchange: Exchange, params: OneResource) -> dict[str, Any]:
     exchange.conversation.push.subscribed.discard(params.uri)
+    exchange.conversation.attend()
     return {}
 
 
 def listen(exchange: Exchange, params: Listen) -> None:
     """The answer to this one comes when the stream ends."""
-    push = exchange.conversation.push
-    push.listen(exchange.id, bytes(exchange.raw_id), params.notifications, exchange.client, exchange.notify)
+    conversation = exchange.conversation
+    conversation.push.listen(
+        exchange.id, bytes(exchange.raw_id), params.notifications, exchange.client, exchange.notify
+    )
+    conversation.attend()
 
 
 def set_level(exchange: Exchange, params: SetLevel) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from polymnia.model import Change, Counts, Entity, Graph, Relation, RelationKey, TypeCount
 
@@ -95,3 +95,21 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Let go of files and locks. A store may be closed twice."""
+
+
+class Following(Protocol):
+    """A reader of the changes that other processes make."""
+
+    def news(self) -> list[Change]:
+        """What others have changed since it was last asked, oldest first. Raises StoreError."""
+
+    def close(self) -> None:
+        """No more is wanted."""
+
+
+@runtime_checkable
+class Followed(Protocol):
+    """A store that can tell what other processes have changed."""
+
+    def follow(self) -> Following:
+        """Begin now."""

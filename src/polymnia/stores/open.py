@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from polymnia.errors import SettingsError
+from polymnia.errors import SettingsError, StoreError
 from polymnia.stores.base import Store
 
 _SQLITE = (".db", ".sqlite", ".sqlite3")
@@ -10,12 +10,15 @@ _JSONL = (".jsonl", ".json")
 _BINLOG = (".mcpmem", ".bin")
 
 
-def open_store(url: str) -> Store:
+def open_store(url: str, *, read_only: bool = False) -> Store:
     """The store behind a URL: `memory:`, or a path whose ending or scheme tells its kind.
 
+    A read-only one is left as it is, to the last byte; what is not there is not made.
     Raises SettingsError for a kind it does not know, StoreError when the store cannot be opened.
     """
     kind, path = store_kind(url)
+    if read_only and not is_in_memory(kind, path) and not Path(path).exists():
+        raise StoreError(f"there is no memory at {path}; start without --read-only to begin one")
     if kind == "memory":
         from polymnia.stores.memory import MemoryStore
 
@@ -23,14 +26,19 @@ def open_store(url: str) -> Store:
     if kind == "sqlite":
         from polymnia.stores.sqlite.store import SqliteStore
 
-        return SqliteStore(path)
+        return SqliteStore(path, read_only=read_only)
     if kind == "binlog":
         from polymnia.stores.files.binlog import BinlogStore
 
-        return BinlogStore(path)
+        return BinlogStore(path, read_only=read_only)
     from polymnia.stores.files.jsonl import JsonlStore
 
     return JsonlStore(path)
+
+
+def is_in_memory(kind: str, path: str) -> bool:
+    """Whether the store lasts only as long as the process."""
+    return kind == "memory" or path == ":memory:"
 
 
 def store_kind(url: str) -> tuple[str, str]:

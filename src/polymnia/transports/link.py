@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from threading import Lock
 
 from polymnia.dialects.base import Client
 from polymnia.errors import ProtocolError
@@ -33,6 +34,9 @@ class Link:
         self._lines = Lines(limit)
         self._limit = limit
         self._write = write
+        # Notifications may come from another thread, in the middle of a reply.
+        self._writing = Lock()
+        self._is_over = False
 
     def take(self, chunk: bytes) -> None:
         """Answer the messages that the chunk completes, in order, each reply written before the next is begun."""
@@ -49,16 +53,19 @@ class Link:
         self._answer(self._lines.rest())
         self.session.close()
         self.flush()
+        with self._writing:
+            self._is_over = True
 
     def flush(self) -> None:
         """Write the notifications that are queued."""
         outbox = self.session.outbox
-        while outbox:
-            self._write(outbox.popleft() + b"\n")
+        with self._writing:
+            while outbox and not self._is_over:
+                self._write(outbox.popleft() + b"\n")
 
     def _flush_if_there(self) -> None:
         """Amid a request: that the client is gone is for the next reply to find out, not for the request."""
-        with suppress(ConnectionError):
+        with suppress(OSError):
             self.flush()
 
     def _answer(self, line: bytes | None) -> None:
@@ -66,7 +73,8 @@ class Link:
         if self.session.outbox:
             self.flush()
         if reply is not None:
-            self._write(reply + b"\n")
+            with self._writing:
+                self._write(reply + b"\n")
 
     def _too_long(self) -> bytes:
         message = f"a message may have {self._limit} bytes at most; this one was dropped"

@@ -35,17 +35,19 @@ class BinlogStore:
     best_batch = 10_000
     short_reads = False
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, read_only: bool = False) -> None:
         self.url = path
         self._path = Path(path)
         self._translated = translated(path)
         self._lock = threading.RLock()
-        self._file = LogFile(path)
+        self._read_only = read_only
+        self._file = LogFile(path, read_only=read_only)
         self._graph = MemoryGraph()
         self._waste = 0
         self._compact_from = SMALLEST_TO_COMPACT
         self._stopped: str | None = None
-        make_place(self._path)
+        if not read_only:
+            make_place(self._path)
 
     def look_up(self, name: str) -> Graph:
         with self._lock, self._translated:
@@ -91,6 +93,8 @@ class BinlogStore:
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """Nobody else writes, and everything that anybody has written is known."""
+        if self._read_only:
+            raise StoreError(f"{self._path} was opened for reading only; nothing was changed")
         if self._stopped is not None:
             raise StoreStopped(self._stopped)
         with locked(self._path):
@@ -150,6 +154,9 @@ class BinlogStore:
         """Cut an unfinished end away and keep it aside. Raises StoreDamaged, with the file as it is, for damage."""
         if not fault.torn:
             raise damaged(self._path, at, fault)
+        if self._read_only:
+            logger.warning("%s ends in %s; they are left where they are", self._path, fault.reason)
+            return
         aside = Path(f"{self._path}.torn")
         keep_aside(aside, rest, after_others=True)
         self._file.cut(at)
@@ -160,6 +167,10 @@ class BinlogStore:
         if loaded.fault is not None and not loaded.fault.torn:
             raise damaged(self._path, loaded.end, loaded.fault)
         refuse_unfit_graph(loaded.graph)
+        if self._read_only:
+            self._become(loaded.graph, waste=0)
+            self._file.settle()
+            return
         kept = keep_copy(self._path, data)
         self._become(loaded.graph, waste=0)
         self._rewrite()

@@ -10,6 +10,7 @@ from polymnia.stores.files.replace import force, sync_directory
 # Which file it is, how long, and when it was written to; None when there is no file.
 Stamp = tuple[int, int, int, int]
 _UNREAD: Stamp = (-1, -1, -1, -1)
+_READING = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 _MODE = os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 # An open file keeps its inode from becoming another file's. Windows never gives its numbers twice, and would not let
 # another process put a compacted log in the place of an open one.
@@ -21,8 +22,9 @@ _SEAM = 64
 class LogFile:
     """One log, held open. All but `unchanged` is for those who hold the lock."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, read_only: bool = False) -> None:
         self._path = path
+        self._mode = _READING if read_only else _MODE
         self._descriptor: int | None = None
         self._stamp: Stamp | None = _UNREAD
         self._seam = b""
@@ -107,7 +109,7 @@ class LogFile:
         """Whether there is a file."""
         if self._descriptor is None:
             try:
-                self._descriptor = os.open(self._path, _MODE)
+                self._descriptor = os.open(self._path, self._mode)
             except FileNotFoundError:
                 return False
         return True

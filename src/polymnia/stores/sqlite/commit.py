@@ -80,6 +80,11 @@ class CommitLane:
         if group.failure is not None:
             raise group.failure
 
+    def refuse_another_file(self) -> None:
+        """What is written to a file that is no longer at its path is lost with this process. Raises StoreError."""
+        if self._file != identity(self._path):
+            raise StoreError(f"{self._path} was moved, deleted or replaced meanwhile; start the server again")
+
     def _enter(self) -> None:
         with self._counting:
             self._waiting += 1
@@ -94,18 +99,13 @@ class CommitLane:
             raise StoreStopped(self._stopped)
         with self._translated:
             if self._group is None:
-                self._refuse_another_file()
+                self.refuse_another_file()
                 self._begin(wait)
                 self._replica.begun()
                 self._group = _Group()
             else:
                 self._connection.execute("SAVEPOINT writer")
         return self._group
-
-    def _refuse_another_file(self) -> None:
-        """What is written to a file that is no longer at its path is lost with this process."""
-        if self._file != identity(self._path):
-            raise StoreError(f"{self._path} was moved, deleted or replaced meanwhile; start the server again")
 
     def _begin(self, wait: int) -> None:
         if wait == BUSY_WAIT:

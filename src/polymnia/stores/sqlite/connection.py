@@ -13,27 +13,32 @@ FAILURES = (apsw.Error, UnicodeDecodeError)
 # How long a writer waits for another process before it gives up, in milliseconds.
 BUSY_WAIT = 15_000
 
-_PRAGMAS = """
-PRAGMA journal_mode = WAL;
-PRAGMA synchronous = FULL;
+_READING = """
 PRAGMA cache_size = -8192;
 PRAGMA mmap_size = 268435456;
 PRAGMA temp_store = MEMORY;
+"""
+_WRITING = """
+PRAGMA journal_mode = WAL;
+PRAGMA synchronous = FULL;
 PRAGMA journal_size_limit = 67108864;
 """
 
 
-def connect(path: str, inspect: Callable[[apsw.Connection], None] = lambda connection: None) -> apsw.Connection:
+def connect(
+    path: str, inspect: Callable[[apsw.Connection], None] = lambda connection: None, *, read_only: bool = False
+) -> apsw.Connection:
     """A connection that waits for others and whose commits are on disk; `inspect` sees it before anything is changed.
 
-    Raises StoreError.
+    A read-only one leaves the file as it is, to the last byte. Raises StoreError.
     """
     with translated(path):
-        connection = apsw.Connection(path)
+        mode = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+        connection = apsw.Connection(path, flags=mode)
         try:
             connection.set_busy_timeout(BUSY_WAIT)
             inspect(connection)
-            connection.execute(_PRAGMAS).fetchall()
+            connection.execute(_READING if read_only else _WRITING + _READING).fetchall()
         except BaseException:
             connection.close()
             raise

@@ -248,3 +248,7 @@ SELECT count(*) FROM sqlite_schema;
 SELECT count(*) FROM observations AS o
 WHERE o.deleted_at IS NULL
     AND NOT EXISTS (SELECT 1 FROM entities AS e WHERE e.id = o.id >> 24 AND e.deleted_at IS NULL);
+
+-- name: last_change
+-- Where the change log ends: the number of a change just made, or the point from which to follow it.
+SELECT coalesce(max(id), 0) FROM changes;

@@ -41,8 +41,11 @@ class Replica:
     others write all the time requests take about twice the time at worst.
     """
 
-    def __init__(self, path: str, reading: Callable[[], AbstractContextManager[SqliteGraph]]) -> None:
+    def __init__(
+        self, path: str, reading: Callable[[], AbstractContextManager[SqliteGraph]], *, read_only: bool = False
+    ) -> None:
         self._path = path
+        self._read_only = read_only
         self._reading = reading
         self._lock = threading.Lock()
         self._making = threading.Lock()
@@ -136,7 +139,7 @@ class Replica:
         """The head, found when it is first asked for. Raises StoreError where there is none."""
         with self._lock:
             if self._head is None:
-                self._connection = self._connection or connect(self._path)
+                self._connection = self._connection or connect(self._path, read_only=self._read_only)
                 with translated(self._path):
                     self._head = head_of(self._connection)
                 self._reads_since = self._head.tobytes()

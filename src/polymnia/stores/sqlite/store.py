@@ -14,6 +14,7 @@ from polymnia.stores.place import make_place
 from polymnia.stores.sql import load_migrations
 from polymnia.stores.sqlite.commit import CommitLane
 from polymnia.stores.sqlite.connection import FAILURES, connect, ours, translated
+from polymnia.stores.sqlite.elsewhere import Elsewhere, Follow
 from polymnia.stores.sqlite.graph import SqliteGraph, look_up
 from polymnia.stores.sqlite.layout import run
 from polymnia.stores.sqlite.replica import Replica
@@ -31,19 +32,21 @@ class SqliteStore:
     best_batch = 1000
     short_reads = True
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, read_only: bool = False) -> None:
         self.url = path
         self._path = path
         self._alone = path == IN_MEMORY
-        if not self._alone:
+        self._read_only = read_only and not self._alone
+        if not (self._alone or self._read_only):
             make_place(Path(path))
-        self._writer = connect(path, partial(_refuse_strangers, path))
-        self._replica = Replica(path, self.reading)
+        self._writer = connect(path, partial(_refuse_strangers, path), read_only=self._read_only)
+        self._replica = Replica(path, self.reading, read_only=self._read_only)
         self._lane = CommitLane(path, self._writer, self._replica)
         self._translated = translated(path)
         self._idle: list[apsw.Connection] = []
+        self._elsewhere = Elsewhere()
         with self._translated:
-            migrate(path, self._writer)
+            (require_schema if self._read_only else migrate)(path, self._writer)
 
     @contextmanager
     def reading(self) -> Iterator[SqliteGraph]:
@@ -51,6 +54,7 @@ class SqliteStore:
             with self.writing() as writer:
                 yield writer
             return
+        self._lane.refuse_another_file()
         with self._translated, self._reader() as connection:
             connection.execute("BEGIN")
             try:
@@ -61,8 +65,17 @@ class SqliteStore:
     @contextmanager
     def writing(self) -> Iterator[SqliteGraph]:
         changes: list[Change] = []
-        with self._lane.transaction(changes) as connection:
-            yield SqliteGraph(connection, changes)
+        number = 0
+        try:
+            with self._lane.transaction(changes) as connection:
+                yield SqliteGraph(connection, changes)
+                if changes:
+                    number = run(connection, "last_change")[0][0]
+                    self._elsewhere.begin(number)
+        except BaseException:
+            self._elsewhere.end(number, kept=False)
+            raise
+        self._elsewhere.end(number, kept=True)
 
     def look_up(self, name: str) -> Graph:
         if self._alone:
@@ -87,6 +100,12 @@ class SqliteStore:
             rows = run(connection, "changes_since", since, limit)
         return [_change(*row) for row in rows]
 
+    def follow(self) -> Follow:
+        """What gives the changes that other processes make from now on."""
+        with self._translated, self._reader() as connection:
+            since: int = run(connection, "last_change")[0][0]
+        return self._elsewhere.follow(since, self.changes)
+
     def check(self) -> list[str]:
         # On a connection of its own: one that has searched before the index was merged checks it against its memory
         # of the old segments and finds damage where there is none.
@@ -101,7 +120,7 @@ class SqliteStore:
         return [f"{self._path}: {problem}" for problem in found if problem != "ok"]
 
     def tidy(self) -> bool:
-        return self._merge(patient=False)
+        return not self._read_only and self._merge(patient=False)
 
     def compact(self) -> None:
         """Merge the trigram index whole and empty the write-ahead log; deleted rows stay, as the history they are."""
@@ -140,7 +159,7 @@ class SqliteStore:
             return self._another()
 
     def _another(self) -> apsw.Connection:
-        return self._writer if self._alone else connect(self._path)
+        return self._writer if self._alone else connect(self._path, read_only=self._read_only)
 
 
 def migrate(path: str, connection: apsw.Connection) -> None:
@@ -163,6 +182,16 @@ def migrate(path: str, connection: apsw.Connection) -> None:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def require_schema(path: str, connection: apsw.Connection) -> None:
+    """Raises StoreError for a file that would have to be changed before it can be read."""
+    newest = load_migrations(Path(__file__).parent)[-1][0]
+    version = _version(connection)
+    if version > newest:
+        raise StoreTooNew(f"{path} has schema {version}, this version knows up to {newest}; upgrade polymnia")
+    if version < newest:
+        raise StoreError(f"{path} has schema {version} and must be brought to {newest}; start it without --read-only")
 
 
 def _failure(reading: Callable[[], object]) -> str | None:
