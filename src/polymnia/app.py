@@ -87,8 +87,10 @@ def _serve_http(settings: Settings) -> None:
     require_origins(settings.allow_origins)
     listener = listen(host, port)
     shown = f"[{host}]" if ":" in host else host
-    base = settings.public_url.rstrip("/") or f"http://{shown}:{listener.getsockname()[1]}"
-    logger.warning("serving %s at %s/mcp", settings.dialect, base)
+    own = f"{shown}:{listener.getsockname()[1]}"
+    base = settings.public_url.rstrip("/") or f"http://{own}"
+    listens = f", listening on {own}" if settings.public_url else ""
+    logger.warning("serving %s at %s/mcp%s", settings.dialect, base, listens)
     if settings.workers <= 1:
         _work(settings, base, [listener])
         return

@@ -1,0 +1,23 @@
+"""Arguments for any tool, made from its schema: one text for every string, so that they hit something or nothing."""
+
+from typing import Any
+
+
+def made_for(schema: dict[str, Any], text: str) -> Any:
+    """A value that the schema allows, every property filled in."""
+    if "enum" in schema:
+        return schema["enum"][0]
+    if "const" in schema:
+        return schema["const"]
+    for choice in ("anyOf", "oneOf"):
+        if choice in schema:
+            return made_for(schema[choice][0], text)
+    kind = schema.get("type", "object")
+    kind = kind[0] if isinstance(kind, list) else kind
+    if kind == "object":
+        return {name: made_for(each, text) for name, each in schema.get("properties", {}).items()}
+    if kind == "array":
+        return [made_for(schema.get("items", {"type": "string"}), text)]
+    if kind in ("integer", "number"):
+        return schema.get("minimum", schema.get("default", 1)) or 1
+    return {"string": text, "boolean": True, "null": None}[kind]

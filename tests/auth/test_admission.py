@@ -1,0 +1,321 @@
+"""Who is let in, over every way in, and that they are out again as soon as their token is."""
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from polymnia.auth.tokens import Tokens
+from tests.auth.test_provider import AUDIENCE, ISSUER, RSA, pem, signed
+from tests.transports.running import (
+    Events,
+    Legacy,
+    Line,
+    Running,
+    Talk,
+    Web,
+    call,
+    initialize,
+    is_refused,
+    listening,
+    request,
+    stateless,
+    text_of,
+)
+
+LISTEN = request("subscriptions/listen", notifications={"resourceSubscriptions": ["memory://knowledge-graph"]})
+
+
+@pytest.fixture
+def tokens(tmp_path: Path) -> Tokens:
+    return Tokens(tmp_path / "memory.db.tokens")
+
+
+@pytest.fixture
+def server(tmp_path: Path, tokens: Tokens) -> Iterator[Running]:
+    """A server that needs tokens."""
+    tokens.create("first", can="read")
+    with Running(tmp_path / "memory.db") as running:
+        yield running
+
+
+@pytest.fixture
+def line_server(tmp_path: Path, tokens: Tokens) -> Iterator[Running]:
+    """The same over TCP."""
+    tokens.create("first", can="read")
+    with Running(tmp_path / "memory.db", transport="tcp") as running:
+        yield running
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/sse/messages/", "/reference/mcp"])
+@pytest.mark.parametrize(
+    "authorization", [None, "Bearer", "Bearer ", "Bearer nonsense", "Basic YTpi", "bearer ply_a_b"]
+)
+def test_without_a_token_that_is_known_nothing_is_answered(
+    server: Running, path: str, authorization: str | None
+) -> None:
+    with Web(server.port) as web:
+        headers = {} if authorization is None else {"Authorization": authorization}
+        answer = web.post(initialize(), path, **headers)
+    assert answer.status == 401
+    assert answer.headers["www-authenticate"].startswith("Bearer")
+    assert "result" not in answer.json
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/sse"])
+def test_without_a_token_no_stream_is_opened(server: Running, path: str) -> None:
+    with Web(server.port) as web:
+        assert web.send("GET", path).status == 401
+
+
+def test_the_word_before_a_token_may_be_spelled_in_any_case(server: Running, tokens: Tokens) -> None:
+    text = tokens.create("alice", can="read")
+    with Web(server.port) as web:
+        assert web.post(initialize(), Authorization=f"bEARER   {text} ").status == 200
+
+
+def test_two_tokens_in_one_request_are_refused(server: Running, tokens: Tokens) -> None:
+    text = tokens.create("alice", can="read")
+    with Web(server.port, text, authorization=f"Bearer {text}") as web:
+        assert web.post(initialize()).status == 400
+
+
+def test_a_token_in_the_query_is_no_token(server: Running, tokens: Tokens) -> None:
+    text = tokens.create("alice", can="read")
+    with Web(server.port) as web:
+        assert web.post(initialize(), f"/mcp?access_token={text}").status == 401
+
+
+def test_over_tcp_nothing_is_answered_without_a_token(line_server: Running) -> None:
+    with Line(line_server.port) as line:
+        for message in (initialize(), request("ping"), call("read_graph"), request("tools/list")):
+            assert line.ask(message)["error"]["code"] == -32001
+
+
+def test_over_tcp_a_token_lasts_for_the_connection(line_server: Running, tokens: Tokens) -> None:
+    text = tokens.create("alice", can="read")
+    with Line(line_server.port) as line:
+        line.say(request("ping", _meta={"polymnia/token": text}))
+        assert line.hear()["result"] == {}
+        line.say(call("read_graph"))
+        assert not is_refused(line.hear())
+
+
+def test_over_tcp_a_wrong_token_takes_the_place_of_the_right_one(line_server: Running, tokens: Tokens) -> None:
+    text = tokens.create("alice", can="read")
+    with Line(line_server.port) as line:
+        line.say(request("ping", _meta={"polymnia/token": text}))
+        line.hear()
+        line.say(request("ping", _meta={"polymnia/token": "nonsense"}))
+        assert line.hear()["error"]["code"] == -32001
+        line.say(call("read_graph"))
+        assert line.hear()["error"]["code"] == -32001
+
+
+def test_over_tcp_every_message_of_a_batch_needs_the_token(line_server: Running) -> None:
+    with Line(line_server.port) as line:
+        line.say([call("read_graph", 1), call("read_graph", 2)])
+        heard = line.hear()
+    assert "error" in heard if isinstance(heard, dict) else all("error" in each for each in heard)
+
+
+def test_the_next_request_after_a_revocation_is_refused(server: Running, tokens: Tokens) -> None:
+    talk = Talk(server.port, tokens.create("alice", can="write"))
+    assert not talk.call("read_graph").get("isError")
+    tokens.revoke("alice")
+    answer = talk.post(call("read_graph"))
+    assert answer.status == 401
+    assert "alice is revoked" in answer.json["error"]["message"]
+    talk.close()
+
+
+def test_a_new_token_of_the_same_name_does_not_inherit_the_session(server: Running, tokens: Tokens) -> None:
+    talk = Talk(server.port, tokens.create("alice", can="write"))
+    tokens.revoke("alice")
+    talk.headers["Authorization"] = f"Bearer {tokens.create('alice', can='write')}"
+    assert talk.post(call("read_graph")).status == 404
+    talk.close()
+
+
+def test_a_session_is_of_no_use_to_another_token(server: Running, tokens: Tokens) -> None:
+    alice = Talk(server.port, tokens.create("alice", can="admin"))
+    mallory = tokens.create("mallory", can="admin")
+    with Web(server.port, mallory, **{"Mcp-Session-Id": alice.id}) as web:
+        assert web.post(call("read_graph")).status == 404
+        assert web.send("GET", "/mcp").status == 404
+        assert web.send("DELETE", "/mcp").status == 404
+    assert not alice.call("read_graph").get("isError")
+    alice.close()
+
+
+def test_a_legacy_session_is_of_no_use_to_another_token(server: Running, tokens: Tokens) -> None:
+    with Legacy(server.port, tokens.create("alice", can="admin")) as alice:
+        with Web(server.port, tokens.create("mallory", can="admin")) as web:
+            assert web.post(call("read_graph"), alice.place).status == 404
+        assert not is_refused(alice.ask(call("read_graph")))
+
+
+def test_a_notification_stream_ends_with_its_token(server: Running, tokens: Tokens) -> None:
+    talk = Talk(server.port, tokens.create("alice", can="read"))
+    with listening(talk) as events:
+        tokens.revoke("alice")
+        assert events.next() is None
+    talk.close()
+
+
+def test_a_legacy_stream_ends_with_its_token(server: Running, tokens: Tokens) -> None:
+    with Legacy(server.port, tokens.create("alice", can="read")) as legacy:
+        tokens.revoke("alice")
+        assert legacy.events.next() is None
+
+
+def test_a_listen_stream_ends_with_its_token(server: Running, tokens: Tokens) -> None:
+    message, headers = stateless(LISTEN)
+    with Web(server.port, tokens.create("alice", can="read")) as web:
+        events = Events(web.open("POST", "/mcp", json.dumps(message).encode(), **headers))
+        assert events.message()["method"] == "notifications/subscriptions/acknowledged"
+        tokens.revoke("alice")
+        ended = list(iter(events.message, None))
+    assert [each.get("method") for each in ended] == [None]
+    assert ended[0]["result"]["resultType"] == "complete"
+
+
+def test_a_tcp_connection_ends_with_its_token(line_server: Running, tokens: Tokens) -> None:
+    with Line(line_server.port, tokens.create("alice", can="read")) as line:
+        assert "result" in line.ask(initialize())
+        tokens.revoke("alice")
+        assert line.hear() is None
+
+
+def test_revoking_one_leaves_the_others_alone(server: Running, tokens: Tokens) -> None:
+    alice = Talk(server.port, tokens.create("alice", can="read"))
+    bob = Talk(server.port, tokens.create("bob", can="write"))
+    with listening(alice) as gone, listening(bob) as stays:
+        bob.ask("resources/subscribe", uri="memory://knowledge-graph")
+        tokens.revoke("alice")
+        assert gone.next() is None
+        bob.call("create_entities", entities=[{"name": "x", "entityType": "t", "observations": []}])
+        assert stays.message()["method"] == "notifications/resources/updated"
+    alice.close()
+    bob.close()
+
+
+def test_streams_that_needed_no_token_end_when_one_is_needed(tmp_path: Path, tokens: Tokens) -> None:
+    with Running(tmp_path / "memory.db") as server:
+        talk = Talk(server.port)
+        with listening(talk) as events:
+            tokens.create("alice", can="read")
+            assert events.next() is None
+        assert talk.post(call("read_graph")).status == 401
+        talk.close()
+
+
+def test_a_lost_file_of_tokens_lets_nobody_in(server: Running, tokens: Tokens) -> None:
+    text = tokens.create("alice", can="admin")
+    talk = Talk(server.port, text)
+    tokens.path.unlink()
+    assert talk.post(call("read_graph")).status == 401
+    with Web(server.port) as web:
+        assert web.post(initialize()).status == 401
+    talk.close()
+
+
+def test_a_damaged_file_of_tokens_lets_nobody_in_and_the_log_says_why(server: Running, tokens: Tokens) -> None:
+    text = tokens.create("alice", can="admin")
+    tokens.path.write_bytes(b"{")
+    with Web(server.port, text) as web:
+        answer = web.post(initialize())
+    assert answer.status == 401
+    assert str(tokens.path) not in answer.body.decode()
+    server.wait_for("is not a file of tokens")
+
+
+@pytest.mark.parametrize("transport", ["http", "tcp"])
+def test_with_tokens_other_machines_may_be_let_in(tmp_path: Path, tokens: Tokens, transport: str) -> None:
+    text = tokens.create("alice", can="read")
+    with Running(tmp_path / "memory.db", "--bind", "0.0.0.0:0", transport=transport) as server:
+        if transport == "tcp":
+            with Line(server.port, text) as line:
+                assert "result" in line.ask(initialize())
+            return
+        with Web(server.port, text) as web:
+            assert web.post(initialize()).status == 200
+        with Web(server.port) as web:
+            assert web.post(initialize()).status == 401
+
+
+@pytest.fixture
+def provided(tmp_path: Path) -> Iterator[Running]:
+    """A server that trusts an identity provider."""
+    key = tmp_path / "key.pem"
+    key.write_text(pem(RSA))
+    settings = {"POLYMNIA_JWT_ISSUER": ISSUER, "POLYMNIA_JWT_AUDIENCE": AUDIENCE, "POLYMNIA_JWT_KEY": str(key)}
+    public = {"POLYMNIA_PUBLIC_URL": "https://memory.example.com/"}
+    with Running(tmp_path / "memory.db", "--also", "graph", **settings, **public) as running:
+        yield running
+
+
+BASE = "https://memory.example.com"
+METADATA = "/.well-known/oauth-protected-resource"
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/graph/mcp", "/sse"])
+def test_a_refusal_says_where_to_get_a_token_and_the_document_is_about_that_path(provided: Running, path: str) -> None:
+    with Web(provided.port) as web:
+        refused = web.send("GET", path) if path == "/sse" else web.post(initialize(), path)
+        assert refused.status == 401
+        assert refused.headers["www-authenticate"] == f'Bearer resource_metadata="{BASE}{METADATA}{path}"'
+        document = web.send("GET", f"{METADATA}{path}")
+    assert document.status == 200
+    assert document.json["resource"] == f"{BASE}{path}"
+    assert document.json["authorization_servers"] == [ISSUER]
+    assert document.json["scopes_supported"] == ["polymnia:read", "polymnia:write", "polymnia:admin"]
+
+
+def test_a_wrong_token_is_called_that(provided: Running) -> None:
+    with Web(provided.port, signed(aud="another")) as web:
+        challenge = web.post(initialize()).headers["www-authenticate"]
+    assert challenge.startswith('Bearer error="invalid_token", resource_metadata=')
+
+
+def test_the_document_is_at_the_root_too_and_nowhere_else(provided: Running) -> None:
+    with Web(provided.port) as web:
+        assert web.send("GET", METADATA).json["resource"] == f"{BASE}/mcp"
+        assert web.send("GET", f"{METADATA}/elsewhere").status == 404
+
+
+def test_a_server_without_a_provider_has_no_such_document(server: Running) -> None:
+    with Web(server.port) as web:
+        assert web.send("GET", METADATA).status == 404
+        assert web.post(initialize()).headers["www-authenticate"] == "Bearer"
+
+
+def test_a_token_of_the_provider_opens_a_session_with_its_rights(provided: Running) -> None:
+    reader = Talk(provided.port, signed(scope="polymnia:read"))
+    writer = Talk(provided.port, signed())
+    entity = {"name": "x", "entityType": "t", "observations": []}
+    assert "may only read" in text_of(
+        reader.ask("tools/call", name="create_entities", arguments={"entities": [entity]})
+    )
+    assert not writer.call("create_entities", entities=[entity]).get("isError")
+    reader.close()
+    writer.close()
+
+
+def test_a_session_goes_on_with_a_renewed_token_and_not_with_one_of_other_rights(provided: Running) -> None:
+    talk = Talk(provided.port, signed())
+    talk.headers["Authorization"] = f"Bearer {signed(exp=int(time.time()) + 900)}"
+    assert talk.post(call("read_graph")).status == 200
+    talk.headers["Authorization"] = f"Bearer {signed(scope='polymnia:read')}"
+    assert talk.post(call("read_graph")).status == 404
+    talk.close()
+
+
+def test_a_stream_ends_when_its_token_expires(provided: Running) -> None:
+    talk = Talk(provided.port, signed(exp=int(time.time()) + 3))
+    with listening(talk) as events:
+        assert events.next() is None
+    assert talk.post(call("read_graph")).status == 401
+    talk.close()

@@ -1,0 +1,218 @@
+"""Who may do what, for every tool of every dialect: token x workspace x tool x way in. No tool is listed by hand."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+from msgspec import Struct
+
+from polymnia.auth.tokens import Tokens
+from polymnia.dialects import DIALECTS, open_dialect
+from polymnia.dialects.base import Tool
+from polymnia.dialects.schema import json_schema
+from polymnia.model import CAPABILITIES
+from polymnia.stores.sqlite.store import SqliteStore
+from tests.auth.arguments import made_for
+from tests.auth.ways import REFUSED, WAYS, Opened, Way
+from tests.transports.running import Running, call, is_refused, request, text_of
+
+OWN, FOREIGN, MISSING = "default", "sales", "nowhere"
+TOKENS: dict[str, dict[str, Any]] = {
+    "reader": {"can": "read"},
+    "writer": {"can": "write"},
+    "boss": {"can": "admin"},
+    "reader here": {"can": "read", "workspaces": [OWN]},
+    "writer here": {"can": "write", "workspaces": [OWN]},
+    "boss elsewhere": {"can": "admin", "workspaces": [FOREIGN]},
+    "revoked": {"can": "admin"},
+}
+NONE = "none"
+KNOWN, NEW = "known", "new"
+
+
+class Place(Struct):
+    """A dialect over a store, on HTTP and on TCP, with every token there is."""
+
+    tools: Mapping[str, Tool]
+    path: str
+    http: int
+    tcp: int
+    store: Path
+    tokens: dict[str, str | None]
+
+    def way(self, kind: str, token: str, workspace: str | None) -> Opened:
+        port = self.tcp if kind == "tcp" else self.http
+        return Opened(WAYS[kind](port, self.tokens[token], workspace, self.path))
+
+
+@pytest.fixture(scope="module", params=sorted(DIALECTS))
+def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    directory = tmp_path_factory.mktemp("matrix")
+    store = directory / "memory.db"
+    tokens = Tokens(directory / "memory.db.tokens")
+    made: dict[str, str | None] = {name: tokens.create(name, **about) for name, about in TOKENS.items()}
+    tokens.revoke("revoked")
+    made[NONE] = None
+    name = request.param
+    with Running(store, dialect=name) as http, Running(store, transport="tcp", dialect=name) as tcp:
+        yield Place(open_dialect(name).tools, f"/{name}/mcp", http.port, tcp.port, store, made)
+
+
+def contents(store: Path) -> list[Any]:
+    """Every row of every table there is, the change log among them; an index is left out, since it is tidied in pauses."""
+    connection = apsw.Connection(str(store), flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        found = connection.execute(
+            "SELECT name, rootpage FROM sqlite_master WHERE type = 'table' ORDER BY name"
+        ).fetchall()
+        indexes = tuple(f"{name}_" for name, rootpage in found if not rootpage)
+        tables = [name for name, rootpage in found if rootpage and not name.startswith(indexes)]
+        return [(name, connection.execute(f'SELECT * FROM "{name}"').fetchall()) for name in tables]
+    finally:
+        connection.close()
+
+
+def calls(tool: Tool) -> list[dict[str, Any]]:
+    """Two calls with everything filled in: about what is there, and about what is not."""
+    schema = json_schema(tool.arguments)
+    return [call(tool.name, number, **made_for(schema, text)) for number, text in enumerate((KNOWN, NEW))]
+
+
+def expected(place: Place, token: str, workspace: str, tool: Tool) -> str | None:
+    """Why a call is refused, in a few of its words; None for one that is carried out."""
+    if token in (NONE, "revoked"):
+        return "refused"
+    about = TOKENS[token]
+    if CAPABILITIES.index(about["can"]) < CAPABILITIES.index(tool.needs):
+        return "may only"
+    if about.get("workspaces") is not None and workspace not in about["workspaces"]:
+        return "may not use the workspace"
+    return None if workspace == OWN else "there is no workspace"
+
+
+def outcome(reply: Any) -> str | None:
+    """The same of what really came: a tool that was let through may still find nothing to do."""
+    if reply is REFUSED or reply.get("error", {}).get("code") == -32001:
+        return "refused"
+    text = text_of(reply) if is_refused(reply) else ""
+    return next(
+        (each for each in ("may only", "may not use the workspace", "there is no workspace") if each in text), None
+    )
+
+
+@pytest.mark.parametrize("kind", WAYS)
+@pytest.mark.parametrize("token", [*TOKENS, NONE])
+@pytest.mark.parametrize("workspace", [OWN, FOREIGN, MISSING])
+def test_every_call_is_carried_out_or_refused_for_the_right_reason(
+    place: Place, token: str, workspace: str, kind: str
+) -> None:
+    with place.way(kind, token, workspace) as way:
+        got = {tool.name: [outcome(way.ask(message)) for message in calls(tool)] for tool in place.tools.values()}
+    assert got == {tool.name: [expected(place, token, workspace, tool)] * 2 for tool in place.tools.values()}
+
+
+@pytest.mark.parametrize("kind", WAYS)
+@pytest.mark.parametrize("token", ["reader", "reader here", "boss elsewhere", "revoked", NONE])
+def test_who_may_not_write_changes_not_one_row(place: Place, token: str, kind: str) -> None:
+    fill(place)
+    before = contents(place.store)
+    for workspace in (OWN, FOREIGN, MISSING):
+        with place.way(kind, token, workspace) as way:
+            for tool in place.tools.values():
+                for message in calls(tool):
+                    way.ask(message)
+            attempt_everything_else(way)
+    assert contents(place.store) == before
+
+
+def fill(place: Place) -> None:
+    """See to it that there is something to change."""
+    with place.way("session", "writer", OWN) as way:
+        for tool in place.tools.values():
+            if not tool.destructive:
+                way.ask(calls(tool)[0])
+
+
+def attempt_everything_else(way: Way) -> None:
+    """The methods that are no tool calls."""
+    way.ask(request("resources/list"))
+    way.ask(request("resources/read", uri="memory://knowledge-graph"))
+    way.ask(request("prompts/list"))
+    way.ask(request("prompts/get", name="x", arguments={}))
+    reference = {"type": "ref/resource", "uri": "memory://entity/{name}"}
+    way.ask(request("completion/complete", ref=reference, argument={"name": "name", "value": "k"}))
+    way.ask(request("logging/setLevel", level="debug"))
+
+
+def test_the_calls_of_this_test_do_change_something_where_that_is_allowed(place: Place) -> None:
+    writers = [tool for tool in place.tools.values() if tool.needs != "read"]
+    changed = set()
+    with place.way("session", "boss", OWN) as way:
+        for tool in writers:
+            fill(place)
+            before = contents(place.store)
+            for message in calls(tool):
+                way.ask(message)
+            if contents(place.store) != before:
+                changed.add(tool.name)
+    assert len(changed) > len(writers) / 3, changed
+
+
+@pytest.mark.parametrize("kind", WAYS)
+@pytest.mark.parametrize("token", ["reader", "writer", "boss", "reader here", "boss elsewhere"])
+def test_a_client_sees_just_the_tools_it_may_call(place: Place, token: str, kind: str) -> None:
+    with place.way(kind, token, None) as way:
+        listed = [each["name"] for each in way.ask(request("tools/list"))["result"]["tools"]]
+    may = CAPABILITIES.index(TOKENS[token]["can"])
+    assert listed == [tool.name for tool in place.tools.values() if CAPABILITIES.index(tool.needs) <= may]
+
+
+@pytest.mark.parametrize("kind", WAYS)
+def test_the_change_log_names_the_client_and_its_token(place: Place, kind: str) -> None:
+    """Whichever tools there are, the last change is of the token that made it."""
+    for token in ("writer", "boss"):
+        with place.way(kind, token, OWN) as way:
+            before = contents(place.store)
+            for tool in place.tools.values():
+                for message in calls(tool):
+                    way.ask(message)
+        assert contents(place.store) != before
+        store = SqliteStore(str(place.store), read_only=True)
+        last = store.changes()[-1]
+        store.close()
+        assert last.actor.endswith(f"(token {token})")
+        assert last.actor.startswith("tester 1" if kind != "sse" else "unknown client")
+
+
+@pytest.mark.parametrize("kind", WAYS)
+def test_resources_of_another_workspace_are_not_read(place: Place, kind: str) -> None:
+    if not open_dialect(place.path.split("/")[1]).resources:
+        return  # a dialect without resources has none to protect; the next assertion would be about an unknown address
+    for token, workspace in (("reader here", FOREIGN), ("boss elsewhere", OWN), ("reader", MISSING)):
+        with place.way(kind, token, workspace) as way:
+            reply = way.ask(request("resources/read", uri="memory://knowledge-graph"))
+        assert "error" in reply
+        assert KNOWN not in str(reply)
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_every_tool_declares_what_it_needs(name: str) -> None:
+    undeclared = [tool.name for tool in open_dialect(name).tools.values() if tool.needs not in CAPABILITIES]
+    assert undeclared == []
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_a_tool_that_needs_no_more_than_reading_destroys_nothing(name: str) -> None:
+    assert [tool.name for tool in open_dialect(name).tools.values() if tool.needs == "read" and tool.destructive] == []
+
+
+def test_a_tool_that_does_not_declare_what_it_needs_cannot_be_made() -> None:
+    from polymnia.dialects.base import tool
+
+    class Arguments(Struct):
+        pass
+
+    with pytest.raises(TypeError, match="needs"):
+        tool(Arguments)  # type: ignore[call-arg]  # that is the point

@@ -1,0 +1,304 @@
+"""Tokens in their file: made, kept as hashes, recognised, expired, revoked, and safe from half a file."""
+
+import hmac
+import json
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from polymnia.auth.door import Door
+from polymnia.auth.tokens import Tokens
+from polymnia.errors import BadInput, NotAdmitted, StoreDamaged, StoreTooNew
+from polymnia.model import OWNER
+
+
+@pytest.fixture
+def tokens(tmp_path: Path) -> Tokens:
+    return Tokens(tmp_path / "memory.db.tokens")
+
+
+def test_a_token_is_who_it_was_made_for(tokens: Tokens) -> None:
+    text = tokens.create("alice", can="write", workspaces=["sales", "hr"])
+    principal = tokens.recognise(text)
+    assert (principal.name, principal.can, principal.workspaces) == ("alice", "write", frozenset(("hr", "sales")))
+
+
+def test_the_file_holds_a_hash_and_not_the_secret(tokens: Tokens) -> None:
+    text = tokens.create("alice", can="read")
+    kept = tokens.path.read_text()
+    assert "alice" in kept
+    assert text not in kept
+    assert text.rsplit("_", 1)[1] not in kept
+
+
+def test_only_its_owner_may_read_the_file(tokens: Tokens) -> None:
+    tokens.create("alice", can="read")
+    tokens.create("bob", can="read")
+    assert stat.S_IMODE(tokens.path.stat().st_mode) == 0o600
+
+
+def test_no_two_tokens_are_alike(tokens: Tokens) -> None:
+    assert len({tokens.create(f"agent {number}", can="read") for number in range(50)}) == 50
+
+
+@pytest.mark.parametrize("change", [lambda text: text[:-1], lambda text: text + "x", lambda text: text.swapcase()])
+def test_what_is_nearly_a_token_is_none(tokens: Tokens, change: Callable[[str], str]) -> None:
+    text = tokens.create("alice", can="read")
+    with pytest.raises(NotAdmitted, match="not known"):
+        tokens.recognise(change(text))
+
+
+@pytest.mark.parametrize("text", ["", "ply", "ply_", "ply__", "ply_000000000000_x", "x" * 100_000, "\ud800", "a.b.c"])
+def test_what_is_no_token_at_all_is_refused_in_the_same_words(tokens: Tokens, text: str) -> None:
+    tokens.create("alice", can="read")
+    with pytest.raises(NotAdmitted, match=r"^the token is not known here$"):
+        tokens.recognise(text)
+
+
+def test_a_token_with_something_behind_it_is_another(tokens: Tokens) -> None:
+    text = tokens.create("alice", can="read")
+    with pytest.raises(NotAdmitted):
+        tokens.recognise(text + "A" * 200)
+
+
+def test_hashes_are_compared_in_constant_time_for_known_and_unknown_ids_alike(
+    tokens: Tokens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = tokens.create("alice", can="read")
+    compared: list[tuple[int, int]] = []
+    compare = hmac.compare_digest
+
+    def noted(one: str, other: str) -> bool:
+        compared.append((len(one), len(other)))
+        return compare(one, other)
+
+    monkeypatch.setattr(hmac, "compare_digest", noted)
+    tokens.recognise(text)
+    for wrong in (text[:-1] + "!", "ply_ffffffffffff_unknown", "nonsense"):
+        with pytest.raises(NotAdmitted):
+            tokens.recognise(wrong)
+    assert compared == [(64, 64)] * 4
+
+
+def test_an_expired_token_opens_nothing(tokens: Tokens, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = tokens.create("alice", can="read", lifetime=60)
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 61)
+    with pytest.raises(NotAdmitted, match="alice is expired"):
+        tokens.recognise(text)
+
+
+def test_a_revoked_token_opens_nothing_in_any_process(tokens: Tokens) -> None:
+    text = tokens.create("alice", can="read")
+    other = Tokens(tokens.path)
+    other.recognise(text)
+    tokens.revoke("alice")
+    for each in (tokens, other):
+        with pytest.raises(NotAdmitted, match="alice is revoked"):
+            each.recognise(text)
+
+
+def test_revoking_a_name_revokes_the_living_token_behind_an_expired_one(
+    tokens: Tokens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokens.create("alice", can="read", lifetime=60)
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 61)
+    living = tokens.create("alice", can="admin")
+    tokens.revoke("alice")
+    with pytest.raises(NotAdmitted, match="revoked"):
+        tokens.recognise(living)
+
+
+def test_a_name_is_given_once_until_it_is_revoked(tokens: Tokens) -> None:
+    tokens.create("alice", can="read")
+    with pytest.raises(BadInput, match="revoke it first"):
+        tokens.create("alice", can="write")
+    tokens.revoke("alice")
+    assert tokens.recognise(tokens.create("alice", can="write")).can == "write"
+
+
+@pytest.mark.parametrize("name", ["", "  ", "a\nb", "\x1b[31m", "x" * 101])
+def test_a_name_is_something_one_can_print(tokens: Tokens, name: str) -> None:
+    with pytest.raises(BadInput, match="printable"):
+        tokens.create(name, can="read")
+
+
+def test_a_token_for_a_workspace_without_a_name_is_refused(tokens: Tokens) -> None:
+    with pytest.raises(BadInput, match="workspace"):
+        tokens.create("alice", can="read", workspaces=[" "])
+    assert not tokens.path.exists()
+
+
+def test_revoking_nobody_is_said(tokens: Tokens) -> None:
+    with pytest.raises(BadInput, match="token list"):
+        tokens.revoke("nobody")
+
+
+DAMAGE = {
+    "empty": b"",
+    "half": b'{"version":1,"tokens":[{"id":"a","na',
+    "another document": b'{"entities":[]}',
+    "no version": b'{"tokens":[]}',
+    "an unknown capability": b'{"version":1,"tokens":[{"id":"a","name":"a","hash":"h","can":"all","created_at":1}]}',
+    "not text": b"\xff\xfe\x00",
+    "null": b"null",
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_a_damaged_file_lets_nobody_in_and_is_not_written_over(tokens: Tokens, kind: str) -> None:
+    text = tokens.create("alice", can="admin")
+    door = Door(tokens)
+    tokens.path.write_bytes(DAMAGE[kind])
+    for given in (text, None, "nonsense"):
+        with pytest.raises(NotAdmitted):
+            door.admit(given)
+    with pytest.raises(StoreDamaged):
+        tokens.create("bob", can="read")
+    assert tokens.path.read_bytes() == DAMAGE[kind]
+
+
+def test_whoever_knocks_is_not_told_where_the_damaged_file_is(tokens: Tokens) -> None:
+    tokens.path.write_bytes(b"{")
+    with pytest.raises(NotAdmitted) as refusal:
+        Door(tokens).admit("something")
+    assert str(tokens.path.parent) not in str(refusal.value)
+
+
+def test_a_file_of_a_later_version_lets_nobody_in(tokens: Tokens) -> None:
+    text = tokens.create("alice", can="admin")
+    contents = json.loads(tokens.path.read_text())
+    tokens.path.write_text(json.dumps({**contents, "version": 2}))
+    with pytest.raises(StoreTooNew, match="version 2"):
+        tokens.recognise(text)
+
+
+def test_a_mended_file_lets_in_again(tokens: Tokens) -> None:
+    text = tokens.create("alice", can="admin")
+    whole = tokens.path.read_bytes()
+    door = Door(tokens)
+    tokens.path.write_bytes(b"{")
+    with pytest.raises(NotAdmitted):
+        door.admit(text)
+    tokens.path.write_bytes(whole)
+    assert door.admit(text).name == "alice"
+
+
+def test_without_a_file_the_door_is_open_and_with_one_it_is_closed_at_once(tokens: Tokens) -> None:
+    door = Door(tokens)
+    assert door.admit(None) == OWNER
+    tokens.create("alice", can="read")
+    with pytest.raises(NotAdmitted, match="a token is needed"):
+        door.admit(None)
+
+
+def test_the_door_stays_closed_when_the_last_token_is_revoked(tokens: Tokens) -> None:
+    tokens.create("alice", can="read")
+    tokens.revoke("alice")
+    with pytest.raises(NotAdmitted):
+        Door(tokens).admit(None)
+
+
+def test_the_door_of_a_running_server_stays_closed_when_the_file_is_lost(tokens: Tokens) -> None:
+    text = tokens.create("alice", can="admin")
+    door = Door(tokens)
+    assert door.admit(text).name == "alice"
+    tokens.path.unlink()
+    for given in (None, text):
+        with pytest.raises(NotAdmitted):
+            door.admit(given)
+
+
+def test_a_file_that_points_nowhere_closes_the_door(tokens: Tokens) -> None:
+    tokens.path.symlink_to(tokens.path.parent / "gone")
+    with pytest.raises(NotAdmitted):
+        Door(tokens).admit(None)
+
+
+def test_a_read_only_door_lets_nobody_do_more_than_read(tokens: Tokens) -> None:
+    text = tokens.create("alice", can="admin", workspaces=["sales"])
+    admitted = Door(tokens, most="read").admit(text)
+    assert (admitted.can, admitted.workspaces) == ("read", frozenset(("sales",)))
+
+
+def test_whoever_was_admitted_stays_so_until_revoked_or_expired(
+    tokens: Tokens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    door = Door(tokens)
+    assert door.holds(OWNER)
+    lasting = door.admit(tokens.create("alice", can="read"))
+    passing = door.admit(tokens.create("bob", can="read", lifetime=60))
+    assert [door.holds(each) for each in (OWNER, lasting, passing)] == [False, True, True]
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 61)
+    assert [door.holds(each) for each in (lasting, passing)] == [True, False]
+    tokens.revoke("alice")
+    assert not door.holds(lasting)
+
+
+CREATE = "import sys; from polymnia.cli.main import main; sys.exit(main(sys.argv[1:]))"
+
+
+def polymnia(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-c", CREATE, "token", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_several_processes_that_create_at_once_lose_none(tmp_path: Path) -> None:
+    store = str(tmp_path / "memory.db")
+
+    def create(number: int) -> str:
+        done = polymnia("create", f"agent {number}", "--can", "write", "--store", store)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    with ThreadPoolExecutor(6) as pool:
+        made = list(pool.map(create, range(12)))
+    known = Tokens(tmp_path / "memory.db.tokens")
+    assert sorted(known.recognise(text).name for text in made) == sorted(f"agent {number}" for number in range(12))
+
+
+def test_the_command_shows_a_token_once_and_lists_it_without_its_secret(tmp_path: Path) -> None:
+    store = str(tmp_path / "memory.db")
+    text = polymnia("create", "alice", "--can", "write", "--workspace", "sales", "--expires", "90d", "--store", store)
+    assert text.stdout.startswith("ply_")
+    for form in ([], ["--json"]):
+        listed = polymnia("list", "--store", store, *form).stdout
+        assert "alice" in listed
+        assert "sales" in listed
+        assert "active" in listed
+        assert text.stdout.strip() not in listed
+        assert json.loads(Path(f"{store}.tokens").read_text())["tokens"][0]["hash"] not in listed
+    assert polymnia("revoke", "alice", "--store", store).stdout == "revoked alice\n"
+    assert "revoked" in polymnia("list", "--store", store).stdout
+    assert not (tmp_path / "memory.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["create", "a", "--expires", "soon"], "30d, 12h or 45m"),
+        (["create", "a", "--expires", "0d"], "30d, 12h or 45m"),
+        (["revoke", "nobody"], "there is no token nobody"),
+        (["create", "\t"], "printable"),
+        (["create", "a", "--can", "fly"], "invalid choice"),
+    ],
+)
+def test_the_command_says_what_is_wrong(tmp_path: Path, arguments: list[str], sentence: str) -> None:
+    done = polymnia(*arguments, "--store", str(tmp_path / "memory.db"))
+    assert done.returncode != 0
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_store_in_memory_needs_a_file_named_for_its_tokens(tmp_path: Path) -> None:
+    assert "--tokens" in polymnia("create", "a", "--store", "memory:").stderr
+    named = str(tmp_path / "t.json")
+    assert polymnia("create", "a", "--store", "memory:", "--tokens", named).stdout.startswith("ply_")
