@@ -28,24 +28,34 @@ from tests.transports.running import (
 LISTEN = request("subscriptions/listen", notifications={"resourceSubscriptions": ["memory://knowledge-graph"]})
 
 
-@pytest.fixture
-def tokens(tmp_path: Path) -> Tokens:
-    return Tokens(tmp_path / "memory.db.tokens")
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store that is served only to those with tokens."""
+    path = tmp_path_factory.mktemp("admission") / "memory.db"
+    Tokens(Path(f"{path}.tokens")).create("first", can="read")
+    return path
 
 
 @pytest.fixture
-def server(tmp_path: Path, tokens: Tokens) -> Iterator[Running]:
-    """A server that needs tokens."""
-    tokens.create("first", can="read")
-    with Running(tmp_path / "memory.db") as running:
+def tokens(store: Path) -> Iterator[Tokens]:
+    """Its tokens; those that a test made are revoked when it ends."""
+    kept = Tokens(Path(f"{store}.tokens"))
+    yield kept
+    for each in kept.all():
+        if each.name != "first" and each.revoked_at is None:
+            kept.revoke(each.name)
+
+
+@pytest.fixture(scope="module")
+def server(store: Path) -> Iterator[Running]:
+    with Running(store) as running:
         yield running
 
 
-@pytest.fixture
-def line_server(tmp_path: Path, tokens: Tokens) -> Iterator[Running]:
+@pytest.fixture(scope="module")
+def line_server(store: Path) -> Iterator[Running]:
     """The same over TCP."""
-    tokens.create("first", can="read")
-    with Running(tmp_path / "memory.db", transport="tcp") as running:
+    with Running(store, transport="tcp") as running:
         yield running
 
 
@@ -202,7 +212,8 @@ def test_revoking_one_leaves_the_others_alone(server: Running, tokens: Tokens) -
     bob.close()
 
 
-def test_streams_that_needed_no_token_end_when_one_is_needed(tmp_path: Path, tokens: Tokens) -> None:
+def test_streams_that_needed_no_token_end_when_one_is_needed(tmp_path: Path) -> None:
+    tokens = Tokens(tmp_path / "memory.db.tokens")
     with Running(tmp_path / "memory.db") as server:
         talk = Talk(server.port)
         with listening(talk) as events:
@@ -212,29 +223,33 @@ def test_streams_that_needed_no_token_end_when_one_is_needed(tmp_path: Path, tok
         talk.close()
 
 
-def test_a_lost_file_of_tokens_lets_nobody_in(server: Running, tokens: Tokens) -> None:
+def test_a_lost_file_of_tokens_lets_nobody_in(tmp_path: Path) -> None:
+    tokens = Tokens(tmp_path / "memory.db.tokens")
     text = tokens.create("alice", can="admin")
-    talk = Talk(server.port, text)
-    tokens.path.unlink()
-    assert talk.post(call("read_graph")).status == 401
-    with Web(server.port) as web:
-        assert web.post(initialize()).status == 401
-    talk.close()
+    with Running(tmp_path / "memory.db") as server:
+        talk = Talk(server.port, text)
+        tokens.path.unlink()
+        assert talk.post(call("read_graph")).status == 401
+        with Web(server.port) as web:
+            assert web.post(initialize()).status == 401
+        talk.close()
 
 
-def test_a_damaged_file_of_tokens_lets_nobody_in_and_the_log_says_why(server: Running, tokens: Tokens) -> None:
+def test_a_damaged_file_of_tokens_lets_nobody_in_and_the_log_says_why(tmp_path: Path) -> None:
+    tokens = Tokens(tmp_path / "memory.db.tokens")
     text = tokens.create("alice", can="admin")
-    tokens.path.write_bytes(b"{")
-    with Web(server.port, text) as web:
-        answer = web.post(initialize())
-    assert answer.status == 401
-    assert str(tokens.path) not in answer.body.decode()
-    server.wait_for("is not a file of tokens")
+    with Running(tmp_path / "memory.db") as server:
+        tokens.path.write_bytes(b"{")
+        with Web(server.port, text) as web:
+            answer = web.post(initialize())
+        assert answer.status == 401
+        assert str(tokens.path) not in answer.body.decode()
+        server.wait_for("is not a file of tokens")
 
 
 @pytest.mark.parametrize("transport", ["http", "tcp"])
-def test_with_tokens_other_machines_may_be_let_in(tmp_path: Path, tokens: Tokens, transport: str) -> None:
-    text = tokens.create("alice", can="read")
+def test_with_tokens_other_machines_may_be_let_in(tmp_path: Path, transport: str) -> None:
+    text = Tokens(tmp_path / "memory.db.tokens").create("alice", can="read")
     with Running(tmp_path / "memory.db", "--bind", "0.0.0.0:0", transport=transport) as server:
         if transport == "tcp":
             with Line(server.port, text) as line:
@@ -246,14 +261,15 @@ def test_with_tokens_other_machines_may_be_let_in(tmp_path: Path, tokens: Tokens
             assert web.post(initialize()).status == 401
 
 
-@pytest.fixture
-def provided(tmp_path: Path) -> Iterator[Running]:
+@pytest.fixture(scope="module")
+def provided(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A server that trusts an identity provider."""
-    key = tmp_path / "key.pem"
+    directory = tmp_path_factory.mktemp("provided")
+    key = directory / "key.pem"
     key.write_text(pem(RSA))
     settings = {"POLYMNIA_JWT_ISSUER": ISSUER, "POLYMNIA_JWT_AUDIENCE": AUDIENCE, "POLYMNIA_JWT_KEY": str(key)}
     public = {"POLYMNIA_PUBLIC_URL": "https://memory.example.com/"}
-    with Running(tmp_path / "memory.db", "--also", "graph", **settings, **public) as running:
+    with Running(directory / "memory.db", "--also", "graph", settings={**settings, **public}) as running:
         yield running
 
 

@@ -36,11 +36,13 @@ class Running:
         *flags: str,
         transport: str = "http",
         dialect: str = "reference",
-        **settings: str,
+        program: str = "polymnia",
+        ready: bool = True,
+        settings: Mapping[str, str] | None = None,
     ) -> None:
-        command = [sys.executable, "-m", "polymnia", "serve", "--store", str(store), "--dialect", dialect]
+        command = [sys.executable, "-m", program, "serve", "--store", str(store), "--dialect", dialect]
         command += ["--transport", transport, *([] if "--bind" in flags else ["--bind", "127.0.0.1:0"]), *flags]
-        environment = {**os.environ, "POLYMNIA_CONFIG": os.devnull + ".none", **settings}
+        environment = {**os.environ, "POLYMNIA_CONFIG": os.devnull + ".none", **(settings or {})}
         self.popen = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
         self._said: list[str] = []
         self._news = threading.Condition()
@@ -49,6 +51,9 @@ class Running:
         found = re.search(r"listening on .*:(\d+)|http://.*:(\d+)/mcp", self.wait_for("serving", "listening"))
         assert found, self.log
         self.port = int(found[1] or found[2])
+        if ready and transport == "http":
+            with Web(self.port) as web:
+                assert web.send("GET", "/healthz").status == 200
 
     @property
     def log(self) -> str:

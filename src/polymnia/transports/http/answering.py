@@ -53,8 +53,7 @@ async def answer(desk: Desk, server: Server, errand: Errand) -> None:
         reply = errand.session.handle(errand.body, Arrival(errand.workspace, told.append))
         await _send_whole(errand, told, reply)
     else:
-        with desk.working():
-            await _answer_later(desk, errand)
+        await _answer_later(desk, errand)
 
 
 def _is_short(server: Server, errand: Errand) -> bool:
@@ -87,7 +86,8 @@ async def _answer_later(desk: Desk, errand: Errand) -> None:
     loop = asyncio.get_running_loop()
     arrival = Arrival(errand.workspace, stream.put, gone.is_set)
     work = loop.run_in_executor(desk.pool, errand.session.handle, errand.body, arrival)
-    work.add_done_callback(lambda _: stream.end())
+    desk.in_hand += 1
+    work.add_done_callback(lambda _: _done(desk, stream))
     watch = loop.create_task(_watch(visit, gone))
     try:
         first = await stream.next() if visit.accepts(EVENTS) else None
@@ -102,6 +102,12 @@ async def _answer_later(desk: Desk, errand: Errand) -> None:
     finally:
         gone.set()
         watch.cancel()
+
+
+def _done(desk: Desk, stream: Stream) -> None:
+    """The work is done; how long the client takes to read what came of it is another matter."""
+    desk.in_hand -= 1
+    stream.end()
 
 
 async def _watch(visit: Visit, gone: Event) -> None:

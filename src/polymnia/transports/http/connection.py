@@ -11,6 +11,8 @@ from polymnia.transports.http.visit import ABORT
 # A request must come whole within so many seconds, its head have no more bytes than that.
 _REQUEST_PATIENCE = 30
 _MOST_HEAD = 64 * 1024
+# So many requests may come before the one ahead of them is answered.
+_MOST_AHEAD = 16
 # A client that takes nothing of its answer for so many seconds is given up.
 _ANSWER_PATIENCE = 60
 
@@ -79,6 +81,8 @@ class Connection(HttpToolsProtocol):
         super().on_headers_complete()
         self._unfinished = [each for each in self._unfinished if not each.response_complete]
         self._unfinished.append(self.cycle)
+        if len(self.pipeline) <= _MOST_AHEAD:
+            self.flow.resume_reading()  # who does not read does not hear that the client has left
 
     def on_body(self, body: bytes) -> None:
         if not self._is_refused:

@@ -35,6 +35,7 @@ class Operations:
         self._requests: Counter[tuple[str, int]] = Counter()
         self._durations: Counter[float] = Counter()
         self._seconds = 0.0
+        self._open = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -56,9 +57,11 @@ class Operations:
                 status = message["status"]
             await send(message)
 
+        self._open += 1
         try:
             await self._app(scope, receive, noting)
         finally:
+            self._open -= 1
             took = time.perf_counter() - began
             self._note(scope["method"], status, took)
             # Of other paths somebody else decides what they hold: a secret, or a line that looks like one of this log.
@@ -111,6 +114,8 @@ class Operations:
             f"polymnia_http_request_seconds_count {so_far}",
             "# TYPE polymnia_sessions gauge",
             f"polymnia_sessions {len(self._desk.sessions)}",
+            "# TYPE polymnia_http_requests_open gauge",
+            f"polymnia_http_requests_open {self._open}",
             "# TYPE polymnia_requests_in_hand gauge",
             f"polymnia_requests_in_hand {self._desk.in_hand}",
         ]
