@@ -1,0 +1,179 @@
+"""`python3 -m tests.transports.hostile`: hostile clients in full size, against a server with its ordinary bounds.
+
+Prints what each attack cost and what another client met meanwhile; the short forms are in the tests beside this file.
+"""
+
+import argparse
+import json
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from statistics import median
+from threading import Event, Thread
+
+from polymnia.auth.tokens import Tokens
+from tests.transports.running import Running, Talk, Web, call, creation, initialize
+from tests.transports.test_hostile import head, resident, status_of
+
+MEGABYTE = 1 << 20
+
+
+class Bystander:
+    """A client that goes on reading one entity, and notes how long each read took and whether it was answered."""
+
+    def __init__(self, talk: Talk) -> None:
+        self._talk = talk
+        self._over = Event()
+        self.times: list[float] = []
+        self.failures = 0
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        thread = Thread(target=self._read)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._over.set()
+            thread.join()
+
+    def _read(self) -> None:
+        while not self._over.wait(0.01):
+            began = time.perf_counter()
+            answer = self._talk.post(call("open_nodes", names=["0-1"]))
+            self.times.append(time.perf_counter() - began)
+            self.failures += answer.status != 200
+
+
+class Arena:
+    """A server, a bystander's session, and the greedy client's token."""
+
+    def __init__(self, server: Running, directory: Path) -> None:
+        tokens = Tokens(directory / "memory.db.tokens")
+        self.server = server
+        self.token = tokens.create("greedy", can="write")
+        self.talk = Talk(server.port, tokens.create("bystander", can="write"))
+
+    def fill(self, megabytes: int) -> None:
+        for part in range(megabytes):
+            names = [f"{part}-{number}" for number in range(900)]
+            self.talk.call("create_entities", **creation(*names, text="x" * 1000))
+
+    def reader(self, *, window: int = 4096) -> socket.socket:
+        """A connection that has asked for everything and has room for little."""
+        connection = socket.socket()
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window)
+        connection.settimeout(120)
+        connection.connect(("127.0.0.1", self.server.port))
+        session = Talk(self.server.port, self.token)
+        body = json.dumps(call("read_graph")).encode()
+        lines = (f"Authorization: Bearer {self.token}", f"Mcp-Session-Id: {session.id}", f"Content-Length: {len(body)}")
+        connection.sendall(head("/mcp", *lines) + body)
+        session.close()
+        return connection
+
+
+def many_sessions(arena: Arena) -> str:
+    """15,000 sessions of one client where 10,000 are allowed."""
+    counts = {200: 0, 503: 0}
+    with Web(arena.server.port, arena.token) as web:
+        for _ in range(15_000):
+            counts[web.post(initialize()).status] += 1
+    return f"{counts[200]} opened, {counts[503]} refused"
+
+
+def large_bodies(arena: Arena) -> str:
+    """Twenty bodies of 100 MB."""
+    statuses = set()
+    for _ in range(20):
+        with Web(arena.server.port, arena.token) as web:
+            statuses.add(web.send("POST", "/mcp", b" " * (100 * MEGABYTE)).status)
+    assert statuses == {413}
+    return "all refused with 413"
+
+
+def idle_connections(arena: Arena) -> str:
+    """1,500 connections that say nothing."""
+    with ExitStack() as idle:
+        for _ in range(1500):
+            idle.enter_context(socket.create_connection(("127.0.0.1", arena.server.port), timeout=60))
+        began = time.monotonic()
+        last = socket.create_connection(("127.0.0.1", arena.server.port), timeout=60)
+        answer = last.recv(1000)
+        last.close()
+    assert status_of(answer) == 408
+    return f"each let go after {time.monotonic() - began:.0f} s"
+
+
+def readers_that_do_not_read(arena: Arena) -> str:
+    """Fifty clients that ask for a large answer and take nothing of it."""
+    began = time.monotonic()
+    with ExitStack() as stack:
+        slow = [stack.enter_context(arena.reader()) for _ in range(50)]
+        with Web(arena.server.port) as web:
+            while "polymnia_http_requests_open 0\n" not in web.send("GET", "/metrics").body.decode():
+                if time.monotonic() - began > 150:
+                    raise AssertionError("they were not let go")
+                time.sleep(0.5)
+        assert len(slow) == 50
+    return f"all let go after {time.monotonic() - began:.0f} s"
+
+
+def one_byte_a_second(arena: Arena) -> str:
+    """A client that reads one byte a second of a large answer."""
+    began = time.monotonic()
+    taken = 0
+    with arena.reader() as slow, Web(arena.server.port) as web:
+        while "polymnia_http_requests_open 0\n" not in web.send("GET", "/metrics").body.decode() or not taken:
+            taken += len(slow.recv(1))
+            time.sleep(1)
+            if time.monotonic() - began > 150:
+                raise AssertionError("it was not let go")
+    return f"let go after {time.monotonic() - began:.0f} s and {taken} bytes"
+
+
+ATTACKS: list[Callable[[Arena], str]] = [
+    many_sessions,
+    large_bodies,
+    idle_connections,
+    readers_that_do_not_read,
+    one_byte_a_second,
+]
+
+
+def attacked(arena: Arena, attack: Callable[[Arena], str]) -> bool:
+    """Carry out one attack and say what it cost; gives whether everyone else was served."""
+    before = resident(arena.server.popen.pid)
+    bystander = Bystander(arena.talk)
+    with bystander.watching():
+        said = attack(arena)
+    grown = (resident(arena.server.popen.pid) - before) / MEGABYTE
+    times = sorted(bystander.times)
+    print(f"{attack.__doc__}\n    {said}; memory {grown:+.0f} MB")
+    print(
+        f"    another client: {len(times)} reads, {bystander.failures} failed, median {median(times) * 1000:.1f} ms, "
+        f"slowest {times[-1] * 1000:.0f} ms",
+        flush=True,
+    )
+    return not bystander.failures
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("attacks", nargs="*", help=f"which: {', '.join(each.__name__ for each in ATTACKS)}")
+    chosen = options.parse_args().attacks
+    with tempfile.TemporaryDirectory() as place, Running(Path(place) / "memory.db", "--metrics") as server:
+        arena = Arena(server, Path(place))
+        arena.fill(8)
+        served = [attacked(arena, each) for each in ATTACKS if not chosen or each.__name__ in chosen]
+        stopped = server.stop()
+        print(f"stopped with status {stopped}")
+    return 0 if all(served) and stopped == 0 and "Traceback" not in server.log else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
