@@ -18,6 +18,8 @@ NETWORK = ("http", "sse")
 
 _PLACE = re.compile(r"serving \S+ at (?P<base>http://\S+)/mcp")
 _PATIENCE = 30
+# Servers of the tests are found from here, wherever the tests are started.
+_ROOT = Path(__file__).parent.parent.parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ def place(base: str, transport: str, token: str = "") -> Place:
 @contextmanager
 def running(command: Sequence[str]) -> Iterator[str]:
     """A server that says where it is; gives the address before /mcp, and stops it in order."""
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, cwd=_ROOT, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stderr is not None
             said = process.stderr.readline()
