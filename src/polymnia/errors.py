@@ -18,6 +18,7 @@
         ├── StoreFull         no room left on the device; what was there is kept
         ├── StoreDamaged      the data on disk is not what it should be
         ├── StoreTooNew       written by a later version than this one
+        ├── NoNotes           its format holds no notes
         └── StoreStopped      an earlier failure to reach the disk; nothing is acknowledged any more
 
 The text of each is one sentence its reader, often a model, can act on.
@@ -124,6 +125,10 @@ class StoreDamaged(StoreError):
 
 class StoreTooNew(StoreError):
     """The store was written by a later version than this one."""
+
+
+class NoNotes(StoreError):
+    """The store's format holds no notes."""
 
 
 class StoreStopped(StoreError):

@@ -1,4 +1,4 @@
-"""The values everything speaks in: entities, observations, relations, the changes made to them and who makes them.
+"""The values everything speaks in: entities, observations, relations, notes, changes to them and who makes those.
 
 Times are whole microseconds since 1970 in UTC; 0 means that the store does not know.
 """
@@ -89,15 +89,48 @@ class Noted(Struct, frozen=True):
     observations: tuple[Observation, ...]
 
 
+class NoteScope(Struct, frozen=True, omit_defaults=True):
+    """Whose notes: those of one session of one principal (by name) or, without a session, the vault's: everybody's."""
+
+    session: str = ""
+    owner: str = ""
+
+
+VAULT = NoteScope()
+
+
+class Note(Struct, frozen=True, omit_defaults=True):
+    """A text under a key, unique in its scope; the embedding is little-endian float32, empty when there is none."""
+
+    key: str
+    content: str
+    tags: tuple[str, ...] = ()
+    scope: NoteScope = VAULT
+    embedding: bytes = b""
+    created_at: int = 0
+    updated_at: int = 0
+
+
+class NoteHit(Struct, frozen=True):
+    """A note that a search found, and how well it answers: from 0 to 1, and 1 only for an exact match."""
+
+    note: Note
+    relevance: float
+
+
 class Rows(Struct, frozen=True, omit_defaults=True):
-    """One side of a change. Entities carry their own observations; `notes` are those of entities that stay."""
+    """One side of a change. Entities carry their own observations; `notes` are those of entities that stay.
+
+    `memos` are the notes that agents keep by key.
+    """
 
     entities: tuple[Entity, ...] = ()
     notes: tuple[Noted, ...] = ()
     relations: tuple[Relation, ...] = ()
+    memos: tuple[Note, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.entities or self.notes or self.relations)
+        return bool(self.entities or self.notes or self.relations or self.memos)
 
 
 class Change(Struct, frozen=True):

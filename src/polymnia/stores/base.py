@@ -4,11 +4,76 @@ from collections.abc import Collection
 from contextlib import AbstractContextManager
 from typing import Protocol, runtime_checkable
 
-from polymnia.model import Change, Counts, Entity, Graph, Relation, RelationKey, TypeCount
+from msgspec import Struct
+
+from polymnia.model import (
+    VAULT,
+    Change,
+    Counts,
+    Entity,
+    Graph,
+    Note,
+    NoteHit,
+    NoteScope,
+    Relation,
+    RelationKey,
+    TypeCount,
+)
+
+
+class NoteQuery(Struct, frozen=True, kw_only=True):
+    """What to search a scope's notes for; the vector is little-endian float32, empty when there is none."""
+
+    text: str
+    scope: NoteScope = VAULT
+    tags: tuple[str, ...] = ()
+    vector: bytes = b""
+    limit: int = 10
+
+
+class Notes(Protocol):
+    """The notes of a store that holds them, and which sessions are in use; lists come in the order of creation.
+
+    Only `find` and `like` give embeddings.
+    """
+
+    def find(self, scope: NoteScope, key: str) -> Note | None:
+        """The note with that key."""
+
+    def page(self, scope: NoteScope, offset: int, limit: int | None) -> list[Note]:
+        """A stretch of the scope's notes."""
+
+    def like(self, scope: NoteScope, *, key: str | None, tags: Collection[str], before: int | None) -> list[Note]:
+        """The notes that have the key, all of the tags, and were created before that time; None and nothing are any."""
+
+    def keys(self, scope: NoteScope, prefix: str) -> list[str]:
+        """The keys that start so, in alphabetical order."""
+
+    def count(self, scope: NoteScope, tags: Collection[str]) -> int:
+        """How many notes have all of the tags."""
+
+    def search(self, query: NoteQuery) -> list[NoteHit]:
+        """The notes that answer the query, best first."""
+
+    def attend(self, seat: str, scope: NoteScope, at: int) -> None:
+        """Say that a conversation uses the session; the empty seat is this server's own, for those who never leave."""
+
+    def attends(self, seat: str, *, unused_since: int | None = None) -> bool:
+        """Whether that conversation uses any session, or any that it has not used since that time."""
+
+    def leave(self, seat: str, *, unused_since: int | None = None) -> None:
+        """Say that a conversation uses none any more, or none of those that it has not used since that time."""
+
+    def abandoned(self) -> list[NoteScope]:
+        """The sessions that have notes or were in use, and that nobody on a living server uses."""
 
 
 class Reader(Protocol):
     """What can be asked of a store; lists come in the order of creation, and only the living are seen."""
+
+    @property
+    def notes(self) -> Notes | None:
+        """The notes, where the store holds them."""
 
     def known(self, names: Collection[str]) -> set[str]:
         """Those of the names that entities have."""

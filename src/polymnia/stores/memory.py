@@ -21,6 +21,8 @@ _SEAM = "\x00"
 class MemoryGraph:
     """Entities by name and relations by key, each numbered in the order of creation."""
 
+    notes = None
+
     def __init__(self) -> None:
         self.applied: list[Change] = []
         # Asked before a change is made: a store that cannot keep it raises.

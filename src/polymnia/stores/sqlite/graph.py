@@ -1,6 +1,7 @@
 """The graph in SQLite: rows become values here, and changes become rows."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING
 
 import apsw
 from msgspec import DecodeError, json
@@ -10,14 +11,24 @@ from polymnia.stores.sqlite.layout import ORDINAL_BITS, ORDINALS, QUERIES, Row, 
 from polymnia.stores.sqlite.search import rows_containing
 from polymnia.stores.sqlite.writing import apply_change
 
+if TYPE_CHECKING:
+    from polymnia.stores.sqlite.notes import SqliteNotes
+
+Keep = Callable[[apsw.Connection], "SqliteNotes"]
+
 
 class SqliteGraph:
     """What is in the file, as the connection's transaction sees it."""
 
-    def __init__(self, connection: apsw.Connection, applied: list[Change] | None = None) -> None:
+    def __init__(self, connection: apsw.Connection, keep_notes: Keep, applied: list[Change] | None = None) -> None:
         """`applied` is where a change is noted when it is made."""
         self._connection = connection
+        self._keep_notes = keep_notes
         self._applied = [] if applied is None else applied
+
+    @property
+    def notes(self) -> "SqliteNotes":
+        return self._keep_notes(self._connection)
 
     def known(self, names: Collection[str]) -> set[str]:
         return {name for (name,) in run(self._connection, "known_names", as_json(names))}

@@ -252,3 +252,172 @@ WHERE o.deleted_at IS NULL
 -- name: last_change
 -- Where the change log ends: the number of a change just made, or the point from which to follow it.
 SELECT coalesce(max(id), 0) FROM changes;
+
+-- name: note_keyed
+-- One note with its vector, to change it.
+SELECT n.key, n.content, n.tags, n.owner, n.session, n.created_at, n.updated_at, coalesce(v.vector, x'')
+FROM notes AS n LEFT JOIN note_vectors AS v ON v.note = n.id
+WHERE n.owner = ?1 AND n.session = ?2 AND n.key = ?3;
+
+-- name: notes_page
+-- A stretch of a scope's notes without vectors, oldest first; -1 is no limit.
+SELECT key, content, tags, owner, session, created_at, updated_at, x''
+FROM notes WHERE owner = ?1 AND session = ?2 ORDER BY id LIMIT ?3 OFFSET ?4;
+
+-- name: notes_like
+-- Notes with their vectors, to delete them; NULL is any key and any time, an empty JSON array no tags.
+SELECT n.key, n.content, n.tags, n.owner, n.session, n.created_at, n.updated_at, coalesce(v.vector, x'')
+FROM notes AS n LEFT JOIN note_vectors AS v ON v.note = n.id
+WHERE n.owner = ?1 AND n.session = ?2 AND (?3 IS NULL OR n.key = ?3) AND (?5 IS NULL OR n.created_at < ?5)
+    AND (SELECT count(*) FROM note_tags AS t WHERE t.note = n.id AND t.tag IN (SELECT value FROM json_each(?4)))
+        = json_array_length(?4)
+ORDER BY n.id;
+
+-- name: note_keys
+-- The keys between two texts, for completion.
+SELECT key FROM notes WHERE owner = ? AND session = ? AND key >= ? AND key < ? ORDER BY key;
+
+-- name: notes_by_id
+-- The notes behind a search (a JSON array of ids), without vectors.
+SELECT n.id, n.key, n.content, n.tags, n.owner, n.session, n.created_at, n.updated_at, x''
+FROM json_each(?) AS wanted CROSS JOIN notes AS n ON n.id = wanted.value;
+
+-- name: notes_exactly
+-- The notes whose key or whole content is the text.
+SELECT id FROM notes WHERE owner = ?1 AND session = ?2 AND key = ?3
+UNION
+SELECT id FROM notes
+WHERE owner = ?1 AND session = ?2 AND substr(content, 1, 40) = substr(?3, 1, 40) AND content = ?3;
+
+-- name: count_notes
+-- How many notes a scope has.
+SELECT count FROM note_counts WHERE owner = ? AND session = ?;
+
+-- name: notes_tagged
+-- The ids of a scope's notes that have all of the different tags (a JSON array).
+SELECT n.id FROM (
+    SELECT t.note AS id FROM json_each(?3) AS wanted CROSS JOIN note_tags AS t ON t.tag = wanted.value
+    GROUP BY t.note HAVING count(*) = json_array_length(?3)
+) AS tagged CROSS JOIN notes AS n ON n.id = tagged.id
+WHERE n.owner = ?1 AND n.session = ?2;
+
+-- name: note_ids
+-- The ids of a scope's notes, the newest first, at most so many.
+SELECT id FROM notes WHERE owner = ? AND session = ? ORDER BY id DESC LIMIT ?;
+
+-- name: match_vault
+-- How well the vault's notes answer an expression, best first; less is better.
+SELECT rowid, rank FROM vault_words WHERE vault_words MATCH ? ORDER BY rank, rowid DESC LIMIT ?;
+
+-- name: match_vault_all
+-- The same of every note that answers, in no order.
+SELECT rowid, rank FROM vault_words WHERE vault_words MATCH ?;
+
+-- name: make_session_words
+-- An index for the notes of one session, in this connection's own memory.
+CREATE VIRTUAL TABLE IF NOT EXISTS temp.session_words
+USING fts5 (key, content, tags, content = '', contentless_delete = 1);
+
+-- name: fill_session_words
+-- Index the notes of one session: what others keep must not tell in the scores.
+INSERT INTO temp.session_words (rowid, key, content, tags)
+SELECT id, key, content, (SELECT group_concat(value, ' ') FROM json_each(notes.tags))
+FROM notes WHERE owner = ? AND session = ?;
+
+-- name: clear_session_words
+-- The next search starts anew.
+INSERT INTO temp.session_words (session_words) VALUES ('delete-all');
+
+-- name: match_session
+-- How well the indexed session's notes answer an expression; less is better.
+SELECT rowid, rank FROM temp.session_words WHERE session_words MATCH ?;
+
+-- name: vectors_of_scope
+-- A scope's vectors of one length in bytes.
+SELECT n.id, n.key, v.vector, v.norm FROM notes AS n CROSS JOIN note_vectors AS v ON v.note = n.id
+WHERE n.owner = ?1 AND n.session = ?2 AND length(v.vector) = ?3;
+
+-- name: vectors_keyed
+-- The vectors of one length in bytes of the vault's notes with these keys (a JSON array).
+SELECT n.id, n.key, v.vector, v.norm
+FROM json_each(?1) AS wanted CROSS JOIN notes AS n ON n.owner = '' AND n.session = '' AND n.key = wanted.value
+CROSS JOIN note_vectors AS v ON v.note = n.id
+WHERE length(v.vector) = ?2;
+
+-- name: count_vault_vectors
+-- How many vectors of one length in bytes the vault has, to know how large they are together.
+SELECT count(*) FROM note_vectors AS v CROSS JOIN notes AS n ON n.id = v.note
+WHERE n.session = '' AND length(v.vector) = ?;
+
+-- name: upsert_note
+-- A new note, or new contents for the one with its key; gives its id.
+INSERT INTO notes (owner, session, key, content, tags, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (owner, session, key)
+DO UPDATE SET content = excluded.content, tags = excluded.tags, created_at = excluded.created_at,
+    updated_at = excluded.updated_at
+RETURNING id;
+
+-- name: delete_note
+-- Its tags, vector and words go with it.
+DELETE FROM notes WHERE owner = ? AND session = ? AND key = ?;
+
+-- name: insert_note_tag
+-- A tag of a note.
+INSERT INTO note_tags (tag, note) VALUES (?, ?);
+
+-- name: delete_note_tags
+-- Before a note gets new ones.
+DELETE FROM note_tags WHERE note = ?;
+
+-- name: insert_note_vector
+-- A note's vector.
+INSERT INTO note_vectors (note, vector, norm) VALUES (?, ?, ?);
+
+-- name: delete_note_vector
+-- Before a note gets a new one, or none.
+DELETE FROM note_vectors WHERE note = ?;
+
+-- name: insert_vault_words
+-- Index the words of a note in the vault.
+INSERT INTO vault_words (rowid, key, content, tags) VALUES (?, ?, ?, ?);
+
+-- name: delete_vault_words
+-- Before a note gets new ones.
+DELETE FROM vault_words WHERE rowid = ?;
+
+-- name: attend
+-- A conversation uses a session, now.
+INSERT INTO attendance (seat, owner, session, server, used_at) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (seat, owner, session) DO UPDATE SET server = excluded.server, used_at = excluded.used_at;
+
+-- name: attends
+-- Whether a conversation uses any session, or any that it has not used since a time (NULL: ever).
+SELECT EXISTS (SELECT 1 FROM attendance WHERE seat = ?1 AND (?2 IS NULL OR used_at < ?2));
+
+-- name: leave
+-- A conversation uses none any more, or none that it has not used since a time (NULL: ever).
+DELETE FROM attendance WHERE seat = ?1 AND (?2 IS NULL OR used_at < ?2);
+
+-- name: leave_server
+-- A server is gone, and with it all its conversations.
+DELETE FROM attendance WHERE server = ?;
+
+-- name: attended
+-- Who uses which session.
+SELECT server, owner, session FROM attendance;
+
+-- name: sessions
+-- The sessions that have notes.
+SELECT owner, session FROM note_counts WHERE session <> '';
+
+-- name: table_names
+-- Whose file it is.
+SELECT name FROM sqlite_schema WHERE type = 'table';
+
+-- name: foreign_vault
+-- What another program's vault holds.
+SELECT key, content, tags, embedding, created_at, updated_at FROM vault_memories ORDER BY id;
+
+-- name: foreign_sessions
+-- What another program's sessions hold.
+SELECT session_id, key, content, tags, created_at FROM session_memories ORDER BY id;

@@ -4,12 +4,14 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING
 
 import apsw
 from msgspec import json
 
 from polymnia.errors import StoreError, StoreTooNew
-from polymnia.model import Change, Graph, Rows
+from polymnia.model import VAULT, Change, Graph, Rows
 from polymnia.stores.place import make_place
 from polymnia.stores.sql import load_migrations
 from polymnia.stores.sqlite.commit import CommitLane
@@ -18,6 +20,9 @@ from polymnia.stores.sqlite.elsewhere import Elsewhere, Follow
 from polymnia.stores.sqlite.graph import SqliteGraph, look_up
 from polymnia.stores.sqlite.layout import run
 from polymnia.stores.sqlite.replica import Replica
+
+if TYPE_CHECKING:
+    from polymnia.stores.sqlite.notes import NoteKeeping, SqliteNotes
 
 IN_MEMORY = ":memory:"
 # Some milliseconds' worth: a request that comes meanwhile waits no longer.
@@ -45,6 +50,8 @@ class SqliteStore:
         self._translated = translated(path)
         self._idle: list[apsw.Connection] = []
         self._elsewhere = Elsewhere()
+        self._starting = Lock()
+        self._keeping: NoteKeeping | None = None
         with self._translated:
             (require_schema if self._read_only else migrate)(path, self._writer)
 
@@ -58,7 +65,7 @@ class SqliteStore:
         with self._translated, self._reader() as connection:
             connection.execute("BEGIN")
             try:
-                yield SqliteGraph(connection)
+                yield SqliteGraph(connection, self._notes)
             finally:
                 connection.execute("COMMIT")
 
@@ -68,7 +75,7 @@ class SqliteStore:
         number = 0
         try:
             with self._lane.transaction(changes) as connection:
-                yield SqliteGraph(connection, changes)
+                yield SqliteGraph(connection, self._notes, changes)
                 if changes:
                     number = run(connection, "last_change")[0][0]
                     self._elsewhere.begin(number)
@@ -112,8 +119,13 @@ class SqliteStore:
         connection = self._another()
         with self._translated, closing(connection) if not self._alone else nullcontext():
             found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check").fetchall()]
-            graph = SqliteGraph(connection)
-            found += [each for each in map(_failure, (graph.entities, graph.relations)) if each]
+            graph = SqliteGraph(connection, self._notes)
+            readings: tuple[Callable[[], object], ...] = (
+                graph.entities,
+                graph.relations,
+                partial(graph.notes.page, VAULT, 0, None),
+            )
+            found += [each for each in map(_failure, readings) if each]
             ((orphans,),) = run(connection, "count_orphans")
             if orphans:
                 found.append(f"{orphans} observations belong to no entity")
@@ -135,6 +147,16 @@ class SqliteStore:
         while self._idle:
             self._idle.pop().close()  # a connection may be closed twice
         self._writer.close()
+        if self._keeping is not None:
+            self._keeping.presence.close()
+
+    def _notes(self, connection: apsw.Connection) -> "SqliteNotes":
+        from polymnia.stores.sqlite.notes import NoteKeeping, SqliteNotes  # few servers keep notes
+
+        with self._starting:
+            if self._keeping is None:
+                self._keeping = NoteKeeping(None if self._alone else self._path)
+        return SqliteNotes(connection, self._keeping)
 
     def _merge(self, *, patient: bool) -> bool:
         """Join segments of the trigram index, since every search looks into each; True while there are more."""

@@ -23,6 +23,11 @@ def apply_change(connection: apsw.Connection, change: Change) -> None:
     _insert_notes(connection, after.notes, ids)
     _touch(connection, before.notes + after.notes, ids, change.at)
     _insert_relations(connection, after)
+    if before.memos or after.memos:
+        from polymnia.stores.sqlite.note_writing import apply_notes, without_session_texts  # few servers keep notes
+
+        apply_notes(connection, before.memos, after.memos)
+        change = without_session_texts(change)
     _log(connection, change)
 
 

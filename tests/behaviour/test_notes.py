@@ -1,0 +1,224 @@
+"""Notes as the engine keeps and finds them, beside a model that does it the plain way."""
+
+import math
+import tempfile
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from struct import unpack
+
+import apsw
+import pytest
+from hypothesis import HealthCheck, assume, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+
+from polymnia.engine import notes
+from polymnia.engine.memory import Memory
+from polymnia.model import VAULT, Note, NoteHit, NoteScope
+from polymnia.search.relevance import CEILING
+from polymnia.search.vector import packed
+from polymnia.stores.base import NoteQuery
+from polymnia.stores.sqlite import vectors
+from polymnia.stores.sqlite.store import SqliteStore
+
+Vector = tuple[float, ...] | None
+SCOPES = (VAULT, NoteScope("one", "ann"), NoteScope("one", "ben"), NoteScope("two", "ann"))
+scopes = st.sampled_from(SCOPES)
+# Few and alike, so that notes answer the same queries more or less well.
+words = st.sampled_from(["alpha", "beta", "gamma", "delta", "Äpfel", "x"])
+texts = st.lists(words, max_size=6).map(" ".join)
+keys = st.sampled_from(["alpha", "beta", "k1", "k2", "k3", "a/b", "AND", "alpha beta"])
+tags = st.lists(st.sampled_from(["t", "u", "T", "a b"]), max_size=3, unique=True).map(tuple)
+numbers = st.integers(-3, 3).map(float)
+directions = st.tuples(numbers, numbers, numbers)
+queries = st.one_of(
+    words,
+    keys,
+    texts.filter(bool),
+    st.sampled_from(
+        ["alpha NOT beta", "al*", "alpha-beta", '"beta gamma"', "gamma OR delta", "tags : t", "alpha's", "("]
+    ),
+)
+
+
+class NotesMachine(RuleBasedStateMachine):
+    """Two stores on one file take turns, and a dictionary is told the same."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.directory = tempfile.TemporaryDirectory()
+        path = str(Path(self.directory.name) / "memory.db")
+        self.stores = [SqliteStore(path), SqliteStore(path)]
+        self.memories = [Memory(store) for store in self.stores]
+        self.kept: dict[tuple[NoteScope, str], Note] = {}
+
+    def teardown(self) -> None:
+        assert self.stores[0].check() == []
+        for store in self.stores:
+            store.close()
+        self.directory.cleanup()
+
+    @rule(which=st.integers(0, 1), scope=scopes, key=keys, content=texts, tags=tags, vector=st.none() | directions)
+    def commit(
+        self, which: int, scope: NoteScope, key: str, content: str, tags: tuple[str, ...], vector: Vector
+    ) -> None:
+        assume(vector is None or any(vector))
+        embedding = b"" if vector is None else packed(vector, 3, "embedding")
+        kept = notes.commit(self.memories[which], Note(key, content, tags, scope, embedding), by="model")
+        old = self.kept.get((scope, key))
+        if old is not None:
+            assert kept.created_at == old.created_at < kept.updated_at
+            if not embedding and old.content == content:
+                embedding = old.embedding
+        assert kept.embedding == embedding
+        self.kept[scope, key] = kept
+
+    @rule(which=st.integers(0, 1), scope=scopes, key=st.none() | keys, wanted=tags)
+    def prune(self, which: int, scope: NoteScope, key: str | None, wanted: tuple[str, ...]) -> None:
+        doomed = [
+            place
+            for place, note in self.kept.items()
+            if place[0] == scope and key in (None, place[1]) and set(wanted) <= set(note.tags)
+        ]
+        assert notes.prune(self.memories[which], [scope], by="model", key=key, tags=wanted) == len(doomed)
+        for place in doomed:
+            del self.kept[place]
+
+    @rule(
+        which=st.integers(0, 1),
+        scope=scopes,
+        text=queries,
+        wanted=tags,
+        vector=st.none() | directions,
+        limit=st.integers(1, 12),
+    )
+    def search(
+        self, which: int, scope: NoteScope, text: str, wanted: tuple[str, ...], vector: Vector, limit: int
+    ) -> None:
+        assume(vector is None or any(vector))
+        packed_vector = b"" if vector is None else packed(vector, 3, "vector")
+        query = NoteQuery(text=text, tags=wanted, vector=packed_vector, limit=limit)
+        found = notes.search(self.memories[which], query, [scope])
+        left = [note for note in self.kept.values() if note.scope == scope and set(wanted) <= set(note.tags)]
+        assert found.searched == len(left)
+        expected = self._relevance(scope, text, left, vector)
+        _check_hits(found.hits, expected, text, limit)
+
+    @invariant()
+    def the_same_is_kept(self) -> None:
+        for memory in self.memories:
+            for scope in SCOPES:
+                listed = {note.key: (note.content, note.tags) for note in notes.page(memory, scope)}
+                model = {key: (note.content, note.tags) for (each, key), note in self.kept.items() if each == scope}
+                assert listed == model
+
+    def _relevance(self, scope: NoteScope, text: str, left: list[Note], vector: Vector) -> dict[str, float]:
+        """The seed's formula over a full-text table of its own, which knows this scope alone."""
+        mine = [note for note in self.kept.values() if note.scope == scope]
+        bm25 = {key: score for key, score in _bm25(mine, text).items() if key in {note.key for note in left}}
+        best = min(bm25.values(), default=-1.0)
+        shares = {key: CEILING * score / best for key, score in bm25.items()}
+        relevance = {}
+        for note in left:
+            share = shares.get(note.key)
+            cosine = _cosine(vector, note.embedding) if vector is not None and note.embedding else None
+            if share is not None:
+                relevance[note.key] = share if cosine is None else max(0.0, 0.4 * share + 0.6 * cosine)
+            elif cosine is not None and cosine > 1e-9:
+                relevance[note.key] = 0.6 * cosine
+            if text in (note.key, note.content):
+                relevance[note.key] = 1.0
+        return relevance
+
+
+@pytest.mark.parametrize("how", ["one by one", "all at once", "first parts first"])
+def test_notes_are_kept_and_found_as_the_model_says(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if how == "one by one":
+        monkeypatch.setattr(vectors, "find_spec", lambda name: None)
+    elif find_spec("numpy") is None:
+        pytest.skip("numpy is not installed")
+    if how == "first parts first":
+        monkeypatch.setattr("polymnia.stores.sqlite.blend._MANY", 0)
+    profile = settings(max_examples=40, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck))
+    run_state_machine_as_test(NotesMachine, settings=profile)
+
+
+@pytest.mark.skipif(find_spec("numpy") is None, reason="numpy is not installed")
+@pytest.mark.parametrize("bytes_at_most", [0, 1 << 30], ids=["too large to keep", "kept"])
+def test_a_vault_whose_vectors_are_too_many_to_keep_is_searched_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bytes_at_most: int
+) -> None:
+    monkeypatch.setattr(vectors, "_MOST_BYTES", bytes_at_most)
+    store = SqliteStore(str(tmp_path / "memory.db"))
+    memory = Memory(store)
+    for number in range(50):
+        vector = packed([math.cos(number / 20), math.sin(number / 20), 0], 3, "vector")
+        notes.commit(memory, Note(f"k{number}", "text", ("t",) if number % 2 else (), VAULT, vector), by="test")
+    query = NoteQuery(text="zzz", vector=packed([1, 0, 0], 3, "vector"), limit=3)
+    assert [hit.note.key for hit in notes.search(memory, query, [VAULT]).hits] == ["k0", "k1", "k2"]
+    tagged = NoteQuery(text="zzz", tags=("t",), vector=packed([1, 0, 0], 3, "vector"), limit=3)
+    assert [hit.note.key for hit in notes.search(memory, tagged, [VAULT]).hits] == ["k1", "k3", "k5"]
+    store.close()
+
+
+@pytest.mark.skipif(find_spec("numpy") is None, reason="numpy is not installed")
+def test_more_changes_than_can_be_caught_up_with_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vectors, "_MOST_CHANGES", 2)
+    store = SqliteStore(str(tmp_path / "memory.db"))
+    memory = Memory(store)
+    query = NoteQuery(text="zzz", vector=packed([1, 0, 0], 3, "vector"))
+    for number in range(7):
+        vector = packed([1, number / 9, 0], 3, "vector")
+        notes.commit(memory, Note(f"k{number}", "text", (), VAULT, vector), by="test")
+        if number % 4 == 0:
+            hits = notes.search(memory, query, [VAULT]).hits
+            assert [hit.note.key for hit in hits] == [f"k{each}" for each in range(number + 1)]
+    store.close()
+
+
+def test_vectors_of_another_length_are_passed_over(tmp_path: Path) -> None:
+    store = SqliteStore(str(tmp_path / "memory.db"))
+    memory = Memory(store)
+    notes.commit(memory, Note("short", "text", (), VAULT, packed([1, 0], 2, "vector")), by="test")
+    notes.commit(memory, Note("long", "text", (), VAULT, packed([1, 0, 0], 3, "vector")), by="test")
+    for size, key in ((2, "short"), (3, "long"), (2, "short")):
+        query = NoteQuery(text="zzz", vector=packed([1.0] + [0.0] * (size - 1), size, "vector"))
+        assert [hit.note.key for hit in notes.search(memory, query, [VAULT]).hits] == [key]
+    store.close()
+
+
+def _check_hits(hits: list[NoteHit], expected: dict[str, float], text: str, limit: int) -> None:
+    given = [hit.relevance for hit in hits]
+    assert given == sorted(given, reverse=True)
+    assert all(0 <= each <= 1 for each in given)
+    assert {hit.note.key: hit.relevance for hit in hits} == {
+        hit.note.key: pytest.approx(expected[hit.note.key], abs=1e-6) for hit in hits
+    }
+    assert given == pytest.approx(sorted(expected.values(), reverse=True)[:limit], abs=1e-6)
+    for hit in hits:
+        assert (hit.relevance == 1.0) == (text in (hit.note.key, hit.note.content))
+
+
+def _bm25(kept: list[Note], text: str) -> dict[str, float]:
+    connection = apsw.Connection(":memory:")
+    connection.execute("CREATE VIRTUAL TABLE words USING fts5 (key, content, tags)")
+    rows = [(note.key, note.content, " ".join(note.tags)) for note in kept]
+    connection.executemany("INSERT INTO words VALUES (?, ?, ?)", rows)
+    try:
+        return _matched(connection, text)
+    except apsw.SQLError:
+        bare = "".join(each if each.isalnum() else " " for each in text).split()
+        return _matched(connection, " OR ".join(f'"{word}"' for word in bare)) if bare else {}
+    finally:
+        connection.close()
+
+
+def _matched(connection: apsw.Connection, expression: str) -> dict[str, float]:
+    rows = connection.execute("SELECT key, bm25(words) FROM words WHERE words MATCH ?", (expression,)).fetchall()
+    return {str(key): float(str(score)) for key, score in rows}
+
+
+def _cosine(vector: Sequence[float], other: bytes) -> float:
+    right: tuple[float, ...] = unpack("<3f", other)
+    return sum(a * b for a, b in zip(vector, right, strict=True)) / (math.hypot(*vector) * math.hypot(*right))
