@@ -206,7 +206,7 @@ NUMBERED = ResourceTemplate(
     title="Numbered",
     description="Data by its number",
     read=_read_numbered,
-    touched=lambda client, change: (),
+    touched=lambda client, change, uri: False,
 )
 
 

@@ -247,7 +247,7 @@ ENTITY = ResourceTemplate(
     description="One entity",
     mime_type="text/plain",
     read=_read_entity,
-    touched=lambda client, change: [entity_uri(name) for name in _named_in(change)],
+    touched=lambda client, change, uri: uri in [entity_uri(name) for name in _named_in(change)],
     complete=_complete,
 )
 GREETING = Prompt(

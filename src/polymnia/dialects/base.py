@@ -3,31 +3,42 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from msgspec import DecodeError, Raw, Struct
+from msgspec import DecodeError, Raw, Struct, field
 from msgspec.json import Decoder, encode
 from msgspec.json import format as reformat
 
 from polymnia.dialects.content import Block
+from polymnia.engine.entities import new_id
 from polymnia.engine.memory import Memory
 from polymnia.engine.workspaces import Workspaces
-from polymnia.errors import Cancelled, NoWorkspace
+from polymnia.errors import BadInput, Cancelled, NoWorkspace
 from polymnia.model import OWNER, Capability, Change, Principal
 
 # How much a log message matters, least first.
 Level = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 _declared: Decoder[dict[str, Raw]] = Decoder(dict[str, Raw])
+_LONGEST_SESSION = 200
+
+
+class NoteRules(Struct, frozen=True, kw_only=True):
+    """What a server decides about notes: how many numbers an embedding has, whether a session's outlast it."""
+
+    dimension: int = 1536
+    persist_sessions: bool = False
 
 
 class Client(Struct, kw_only=True):
     """Who calls, and what is remembered of them from one call to the next.
 
     `lasting` is False for a client without a session: what a tool remembers here is forgotten when its call ends.
+    `id` is the conversation's, empty when nobody will say that it has ended.
     """
 
     principal: Principal = OWNER
     workspace: str | None = None
     session: str = ""
     lasting: bool = True
+    id: str = field(default_factory=new_id)
     # What it offers to do for a server, in its own words.
     capabilities: Raw = Raw(b"{}")
 
@@ -51,6 +62,10 @@ def _unheard(level: Level, text: str) -> None:
     """Nobody listens."""
 
 
+def _nobody() -> None:
+    """Nobody listens."""
+
+
 class Call(Struct, frozen=True):
     """What a tool, resource or prompt may use besides its arguments: the memory, who asks, how to report back."""
 
@@ -60,6 +75,8 @@ class Call(Struct, frozen=True):
     progress: Callable[[float, float | None, str | None], None] = _no_progress
     cancelled: Callable[[], bool] = _never
     log: Callable[[Level, str], None] = _unheard
+    # To be called when the client finds other resources listed than before, for another reason than a change.
+    resources_changed: Callable[[], None] = _nobody
 
     @property
     def memory(self) -> Memory:
@@ -119,7 +136,10 @@ class Resource(Struct, frozen=True, kw_only=True):
 
 
 class ResourceTemplate(Struct, frozen=True, kw_only=True):
-    """Something to read at any address of a form; `read` gives None for an address of another form."""
+    """Something to read at any address of a form; `read` gives None for an address of another form.
+
+    `touched` says whether a change may have altered what the client reads at an address.
+    """
 
     uri_template: str
     name: str
@@ -127,7 +147,7 @@ class ResourceTemplate(Struct, frozen=True, kw_only=True):
     description: str
     mime_type: str = "application/json"
     read: Callable[[Call, str], str | bytes | None]
-    touched: Callable[[Client, Change], Sequence[str]]
+    touched: Callable[[Client, Change, str], bool]
     complete: Callable[[Call, str, str], Sequence[str]] | None = None
 
 
@@ -158,7 +178,7 @@ class Prompt(Struct, frozen=True, kw_only=True):
 
 
 class Dialect(Struct, frozen=True, kw_only=True):
-    """A catalogue as its clients know it."""
+    """A catalogue as its clients know it, and what it does when a server starts and stops and a conversation ends."""
 
     name: str
     server_name: str
@@ -169,6 +189,22 @@ class Dialect(Struct, frozen=True, kw_only=True):
     templates: tuple[ResourceTemplate, ...] = ()
     prompts: tuple[Prompt, ...] = ()
     resource_set_changed: Callable[[Client, Change], bool] | None = None
+    # Resources that only this client finds listed.
+    own_resources: Callable[[Client], Sequence[Resource]] | None = None
+    # With the workspace of clients that name none; it may refuse to start with a SettingsError.
+    started: Callable[[Call], None] | None = None
+    stopped: Callable[[], None] | None = None
+    # Once, when a lasting conversation is over.
+    left: Callable[[Client], None] | None = None
+
+
+def session_name(given: str) -> str:
+    """The id that somebody gives a session. Raises BadInput for one that nobody could mean."""
+    if not given.strip():
+        raise BadInput("session id: must not be blank")
+    if len(given) > _LONGEST_SESSION:
+        raise BadInput(f"session id: at most {_LONGEST_SESSION} characters, got {len(given)}")
+    return given
 
 
 def catalogue(*tools: Tool) -> dict[str, Tool]:

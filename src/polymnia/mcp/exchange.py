@@ -8,7 +8,7 @@ from msgspec import UNSET, Raw, Struct
 from polymnia.dialects.base import Call, Client, Dialect, Level
 from polymnia.mcp.jsonrpc import RequestId
 from polymnia.mcp.params import Meta
-from polymnia.mcp.push import Notify, Push, is_at_least
+from polymnia.mcp.push import LIST_CHANGED, Notify, Push, is_at_least
 from polymnia.mcp.revisions import LATEST_HANDSHAKE
 from polymnia.mcp.server import Listener, Server
 
@@ -66,10 +66,12 @@ class Exchange(Struct):
 
     def call(self) -> Call:
         """The view of this exchange that tools, resources and prompts get."""
-        workspaces = self.conversation.server.workspaces
+        workspaces, changed = self.conversation.server.workspaces, self._resources_changed
         if self.meta.progress_token in (UNSET, None):
-            return Call(workspaces, self.client, self.by, cancelled=self._cancelled, log=self._log)
-        return Call(workspaces, self.client, self.by, self._progress, self._cancelled, self._log)
+            return Call(
+                workspaces, self.client, self.by, cancelled=self._cancelled, log=self._log, resources_changed=changed
+            )
+        return Call(workspaces, self.client, self.by, self._progress, self._cancelled, self._log, changed)
 
     @property
     def by(self) -> str:
@@ -90,6 +92,9 @@ class Exchange(Struct):
         heard = is_at_least(level, self.meta.log_level) if self.stateless else self.conversation.push.hears(level)
         if heard:
             self.notify("notifications/message", {"level": level, "logger": self.dialect.name, "data": text})
+
+    def _resources_changed(self) -> None:
+        self.conversation.notify(LIST_CHANGED, {})
 
     def _progress(self, done: float, total: float | None, message: str | None) -> None:
         params: dict[str, Any] = {"progressToken": self.meta.progress_token, "progress": done}

@@ -3,7 +3,8 @@
 from typing import Any
 
 from polymnia import __version__
-from polymnia.dialects.base import Dialect
+from polymnia.dialects.base import Dialect, session_name
+from polymnia.errors import InvalidParams
 from polymnia.mcp.exchange import Exchange
 from polymnia.mcp.params import ClientInfo, Initialize, Params
 from polymnia.mcp.revisions import SUPPORTED, negotiated
@@ -16,6 +17,8 @@ def initialize(exchange: Exchange, params: Initialize) -> dict[str, Any]:
     conversation.revision = negotiated(params.protocol_version)
     conversation.actor = named(params.client_info)
     conversation.client.capabilities = params.capabilities.copy()
+    if session := named_session(params.client_info):
+        conversation.client.session = session
     conversation.push.greeted = True
     conversation.attend()
     return {
@@ -58,6 +61,17 @@ def capabilities(dialect: Dialect) -> dict[str, Any]:
     if any(prompt.complete for prompt in dialect.prompts) or any(each.complete for each in dialect.templates):
         offered["completions"] = {}
     return offered
+
+
+def named_session(client: ClientInfo | None) -> str:
+    """The session a client says it continues, in `clientInfo.extra.sessionId`. Raises InvalidParams, BadInput."""
+    extra = client.extra if client is not None else None
+    session = extra.get("sessionId") if isinstance(extra, dict) else None
+    if session is None:
+        return ""
+    if not isinstance(session, str):
+        raise InvalidParams("clientInfo.extra.sessionId: expected a string")
+    return session_name(session)
 
 
 def named(client: ClientInfo | None) -> str:

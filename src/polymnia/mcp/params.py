@@ -22,6 +22,8 @@ NO_ARGUMENTS = Raw(b"{}")
 class ClientInfo(Struct):
     name: str
     version: str = ""
+    # Whatever clients like to add; the session some of them name in it is ours to read.
+    extra: Any = None
 
 
 class Meta(Struct):

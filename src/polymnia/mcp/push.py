@@ -12,7 +12,7 @@ from polymnia.mcp.params import SUBSCRIPTION_ID, Filter
 from polymnia.model import Change
 
 LEVELS: tuple[str, ...] = get_args(Level)
-_LIST_CHANGED = "notifications/resources/list_changed"
+LIST_CHANGED = "notifications/resources/list_changed"
 _UPDATED = "notifications/resources/updated"
 # What one conversation may ask to be told of: it is kept as long as the conversation.
 _MOST_WISHES = 1000
@@ -95,7 +95,7 @@ class Push:
         if _concerns(client, workspace):
             set_changed = dialect.resource_set_changed if self.greeted else None
             if set_changed is not None and set_changed(client, change):
-                self._notify(_LIST_CHANGED, {})
+                self._notify(LIST_CHANGED, {})
             for uri in _touched(dialect, client, change, self.subscribed):
                 self._notify(_UPDATED, {"uri": uri})
         for identifier, stream in list(self.streams.items()):  # other threads may open and close them
@@ -106,7 +106,7 @@ class Push:
         dialect, client = self._dialect, stream.client
         set_changed = dialect.resource_set_changed if stream.wants.resources_list_changed else None
         if set_changed is not None and set_changed(client, change):
-            self._on_stream(identifier, _LIST_CHANGED, {})
+            self._on_stream(identifier, LIST_CHANGED, {})
         for uri in _touched(dialect, client, change, stream.wants.resource_subscriptions or ()):
             self._on_stream(identifier, _UPDATED, {"uri": uri})
 
@@ -136,6 +136,5 @@ def _touched(dialect: Dialect, client: Client, change: Change, wanted: Collectio
     if not wanted:
         return []
     uris = {each.uri for each in dialect.resources if each.touched_by(client, change)}
-    for template in dialect.templates:
-        uris.update(template.touched(client, change))
-    return sorted(uris.intersection(wanted))
+    touches = [template.touched for template in dialect.templates]
+    return sorted({uri for uri in wanted if uri in uris or any(touched(client, change, uri) for touched in touches)})

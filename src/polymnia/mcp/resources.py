@@ -14,6 +14,8 @@ _NOT_FOUND = -32002
 
 def list_resources(exchange: Exchange, params: Listing) -> dict[str, Any]:
     refuse_cursor(params)
+    dialect = exchange.dialect
+    own = dialect.own_resources(exchange.client) if dialect.own_resources is not None else ()
     return {
         "resources": [
             {
@@ -23,7 +25,7 @@ def list_resources(exchange: Exchange, params: Listing) -> dict[str, Any]:
                 "description": each.description,
                 "mimeType": each.mime_type,
             }
-            for each in exchange.dialect.resources
+            for each in (*dialect.resources, *own)
         ]
     }
 

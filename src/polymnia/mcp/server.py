@@ -1,13 +1,14 @@
 """What all conversations share: the dialect, the workspaces, and who hears of their changes."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from threading import Lock
 from typing import Protocol
 
-from polymnia.dialects.base import Dialect
+from polymnia.dialects.base import Call, Client, Dialect
 from polymnia.engine.workspaces import DEFAULT, Workspaces
-from polymnia.errors import StoreError
+from polymnia.errors import PolymniaError, StoreError
 from polymnia.model import Change
 
 logger = logging.getLogger(__name__)
@@ -70,6 +71,23 @@ class Server:
             with self.workspaces.memory(self.workspace).reading() as read:
                 read.known(())
 
+    def start(self) -> None:
+        """Let the dialect see to what earlier runs left. Raises PolymniaError when it cannot work on this store."""
+        if self.dialect.started is not None and self.workspace is not None:
+            self.dialect.started(Call(self.workspaces, Client(workspace=self.workspace), "polymnia"))
+
+    def stop(self) -> None:
+        """Let the dialect see to what must not outlast the server."""
+        if self.dialect.stopped is not None:
+            with _logged("stopping"):
+                self.dialect.stopped()
+
+    def left(self, client: Client) -> None:
+        """A lasting conversation is over."""
+        if self.dialect.left is not None:
+            with _logged("the end of a conversation"):
+                self.dialect.left(client)
+
     def rest(self) -> None:
         """Nobody asks for anything: do a little of what makes later answers quicker."""
         try:
@@ -96,3 +114,12 @@ class Server:
         with self._lock:
             self._listeners.pop(listener, None)
             self._attending.pop(listener, None)
+
+
+@contextmanager
+def _logged(what: str) -> Iterator[None]:
+    """A block that nobody waits for: what goes wrong in it is told in the log."""
+    try:
+        yield
+    except PolymniaError as exc:
+        logger.warning("%s: %s", what, exc)

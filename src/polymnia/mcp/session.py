@@ -4,13 +4,14 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from functools import partial
+from threading import Lock
 from typing import Any
 
 from msgspec import UNSET, Raw
 from msgspec.json import Decoder
 
 from polymnia.dialects.arguments import decode_arguments
-from polymnia.dialects.base import Client
+from polymnia.dialects.base import Client, session_name
 from polymnia.errors import BadInput, Cancelled, InvalidParams, NotAdmitted, NotAllowed, PolymniaError, ProtocolError
 from polymnia.mcp import jsonrpc, lifecycle, params, revisions
 from polymnia.mcp.exchange import Arrival, Conversation, Exchange
@@ -54,6 +55,8 @@ class Session:
         self._wake = wake
         self._admit = admit
         self._token: str | None = None
+        self._ending = Lock()
+        self._over = False
         self._leave = server.join(self)
 
     @property
@@ -84,6 +87,10 @@ class Session:
     def close(self) -> None:
         """End the conversation: open streams get their last message, and nothing is told any more."""
         self._leave()
+        with self._ending:
+            over, self._over = self._over, True
+        if not over and self.client.lasting:
+            self._conversation.server.left(self.client)
         streams = self._conversation.push.streams
         for identifier, stream in list(streams.items()):
             meta = {params.SUBSCRIPTION_ID: identifier, **self._server_stamp()}
@@ -195,9 +202,10 @@ class Session:
         return Client(
             principal=self.client.principal,
             workspace=meta.workspace or arrival.workspace or self.client.workspace,
-            session=meta.session or self.client.session,
+            session=self.client.session if meta.session is None else session_name(meta.session),
             lasting=False,
             capabilities=self.client.capabilities if meta.client_capabilities is UNSET else meta.client_capabilities,
+            id=self.client.id if self.client.lasting else "",
         )
 
     def _stamped(self, result: Any, method: Method) -> Any:

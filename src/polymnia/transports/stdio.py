@@ -21,10 +21,13 @@ _CHUNK = 1 << 16
 _PAUSE = 0.3
 
 
-def serve_stdio(server: Server, *, limit: int, principal: Principal = OWNER) -> None:
-    """Answer until the input ends or a signal asks to stop; what was read by then is still answered."""
+def serve_stdio(server: Server, *, limit: int, principal: Principal = OWNER, session: str = "") -> None:
+    """Answer until the input ends or a signal asks to stop; what was read by then is still answered.
+
+    `session` is the one that the client continues.
+    """
     with _private_output() as output, _stop_signals():
-        link = Link(server, partial(_write, output), limit=limit, principal=principal)
+        link = Link(server, partial(_write, output), limit=limit, principal=principal, session=session)
         try:
             while chunk := os.read(0, _CHUNK):
                 link.take(chunk)
@@ -35,6 +38,8 @@ def serve_stdio(server: Server, *, limit: int, principal: Principal = OWNER) -> 
             logger.info("the client is gone: %s", exc)
         except OSError as exc:
             logger.error("the client cannot be reached: %s", exc)
+        finally:
+            link.session.close()
 
 
 def _use_pauses(server: Server) -> None:

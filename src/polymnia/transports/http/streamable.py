@@ -71,7 +71,9 @@ class Streamable:
             except ProtocolError as exc:
                 await visit.answer(400, error_reply(NO_ID if seen.id is UNSET else seen.id, exc))
                 return
-        session = Session(self._server, client=self._desk.gate.client(visit, principal, self._server))
+        client = self._desk.gate.client(visit, principal, self._server)
+        client.lasting = False
+        session = Session(self._server, client=client)
         try:
             errand = Errand(visit=visit, body=body, seen=seen, session=session, workspace=None, headers={})
             await answer(self._desk, self._server, errand)
@@ -114,6 +116,7 @@ class Streamable:
             self._desk.sessions.touch(seat)
 
     async def _end(self, visit: Visit, seat: Seat) -> None:
+        await self._desk.run(seat.session.close)  # what ends with it is deleted from the store
         self._desk.sessions.end(seat)
         await visit.answer(204)
 
