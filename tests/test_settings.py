@@ -56,6 +56,24 @@ def test_the_graph_dialect_keeps_its_own_file() -> None:
     assert load({**graph, "memory_file": "my-memory.bin"}, MEMORY_FILE_PATH="other.bin").store == "my-memory.bin"
 
 
+def test_the_vault_dialect_keeps_its_own_file() -> None:
+    vault: dict[str, object] = {"dialect": "vault"}
+    assert load(vault).store == "memory.db"
+    assert load(vault, MEMORY_MCP_DB_PATH="/data/agent.sqlite").store == "/data/agent.sqlite"
+    assert load(vault, MEMORY_MCP_DB_PATH="/data/agent").store == "sqlite:/data/agent"
+    assert load(MEMORY_MCP_DB_PATH="/data/agent.db").store == "/data/polymnia/memory.db"
+
+
+def test_the_vault_dialects_variables_are_read_and_ours_win() -> None:
+    theirs = {"MEMORY_MCP_SESSION_ID": "one", "MEMORY_MCP_SESSION_PERSIST": "true"}
+    settings = load(**theirs)
+    assert (settings.session_id, settings.session_persist, settings.embedding_dimension) == ("one", True, 1536)
+    settings = load(**theirs, POLYMNIA_SESSION_ID="two", POLYMNIA_EMBEDDING_DIMENSION="384")
+    assert (settings.session_id, settings.embedding_dimension) == ("two", 384)
+    with pytest.raises(SettingsError):
+        load(POLYMNIA_EMBEDDING_DIMENSION="0")
+
+
 def test_a_file_named_by_a_flag_wins_over_a_store_named_by_a_variable() -> None:
     assert load({"memory_file": "flag.jsonl"}, POLYMNIA_STORE="variable.db").store == "flag.jsonl"
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymnia.dialects import open_dialect
+from polymnia.dialects.base import NoteRules
 from polymnia.engine.memory import Memory
 from polymnia.engine.workspaces import OneWorkspace
 from polymnia.errors import SettingsError
@@ -44,17 +45,28 @@ def serve(settings: Settings) -> None:
 @contextmanager
 def served(settings: Settings) -> Iterator[dict[str, Server]]:
     """Every dialect that was asked for, over the one store, for the length of the block."""
-    dialects = {name: open_dialect(name) for name in (settings.dialect, *settings.dialects)}
-    if settings.dialect == "reference" and not settings.read_only:
-        _adopt_legacy(settings.store)
+    rules = NoteRules(
+        dimension=settings.embedding_dimension,
+        # What nobody may change is not cleaned up either.
+        persist_sessions=settings.session_persist or settings.read_only,
+    )
+    dialects = {name: open_dialect(name, rules) for name in (settings.dialect, *settings.dialects)}
+    if not settings.read_only:
+        _adopt_legacy(settings)
     with opened(settings.store, read_only=settings.read_only) as store:
         workspaces = OneWorkspace(Memory(store), settings.workspace)
         servers = {
             name: Server(dialect, workspaces, workspace=settings.workspace) for name, dialect in dialects.items()
         }
         logging.getLogger("polymnia").addHandler(_ToClients(list(servers.values())))
+        for server in servers.values():
+            server.start()
         gc.freeze()  # what exists now stays: the collector need not look at it again and again
-        yield servers
+        try:
+            yield servers
+        finally:
+            for server in servers.values():
+                server.stop()
 
 
 def _transport(settings: Settings, server: Server) -> None:
@@ -72,7 +84,7 @@ def _transport(settings: Settings, server: Server) -> None:
         )
     if sys.stdin.isatty():
         _greet(settings)
-    serve_stdio(server, limit=limit, principal=OWNER.restricted(_most(settings)))
+    serve_stdio(server, limit=limit, principal=OWNER.restricted(_most(settings)), session=settings.session_id)
 
 
 def _serve_http(settings: Settings) -> None:
@@ -186,11 +198,17 @@ class _ToClients(logging.Handler):
             server.log(level, "polymnia", record.getMessage())
 
 
-def _adopt_legacy(store: str) -> None:
-    if store.endswith(".jsonl"):
+def _adopt_legacy(settings: Settings) -> None:
+    """Take over what another program with the same catalogue left where the store will be."""
+    kind, path = store_kind(settings.store)
+    if settings.dialect == "reference" and settings.store.endswith(".jsonl"):
         from polymnia.stores.files.jsonl import adopt_legacy
 
-        adopt_legacy(Path(store))
+        adopt_legacy(Path(settings.store))
+    if "vault" in (settings.dialect, *settings.dialects) and kind == "sqlite" and Path(path).is_file():
+        from polymnia.stores.sqlite.adopt import adopt_memories
+
+        adopt_memories(path)
 
 
 def _greet(settings: Settings) -> None:

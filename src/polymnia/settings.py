@@ -4,25 +4,27 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from msgspec import Struct, ValidationError, convert
+from msgspec import Meta, Struct, ValidationError, convert
 
 from polymnia.errors import SettingsError
 
 _PREFIX = "POLYMNIA_"
 DEFAULT_DIALECT = "reference"
 # Where a dialect that was asked for by name keeps its memory when no store was.
-_OWN_STORE = {"graph": "memory.mcpmem", "reference": "memory.jsonl"}
+_OWN_STORE = {"graph": "memory.mcpmem", "reference": "memory.jsonl", "vault": "memory.db"}
 # The variable its clients' configurations already set.
-_OWN_VARIABLE = {"graph": "MEMORY_FILE_PATH", "reference": "MEMORY_FILE_PATH"}
+_OWN_VARIABLE = {"graph": "MEMORY_FILE_PATH", "reference": "MEMORY_FILE_PATH", "vault": "MEMORY_MCP_DB_PATH"}
 # And the format it is in there, when its ending does not tell.
-_OWN_SCHEME = {"graph": "binlog", "reference": "jsonl"}
+_OWN_SCHEME = {"graph": "binlog", "reference": "jsonl", "vault": "sqlite"}
 # The port its clients' configurations already name.
 _OWN_PORT = {"graph": 8080, "project": 8081, "workspace": 8765}
 _PORT = 8765
 # Settings with several values; in a variable they are separated by commas.
 _LISTS = ("dialects", "allow_hosts", "allow_origins")
+# Settings whose variables some clients' configurations already set under another name.
+_ALSO_CALLED = {"session_id": "MEMORY_MCP_SESSION_ID", "session_persist": "MEMORY_MCP_SESSION_PERSIST"}
 _ENDINGS = (".jsonl", ".json", ".db", ".sqlite", ".sqlite3", ".mcpmem", ".bin")
 
 
@@ -51,6 +53,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     session_minutes: int = 30
     log_level: str = "warning"
     max_message_bytes: int = 64 * 1024 * 1024
+    session_id: str = ""
+    session_persist: bool = False
+    embedding_dimension: Annotated[int, Meta(ge=1)] = 1536
 
     @property
     def address(self) -> str:
@@ -101,7 +106,8 @@ def _own_file(dialect: str, path: str) -> str:
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    names = {f"{_PREFIX}{name.upper()}": name for name in Settings.__struct_fields__}
+    names = {variable: name for name, variable in _ALSO_CALLED.items()}
+    names |= {f"{_PREFIX}{name.upper()}": name for name in Settings.__struct_fields__}
     return {name: environment[variable] for variable, name in names.items() if environment.get(variable)}
 
 

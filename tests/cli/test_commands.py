@@ -9,9 +9,9 @@ import pytest
 
 from polymnia import __version__
 from polymnia.cli.main import main
-from polymnia.engine import entities, relations
+from polymnia.engine import entities, notes, relations
 from polymnia.engine.memory import Memory
-from polymnia.model import Draft, Relation
+from polymnia.model import Draft, Note, Relation
 from polymnia.stores import open_store
 from polymnia.stores.sqlite.store import SqliteStore
 
@@ -103,6 +103,14 @@ def test_looking_at_a_memory_that_is_not_there_makes_none(command: str, tmp_path
     said = run(command, "--store", "typo.db", directory=tmp_path)
     assert (said.returncode, said.stderr) == (1, "polymnia: there is no file typo.db\n")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_doctor_counts_the_notes_of_the_vault(tmp_path: Path) -> None:
+    store = SqliteStore(str(tmp_path / "memory.db"))
+    notes.commit(Memory(store), Note("key", "text"), by="test")
+    store.close()
+    told = run("doctor", "--store", "memory.db", directory=tmp_path).stdout
+    assert "holds: 0 entities, 0 observations, 0 relations, 1 notes in the vault\n" in told
 
 
 def test_the_doctor_names_a_bad_line_and_what_to_do(tmp_path: Path) -> None:

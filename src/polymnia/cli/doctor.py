@@ -5,6 +5,7 @@ from pathlib import Path
 from polymnia.app import configure_logging, opened
 from polymnia.cli.missing import refuse_missing
 from polymnia.errors import BadInput, StoreError
+from polymnia.model import VAULT
 from polymnia.settings import Settings
 from polymnia.stores import store_kind
 
@@ -19,11 +20,13 @@ def doctor(settings: Settings) -> int:
             problems = store.check()
             with store.reading() as read:
                 counts = read.counts()
+                notes = read.notes.count(VAULT, ()) if read.notes is not None else 0
     except StoreError as exc:
         print(f"cannot be read: {exc}")
         print(_rescue(settings.store))
         return 1
-    print(f"holds: {counts.entities} entities, {counts.observations} observations, {counts.relations} relations")
+    kept = f", {notes} notes in the vault" if notes else ""
+    print(f"holds: {counts.entities} entities, {counts.observations} observations, {counts.relations} relations{kept}")
     for problem in problems:
         print(f"problem: {problem}")
     print(_advice(settings.store) if problems else "sound: nothing is wrong")

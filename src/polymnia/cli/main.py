@@ -18,7 +18,8 @@ Start the server on standard input and output, for an MCP client to talk to.
 
 With no options the memory is a SQLite file in your data directory and the tools are those of the
 reference memory server. With --dialect the dialect's own default store is used: `reference` keeps
-memory.jsonl in the current directory and `graph` memory.mcpmem, or the file that MEMORY_FILE_PATH names.
+memory.jsonl in the current directory and `graph` memory.mcpmem, or the file that MEMORY_FILE_PATH names;
+`vault` keeps memory.db, or the file that MEMORY_MCP_DB_PATH names.
 """
 
 

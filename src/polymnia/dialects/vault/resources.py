@@ -1,0 +1,164 @@
+"""The memories as resources: one's own session, the vault whole or by page, and each of its memories by key."""
+
+from collections.abc import Sequence
+from urllib.parse import parse_qsl, quote, unquote
+
+from polymnia.dialects.base import Call, Client, Resource, ResourceTemplate, indented
+from polymnia.dialects.vault.session import own_session, required_session
+from polymnia.dialects.vault.shapes import memory
+from polymnia.engine import notes
+from polymnia.errors import InvalidParams
+from polymnia.model import VAULT, Change, Note, NoteScope
+
+_SESSION = "memory://session/"
+_VAULT = "memory://vault"
+_PAGE = f"{_VAULT}?"
+_KEY = f"{_VAULT}/"
+
+
+def resource_set_changed(client: Client, change: Change) -> bool:
+    """Whether a memory that the client may see came or went."""
+    return _addresses(client, change.before.memos) != _addresses(client, change.after.memos)
+
+
+def own_resources(client: Client) -> list[Resource]:
+    """The client's own session, when it is in one."""
+    scope = own_session(client)
+    return [] if scope is None else [_session_resource(scope)]
+
+
+def _addresses(client: Client, memos: Sequence[Note]) -> set[tuple[NoteScope, str]]:
+    own = own_session(client)
+    return {(note.scope, note.key) for note in memos if note.scope in (VAULT, own)}
+
+
+def _session_resource(scope: NoteScope) -> Resource:
+    uri = _SESSION + quote(scope.session, safe="")
+    return Resource(
+        uri=uri,
+        name="session",
+        title="Session memories",
+        description="All memories of this session, as a JSON array",
+        read=lambda call: _listed(call, scope),
+        touched_by=lambda client, change: _touches_session(client, change, uri),
+    )
+
+
+def _read_session(call: Call, uri: str) -> str | None:
+    if not uri.startswith(_SESSION):
+        return None
+    own = required_session(call.client)
+    if _after(uri, _SESSION) != own.session:
+        address = _SESSION + quote(own.session, safe="")
+        raise InvalidParams(f"a client may read its own session only; this one's is {address}")
+    return _listed(call, own)
+
+
+def _touches_session(client: Client, change: Change, uri: str) -> bool:
+    own = own_session(client)
+    if own is None or not uri.startswith(_SESSION) or _after(uri, _SESSION) != own.session:
+        return False
+    return any(note.scope == own for note in _both(change))
+
+
+def _complete_session(call: Call, argument: str, value: str) -> Sequence[str]:
+    own = own_session(call.client)
+    return [own.session] if own is not None and own.session.startswith(value) else []
+
+
+def _read_vault(call: Call) -> str:
+    return _listed(call, VAULT)
+
+
+def _touches_vault(client: Client, change: Change) -> bool:
+    return any(note.scope == VAULT for note in _both(change))
+
+
+def _read_page(call: Call, uri: str) -> str | None:
+    if not uri.startswith(_PAGE):
+        return None
+    given = dict(parse_qsl(uri.removeprefix(_PAGE), keep_blank_values=True))
+    if unknown := sorted(set(given) - {"offset", "limit"}):
+        raise InvalidParams(f"{', '.join(unknown)}: {_VAULT} takes offset and limit only")
+    limit = _number(given, "limit") if "limit" in given else None
+    return _listed(call, VAULT, _number(given, "offset"), limit)
+
+
+def _touches_page(client: Client, change: Change, uri: str) -> bool:
+    return uri.startswith(_PAGE) and _touches_vault(client, change)
+
+
+def _read_key(call: Call, uri: str) -> str | None:
+    key = _after(uri, _KEY) if uri.startswith(_KEY) else None
+    note = notes.read(call.memory, VAULT, key) if key is not None else None
+    return indented(memory(note)) if note is not None else None
+
+
+def _touches_key(client: Client, change: Change, uri: str) -> bool:
+    key = _after(uri, _KEY) if uri.startswith(_KEY) else None
+    return any(note.scope == VAULT and note.key == key for note in _both(change))
+
+
+def _complete_key(call: Call, argument: str, value: str) -> Sequence[str]:
+    return notes.keys(call.memory, VAULT, value)
+
+
+def _both(change: Change) -> tuple[Note, ...]:
+    return change.before.memos + change.after.memos
+
+
+def _listed(call: Call, scope: NoteScope, offset: int = 0, limit: int | None = None) -> str:
+    return indented([memory(note) for note in notes.page(call.memory, scope, offset=offset, limit=limit)])
+
+
+def _number(given: dict[str, str], name: str) -> int:
+    text = given.get(name, "0")
+    if not (text.isascii() and text.isdigit()) or len(text) > 18:
+        raise InvalidParams(f"{name}: expected a whole number that is not negative, got {text!r}")
+    return int(text)
+
+
+def _after(uri: str, start: str) -> str | None:
+    """What an address has after its start, its percent signs resolved; None when that is no text."""
+    try:
+        return unquote(uri.removeprefix(start), errors="strict")
+    except UnicodeDecodeError:
+        return None
+
+
+VAULT_RESOURCE = Resource(
+    uri=_VAULT,
+    name="vault",
+    title="Vault memories",
+    description="All vault memories, as a JSON array",
+    read=_read_vault,
+    touched_by=_touches_vault,
+)
+TEMPLATES = (
+    ResourceTemplate(
+        uri_template=f"{_SESSION}{{session_id}}",
+        name="session",
+        title="Session memories",
+        description="All memories for the given session, as a JSON array; a client may read its own session only",
+        read=_read_session,
+        touched=_touches_session,
+        complete=_complete_session,
+    ),
+    ResourceTemplate(
+        uri_template=f"{_VAULT}{{?offset,limit}}",
+        name="vault",
+        title="Vault memories by page",
+        description="Vault memories from an offset on, up to a limit, as a JSON array",
+        read=_read_page,
+        touched=_touches_page,
+    ),
+    ResourceTemplate(
+        uri_template=f"{_KEY}{{key}}",
+        name="vault memory",
+        title="Vault memory",
+        description="Single vault memory by key, as a JSON object",
+        read=_read_key,
+        touched=_touches_key,
+        complete=_complete_key,
+    ),
+)

@@ -1,0 +1,105 @@
+"""What the vault catalogue's JSON looks like: the arguments and replies of its tools, and a memory as a resource."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from polymnia.model import Note, NoteHit
+
+_TEXT = {"type": "string"}
+OneScope = Annotated[Literal["session", "vault"], Meta(extra_json_schema=_TEXT)]
+AnyScope = Literal["session", "vault", "all"]
+Vector = list[float]
+
+
+class Commit(Struct, frozen=True, forbid_unknown_fields=True):
+    scope: OneScope
+    key: Annotated[str, Meta(description="Unique identifier for this memory within its scope.")]
+    content: Annotated[str, Meta(description="The memory content to store.")]
+    tags: Annotated[list[str], Meta(description="Categorization tags for retrieval.")] | UnsetType = UNSET
+    embedding: (
+        Annotated[Vector, Meta(description="Optional pre-computed embedding vector (float32[D]).")] | UnsetType
+    ) = UNSET
+
+
+class Committed(Struct, frozen=True):
+    committed: bool
+    key: str
+    scope: str
+
+
+class Search(Struct, frozen=True, forbid_unknown_fields=True):
+    query: Annotated[str, Meta(description="Full-text search query (FTS5 syntax supported).")]
+    scope: Annotated[AnyScope, Meta(description="Which scope(s) to search.", extra_json_schema=_TEXT)] | UnsetType = (
+        UNSET
+    )
+    tags: (
+        Annotated[list[str], Meta(description="Filter: only return memories with ALL specified tags.")] | UnsetType
+    ) = UNSET
+    query_embedding: (
+        Annotated[Vector, Meta(description="Optional: embedding of the query for semantic re-ranking.")] | UnsetType
+    ) = UNSET
+    limit: Annotated[int, Meta(description="Max results to return.")] = 10
+
+
+class Result(Struct, frozen=True):
+    key: str
+    content: str
+    tags: list[str]
+    scope: str
+    relevance: Annotated[float, Meta(description="Score in [0,1]; 1.0 = exact match.")]
+
+
+class Results(Struct, frozen=True):
+    results: list[Result]
+    total_searched: int
+
+
+class Prune(Struct, frozen=True, forbid_unknown_fields=True):
+    scope: Annotated[AnyScope, Meta(extra_json_schema=_TEXT)]
+    key: Annotated[str, Meta(description="If provided, delete only this key (within scope).")] | UnsetType = UNSET
+    older_than: (
+        Annotated[str, Meta(description="ISO 8601 datetime. Delete entries created before this timestamp.")] | UnsetType
+    ) = UNSET
+    tags: Annotated[list[str], Meta(description="Delete entries matching ALL these tags.")] | UnsetType = UNSET
+
+
+class Pruned(Struct, frozen=True):
+    pruned_count: int
+
+
+class SetSession(Struct, frozen=True, forbid_unknown_fields=True):
+    session_id: Annotated[str, Meta(description="The session whose memories this conversation uses from now on.")]
+
+
+class SessionSet(Struct, frozen=True):
+    session_id: str
+
+
+class Memory(Struct, frozen=True):
+    key: str
+    content: str
+    tags: list[str]
+    scope: str
+    created_at: str
+    updated_at: str
+
+
+def result(hit: NoteHit) -> Result:
+    note = hit.note
+    return Result(note.key, note.content, list(note.tags), scope_name(note), hit.relevance)
+
+
+def memory(note: Note) -> Memory:
+    times = (timestamp(note.created_at), timestamp(note.updated_at))
+    return Memory(note.key, note.content, list(note.tags), scope_name(note), *times)
+
+
+def scope_name(note: Note) -> str:
+    return "session" if note.scope.session else "vault"
+
+
+def timestamp(at: int) -> str:
+    """A time as the catalogue writes it: whole seconds, UTC."""
+    return datetime.fromtimestamp(at // 1_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,369 @@
+"""Sessions of the vault dialect: who sees what, what is told to whom, and when their memories go."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+import pytest
+
+from polymnia.dialects.base import Client as Caller
+from polymnia.engine import sessions as engine_sessions
+from polymnia.mcp.server import Server
+from polymnia.mcp.session import Session
+from polymnia.model import Principal
+from tests.dialects.vault import Agent, vault_server
+from tests.mcp.conversation import HANDSHAKE, STATELESS, envelope
+
+LIST_CHANGED: tuple[str, dict[str, str]] = ("notifications/resources/list_changed", {})
+ANN = Principal(name="ann", can="write")
+BEN = Principal(name="ben", can="write")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "memory.db")
+
+
+@pytest.fixture
+def server(path: str) -> Iterator[Server]:
+    server, store = vault_server(path)
+    yield server
+    store.close()
+
+
+def updated(uri: str) -> tuple[str, dict[str, str]]:
+    return ("notifications/resources/updated", {"uri": uri})
+
+
+def session_rows(path: str) -> list[tuple[object, ...]]:
+    connection = apsw.Connection(path)
+    try:
+        return connection.execute("SELECT session, key FROM notes WHERE session <> '' ORDER BY id").fetchall()
+    finally:
+        connection.close()
+
+
+@pytest.fixture(params=["other session", "same session, other principal"])
+def two(request: pytest.FixtureRequest, server: Server) -> tuple[Agent, Agent]:
+    """Two clients that must not see each other's session."""
+    if request.param == "other session":
+        return Agent(server, session="one"), Agent(server, session="two")
+    return Agent(server, session="one", principal=ANN), Agent(server, session="one", principal=BEN)
+
+
+def test_a_search_never_finds_what_another_session_keeps(two: tuple[Agent, Agent]) -> None:
+    mine, other = two
+    mine.commit("secret", "hidden word", "session", embedding=[1, 0, 0], tags=["t"])
+    for scope in ("session", "all"):
+        found = other.search("secret OR hidden OR word", scope=scope, query_embedding=[1, 0, 0])
+        assert found == {"results": [], "total_searched": 0}
+        assert other.search("", scope=scope, tags=["t"]) == {"results": [], "total_searched": 0}
+    assert mine.found("hidden") == ["secret"]
+
+
+def test_relevance_does_not_tell_what_another_session_keeps(two: tuple[Agent, Agent]) -> None:
+    mine, other = two
+    for key, text in (("a", "alpha beta"), ("b", "alpha gamma gamma"), ("c", "beta"), ("d", "delta")):
+        other.commit(key, text, "session")
+    before = other.search("alpha OR beta OR gamma", scope="session")
+    for number in range(20):
+        mine.commit(f"secret{number}", "alpha alpha beta", "session")
+    assert other.search("alpha OR beta OR gamma", scope="session") == before
+
+
+def test_a_session_is_read_by_its_own_client_only(two: tuple[Agent, Agent], server: Server) -> None:
+    mine, other = two
+    mine.commit("secret", "hidden", "session")
+    if mine.session.client.session == other.session.client.session:
+        assert other.read("memory://session/one") == []
+    else:
+        error = other.error("resources/read", uri="memory://session/one")
+        own = "a client may read its own session only; this one's is memory://session/two"
+        assert error == {"code": -32602, "message": own}
+        assert other.error("resources/read", uri="memory://session/nobody")["message"] == own
+
+
+def test_another_session_is_neither_listed_nor_completed(server: Server) -> None:
+    mine, other = Agent(server, session="one"), Agent(server, session="two")
+    mine.commit("secret", "hidden", "session")
+    assert other.resources() == ["memory://vault", "memory://session/two"]
+    assert other.completed("memory://session/{session_id}", "session_id", "") == ["two"]
+    assert other.completed("memory://session/{session_id}", "session_id", "one") == []
+    assert other.completed("memory://vault/{key}", "key", "") == []
+
+
+def test_nothing_is_told_of_another_session(two: tuple[Agent, Agent]) -> None:
+    mine, other = two
+    for uri in ("memory://session/one", "memory://session/two", "memory://vault", "memory://vault/secret"):
+        other.result("resources/subscribe", uri=uri)
+    mine.commit("secret", "hidden", "session")
+    mine.commit("secret", "changed", "session")
+    mine.prune("session")
+    assert other.told() == []
+
+
+def test_nothing_is_pruned_in_another_session(two: tuple[Agent, Agent]) -> None:
+    mine, other = two
+    mine.commit("secret", "hidden", "session", tags=["t"])
+    assert other.prune("session") == 0
+    assert other.prune("all", tags=["t"]) == 0
+    assert mine.found("hidden") == ["secret"]
+
+
+def test_the_change_log_does_not_keep_what_a_session_said(server: Server, path: str) -> None:
+    agent = Agent(server, session="one")
+    agent.commit("note", "hidden words", "session", tags=["hidden tag"], embedding=[1, 0, 0])
+    agent.commit("note", "hidden again", "session")
+    agent.prune("session")
+    agent.commit("note", "seen words")
+    connection = apsw.Connection(path)
+    rows = connection.execute("SELECT operation, before_state || after_state FROM changes ORDER BY id").fetchall()
+    connection.close()
+    assert [row[0] for row in rows] == ["commit_memory", "commit_memory", "prune_memory", "commit_memory"]
+    assert not any("hidden" in str(row[1]) for row in rows)
+    assert "seen words" in str(rows[-1][1])
+
+
+def test_two_clients_of_one_session_share_it(server: Server) -> None:
+    first, second = Agent(server, session="one"), Agent(server, session="one")
+    second.result("resources/subscribe", uri="memory://session/one")
+    first.commit("key", "word", "session")
+    assert second.found("word") == ["key"]
+    assert second.told() == [LIST_CHANGED, updated("memory://session/one")]
+
+
+def test_the_set_changes_when_a_memory_comes_or_goes_and_not_when_it_changes(server: Server) -> None:
+    agent = Agent(server)
+    for scope in ("vault", "session"):
+        agent.commit("key", "first", scope)
+        assert agent.told() == [LIST_CHANGED]
+        agent.commit("key", "second", scope)
+        assert agent.told() == []
+        agent.prune(scope, key="key")
+        assert agent.told() == [LIST_CHANGED]
+        agent.prune(scope, key="key")
+        assert agent.told() == []
+
+
+def test_subscribers_hear_of_the_vault_its_pages_and_its_memories(server: Server) -> None:
+    writer, reader = Agent(server), Agent(server)
+    touched = ["memory://vault", "memory://vault/a%2fb", "memory://vault/a/b", "memory://vault?limit=5"]
+    for uri in (*touched, "memory://vault/other", "memory://session/other"):
+        reader.result("resources/subscribe", uri=uri)
+    writer.commit("a/b", "text")
+    assert reader.told() == [LIST_CHANGED, *[updated(uri) for uri in sorted(touched)]]
+
+
+def test_a_stateless_listener_hears_of_its_own_session_and_the_vault(server: Server) -> None:
+    listener = Agent(server, STATELESS)
+    wants = {"resourcesListChanged": True, "resourceSubscriptions": ["memory://session/one", "memory://vault"]}
+    meta = {"_meta": {**envelope(), "polymnia/sessionId": "one"}}
+    listener.say(listener.message("subscriptions/listen", {"notifications": wants, **meta}))
+    listener.told()
+    Agent(server, session="two").commit("a", "text", "session")
+    assert listener.told() == []
+    Agent(server, session="one").commit("a", "text", "session")
+    assert [method for method, _ in listener.told()] == [LIST_CHANGED[0], "notifications/resources/updated"]
+    Agent(server, session="two").commit("a", "text")
+    assert [params.get("uri") for _, params in listener.told()] == [None, "memory://vault"]
+
+
+def test_a_client_may_name_its_session_when_it_shakes_hands(server: Server) -> None:
+    agent = Agent(server, STATELESS)
+    info = {"name": "claude-agent", "version": "1.0", "extra": {"sessionId": "sess_abc123"}}
+    agent.revision = HANDSHAKE[-1]
+    agent.result("initialize", protocolVersion=HANDSHAKE[-1], capabilities={}, clientInfo=info)
+    assert agent.resources() == ["memory://vault", "memory://session/sess_abc123"]
+
+
+@pytest.mark.parametrize("extra", [{"sessionId": 7}, {"sessionId": " "}, {"sessionId": "x" * 201}])
+def test_a_session_that_is_no_name_is_refused(server: Server, extra: dict[str, object]) -> None:
+    agent = Agent(server, STATELESS)
+    agent.revision = HANDSHAKE[-1]
+    info = {"name": "claude-agent", "version": "1.0", "extra": extra}
+    error = agent.error("initialize", protocolVersion=HANDSHAKE[-1], capabilities={}, clientInfo=info)
+    assert error["code"] == -32602
+
+
+@pytest.mark.parametrize("extra", [None, [], "x", {}, {"other": 1}])
+def test_whatever_else_a_client_adds_is_left_alone(server: Server, extra: object) -> None:
+    agent = Agent(server, STATELESS)
+    agent.revision = HANDSHAKE[-1]
+    info = {"name": "claude-agent", "version": "1.0", "extra": extra}
+    agent.result("initialize", protocolVersion=HANDSHAKE[-1], capabilities={}, clientInfo=info)
+    assert agent.commit("key", "text", "session")["committed"]
+
+
+def test_a_client_that_names_no_session_has_one_of_its_own(server: Server) -> None:
+    first, second = Agent(server), Agent(server)
+    first.commit("key", "word", "session")
+    assert first.found("word") == ["key"]
+    assert second.found("word") == []
+    assert first.resources() != second.resources()
+
+
+def test_set_session_id_changes_the_session_and_the_list(server: Server) -> None:
+    agent = Agent(server, session="one")
+    agent.commit("key", "word", "session")
+    assert agent.done("set_session_id", session_id="two") == {"session_id": "two"}
+    assert agent.told() == [LIST_CHANGED, LIST_CHANGED]
+    assert agent.found("word") == []
+    assert agent.resources() == ["memory://vault", "memory://session/two"]
+    agent.done("set_session_id", session_id="two")
+    assert agent.told() == []
+    agent.done("set_session_id", session_id="one")
+    assert agent.found("word") == ["key"]
+
+
+@pytest.mark.parametrize("name", ["", " ", "x" * 201])
+def test_a_session_must_have_a_name_one_can_mean(server: Server, name: str) -> None:
+    assert Agent(server).refused("set_session_id", session_id=name).startswith("session id: ")
+
+
+def test_a_session_of_odd_characters_is_read_by_its_encoded_address(server: Server) -> None:
+    agent = Agent(server, session="a/b ?ü")
+    agent.commit("key", "word", "session")
+    uri = agent.resources()[-1]
+    assert uri == "memory://session/a%2Fb%20%3F%C3%BC"
+    assert [each["key"] for each in agent.read(uri)] == ["key"]
+
+
+def stateless(server: Server, session: str | None) -> Agent:
+    """A client without a connection, as HTTP has them: every request comes by itself."""
+    agent = Agent(server, STATELESS)
+    agent.session.close()
+    agent.session = Session(server, client=Caller(workspace=server.workspace, session=session or "", lasting=False))
+    return agent
+
+
+def test_a_request_by_itself_names_its_session(server: Server) -> None:
+    agent = stateless(server, None)
+    named = {"_meta": {"polymnia/sessionId": "one"}}
+    commit = {"name": "commit_memory", "arguments": {"scope": "session", "key": "key", "content": "word"}}
+    assert not agent.result("tools/call", **commit, **named).get("isError")
+    search = {"name": "search_memories", "arguments": {"query": "word"}}
+    assert agent.result("tools/call", **search, **named)["structuredContent"]["results"][0]["key"] == "key"
+    assert agent.result("tools/call", **search)["structuredContent"] == {"results": [], "total_searched": 0}
+
+
+def test_a_request_by_itself_that_names_no_session_is_told_how(server: Server) -> None:
+    agent = stateless(server, None)
+    for tool, arguments in (
+        ("commit_memory", {"scope": "session", "key": "k", "content": "c"}),
+        ("search_memories", {"query": "x", "scope": "session"}),
+        ("prune_memory", {"scope": "session"}),
+        ("set_session_id", {"session_id": "x"}),
+    ):
+        assert "params._meta under polymnia/sessionId" in agent.refused(tool, **arguments)
+    error = agent.error("resources/read", uri="memory://session/x")
+    assert "params._meta under polymnia/sessionId" in error["message"]
+    assert agent.resources() == ["memory://vault"]
+
+
+def test_on_a_connection_a_stateless_client_has_the_connection_as_its_session(server: Server, path: str) -> None:
+    agent = Agent(server, STATELESS)
+    agent.commit("key", "word", "session")
+    assert agent.found("word") == ["key"]
+    agent.session.close()
+    assert session_rows(path) == []
+
+
+def test_the_memories_of_a_session_go_when_its_conversation_ends(server: Server, path: str) -> None:
+    agent, other = Agent(server, session="one"), Agent(server, session="two")
+    agent.commit("key", "word", "session")
+    agent.done("set_session_id", session_id="another")
+    agent.commit("key", "word", "session")
+    agent.commit("kept", "word")
+    other.commit("theirs", "word", "session")
+    agent.session.close()
+    agent.session.close()
+    assert session_rows(path) == [("two", "theirs")]
+    assert other.found("word") == ["theirs", "kept"]
+
+
+def test_a_session_that_two_conversations_use_goes_with_the_last(server: Server, path: str) -> None:
+    first, second = Agent(server, session="one"), Agent(server, session="one")
+    first.commit("a", "word", "session")
+    second.commit("b", "word", "session")
+    first.session.close()
+    assert session_rows(path) == [("one", "a"), ("one", "b")]
+    second.session.close()
+    assert session_rows(path) == []
+
+
+def test_a_reader_that_leaves_takes_nothing_with_it(server: Server, path: str) -> None:
+    writer, reader = Agent(server, session="one"), Agent(server, session="one")
+    writer.commit("a", "word", "session")
+    reader.found("word")
+    reader.session.close()
+    assert session_rows(path) == [("one", "a")]
+
+
+def test_sessions_may_be_kept(path: str) -> None:
+    server, store = vault_server(path, persist_sessions=True)
+    agent = Agent(server, session="one")
+    agent.commit("a", "word", "session")
+    agent.session.close()
+    server.stop()
+    store.close()
+    server, store = vault_server(path, persist_sessions=True)
+    assert Agent(server, session="one").found("word") == ["a"]
+    store.close()
+    connection = apsw.Connection(path)
+    assert connection.execute("SELECT count(*) FROM attendance").fetchall() == [(0,)]
+    connection.close()
+
+
+def test_a_session_named_by_requests_goes_when_the_server_stops(server: Server, path: str) -> None:
+    agent = stateless(server, "one")
+    agent.commit("a", "word", "session")
+    agent.session.close()
+    assert session_rows(path) == [("one", "a")]
+    server.stop()
+    assert session_rows(path) == []
+
+
+def test_a_session_named_by_requests_goes_when_nobody_used_it_for_a_day(
+    server: Server, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = stateless(server, "old"), stateless(server, "new")
+    old.commit("a", "word", "session")
+    new.commit("b", "word", "session")
+    assert session_rows(path) == [("old", "a"), ("new", "b")]
+    monkeypatch.setattr(engine_sessions, "_UNUSED", 0)
+    new.commit("c", "word", "session")
+    assert session_rows(path) == [("new", "c")]
+
+
+def test_what_a_killed_server_left_goes_at_the_next_start(path: str) -> None:
+    server, store = vault_server(path)
+    agent = Agent(server, session="one")
+    agent.commit("a", "word", "session")
+    agent.commit("kept", "word")
+    store.close()  # no goodbye: the conversation was not ended
+    assert session_rows(path) == [("one", "a")]
+    server, store = vault_server(path)
+    assert session_rows(path) == []
+    assert Agent(server).found("word") == ["kept"]
+    store.close()
+
+
+def test_a_start_leaves_the_sessions_of_a_living_server_alone(server: Server, path: str) -> None:
+    agent = Agent(server, session="one")
+    agent.commit("a", "word", "session")
+    other, store = vault_server(path)
+    assert agent.found("word") == ["a"]
+    Agent(other, session="two").commit("b", "word", "session")
+    other.stop()
+    store.close()
+    assert agent.found("word") == ["a"]
+
+
+def test_nothing_but_the_store_is_left_beside_it(path: str, tmp_path: Path) -> None:
+    server, store = vault_server(path)
+    agent = Agent(server, session="one")
+    agent.commit("a", "word", "session")
+    assert len(list(tmp_path.glob("*-server-*"))) == 1
+    agent.session.close()
+    store.close()
+    assert [each.name for each in tmp_path.iterdir()] == ["memory.db"]

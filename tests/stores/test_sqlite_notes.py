@@ -1,0 +1,273 @@
+"""Notes in the SQLite file: the schema, the change log, what another program left, and servers that live and die."""
+
+import errno
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+import pytest
+from msgspec import json
+
+from polymnia.app import served
+from polymnia.engine import notes
+from polymnia.engine.memory import Memory
+from polymnia.errors import StoreBusy, StoreError
+from polymnia.model import VAULT, Note, NoteScope, Rows
+from polymnia.search.vector import packed
+from polymnia.settings import Settings
+from polymnia.stores.sql import load_migrations
+from polymnia.stores.sqlite import adopt, store
+from polymnia.stores.sqlite.adopt import adopt_memories
+from polymnia.stores.sqlite.presence import Presence
+from polymnia.stores.sqlite.store import SqliteStore
+
+SESSION = NoteScope("one", "ann")
+FOREIGN = """
+CREATE TABLE session_memories (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT NOT NULL, key TEXT NOT NULL, content TEXT NOT NULL,
+    tags TEXT NOT NULL DEFAULT '[]', created_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%SZ', 'now')),
+    UNIQUE(session_id, key)
+);
+CREATE TABLE vault_memories (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL UNIQUE, content TEXT NOT NULL,
+    tags TEXT NOT NULL DEFAULT '[]', embedding BLOB,
+    created_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%SZ', 'now')),
+    updated_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%SZ', 'now'))
+);
+CREATE VIRTUAL TABLE vault_fts USING fts5(key, content, tags, content=vault_memories, content_rowid=id);
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "memory.db")
+
+
+@pytest.fixture
+def memory(path: str) -> Iterator[Memory]:
+    opened = SqliteStore(path)
+    yield Memory(opened)
+    opened.close()
+
+
+@pytest.fixture
+def foreign(path: str) -> apsw.Connection:
+    """The file of another program, with a memory in each table."""
+    other = apsw.Connection(path)
+    other.execute("PRAGMA journal_mode = WAL")
+    other.execute(FOREIGN)
+    vector = struct.pack("<3f", 1, 2, 3)
+    times = ("2026-04-27T14:00:00Z", "2026-04-28T14:00:00Z")
+    insert = (
+        "INSERT INTO vault_memories (key, content, tags, embedding, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?)"
+    )
+    other.execute(insert, ("lang", "prefers Python", '["preference", "coding"]', vector, *times))
+    other.execute(insert, ("odd", "kept", "not json", b"abc", "some day", "some day"))
+    other.execute("INSERT INTO session_memories (session_id, key, content) VALUES ('s', 'k', 'volatile')")
+    return other
+
+
+def rows(path: str, query: str) -> list[tuple[object, ...]]:
+    opened = apsw.Connection(path)
+    try:
+        return opened.execute(query).fetchall()
+    finally:
+        opened.close()
+
+
+def test_a_note_in_the_vault_is_in_the_change_log_before_and_after(memory: Memory, path: str) -> None:
+    vector = packed([1, 2, 3], 3, "vector")
+    notes.commit(memory, Note("key", "first", ("t",), VAULT, vector), by="ann")
+    notes.commit(memory, Note("key", "second"), by="ben")
+    notes.prune(memory, [VAULT], by="ann", key="key")
+    logged = rows(path, "SELECT operation, actor, before_state, after_state FROM changes ORDER BY id")
+    assert [row[:2] for row in logged] == [("commit_memory", "ann"), ("commit_memory", "ben"), ("prune_memory", "ann")]
+    sides = [(json.decode(str(row[2]), type=Rows), json.decode(str(row[3]), type=Rows)) for row in logged]
+    assert [tuple(note.content for note in side.memos) for pair in sides for side in pair] == [
+        (),
+        ("first",),
+        ("first",),
+        ("second",),
+        ("second",),
+        (),
+    ]
+    assert sides[0][1].memos[0].embedding == vector
+
+
+def test_old_rows_of_the_change_log_are_still_read() -> None:
+    assert json.decode(b'{"entities": []}', type=Rows).memos == ()
+
+
+def test_a_prune_that_finds_nothing_is_not_logged(memory: Memory, path: str) -> None:
+    assert notes.prune(memory, [VAULT], by="ann", key="nobody") == 0
+    assert rows(path, "SELECT count(*) FROM changes") == [(0,)]
+
+
+def test_nothing_of_a_deleted_note_stays_in_the_tables(memory: Memory, path: str) -> None:
+    vector = packed([1, 2, 3], 3, "vector")
+    for scope in (VAULT, SESSION):
+        notes.commit(memory, Note("key", "word", ("t",), scope, vector), by="ann")
+        notes.prune(memory, [scope], by="ann", key="key")
+    for table in ("notes", "note_tags", "note_vectors", "note_counts"):
+        assert rows(path, f"SELECT count(*) FROM {table}") == [(0,)], table
+    assert rows(path, "SELECT count(*) FROM vault_words WHERE vault_words MATCH 'word'") == [(0,)]
+
+
+def test_the_words_of_a_session_are_in_no_index_of_the_file(memory: Memory, path: str) -> None:
+    notes.commit(memory, Note("key", "hidden", (), SESSION), by="ann")
+    assert rows(path, "SELECT count(*) FROM vault_words WHERE vault_words MATCH 'hidden'") == [(0,)]
+
+
+def test_a_file_of_the_first_schema_gains_notes(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = load_migrations(Path(store.__file__).parent)[:1]
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "load_migrations", lambda package: first)
+        SqliteStore(path).close()
+    memory = Memory(SqliteStore(path))
+    notes.commit(memory, Note("key", "word"), by="ann")
+    assert [note.key for note in notes.page(memory, VAULT)] == ["key"]
+    memory.store.close()
+
+
+def test_a_server_lives_as_long_as_it_holds_its_file(path: str) -> None:
+    one, other = Presence(path), Presence(path)
+    name = one.announce()
+    assert one.announce() == name
+    assert other.lives(name)
+    one.close()
+    assert not other.lives(name)
+    assert not other.lives("never heard of")
+
+
+def test_what_a_dead_server_left_is_removed(path: str, tmp_path: Path) -> None:
+    (tmp_path / "memory.db-server-dead").touch()
+    assert not Presence(path).lives("dead")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_a_file_there_is_no_other_server() -> None:
+    presence = Presence(None)
+    assert presence.lives(presence.announce())
+    assert not presence.lives("other")
+
+
+def test_a_directory_that_cannot_be_written_to_is_a_clear_error(
+    memory: Memory, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: Presence) -> str:
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr(Presence, "announce", refuse)
+    with pytest.raises(StoreError, match="no session can be kept"):
+        notes.commit(memory, Note("key", "word", (), SESSION), by="ann")
+    assert notes.page(memory, SESSION) == []
+
+
+def test_the_memories_of_another_program_are_taken_over(foreign: apsw.Connection, path: str) -> None:
+    foreign.close()
+    assert adopt_memories(path)
+    memory = Memory(SqliteStore(path))
+    lang, odd = (notes.read(memory, VAULT, key) for key in ("lang", "odd"))
+    assert lang is not None and odd is not None
+    assert (lang.content, lang.tags) == ("prefers Python", ("preference", "coding"))
+    assert lang.embedding == struct.pack("<3f", 1, 2, 3)
+    assert (lang.created_at, lang.updated_at) == (1777298400_000000, 1777384800_000000)
+    assert (odd.content, odd.tags, odd.embedding) == ("kept", (), b"")
+    assert [note.content for note in notes.page(memory, NoteScope("s"))] == ["volatile"]
+    memory.store.close()
+
+
+def test_the_other_programs_file_is_kept_whole(foreign: apsw.Connection, path: str, tmp_path: Path) -> None:
+    foreign.close()
+    adopt_memories(path)
+    assert rows(f"{path}.bak", "SELECT key, content FROM vault_memories") == [
+        ("lang", "prefers Python"),
+        ("odd", "kept"),
+    ]
+    assert rows(f"{path}.bak", "SELECT content FROM session_memories") == [("volatile",)]
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["memory.db", "memory.db.bak"]
+
+
+def test_a_backup_that_is_there_is_not_overwritten(foreign: apsw.Connection, path: str) -> None:
+    foreign.close()
+    Path(f"{path}.bak").write_text("precious")
+    adopt_memories(path)
+    assert Path(f"{path}.bak").read_text() == "precious"
+    assert len(rows(f"{path}.bak1", "SELECT key FROM vault_memories")) == 2
+
+
+def test_a_file_of_ours_and_a_file_of_anybody_else_are_left_alone(path: str) -> None:
+    SqliteStore(path).close()
+    before = Path(path).read_bytes()
+    assert not adopt_memories(path)
+    assert Path(path).read_bytes() == before
+    stranger = f"{path}.other"
+    opened = apsw.Connection(stranger)
+    opened.execute("CREATE TABLE vault_memories (id INTEGER)")
+    opened.close()
+    assert not adopt_memories(stranger)
+
+
+def test_a_file_that_the_other_program_still_writes_to_is_left_alone(
+    foreign: apsw.Connection, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(adopt, "BUSY_WAIT", 10)
+    foreign.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StoreBusy):
+        adopt_memories(path)
+    foreign.execute("COMMIT")
+    assert foreign.execute("SELECT count(*) FROM vault_memories").fetchall() == [(2,)]
+    assert not (tmp_path / "memory.db.bak").exists()
+    foreign.close()
+
+
+def test_an_attempt_that_was_cut_short_is_begun_again(
+    foreign: apsw.Connection, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    foreign.close()
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "replace", full_disk)
+        with pytest.raises(StoreError, match="no room left"):
+            adopt_memories(path)
+    assert len(rows(path, "SELECT key FROM vault_memories")) == 2
+    assert adopt_memories(path)
+    assert len(rows(path, "SELECT key FROM notes")) == 3
+    assert len(rows(f"{path}.bak", "SELECT key FROM vault_memories")) == 2
+    assert not Path(f"{path}.bak1").exists()
+
+
+def full_disk(*_: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_program_that_still_has_the_file_open_is_refused_and_loses_nothing_unawares(path: str) -> None:
+    other = apsw.Connection(path)
+    other.execute(FOREIGN)
+    adopt_memories(path)
+    with pytest.raises(apsw.ReadOnlyError):
+        other.execute("INSERT INTO vault_memories (key, content) VALUES ('late', 'text')")
+    other.close()
+
+
+def test_a_link_to_the_file_stays_a_link(foreign: apsw.Connection, path: str, tmp_path: Path) -> None:
+    foreign.close()
+    link = tmp_path / "link.db"
+    link.symlink_to(path)
+    assert adopt_memories(str(link))
+    assert link.is_symlink()
+    assert len(rows(path, "SELECT key FROM notes")) == 3
+
+
+def test_a_vault_server_takes_over_what_it_finds(foreign: apsw.Connection, path: str) -> None:
+    foreign.close()
+    with served(Settings(dialect="vault", store=path)) as servers:
+        memory = servers["vault"].workspaces.memory("default")
+        assert [note.key for note in notes.page(memory, VAULT)] == ["lang", "odd"]
+        assert notes.page(memory, NoteScope("s")) == []  # a session ends with its server
+
+
+def test_the_check_finds_a_sound_store_sound(memory: Memory) -> None:
+    for number in range(20):
+        notes.commit(memory, Note(f"k{number}", "word", ("t",)), by="ann")
+    assert memory.store.check() == []
