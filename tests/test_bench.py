@@ -15,6 +15,7 @@ from bench.figures import Figures, Key
 from bench.http.__main__ import TITLES
 from bench.http.__main__ import main as http_main
 from bench.rounds import Limits, take_rounds
+from bench.vault import main as vault_main
 
 FLOOR_COMMAND = f"{sys.executable} {floor.__file__}"
 
@@ -105,3 +106,11 @@ def empty_start(seconds: float) -> Verdict:
         }
     )
     return judge(figures)[0]
+
+
+def test_searching_notes_is_measured_by_words_and_by_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    size = ["--notes", "60", "--dimension", "8", "--rounds", "1"]
+    assert vault_main([*size, "--cache", str(tmp_path)]) == 0
+    told = capsys.readouterr().out
+    assert "60 notes, 8 numbers a vector" in told
+    assert [line.split()[0] for line in told.splitlines()[3:-1]] == ["2", "5", "10", "20", "50", "100", "1000"]
