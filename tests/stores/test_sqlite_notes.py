@@ -146,6 +146,16 @@ def test_what_a_dead_server_left_is_removed(path: str, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_new_server_removes_the_files_of_dead_ones_and_of_nobody_else(path: str, tmp_path: Path) -> None:
+    living = Presence(path)
+    for name in ("memory.db-server-dead", "memory.db-server-begun~", "other.db-server-dead"):
+        (tmp_path / name).touch()
+    kept = {f"memory.db-server-{living.announce()}", "memory.db-server-begun~", "other.db-server-dead"}
+    assert {each.name for each in tmp_path.iterdir()} == kept
+    kept.add(f"memory.db-server-{Presence(path).announce()}")
+    assert {each.name for each in tmp_path.iterdir()} == kept
+
+
 def test_without_a_file_there_is_no_other_server() -> None:
     presence = Presence(None)
     assert presence.lives(presence.announce())

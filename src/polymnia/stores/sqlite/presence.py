@@ -4,6 +4,7 @@ import os
 import sys
 import threading
 from contextlib import suppress
+from glob import escape
 from pathlib import Path
 
 if sys.platform == "win32":
@@ -25,6 +26,10 @@ else:
         except OSError:
             return False
         return True
+
+
+# At the end of a name that is not yet final; names are hexadecimal.
+_UNFINISHED = "~"
 
 
 class Presence:
@@ -51,8 +56,8 @@ class Presence:
             if not self._name:
                 name = os.urandom(8).hex()
                 if self._path is not None:
-                    self._descriptor = _open(self._file(name), os.O_CREAT | os.O_EXCL)
-                    _try_lock(self._descriptor)
+                    self._descriptor = _locked(self._file(name))
+                    self._remove_dead(self._path)
                 self._name = name
             return self._name
 
@@ -86,8 +91,24 @@ class Presence:
                 os.close(self._descriptor)
                 self._descriptor = None
 
+    def _remove_dead(self, path: str) -> None:
+        """Remove the files of servers that were killed when no session of theirs was left to tell of them."""
+        mark = self._file("").name
+        for file in Path(path).parent.glob(f"{escape(mark)}*[!{_UNFINISHED[-1]}]"):
+            self.lives(file.name.removeprefix(mark))
+
     def _file(self, name: str) -> Path:
         return Path(f"{self._path}-server-{name}")
+
+
+def _locked(path: Path) -> int:
+    """A new file, locked before it has its name: one that has its name and is not locked is a dead server's."""
+    unfinished = path if sys.platform == "win32" else path.with_name(path.name + _UNFINISHED)
+    descriptor = _open(unfinished, os.O_CREAT | os.O_EXCL)
+    _try_lock(descriptor)
+    if unfinished != path:
+        unfinished.rename(path)
+    return descriptor
 
 
 def _open(path: Path, flags: int) -> int:
