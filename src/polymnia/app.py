@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymnia.dialects import open_dialect
-from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces import OneWorkspace
-from polymnia.errors import SettingsError
+from polymnia.dialects.base import Dialect
+from polymnia.engine.open import first_workspace, open_workspaces
+from polymnia.engine.workspaces import Workspaces
+from polymnia.errors import BadInput, SettingsError
 from polymnia.mcp.server import Server
 from polymnia.model import OWNER, Capability
 from polymnia.settings import Settings
-from polymnia.stores import open_store
 from polymnia.stores.base import Store
 from polymnia.stores.open import store_kind
 
@@ -47,14 +47,18 @@ def served(settings: Settings) -> Iterator[dict[str, Server]]:
     dialects = {name: open_dialect(name) for name in (settings.dialect, *settings.dialects)}
     if settings.dialect == "reference":
         _adopt_legacy(settings.store)
-    with opened(settings.store) as store:
-        workspaces = OneWorkspace(Memory(store), settings.workspace)
-        servers = {
-            name: Server(dialect, workspaces, workspace=settings.workspace) for name, dialect in dialects.items()
-        }
+    for dialect in dialects.values():
+        _refuse_file_store(dialect, settings.store)
+    with opened_workspaces(settings.store, settings.workspace) as workspaces:
+        servers = {name: _server(settings, dialect, workspaces) for name, dialect in dialects.items()}
         logging.getLogger("polymnia").addHandler(_ToClients(list(servers.values())))
         gc.freeze()  # what exists now stays: the collector need not look at it again and again
         yield servers
+
+
+def _server(settings: Settings, dialect: Dialect, workspaces: Workspaces) -> Server:
+    first = first_workspace(workspaces, settings.workspace, may_choose=dialect.chooses_workspace)
+    return Server(dialect, workspaces, workspace=first)
 
 
 def _transport(settings: Settings, server: Server) -> None:
@@ -159,13 +163,35 @@ def _most(settings: Settings) -> Capability:
 
 
 @contextmanager
-def opened(url: str) -> Iterator[Store]:
-    """The store behind the URL for the length of the block."""
-    store = open_store(url)
+def opened(url: str, workspace: str = "") -> Iterator[Store]:
+    """The store of a workspace behind the URL for the length of the block; in most stores there is only one.
+
+    Raises BadInput when there are many and none is named.
+    """
+    with opened_workspaces(url, workspace) as workspaces:
+        name = workspace or workspaces.sole
+        if name is None:
+            names = ", ".join(each.name for each in workspaces.listed("active")) or "none yet"
+            raise BadInput(f"{url} holds several workspaces; name one with --workspace ({names})")
+        yield workspaces.memory(name).store
+
+
+@contextmanager
+def opened_workspaces(url: str, only: str = "") -> Iterator[Workspaces]:
+    """The workspaces behind the URL for the length of the block; where there is only one, it has that name."""
+    workspaces = open_workspaces(url, only)
     try:
-        yield store
+        yield workspaces
     finally:
-        store.close()
+        workspaces.close()
+
+
+def _refuse_file_store(dialect: Dialect, url: str) -> None:
+    """Raises SettingsError when the store cannot hold what the dialect's tools keep."""
+    if not dialect.any_store and store_kind(url)[0] in ("memory", "jsonl", "binlog"):
+        raise SettingsError(
+            f"the {dialect.name} dialect needs a data directory or a SQLite file; {url} holds less than its tools keep"
+        )
 
 
 def configure_logging(level: str) -> None:

@@ -4,6 +4,7 @@
     ├── BadInput              the caller asked for something that cannot be done as asked
     │   ├── EntityNotFound    a name that no living entity has
     │   ├── WorkspaceNotFound a name that no workspace has
+    │   ├── WorkspaceArchived a workspace that was put away
     │   └── NoWorkspace       the client has not said which workspace it means
     ├── NotAllowed            the caller may not do that, or not there
     ├── NotAdmitted           no token, or none that opens this door
@@ -18,6 +19,8 @@
         ├── StoreFull         no room left on the device; what was there is kept
         ├── StoreDamaged      the data on disk is not what it should be
         ├── StoreTooNew       written by a later version than this one
+        ├── StoreForeign      a file of another program
+        ├── StoreSealed       its workspace was archived or deleted meanwhile
         └── StoreStopped      an earlier failure to reach the disk; nothing is acknowledged any more
 
 The text of each is one sentence its reader, often a model, can act on.
@@ -47,6 +50,16 @@ class WorkspaceNotFound(BadInput):
 
     def __init__(self, name: str, hint: str) -> None:
         super().__init__(f"there is no workspace {name!r}; {hint}")
+        self.name = name
+
+
+class WorkspaceArchived(BadInput):
+    """A workspace that was put away."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"the workspace {name!r} is archived; `polymnia workspace restore {name}` makes it usable again"
+        )
         self.name = name
 
 
@@ -124,6 +137,14 @@ class StoreDamaged(StoreError):
 
 class StoreTooNew(StoreError):
     """The store was written by a later version than this one."""
+
+
+class StoreForeign(StoreError):
+    """A file of another program."""
+
+
+class StoreSealed(StoreError):
+    """Its workspace was archived or deleted meanwhile."""
 
 
 class StoreStopped(StoreError):

@@ -161,6 +161,20 @@ class WordCounts(Struct, frozen=True):
     having: dict[str, int]
 
 
+Status = Literal["active", "archived"]
+
+
+class Workspace(Struct, frozen=True):
+    """A namespace with a graph of its own."""
+
+    id: str
+    name: str
+    description: str = ""
+    status: Status = "active"
+    created_at: int = 0
+    updated_at: int = 0
+
+
 class Principal(Struct, frozen=True, kw_only=True):
     """Who asks, what they may do, and in which workspaces (None: in all)."""
 

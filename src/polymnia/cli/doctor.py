@@ -15,7 +15,7 @@ def doctor(settings: Settings) -> int:
     refuse_missing(settings.store)
     print(f"store: {settings.store}")
     try:
-        with opened(settings.store) as store:
+        with opened(settings.store, settings.workspace) as store:
             problems = store.check()
             with store.reading() as read:
                 counts = read.counts()

@@ -169,6 +169,10 @@ class Dialect(Struct, frozen=True, kw_only=True):
     templates: tuple[ResourceTemplate, ...] = ()
     prompts: tuple[Prompt, ...] = ()
     resource_set_changed: Callable[[Client, Change], bool] | None = None
+    # Whether file stores, which hold entities, observations and relations and no more, are enough for its tools.
+    any_store: bool = True
+    # Whether its clients have tools to choose a workspace, so that they may begin in none.
+    chooses_workspace: bool = False
 
 
 def catalogue(*tools: Tool) -> dict[str, Tool]:

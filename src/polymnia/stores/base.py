@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from polymnia.model import (
     Change,
@@ -80,6 +80,14 @@ class Reader(Protocol):
 
     def between(self, start: int, end: int, limit: int) -> list[Passage]:
         """The newest observations from one time to before another, by their valid time or when they were written."""
+
+
+@runtime_checkable
+class FullTextReader(Protocol):
+    """A reader over a store with a full-text index."""
+
+    def matching(self, query: str) -> list[Entity]:
+        """Entities that match an FTS5 query, best first; what is no valid query is searched as words."""
 
 
 class Writer(Reader, Protocol):

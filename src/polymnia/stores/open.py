@@ -1,5 +1,6 @@
 """From a store's URL to the store: the ending decides, and the driver is imported only then."""
 
+import os
 from pathlib import Path
 
 from polymnia.errors import SettingsError
@@ -13,9 +14,11 @@ _BINLOG = (".mcpmem", ".bin")
 def open_store(url: str) -> Store:
     """The store behind a URL: `memory:`, or a path whose ending or scheme tells its kind.
 
-    Raises SettingsError for a kind it does not know, StoreError when the store cannot be opened.
+    Raises SettingsError for a kind it does not know or that holds many, StoreError when the store cannot be opened.
     """
     kind, path = store_kind(url)
+    if kind == "directory":
+        raise SettingsError(f"{path} is a directory of workspaces; name one of them with --workspace")
     if kind == "memory":
         from polymnia.stores.memory import MemoryStore
 
@@ -36,8 +39,10 @@ def open_store(url: str) -> Store:
 def store_kind(url: str) -> tuple[str, str]:
     """What kind of store a URL means, and the path in it. Raises SettingsError."""
     scheme, colon, path = url.partition(":")
-    if colon and scheme in ("memory", "sqlite", "jsonl", "binlog"):
+    if colon and scheme in ("memory", "sqlite", "jsonl", "binlog", "directory"):
         return scheme, path
+    if url.endswith(("/", os.sep)) or Path(url).is_dir():
+        return "directory", url
     ending = Path(url).suffix.lower()
     if url == ":memory:" or ending in _SQLITE:
         return "sqlite", url
@@ -46,5 +51,6 @@ def store_kind(url: str) -> tuple[str, str]:
     if ending in _BINLOG:
         return "binlog", url
     raise SettingsError(
-        f"{url!r} is not a store this version knows; use a path ending in .db, .sqlite, .jsonl or .mcpmem, or `memory:`"
+        f"{url!r} is not a store this version knows; use a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory "
+        "(ending in / if it is to be made), or `memory:`"
     )

@@ -13,6 +13,8 @@ FAILURES = (apsw.Error, UnicodeDecodeError)
 # How long a writer waits for another process before it gives up, in milliseconds.
 BUSY_WAIT = 15_000
 
+_CREATE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+
 _PRAGMAS = """
 PRAGMA journal_mode = WAL;
 PRAGMA synchronous = FULL;
@@ -23,13 +25,21 @@ PRAGMA journal_size_limit = 67108864;
 """
 
 
-def connect(path: str, inspect: Callable[[apsw.Connection], None] = lambda connection: None) -> apsw.Connection:
+# "PLYM", in the file's header: says that a database is ours. "PLYS": that it was, and is sealed: it may be copied,
+# but nothing is written to it ever again.
+OURS = 0x504C594D
+SEALED = 0x504C5953
+
+
+def connect(
+    path: str, inspect: Callable[[apsw.Connection], None] = lambda connection: None, *, create: bool = True
+) -> apsw.Connection:
     """A connection that waits for others and whose commits are on disk; `inspect` sees it before anything is changed.
 
     Raises StoreError.
     """
     with translated(path):
-        connection = apsw.Connection(path)
+        connection = apsw.Connection(path, flags=_CREATE if create else apsw.SQLITE_OPEN_READWRITE)
         try:
             connection.set_busy_timeout(BUSY_WAIT)
             inspect(connection)

@@ -8,12 +8,12 @@ from pathlib import Path
 import apsw
 from msgspec import json
 
-from polymnia.errors import StoreError, StoreTooNew
+from polymnia.errors import StoreForeign, StoreSealed, StoreTooNew
 from polymnia.model import Change, Graph, Rows
 from polymnia.stores.place import make_place
 from polymnia.stores.sql import load_migrations
 from polymnia.stores.sqlite.commit import CommitLane
-from polymnia.stores.sqlite.connection import FAILURES, connect, ours, translated
+from polymnia.stores.sqlite.connection import FAILURES, OURS, SEALED, connect, ours, translated
 from polymnia.stores.sqlite.graph import SqliteGraph, look_up
 from polymnia.stores.sqlite.layout import run
 from polymnia.stores.sqlite.replica import Replica
@@ -22,8 +22,6 @@ from polymnia.stores.sqlite.words import define_functions
 IN_MEMORY = ":memory:"
 # Some milliseconds' worth: a request that comes meanwhile waits no longer.
 _PAGES_PER_TIDY = 100
-# "PLYM", in the file's header: says that a database is ours.
-_APPLICATION_ID = 0x504C594D
 
 
 class SqliteStore:
@@ -32,13 +30,13 @@ class SqliteStore:
     best_batch = 1000
     short_reads = True
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, create: bool = True) -> None:
         self.url = path
         self._path = path
         self._alone = path == IN_MEMORY
-        if not self._alone:
+        if create and not self._alone:
             make_place(Path(path))
-        self._writer = connect(path, partial(_refuse_strangers, path))
+        self._writer = connect(path, partial(_refuse_strangers, path), create=create)
         self._replica = Replica(path, self.reading)
         self._lane = CommitLane(path, self._writer, self._replica)
         self._translated = translated(path)
@@ -118,6 +116,17 @@ class SqliteStore:
             self._idle.pop().close()  # a connection may be closed twice
         self._writer.close()
 
+    @property
+    def in_place(self) -> bool:
+        """Whether the file that was opened is still the one at its path."""
+        return self._lane.in_place
+
+    def leave(self) -> None:
+        """Close without touching the write-ahead log: the one at its path may be another file's by now."""
+        for connection in (*self._idle, self._writer):
+            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        self.close()
+
     def _merge(self, *, patient: bool) -> bool:
         """Join segments of the text indexes, since every search looks into each; True while there are more."""
         with self._lane.transaction(patient=patient) as connection:
@@ -140,7 +149,7 @@ class SqliteStore:
             return self._another()
 
     def _another(self) -> apsw.Connection:
-        return self._writer if self._alone else connect(self._path)
+        return self._writer if self._alone else connect(self._path, create=False)
 
 
 def _merged(connection: apsw.Connection, command: str) -> bool:
@@ -187,15 +196,18 @@ def _version(connection: apsw.Connection) -> int:
 
 def _refuse_strangers(path: str, connection: apsw.Connection) -> None:
     # In this order: another process may be making the store, and its tables and its id come in one moment.
-    if run(connection, "count_tables")[0][0] and connection.pragma("application_id") != _APPLICATION_ID:
-        raise StoreError(f"{path} is a SQLite file of another program; give polymnia a file of its own")
+    tables, mark = run(connection, "count_tables")[0][0], connection.pragma("application_id")
+    if mark == SEALED:
+        raise StoreSealed(f"{path} is an archived workspace; `polymnia workspace restore` makes it usable again")
+    if tables and mark != OURS:
+        raise StoreForeign(f"{path} is a SQLite file of another program; give polymnia a file of its own")
 
 
 def _step(connection: apsw.Connection, number: int, statements: str) -> None:
     connection.execute(statements)
     run(connection, "record_migration", number)
     connection.pragma("user_version", number)
-    connection.pragma("application_id", _APPLICATION_ID)
+    connection.pragma("application_id", OURS)
 
 
 def _change(number: int, at: int, actor: str, operation: str, before: str, after: str) -> Change:
