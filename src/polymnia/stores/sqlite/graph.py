@@ -19,6 +19,7 @@ from polymnia.model import (
     WordCounts,
 )
 from polymnia.stores.sqlite import words
+from polymnia.stores.sqlite.fulltext import rows_matching
 from polymnia.stores.sqlite.layout import ORDINAL_BITS, ORDINALS, QUERIES, Row, as_json, run
 from polymnia.stores.sqlite.search import rows_containing
 from polymnia.stores.sqlite.writing import apply_change
@@ -109,6 +110,12 @@ class SqliteGraph:
 
     def between(self, start: int, end: int, limit: int) -> list[Passage]:
         return words.between(self._connection, start, end, limit)
+
+    def matching(self, query: str) -> list[Entity]:
+        """Entities that match an FTS5 query, best first; what is no valid query is searched as words."""
+        ids = rows_matching(self._connection, query)
+        rows = {row[0]: row for row in run(self._connection, "entities_by_id", as_json(ids))}
+        return self._with_observations([rows[each] for each in ids if each in rows])
 
     def apply(self, change: Change) -> None:
         apply_change(self._connection, change)

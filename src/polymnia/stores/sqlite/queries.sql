@@ -334,3 +334,11 @@ SELECT count(*) FROM sqlite_schema;
 SELECT count(*) FROM observations AS o
 WHERE o.deleted_at IS NULL
     AND NOT EXISTS (SELECT 1 FROM entities AS e WHERE e.id = o.id >> 24 AND e.deleted_at IS NULL);
+
+-- name: match_expression
+-- Entities with a row that matches the FTS5 expression, the best first: a name weighs more than a type, that more than
+-- an observation, and what is derived from them least. Materialized because ranks cannot be grouped where they are made.
+WITH found AS MATERIALIZED (
+    SELECT rowid >> 24 AS entity, bm25(words, 8.0, 4.0, 1.0, 0.5) AS score FROM words WHERE words MATCH ?
+)
+SELECT entity, min(score) FROM found GROUP BY entity ORDER BY min(score), entity;
