@@ -6,7 +6,11 @@ from polymnia.dialects.base import Dialect
 from polymnia.errors import SettingsError
 
 # Name -> the module that holds its `DIALECT`.
-DIALECTS = {"graph": "polymnia.dialects.graph", "reference": "polymnia.dialects.reference"}
+DIALECTS = {
+    "graph": "polymnia.dialects.graph",
+    "project": "polymnia.dialects.project",
+    "reference": "polymnia.dialects.reference",
+}
 
 
 def open_dialect(name: str) -> Dialect:
