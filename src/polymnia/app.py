@@ -49,7 +49,7 @@ def served(settings: Settings) -> Iterator[dict[str, Server]]:
         _adopt_legacy(settings.store)
     for dialect in dialects.values():
         _refuse_file_store(dialect, settings.store)
-    with opened_workspaces(settings.store, settings.workspace) as workspaces:
+    with opened_workspaces(settings.store, settings.workspace, trash_days=settings.trash_days) as workspaces:
         servers = {name: _server(settings, dialect, workspaces) for name, dialect in dialects.items()}
         logging.getLogger("polymnia").addHandler(_ToClients(list(servers.values())))
         gc.freeze()  # what exists now stays: the collector need not look at it again and again
@@ -177,9 +177,9 @@ def opened(url: str, workspace: str = "") -> Iterator[Store]:
 
 
 @contextmanager
-def opened_workspaces(url: str, only: str = "") -> Iterator[Workspaces]:
+def opened_workspaces(url: str, only: str = "", *, trash_days: int = 0) -> Iterator[Workspaces]:
     """The workspaces behind the URL for the length of the block; where there is only one, it has that name."""
-    workspaces = open_workspaces(url, only)
+    workspaces = open_workspaces(url, only, trash_days=trash_days)
     try:
         yield workspaces
     finally:

@@ -161,6 +161,17 @@ class WordCounts(Struct, frozen=True):
     having: dict[str, int]
 
 
+class Trashed(Struct, frozen=True):
+    """Something deleted that can be brought back: an entity with what went with it, an observation or a relation."""
+
+    id: str
+    deleted_at: int
+    rows: Rows
+    # The id of an observation's entity, and whether that is deleted too.
+    owner: str = ""
+    owner_gone: bool = False
+
+
 Status = Literal["active", "archived"]
 
 

@@ -7,6 +7,7 @@ from functools import partial
 from threading import RLock
 
 from polymnia.engine.memory import Memory
+from polymnia.engine.trash import Retention
 from polymnia.engine.workspaces import Listener
 from polymnia.errors import WorkspaceArchived
 from polymnia.model import Change, Workspace
@@ -24,9 +25,10 @@ class ManyWorkspaces:
     # The first call to a workspace opens its file.
     short_reads = False
 
-    def __init__(self, catalogue: Catalogue, *, most_open: int = _MOST_OPEN) -> None:
+    def __init__(self, catalogue: Catalogue, *, most_open: int = _MOST_OPEN, trash_days: int = 0) -> None:
         self._catalogue = catalogue
         self._most_open = most_open
+        self._retention = Retention(trash_days)
         self._open: OrderedDict[str, tuple[SqliteStore, Memory]] = OrderedDict()
         self._listeners: list[Listener] = []
         self._lock = RLock()
@@ -55,6 +57,8 @@ class ManyWorkspaces:
     def tidy(self) -> bool:
         with self._lock:
             memories = [memory for _, memory in self._open.values()]
+        for memory in memories:
+            self._retention.apply(memory)
         more = [memory.store.tidy() for memory in memories]  # all of them, whatever the first says
         return any(more)
 

@@ -6,18 +6,18 @@ from polymnia.errors import WorkspaceNotFound
 from polymnia.stores import open_store, store_kind
 
 
-def open_workspaces(url: str, only: str = "") -> Workspaces:
+def open_workspaces(url: str, only: str = "", *, trash_days: int = 0) -> Workspaces:
     """The workspaces of a data directory, or the only one of any other store, which has the name it is given.
 
     Raises SettingsError, StoreError.
     """
     kind, path = store_kind(url)
     if kind != "directory":
-        return OneWorkspace(Memory(open_store(url)), only or DEFAULT)
+        return OneWorkspace(Memory(open_store(url)), only or DEFAULT, trash_days=trash_days)
     from polymnia.engine.many_workspaces import ManyWorkspaces
     from polymnia.stores.projects.catalogue import Catalogue
 
-    return ManyWorkspaces(Catalogue(path))
+    return ManyWorkspaces(Catalogue(path), trash_days=trash_days)
 
 
 def first_workspace(workspaces: Workspaces, named: str, *, may_choose: bool) -> str | None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from polymnia.engine.memory import Memory
+from polymnia.engine.trash import Retention
 from polymnia.errors import BadInput, WorkspaceNotFound
 from polymnia.model import Change, Status, Workspace
 
@@ -64,11 +65,12 @@ class Workspaces(Protocol):
 class OneWorkspace:
     """A store that holds one workspace, under the name it was given."""
 
-    def __init__(self, memory: Memory, name: str = DEFAULT) -> None:
+    def __init__(self, memory: Memory, name: str = DEFAULT, *, trash_days: int = 0) -> None:
         self.name = name
         self.short_reads = memory.store.short_reads
         self.sole: str | None = name
         self._memory = memory
+        self._retention = Retention(trash_days)
 
     def memory(self, name: str) -> Memory:
         if name != self.name:
@@ -79,6 +81,7 @@ class OneWorkspace:
         self._memory.on_change(lambda change: listener(self.name, change))
 
     def tidy(self) -> bool:
+        self._retention.apply(self._memory)
         return self._memory.store.tidy()
 
     def find(self, name: str) -> Workspace:

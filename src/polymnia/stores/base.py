@@ -13,6 +13,7 @@ from polymnia.model import (
     PassageKey,
     Relation,
     RelationKey,
+    Trashed,
     TypeCount,
     WordCounts,
 )
@@ -90,6 +91,14 @@ class FullTextReader(Protocol):
         """Entities that match an FTS5 query, best first; what is no valid query is searched as words."""
 
 
+@runtime_checkable
+class TrashReader(Protocol):
+    """A reader over a store that keeps what was deleted."""
+
+    def trashed(self) -> list[Trashed]:
+        """Everything that can be brought back: entities, then observations, then relations, the latest first."""
+
+
 class Writer(Reader, Protocol):
     """A reader that may also apply a change, once, after everything it read."""
 
@@ -135,3 +144,11 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Let go of files and locks. A store may be closed twice."""
+
+
+@runtime_checkable
+class TrashStore(Protocol):
+    """A store that keeps what was deleted until it is told not to."""
+
+    def purge(self, before: int) -> Counts:
+        """Take away for good what was deleted before that time, and its text with it; gives how much it was."""

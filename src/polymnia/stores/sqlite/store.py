@@ -9,7 +9,7 @@ import apsw
 from msgspec import json
 
 from polymnia.errors import StoreForeign, StoreSealed, StoreTooNew
-from polymnia.model import Change, Graph, Rows
+from polymnia.model import Change, Counts, Graph, Rows
 from polymnia.stores.place import make_place
 from polymnia.stores.sql import load_migrations
 from polymnia.stores.sqlite.commit import CommitLane
@@ -17,6 +17,7 @@ from polymnia.stores.sqlite.connection import FAILURES, OURS, SEALED, connect, o
 from polymnia.stores.sqlite.graph import SqliteGraph, look_up
 from polymnia.stores.sqlite.layout import run
 from polymnia.stores.sqlite.replica import Replica
+from polymnia.stores.sqlite.trash import purge
 from polymnia.stores.sqlite.words import define_functions
 
 IN_MEMORY = ":memory:"
@@ -109,6 +110,16 @@ class SqliteStore:
         if not self._alone:
             with self._translated, self._reader() as connection:
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+    def purge(self, before: int) -> Counts:
+        """The file is written anew and the log emptied: pages that were given up before still have what was on them."""
+        with self._lane.transaction() as connection:
+            gone = purge(connection, before)
+        if gone != Counts(0, 0, 0) and not self._alone:
+            with self._translated, closing(self._another()) as connection:
+                connection.execute("VACUUM")
+        self.compact()
+        return gone
 
     def close(self) -> None:
         self._replica.close()
