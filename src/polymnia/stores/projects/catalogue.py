@@ -145,6 +145,17 @@ class Catalogue:
         except (StoreBusy, OSError):
             store.leave()
 
+    def check(self) -> list[str]:
+        """Where files and registry do not agree, a sentence each."""
+        listed = self._registry.listed(None)
+        paths = {each.name: self._path(each.id) for each in listed}
+        found = [f"the file of {name} is missing: {path}" for name, path in paths.items() if not path.is_file()]
+        known = {*paths.values()}
+        for part in (_ACTIVE, _ARCHIVE):
+            strays = sorted({path.resolve() for path in (self.directory / part).glob("*.db")} - known)
+            found += [f"{path} belongs to no workspace" for path in strays]
+        return found
+
     def close(self) -> None:
         self._registry.close()
 
