@@ -40,7 +40,6 @@ def switch_project(call: Call, arguments: shapes.SwitchProject) -> Reply:
     project = _found(call, arguments.name)
     if project.status != "active":
         raise BadInput(f"Project {project.name} is archived. restore_project brings it back.")
-    call.workspaces.memory(project.name)  # a file that cannot be opened is for this call to report
     call.client.workspace = project.name
     return _confirmed(f"Switched to project {project.name}.", project)
 
