@@ -257,7 +257,8 @@ def test_closing_a_store_whose_file_was_replaced_leaves_its_successors_log_alone
 def test_a_reader_that_does_not_finish_keeps_a_project_from_being_archived(
     workspaces: ManyWorkspaces, others: ManyWorkspaces, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_connection, "BUSY_WAIT", 50)
+    for module in (sqlite_connection, files):
+        monkeypatch.setattr(module, "BUSY_WAIT", 50)
     workspaces.create("alpha")
     write(workspaces.memory("alpha"), "one")
     with others.memory("alpha").reading() as read:

@@ -1,22 +1,24 @@
 """The project dialect: its 16 tools as its specification shows them, over a data directory and over a single file."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 from msgspec.json import decode, encode
 
 from polymnia.app import served
 from polymnia.dialects import open_dialect
+from polymnia.dialects.schema import json_schema
 from polymnia.engine.open import open_workspaces
 from polymnia.errors import SettingsError
 from polymnia.mcp.exchange import Arrival
 from polymnia.mcp.server import Server
 from polymnia.model import Principal
 from polymnia.settings import load_settings
-from tests.dialects.conversation import Client
+from tests.dialects.conversation import Client as AnyClient
 
 NO_PROJECT = "No active project. Use switch_project to select one."
 ALICE = {"name": "Alice", "entity_type": "person", "observations": ["drinks tea", "writes Go"]}
@@ -26,6 +28,18 @@ USES = {"from": "Alice", "to": "Go", "relation_type": "uses"}
 KNOWS = {"from": "Alice", "to": "Bob", "relation_type": "knows"}
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[45][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+
+
+class Client(AnyClient):
+    """A client that holds every structured answer against the tool's output schema."""
+
+    def call(self, tool: str, arguments: Mapping[str, Any] | None = None) -> Any:
+        result = super().call(tool, arguments)
+        if not result.get("isError"):
+            returns = open_dialect("project").tools[tool].returns
+            assert returns is not None
+            Draft202012Validator(json_schema(returns)).validate(result["structuredContent"])
+        return result
 
 
 @pytest.fixture

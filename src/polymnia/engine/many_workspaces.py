@@ -43,12 +43,13 @@ class ManyWorkspaces:
         found = self._catalogue.find(name)
         if found.status != "active":
             raise WorkspaceArchived(name)
+        unused: list[Memory] = []  # let go of after the lock is: closing may take a trip to the disk
         with self._lock:
             known = self._open.get(found.id)
             if known is not None and known[0].in_place:
                 self._open.move_to_end(found.id)
                 return known[1]
-            return self._opened(found)
+            return self._opened(found, unused)
 
     def on_change(self, listener: Listener) -> None:
         with self._lock:
@@ -76,7 +77,7 @@ class ManyWorkspaces:
             self._open.clear()
         self._catalogue.close()
 
-    def _opened(self, found: Workspace) -> Memory:
+    def _opened(self, found: Workspace, unused: list[Memory]) -> Memory:
         store = self._catalogue.open(found.name)
         memory = Memory(store)
         memory.on_change(partial(self._tell, found.name))
@@ -85,7 +86,7 @@ class ManyWorkspaces:
         self._open[found.id] = (store, memory)
         self._open.move_to_end(found.id)
         while len(self._open) > self._most_open:
-            self._open.popitem(last=False)
+            unused.append(self._open.popitem(last=False)[1][1])
         return memory
 
     def _put_away(self, change: Callable[[str], Workspace], name: str) -> Workspace:

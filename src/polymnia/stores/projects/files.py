@@ -3,15 +3,17 @@
 import shutil
 from contextlib import closing
 from pathlib import Path
+from time import monotonic, sleep
 
 import apsw
 
 from polymnia.errors import StoreBusy
 from polymnia.stores.files.errors import translated as translated_files
 from polymnia.stores.files.replace import force, private, sync_directory
-from polymnia.stores.sqlite.connection import OURS, SEALED, connect, translated
+from polymnia.stores.sqlite.connection import BUSY_WAIT, OURS, SEALED, connect, translated
 
 _LOGS = ("-wal", "-shm")
+_MOMENT = 0.005
 
 
 def seal(path: Path) -> None:
@@ -21,9 +23,7 @@ def seal(path: Path) -> None:
     """
     with translated(str(path)), closing(connect(str(path), create=False)) as connection:
         _mark(connection, SEALED, instead_of=OURS)
-        ((busy, *_),) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-    if busy:
-        raise StoreBusy(f"{path} is being read by somebody who does not finish; nothing was changed, try again")
+        _empty_log(path, connection)
 
 
 def unseal(path: Path) -> None:
@@ -53,7 +53,7 @@ def fold_log_in(path: Path) -> None:
     """Bring what is only in the log of a file into the file; sealed ones have none, those of others may."""
     if path.with_name(f"{path.name}-wal").exists():
         with translated(str(path)), closing(connect(str(path), create=False)) as connection:
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            _empty_log(path, connection)
 
 
 def copy(source: Path, target: Path) -> None:
@@ -81,6 +81,15 @@ def discard(path: Path) -> None:
             path.with_name(path.name + ending).unlink(missing_ok=True)
         if path.parent.is_dir():
             sync_directory(path.parent)
+
+
+def _empty_log(path: Path, connection: apsw.Connection) -> None:
+    """Bring the log into the file. SQLite waits for readers, but not for somebody who does the same just now."""
+    until = monotonic() + BUSY_WAIT / 1000
+    while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0][0]:
+        if monotonic() > until:
+            raise StoreBusy(f"{path} is being read by somebody who does not finish; nothing was changed, try again")
+        sleep(_MOMENT)
 
 
 def _mark(connection: apsw.Connection, mark: int, *, instead_of: int) -> None:
