@@ -152,6 +152,14 @@ def test_a_restored_project_has_everything_again(workspaces: ManyWorkspaces, dir
     assert [path for path in on_disk(directory) if path.endswith(".db")] == [f"projects/{project}.db"]
 
 
+def test_a_restored_file_is_open_to_those_it_was_open_to(workspaces: ManyWorkspaces, directory: Path) -> None:
+    path = directory / "projects" / f"{workspaces.create('alpha').id}.db"
+    path.chmod(0o640)
+    workspaces.archive("alpha")
+    workspaces.restore("alpha")
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
 def test_a_deleted_project_leaves_nothing(workspaces: ManyWorkspaces, directory: Path) -> None:
     for name in ("alpha", "beta"):
         workspaces.create(name)

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from tests.catalogue.directories import names_in, opened, write
+from tests.catalogue.kill import PROJECTS, Expected, run_once
 
 WRITER = """
 import sys
@@ -77,3 +78,9 @@ def test_a_project_can_be_archived_while_another_process_has_it_open(tmp_path: P
         other.communicate("\n", timeout=60)  # it closes its old file only now
     assert names_in(workspaces, "p") == ["x0", "x1", "x2", "after"]
     workspaces.close()
+
+
+def test_a_killed_process_leaves_whole_projects_and_every_acknowledged_write(tmp_path: Path) -> None:
+    expected = {name: Expected() for name in PROJECTS}
+    wrong = [each for seed in range(6) for each in run_once(tmp_path / "data", expected, seed)]
+    assert wrong == []

@@ -57,11 +57,12 @@ def fold_log_in(path: Path) -> None:
 
 
 def copy(source: Path, target: Path) -> None:
-    """A copy on disk, readable by its owner alone. Not the file itself: others may still have that open, sealed."""
+    """A copy on disk, open to those the file is open to. Not the file itself: others may have that open, sealed."""
     with translated_files(str(target)):
         target.parent.mkdir(parents=True, exist_ok=True)
         target.unlink(missing_ok=True)
         with source.open("rb") as old, open(target, "xb", opener=private) as new:
+            shutil.copymode(source, target)
             shutil.copyfileobj(old, new, 1 << 20)
             new.flush()
             force(new.fileno(), target)
