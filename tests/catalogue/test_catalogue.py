@@ -15,6 +15,7 @@ from polymnia.errors import (
     BadInput,
     SettingsError,
     StoreBusy,
+    StoreDamaged,
     StoreError,
     StoreSealed,
     WorkspaceArchived,
@@ -296,6 +297,25 @@ def test_a_missing_file_is_named(workspaces: ManyWorkspaces, directory: Path) ->
         workspaces.memory("alpha")
     workspaces.delete("alpha")
     assert workspaces.listed() == []
+
+
+def test_a_damaged_project_can_still_be_deleted(workspaces: ManyWorkspaces, directory: Path) -> None:
+    project = workspaces.create("alpha").id
+    (directory / "projects" / f"{project}.db").write_bytes(b"no database at all" * 100)
+    with pytest.raises(StoreDamaged):
+        workspaces.archive("alpha")
+    workspaces.delete("alpha")
+    assert (workspaces.listed(), on_disk(directory)) == ([], [])
+
+
+def test_housekeeping_passes_over_what_another_process_has_put_away(
+    workspaces: ManyWorkspaces, others: ManyWorkspaces
+) -> None:
+    workspaces.create("alpha")
+    write(workspaces.memory("alpha"), "kept")
+    others.archive("alpha")
+    while workspaces.tidy():
+        continue
 
 
 def test_a_registry_that_points_elsewhere_is_not_followed(workspaces: ManyWorkspaces, directory: Path) -> None:

@@ -107,6 +107,11 @@ def test_text_that_is_no_expression_is_searched_as_words(memory: Memory, query: 
     assert found(memory, query) == names
 
 
+def test_a_page_of_text_is_a_query_too(memory: Memory) -> None:
+    assert found(memory, "tea " + " ".join(f"word{number}" for number in range(5000))) == ["Bob"]
+    assert found(memory, "tea, " + " ".join(f"word{number}" for number in range(5000))) == ["Bob"]
+
+
 def test_an_entity_is_found_once_however_often_it_matches(memory: Memory) -> None:
     assert found(memory, "drinks OR writes OR alice").count("Alice") == 1
 

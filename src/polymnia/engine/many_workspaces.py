@@ -57,7 +57,10 @@ class ManyWorkspaces:
 
     def tidy(self) -> bool:
         with self._lock:
+            gone = [project for project, (store, _) in self._open.items() if not store.in_place]
+            moved = [self._open.pop(project) for project in gone]
             memories = [memory for _, memory in self._open.values()]
+        del moved  # outside the lock
         for memory in memories:
             self._retention.apply(memory)
         more = [memory.store.tidy() for memory in memories]  # all of them, whatever the first says

@@ -1,8 +1,10 @@
 """From a store's URL to the workspaces in it, and to the one a client starts in."""
 
+from contextlib import suppress
+
 from polymnia.engine.memory import Memory
 from polymnia.engine.workspaces import DEFAULT, OneWorkspace, Workspaces
-from polymnia.errors import WorkspaceNotFound
+from polymnia.errors import BadInput, WorkspaceNotFound
 from polymnia.stores import open_store, store_kind
 
 
@@ -36,4 +38,6 @@ def _default(workspaces: Workspaces) -> str:
     try:
         return workspaces.find(DEFAULT).name
     except WorkspaceNotFound:
-        return workspaces.create(DEFAULT).name
+        with suppress(BadInput):  # another process that starts just now was first
+            workspaces.create(DEFAULT)
+        return workspaces.find(DEFAULT).name

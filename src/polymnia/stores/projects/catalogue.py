@@ -15,6 +15,7 @@ from polymnia.errors import (
     BadInput,
     PolymniaError,
     StoreBusy,
+    StoreDamaged,
     StoreError,
     StoreForeign,
     WorkspaceArchived,
@@ -99,7 +100,8 @@ class Catalogue:
             path = self._path(found.id)
             with self._intending(found.id, "delete"):
                 if found.status == "active" and path.is_file():
-                    files.seal(path)
+                    with suppress(StoreDamaged):  # what cannot be read can still be taken away
+                        files.seal(path)
                 self._take_away(found.id)
         return found
 

@@ -12,6 +12,9 @@ from polymnia.stores.sqlite.layout import run
 _WORD = r"(?!(?:AND|OR|NOT|NEAR)\b)\w+\*?"
 _WORDS = re.compile(rf"\s*{_WORD}(?:\s+(?:AND\s+)?{_WORD})*\s*")
 
+# Each word is a question to the index: a page of text in place of a query is cut here.
+_MOST_WORDS = 64
+
 Scores = dict[int, float]
 
 
@@ -22,15 +25,15 @@ def rows_matching(connection: apsw.Connection, query: str) -> list[int]:
     of an entity; where no entity has all of them, those that have some are given.
     """
     if _WORDS.fullmatch(query):
-        parts = query.split()
+        parts = dict.fromkeys(query.split())
         wanted = [_expression(part.rstrip("*"), prefix=part.endswith("*")) for part in parts if part != "AND"]
-        return _having_words(connection, wanted, all_of="AND" in parts)
+        return _having_words(connection, wanted[:_MOST_WORDS], all_of="AND" in parts)
     try:
         return list(_matching(connection, query))
     except apsw.SQLError:  # not an expression
         words = dict.fromkeys(words_of(query))
         telling = [word for word in words if word not in STOP_WORDS] or list(words)
-        return _having_words(connection, [_expression(word) for word in telling], all_of=False)
+        return _having_words(connection, [_expression(word) for word in telling[:_MOST_WORDS]], all_of=False)
 
 
 def _expression(word: str, *, prefix: bool = False) -> str:

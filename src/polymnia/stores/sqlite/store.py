@@ -8,7 +8,7 @@ from pathlib import Path
 import apsw
 from msgspec import json
 
-from polymnia.errors import StoreForeign, StoreSealed, StoreTooNew
+from polymnia.errors import StoreBusy, StoreForeign, StoreSealed, StoreTooNew
 from polymnia.model import Change, Counts, Graph, Rows
 from polymnia.stores.place import make_place
 from polymnia.stores.sql import load_migrations
@@ -116,10 +116,19 @@ class SqliteStore:
         with self._lane.transaction() as connection:
             gone = purge(connection, before)
         if gone != Counts(0, 0, 0) and not self._alone:
-            with self._translated, closing(self._another()) as connection:
-                connection.execute("VACUUM")
+            self._write_anew()
         self.compact()
         return gone
+
+    def _write_anew(self) -> None:
+        try:
+            with self._translated, closing(self._another()) as connection:
+                connection.execute("VACUUM")
+        except StoreBusy as exc:
+            raise StoreBusy(
+                f"what was purged is gone from every table, but {self._path} could not be written anew while others "
+                "write to it: traces may be left in unused pages until the next purge"
+            ) from exc
 
     def close(self) -> None:
         self._replica.close()
