@@ -10,7 +10,10 @@ class Nothing(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ListProjects(Struct, frozen=True, forbid_unknown_fields=True):
-    status: Annotated[Literal["active", "archived", "all"], Meta(description="Filter projects by status")] = "active"
+    status: Annotated[
+        Literal["active", "archived", "all"],
+        Meta(description="Filter projects by status", extra_json_schema={"type": "string"}),
+    ] = "active"
 
 
 class CreateProject(Struct, frozen=True, forbid_unknown_fields=True):

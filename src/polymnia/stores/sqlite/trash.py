@@ -99,9 +99,9 @@ class _Censor:
     def passed(self, rows: Rows, at: int) -> Rows:
         """What may stay of one side of a change of that time."""
         entities = [self._entity(each) for each in rows.entities if each.id not in self._uids]
-        notes = [self._noted(each, at) for each in rows.notes]
+        notes = [noted for each in rows.notes if (noted := self._noted(each, at)).observations]
         relations = [each for each in rows.relations if (*each.key, each.created_at) not in self._relations]
-        return Rows(tuple(entities), tuple([each for each in notes if each.observations]), tuple(relations))
+        return replace(rows, entities=tuple(entities), notes=tuple(notes), relations=tuple(relations))
 
     def _entity(self, entity: Entity) -> Entity:
         kept = [each for each in entity.observations if (entity.id, each.ordinal) not in self._ordinals]
