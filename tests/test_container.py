@@ -116,6 +116,7 @@ def running(tmp_path: Path) -> Iterator[str]:
         yield f"127.0.0.1:{found[1]}"
         server.terminate()
         server.stderr.read()
+        assert server.wait(timeout=30) == 0
 
 
 def test_its_command_starts_a_server_that_its_health_check_finds_healthy(running: str, tmp_path: Path) -> None:

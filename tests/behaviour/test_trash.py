@@ -84,6 +84,17 @@ def test_an_entity_that_came_back_is_found_by_every_search(memory: Memory) -> No
     assert memory.store.check() == []
 
 
+def test_an_entity_that_came_back_reads_the_same_from_memory_and_from_the_file(memory: Memory) -> None:
+    for _ in range(100):  # by then a small store is read from memory
+        entities.open_named(memory, ["Alice"])
+    forget(memory, "Alice")
+    assert entities.open_named(memory, ["Alice"]).entities == []
+    trash.restore(memory, "Alice", by=ME)
+    with memory.reading() as read:
+        assert entities.open_named(memory, ["Alice"]).entities == read.find(["Alice"])
+        assert entities.open_named(memory, ["Alice"]).relations == read.touching(["Alice"])
+
+
 def test_a_restoration_is_a_change_like_any_other(memory: Memory, path: Path) -> None:
     forget(memory, "Bob")
     heard: list[str] = []

@@ -254,6 +254,8 @@ def test_closing_a_store_whose_file_was_replaced_leaves_its_successors_log_alone
     workspaces.create("alpha")
     stale = others.memory("alpha")
     write(stale, "one")
+    for _ in range(100):  # by then it reads from memory, and has one more connection open
+        entities.open_named(stale, ["one"])
     workspaces.archive("alpha")
     workspaces.restore("alpha")
     write(workspaces.memory("alpha"), "two")

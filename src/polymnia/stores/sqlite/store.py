@@ -143,7 +143,7 @@ class SqliteStore:
 
     def leave(self) -> None:
         """Close without touching the write-ahead log: the one at its path may be another file's by now."""
-        for connection in (*self._idle, self._writer):
+        for connection in (*self._replica.connections, *self._idle, self._writer):
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         self.close()
 
