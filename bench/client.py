@@ -108,6 +108,10 @@ class Session:
         line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
         return int(line.split()[1]) * 1024
 
+    def open_files(self) -> int:
+        """How many files and pipes the process has open now."""
+        return len(list(Path(f"/proc/{self._pipe.pid}/fd").iterdir()))
+
     def close(self) -> None:
         """End the server."""
         self._pipe.close()

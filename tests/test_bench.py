@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bench import floor
+from bench import floor, projects
 from bench.__main__ import main
 from bench.budgets import Verdict, judge
 from bench.dataset import token, write_dataset
@@ -57,6 +57,16 @@ def test_a_quick_run_over_http_measures_everybody(capsys: pytest.CaptureFixture[
     printed = capsys.readouterr().out
     assert all(title in printed for title in TITLES.values())
     assert "Budget: point read at 32 connections" in printed
+
+
+def test_projects_are_measured_in_directories_of_several_sizes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    projects.main(["--sizes", "2,3", "--seconds", "0.05", "--cache", str(tmp_path)])
+    said = capsys.readouterr()
+    assert said.err == ""
+    assert "| ms, median | 2 projects | 3 projects | most / fewest |" in said.out
+    assert "| open files |" in said.out
 
 
 def test_a_budget_is_met_at_its_limit_and_missed_above() -> None:

@@ -78,6 +78,21 @@ def test_a_file_named_by_a_flag_wins_over_a_store_named_by_a_variable() -> None:
     assert load({"memory_file": "flag.jsonl"}, POLYMNIA_STORE="variable.db").store == "flag.jsonl"
 
 
+def test_the_project_dialect_keeps_a_directory_and_has_its_own_port() -> None:
+    project: dict[str, object] = {"dialect": "project"}
+    assert (load(project).store, load(project).address) == ("data/", "127.0.0.1:8081")
+    assert load({**project, "data_dir": "./elsewhere"}).store == "directory:./elsewhere"
+    assert load({**project, "data_dir": "a", "store": "b.db"}).store == "b.db"
+    assert load({**project, "data_dir": "a"}, POLYMNIA_STORE="b.db").store == "directory:a"
+
+
+@pytest.mark.parametrize("days", ["-1", "many"])
+def test_days_in_the_trash_are_a_number_of_days(days: str) -> None:
+    assert load(POLYMNIA_TRASH_DAYS="30").trash_days == 30
+    with pytest.raises(SettingsError):
+        load(POLYMNIA_TRASH_DAYS=days)
+
+
 def test_numbers_come_from_variables_too() -> None:
     assert load(POLYMNIA_MAX_MESSAGE_BYTES="1000").max_message_bytes == 1000
 

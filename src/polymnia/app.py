@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymnia.dialects import open_dialect
-from polymnia.dialects.base import NoteRules
-from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces import OneWorkspace
-from polymnia.errors import SettingsError
+from polymnia.dialects.base import Dialect, NoteRules
+from polymnia.engine.open import first_workspace, open_workspaces
+from polymnia.engine.workspaces import Workspaces
+from polymnia.errors import BadInput, SettingsError
 from polymnia.mcp.server import Server
 from polymnia.model import OWNER, Capability
 from polymnia.settings import Settings
-from polymnia.stores import open_store
 from polymnia.stores.base import Store
 from polymnia.stores.open import store_kind
 
@@ -53,11 +52,13 @@ def served(settings: Settings) -> Iterator[dict[str, Server]]:
     dialects = {name: open_dialect(name, rules) for name in (settings.dialect, *settings.dialects)}
     if not settings.read_only:
         _adopt_legacy(settings)
-    with opened(settings.store, read_only=settings.read_only) as store:
-        workspaces = OneWorkspace(Memory(store), settings.workspace)
-        servers = {
-            name: Server(dialect, workspaces, workspace=settings.workspace) for name, dialect in dialects.items()
-        }
+    for dialect in dialects.values():
+        _refuse_file_store(dialect, settings.store)
+    trash_days = 0 if settings.read_only else settings.trash_days
+    with opened_workspaces(
+        settings.store, settings.workspace, trash_days=trash_days, read_only=settings.read_only
+    ) as workspaces:
+        servers = {name: _server(settings, dialect, workspaces) for name, dialect in dialects.items()}
         logging.getLogger("polymnia").addHandler(_ToClients(list(servers.values())))
         for server in servers.values():
             server.start()
@@ -67,6 +68,11 @@ def served(settings: Settings) -> Iterator[dict[str, Server]]:
         finally:
             for server in servers.values():
                 server.stop()
+
+
+def _server(settings: Settings, dialect: Dialect, workspaces: Workspaces) -> Server:
+    first = first_workspace(workspaces, settings.workspace, may_choose=dialect.chooses_workspace)
+    return Server(dialect, workspaces, workspace=first)
 
 
 def _transport(settings: Settings, server: Server) -> None:
@@ -169,13 +175,37 @@ def _most(settings: Settings) -> Capability:
 
 
 @contextmanager
-def opened(url: str, *, read_only: bool = False) -> Iterator[Store]:
-    """The store behind the URL for the length of the block."""
-    store = open_store(url, read_only=read_only)
+def opened(url: str, workspace: str = "") -> Iterator[Store]:
+    """The store of a workspace behind the URL for the length of the block; in most stores there is only one.
+
+    Raises BadInput when there are many and none is named.
+    """
+    with opened_workspaces(url, workspace) as workspaces:
+        name = workspace or workspaces.sole
+        if name is None:
+            names = ", ".join(each.name for each in workspaces.listed("active")) or "none yet"
+            raise BadInput(f"{url} holds several workspaces; name one with --workspace ({names})")
+        yield workspaces.memory(name).store
+
+
+@contextmanager
+def opened_workspaces(
+    url: str, only: str = "", *, trash_days: int = 0, read_only: bool = False
+) -> Iterator[Workspaces]:
+    """The workspaces behind the URL for the length of the block; where there is only one, it has that name."""
+    workspaces = open_workspaces(url, only, trash_days=trash_days, read_only=read_only)
     try:
-        yield store
+        yield workspaces
     finally:
-        store.close()
+        workspaces.close()
+
+
+def _refuse_file_store(dialect: Dialect, url: str) -> None:
+    """Raises SettingsError when the store cannot hold what the dialect's tools keep."""
+    if not dialect.any_store and store_kind(url)[0] in ("memory", "jsonl", "binlog"):
+        raise SettingsError(
+            f"the {dialect.name} dialect needs a data directory or a SQLite file; {url} holds less than its tools keep"
+        )
 
 
 def configure_logging(level: str) -> None:

@@ -4,6 +4,7 @@
     ├── BadInput              the caller asked for something that cannot be done as asked
     │   ├── EntityNotFound    a name that no living entity has
     │   ├── WorkspaceNotFound a name that no workspace has
+    │   ├── WorkspaceArchived a workspace that was put away
     │   └── NoWorkspace       the client has not said which workspace it means
     ├── NotAllowed            the caller may not do that, or not there
     ├── NotAdmitted           no token, or none that opens this door
@@ -19,6 +20,8 @@
         ├── StoreDamaged      the data on disk is not what it should be
         ├── StoreTooNew       written by a later version than this one
         ├── NoNotes           its format holds no notes
+        ├── StoreForeign      a file of another program
+        ├── StoreSealed       its workspace was archived or deleted meanwhile
         └── StoreStopped      an earlier failure to reach the disk; nothing is acknowledged any more
 
 The text of each is one sentence its reader, often a model, can act on.
@@ -48,6 +51,16 @@ class WorkspaceNotFound(BadInput):
 
     def __init__(self, name: str, hint: str) -> None:
         super().__init__(f"there is no workspace {name!r}; {hint}")
+        self.name = name
+
+
+class WorkspaceArchived(BadInput):
+    """A workspace that was put away."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"the workspace {name!r} is archived; `polymnia workspace restore {name}` makes it usable again"
+        )
         self.name = name
 
 
@@ -129,6 +142,14 @@ class StoreTooNew(StoreError):
 
 class NoNotes(StoreError):
     """The store's format holds no notes."""
+
+
+class StoreForeign(StoreError):
+    """A file of another program."""
+
+
+class StoreSealed(StoreError):
+    """Its workspace was archived or deleted meanwhile."""
 
 
 class StoreStopped(StoreError):

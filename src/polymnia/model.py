@@ -194,6 +194,31 @@ class WordCounts(Struct, frozen=True):
     having: dict[str, int]
 
 
+class Trashed(Struct, frozen=True):
+    """Something deleted that can be brought back: an entity with what went with it, an observation or a relation."""
+
+    id: str
+    deleted_at: int
+    rows: Rows
+    # The id of an observation's entity, and whether that is deleted too.
+    owner: str = ""
+    owner_gone: bool = False
+
+
+Status = Literal["active", "archived"]
+
+
+class Workspace(Struct, frozen=True):
+    """A namespace with a graph of its own."""
+
+    id: str
+    name: str
+    description: str = ""
+    status: Status = "active"
+    created_at: int = 0
+    updated_at: int = 0
+
+
 class Principal(Struct, frozen=True, kw_only=True):
     """Who asks, what they may do, and in which workspaces (None: in all).
 

@@ -13,7 +13,7 @@ from polymnia.errors import SettingsError
 _PREFIX = "POLYMNIA_"
 DEFAULT_DIALECT = "reference"
 # Where a dialect that was asked for by name keeps its memory when no store was.
-_OWN_STORE = {"graph": "memory.mcpmem", "reference": "memory.jsonl", "vault": "memory.db"}
+_OWN_STORE = {"graph": "memory.mcpmem", "project": "data/", "reference": "memory.jsonl", "vault": "memory.db"}
 # The variable its clients' configurations already set.
 _OWN_VARIABLE = {"graph": "MEMORY_FILE_PATH", "reference": "MEMORY_FILE_PATH", "vault": "MEMORY_MCP_DB_PATH"}
 # And the format it is in there, when its ending does not tell.
@@ -37,7 +37,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     bind: str = ""
     port: int | None = None
     dialects: tuple[str, ...] = ()
-    workspace: str = "default"
+    workspace: str = ""
     read_only: bool = False
     insecure: bool = False
     tokens: str = ""
@@ -56,6 +56,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     session_id: str = ""
     session_persist: bool = False
     embedding_dimension: Annotated[int, Meta(ge=1)] = 1536
+    trash_days: Annotated[int, Meta(ge=0)] = 0
 
     @property
     def address(self) -> str:
@@ -74,7 +75,8 @@ def load_settings(flags: Mapping[str, Any] | None = None, environment: Mapping[s
     given = {name: value for name, value in (flags or {}).items() if value is not None}
     chosen = {**_from_file(environment), **_from_environment(environment), **given}
     chosen["store"] = _store(chosen, given, environment)
-    chosen.pop("memory_file", None)
+    for other in ("memory_file", "data_dir"):
+        chosen.pop(other, None)
     for name in _LISTS:
         if isinstance(chosen.get(name), str):
             chosen[name] = [each.strip() for each in chosen[name].split(",") if each.strip()]
@@ -89,6 +91,7 @@ def _store(chosen: Mapping[str, Any], given: Mapping[str, Any], environment: Map
     dialect = chosen.get("dialect") or DEFAULT_DIALECT
     places = (
         given.get("store"),
+        f"directory:{given['data_dir']}" if given.get("data_dir") else None,
         _own_file(dialect, given.get("memory_file", "")),
         environment.get(f"{_PREFIX}STORE"),
         _own_file(dialect, environment.get(_OWN_VARIABLE.get(dialect, ""), "")),
@@ -100,7 +103,7 @@ def _store(chosen: Mapping[str, Any], given: Mapping[str, Any], environment: Map
 
 def _own_file(dialect: str, path: str) -> str:
     """A file named in the dialect's own way: in its own format, whatever the ending, unless it is one we know."""
-    if not path or Path(path).suffix.lower() in _ENDINGS:
+    if not path or Path(path).suffix.lower() in _ENDINGS or dialect not in _OWN_SCHEME:
         return path
     return f"{_OWN_SCHEME[dialect]}:{path}"
 

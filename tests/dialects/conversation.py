@@ -6,17 +6,20 @@ from typing import Any
 from msgspec.json import decode, encode
 
 from polymnia.dialects import open_dialect
+from polymnia.dialects.base import Client as Caller
 from polymnia.engine.memory import Memory
 from polymnia.engine.workspaces import OneWorkspace
 from polymnia.mcp.server import Server
 from polymnia.mcp.session import Session
+from polymnia.model import OWNER, Principal
 
 
 class Client:
     """One conversation with a dialect over a memory."""
 
-    def __init__(self, dialect: str, memory: Memory) -> None:
-        self.session = Session(Server(open_dialect(dialect), OneWorkspace(memory)))
+    def __init__(self, dialect: str, memory: Memory | Server, principal: Principal = OWNER) -> None:
+        server = memory if isinstance(memory, Server) else Server(open_dialect(dialect), OneWorkspace(memory))
+        self.session = Session(server, client=Caller(principal=principal, workspace=server.workspace))
         self._asked = 0
         self.request("initialize", protocolVersion="2025-11-25", clientInfo={"name": "test", "version": "1"})
 

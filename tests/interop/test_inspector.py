@@ -76,6 +76,6 @@ def test_without_a_token_the_inspector_is_told_to_get_one(transport: str, inspec
 @pytest.mark.parametrize("name", DIALECTS)
 def test_every_schema_of_a_dialect_can_be_used_everywhere(name: str, inspect: Inspect) -> None:
     """The Inspector knows which words of JSON Schema some clients choke on."""
-    server = Place("stdio", (sys.executable, "-m", "polymnia", "serve", "--dialect", name, "--store", "memory:"))
+    server = Place("stdio", (sys.executable, "-m", "polymnia", "serve", "--dialect", name, "--store", ":memory:"))
     done = inspect(server, "--method", "tools/list", "--strict")
     assert (done.returncode, done.stderr) == (0, "")

@@ -15,6 +15,8 @@ def tokens_of(store: str, file: str = "") -> Tokens | None:
     kind, path = store_kind(store)
     if is_in_memory(kind, path):
         return None
+    if kind == "directory":
+        return Tokens(Path(path) / "_meta.tokens")
     return Tokens(Path(path).with_name(f"{Path(path).name}.tokens"))
 
 

@@ -15,8 +15,32 @@ def doctor(settings: Settings) -> int:
     configure_logging("error")
     refuse_missing(settings.store)
     print(f"store: {settings.store}")
+    kind, path = store_kind(settings.store)
+    if kind == "directory" and not settings.workspace:
+        return _examine_all(settings, path)
+    return _examine(settings, settings.workspace)
+
+
+def _examine_all(settings: Settings, directory: str) -> int:
+    """Every workspace that is in use, and whether files and registry agree."""
+    from polymnia.stores.projects.catalogue import Catalogue
+
+    catalogue = Catalogue(directory)
+    problems = catalogue.check()
+    names = [each.name for each in catalogue.listed("active")]
+    catalogue.close()
+    for problem in problems:
+        print(f"problem: {problem}")
+    results = []
+    for name in names:
+        print(f"workspace: {name}")
+        results.append(_examine(settings, name))
+    return 1 if problems or any(results) else 0
+
+
+def _examine(settings: Settings, workspace: str) -> int:
     try:
-        with opened(settings.store) as store:
+        with opened(settings.store, workspace) as store:
             problems = store.check()
             with store.reading() as read:
                 counts = read.counts()

@@ -11,7 +11,8 @@ from polymnia.model import CAPABILITIES
 from polymnia.settings import load_settings
 
 _STORE_HELP = (
-    "a path ending in .db, .sqlite, .jsonl or .mcpmem, or memory: (default: as `polymnia serve` without options)"
+    "a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in / if it is new), or "
+    "memory: (default: as `polymnia serve` without options)"
 )
 _SERVE_TEXT = """\
 Start the server on standard input and output, for an MCP client to talk to.
@@ -19,13 +20,15 @@ Start the server on standard input and output, for an MCP client to talk to.
 With no options the memory is a SQLite file in your data directory and the tools are those of the
 reference memory server. With --dialect the dialect's own default store is used: `reference` keeps
 memory.jsonl in the current directory and `graph` memory.mcpmem, or the file that MEMORY_FILE_PATH names;
-`vault` keeps memory.db, or the file that MEMORY_MCP_DB_PATH names.
+`vault` keeps memory.db, or the file that MEMORY_MCP_DB_PATH names; `project` keeps its projects in the
+directory data.
 """
 
 
 _FLAGS = (
     "store",
     "memory_file",
+    "data_dir",
     "dialect",
     "dialects",
     "transport",
@@ -71,6 +74,14 @@ def _run(options: argparse.Namespace) -> int:
         from polymnia.cli.token import token
 
         return token(settings, options)
+    if options.command == "workspace":
+        from polymnia.cli.workspace import workspace
+
+        return workspace(settings, options)
+    if options.command == "trash":
+        from polymnia.cli.trash import trash
+
+        return trash(settings, options)
     from polymnia.cli import transfer
 
     if options.command == "import":
@@ -105,6 +116,10 @@ def _parser() -> argparse.ArgumentParser:
     exporting.add_argument("--format", choices=("json", "jsonl"), default="jsonl", help="(default: %(default)s)")
     exporting.add_argument("--output", "-o", metavar="FILE", help="write here instead of to standard output")
     _add_store(exporting)
+    for each in (doctor, importing, exporting):
+        _add_one_workspace(each)
+    _add_workspace(commands)
+    _add_trash(commands)
     _add_token(commands)
     return parser
 
@@ -121,7 +136,9 @@ def _add_serve(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     serve.add_argument("--memory-file", "-f", metavar="FILE", help="the memory's file, in the dialect's own format")
     serve.add_argument("--transport", choices=("stdio", "tcp", "http"), help="how clients talk to it (default: stdio)")
     serve.add_argument("--read-only", action="store_true", default=None, help="let nobody change anything")
-    serve.add_argument("--workspace", metavar="NAME", help="the workspace of clients that name none (default: default)")
+    serve.add_argument(
+        "--workspace", metavar="NAME", help="the workspace of clients that name none (default: default; project: none)"
+    )
     _add_network(serve.add_argument_group("over TCP and HTTP"))
     _add_http(serve.add_argument_group("over HTTP"))
 
@@ -151,6 +168,51 @@ def _add_http(group: "argparse._ArgumentGroup") -> None:
     group.add_argument("--metrics", action="store_true", default=None, help="count requests for Prometheus at /metrics")
 
 
+def _add_workspace(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    workspace = commands.add_parser("workspace", help="list, make, archive, restore, rename and delete workspaces")
+    actions = workspace.add_subparsers(dest="action", metavar="ACTION", required=True, prog="polymnia workspace")
+    listing = actions.add_parser("list", help="show which there are")
+    listing.add_argument(
+        "--status", choices=("active", "archived", "all"), default="all", help="(default: %(default)s)"
+    )
+    listing.add_argument("--json", action="store_true", help="for programs")
+    _add_store(listing)
+    helps = {
+        "create": "make a new one",
+        "archive": "put it away: nobody can use it, nothing is lost",
+        "restore": "bring an archived one back",
+        "delete": "take it and all it holds away, for good",
+        "rename": "give it another name",
+    }
+    for action, text in helps.items():
+        each = actions.add_parser(action, help=text)
+        each.add_argument("name", metavar="NAME")
+        _add_store(each)
+    actions.choices["create"].add_argument("--description", metavar="TEXT", default="", help="what it is for")
+    actions.choices["delete"].add_argument("--yes", action="store_true", help="do not ask")
+    actions.choices["rename"].add_argument("new", metavar="NEW")
+
+
+def _add_trash(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    trash = commands.add_parser("trash", help="list, restore and purge what was deleted")
+    actions = trash.add_subparsers(dest="action", metavar="ACTION", required=True, prog="polymnia trash")
+    listing = actions.add_parser("list", help="show what was deleted, the latest first")
+    listing.add_argument("--json", action="store_true", help="for programs")
+    restoring = actions.add_parser("restore", help="bring something back")
+    restoring.add_argument("what", metavar="ID", help="as the list shows it, or the name of a deleted entity")
+    purging = actions.add_parser("purge", help="take away what was deleted, its text everywhere, for good")
+    purging.add_argument(
+        "--older-than", type=float, metavar="DAYS", help="only what was deleted longer ago (default: trash_days)"
+    )
+    for each in (listing, restoring, purging):
+        _add_store(each)
+        _add_one_workspace(each)
+
+
+def _add_one_workspace(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--workspace", metavar="NAME", help="the one that is meant, where a store has several")
+
+
 def _add_token(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     token = commands.add_parser("token", help="make, list and revoke the tokens that let others in")
     actions = token.add_subparsers(dest="action", metavar="ACTION", required=True, prog="polymnia token")
@@ -176,6 +238,7 @@ def _add_token(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def _add_store(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--store", metavar="URL", help=_STORE_HELP)
+    parser.add_argument("--data-dir", metavar="DIR", help="a directory of workspaces: the same as --store DIR/")
     parser.add_argument(
         "--log-level", choices=("debug", "info", "warning", "error"), help="what to tell on standard error"
     )

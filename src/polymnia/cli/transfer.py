@@ -25,7 +25,7 @@ def import_file(settings: Settings, file: str) -> int:
     """Take every entity, observation and relation of the file that the store does not have yet."""
     configure_logging(settings.log_level)
     graph = _read(file)
-    with opened(settings.store) as store:
+    with opened(settings.store, settings.workspace) as store:
         new_entities, new_relations = absorb(Memory(store), graph, by="polymnia import", progress=progress_bar)
         store.compact()
     print(
@@ -39,7 +39,7 @@ def export(settings: Settings, form: str, output: str | None) -> int:
     """Write the whole memory as one JSON document, or as JSON lines."""
     configure_logging(settings.log_level)
     refuse_missing(settings.store)
-    with opened(settings.store) as store:
+    with opened(settings.store, settings.workspace) as store:
         graph = entities.read_all(Memory(store))
     pieces = [_json(graph)] if form == "json" else encode_lines(graph.entities, graph.relations)
     if output is None:

@@ -196,6 +196,10 @@ class Dialect(Struct, frozen=True, kw_only=True):
     stopped: Callable[[], None] | None = None
     # Once, when a lasting conversation is over.
     left: Callable[[Client], None] | None = None
+    # Whether file stores, which hold entities, observations and relations and no more, are enough for its tools.
+    any_store: bool = True
+    # Whether its clients have tools to choose a workspace, so that they may begin in none.
+    chooses_workspace: bool = False
 
 
 def session_name(given: str) -> str:

@@ -8,6 +8,7 @@ from polymnia.errors import SettingsError
 # Name -> the module that holds its `DIALECT` and, where rules matter to it, the function `under`.
 DIALECTS = {
     "graph": "polymnia.dialects.graph",
+    "project": "polymnia.dialects.project",
     "reference": "polymnia.dialects.reference",
     "vault": "polymnia.dialects.vault",
 }

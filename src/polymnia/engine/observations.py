@@ -14,6 +14,11 @@ def add(memory: Memory, additions: Sequence[Texts], *, by: str, skip_repeats: bo
 
     Raises EntityNotFound, and adds nothing at all, when one of the names is unknown.
     """
+    return [noted for _, noted in add_to(memory, additions, by=by, skip_repeats=skip_repeats)]
+
+
+def add_to(memory: Memory, additions: Sequence[Texts], *, by: str, skip_repeats: bool) -> list[tuple[Entity, Noted]]:
+    """The same, each with the entity as it was before."""
     with memory.writing("add_observations", by) as transaction:
         entities = _by_name(transaction.read, additions)
         # A microsecond apart, so that the order they were given in can be told from their times.
@@ -23,7 +28,8 @@ def add(memory: Memory, additions: Sequence[Texts], *, by: str, skip_repeats: bo
         for addition in additions:
             if addition.entity not in growing:
                 raise EntityNotFound(addition.entity)
-            added.append(growing[addition.entity].take(addition, skip_repeats=skip_repeats))
+            taken = growing[addition.entity].take(addition, skip_repeats=skip_repeats)
+            added.append((entities[addition.entity], taken))
         grown = [Noted(name, tuple(each.added)) for name, each in growing.items() if each.added]
         transaction.apply(after=Rows(notes=tuple(grown)))
     return added

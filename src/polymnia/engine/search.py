@@ -1,10 +1,11 @@
 """Verbs that find: entities by a part of their text, as they stand or the best first."""
 
 from polymnia.engine.memory import Memory
+from polymnia.errors import BadInput
 from polymnia.model import Entity, Graph
 from polymnia.search.ranking import rank
 from polymnia.search.text import fold
-from polymnia.stores.base import Reader
+from polymnia.stores.base import FullTextReader, Reader
 
 
 def containing(memory: Memory, query: str) -> Graph:
@@ -26,6 +27,18 @@ def ranked(memory: Memory, query: str, *, kind: str | None, offset: int, limit: 
         found.sort(key=lambda entity: rank(entity, folded, words))
         shown = found[offset:] if limit is None else found[offset : offset + limit]
         return Graph(shown, read.touching([entity.name for entity in shown]))
+
+
+def full_text(memory: Memory, query: str) -> Graph:
+    """Entities that match an FTS5 query, or have the words of any other text, best first, and their relations.
+
+    Raises BadInput when the store has no full-text index.
+    """
+    with memory.reading() as read:
+        if not isinstance(read, FullTextReader):
+            raise BadInput(f"{memory.store.url} has no full-text index; use a SQLite store")
+        entities = read.matching(query)
+        return Graph(entities, read.touching([entity.name for entity in entities]))
 
 
 def _candidates(read: Reader, folded: str, words: list[str]) -> list[Entity]:

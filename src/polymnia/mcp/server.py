@@ -66,10 +66,12 @@ class Server:
             listener.log(level, logger, text)
 
     def check(self) -> None:
-        """Raises when the memory of clients that name no workspace cannot be read."""
-        if self.workspace is not None:
-            with self.workspaces.memory(self.workspace).reading() as read:
-                read.known(())
+        """Raises when the memory of clients that name no workspace cannot be read, or what workspaces there are."""
+        if self.workspace is None:
+            self.workspaces.listed("active")
+            return
+        with self.workspaces.memory(self.workspace).reading() as read:
+            read.known(())
 
     def start(self) -> None:
         """Let the dialect see to what earlier runs left. Raises PolymniaError when it cannot work on this store."""

@@ -19,6 +19,7 @@ from polymnia.model import (
     PassageKey,
     Relation,
     RelationKey,
+    Trashed,
     TypeCount,
     WordCounts,
 )
@@ -139,6 +140,22 @@ class Reader(Protocol):
         """The newest observations from one time to before another, by their valid time or when they were written."""
 
 
+@runtime_checkable
+class FullTextReader(Protocol):
+    """A reader over a store with a full-text index."""
+
+    def matching(self, query: str) -> list[Entity]:
+        """Entities that match an FTS5 query, best first; what is no valid query is searched as words."""
+
+
+@runtime_checkable
+class TrashReader(Protocol):
+    """A reader over a store that keeps what was deleted."""
+
+    def trashed(self) -> list[Trashed]:
+        """Everything that can be brought back: entities, then observations, then relations, the latest first."""
+
+
 class Writer(Reader, Protocol):
     """A reader that may also apply a change, once, after everything it read."""
 
@@ -202,3 +219,11 @@ class Followed(Protocol):
 
     def follow(self) -> Following:
         """Begin now."""
+
+
+@runtime_checkable
+class TrashStore(Protocol):
+    """A store that keeps what was deleted until it is told not to."""
+
+    def purge(self, before: int) -> Counts:
+        """Take away for good what was deleted before that time, and its text with it; gives how much it was."""

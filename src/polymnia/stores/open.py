@@ -1,5 +1,6 @@
 """From a store's URL to the store: the ending decides, and the driver is imported only then."""
 
+import os
 from pathlib import Path
 
 from polymnia.errors import SettingsError, StoreError
@@ -14,9 +15,11 @@ def open_store(url: str, *, read_only: bool = False) -> Store:
     """The store behind a URL: `memory:`, or a path whose ending or scheme tells its kind.
 
     A read-only one is left as it is, to the last byte; what is not there is not made.
-    Raises SettingsError for a kind it does not know, StoreError when the store cannot be opened.
+    Raises SettingsError for a kind it does not know or that holds many, StoreError when the store cannot be opened.
     """
     kind, path = store_kind(url)
+    if kind == "directory":
+        raise SettingsError(f"{path} is a directory of workspaces; name one of them with --workspace")
     if read_only and not is_in_memory(kind, path) and not Path(path).exists():
         raise StoreError(f"there is no memory at {path}; start without --read-only to begin one")
     if kind == "memory":
@@ -44,8 +47,10 @@ def is_in_memory(kind: str, path: str) -> bool:
 def store_kind(url: str) -> tuple[str, str]:
     """What kind of store a URL means, and the path in it. Raises SettingsError."""
     scheme, colon, path = url.partition(":")
-    if colon and scheme in ("memory", "sqlite", "jsonl", "binlog"):
+    if colon and scheme in ("memory", "sqlite", "jsonl", "binlog", "directory"):
         return scheme, path
+    if url.endswith(("/", os.sep)) or Path(url).is_dir():
+        return "directory", url
     ending = Path(url).suffix.lower()
     if url == ":memory:" or ending in _SQLITE:
         return "sqlite", url
@@ -54,5 +59,6 @@ def store_kind(url: str) -> tuple[str, str]:
     if ending in _BINLOG:
         return "binlog", url
     raise SettingsError(
-        f"{url!r} is not a store this version knows; use a path ending in .db, .sqlite, .jsonl or .mcpmem, or `memory:`"
+        f"{url!r} is not a store this version knows; use a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory "
+        "(ending in / if it is to be made), or `memory:`"
     )

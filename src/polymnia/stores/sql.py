@@ -1,5 +1,6 @@
 """Named SQL from `queries.sql`, and numbered migrations, for the stores that speak it."""
 
+from functools import lru_cache
 from pathlib import Path
 
 _NAME = "-- name: "
@@ -15,6 +16,7 @@ def load_queries(package: Path) -> dict[str, str]:
     return queries
 
 
+@lru_cache(maxsize=8)
 def load_migrations(package: Path) -> list[tuple[int, str]]:
     """The migrations by number, first to last: `0001_initial.sql` is (1, its text)."""
     files = sorted((package / "migrations").glob("*.sql"))

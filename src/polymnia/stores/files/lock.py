@@ -16,9 +16,9 @@ _BUSY = "the store is being written by another process; nothing was changed, try
 if sys.platform == "win32":
     import msvcrt
 
-    def _acquire(descriptor: int) -> None:
+    def _acquire(descriptor: int, patience: float) -> None:
         try:
-            msvcrt.locking(descriptor, msvcrt.LK_LOCK, 1)
+            msvcrt.locking(descriptor, msvcrt.LK_LOCK if patience else msvcrt.LK_NBLCK, 1)
         except OSError as exc:  # after ten seconds
             raise StoreBusy(_BUSY) from exc
 
@@ -29,17 +29,19 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-    def _acquire(descriptor: int) -> None:
+    def _acquire(descriptor: int, patience: float) -> None:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            _stand_in_line(descriptor)
+            _stand_in_line(descriptor, patience)
 
-    def _stand_in_line(descriptor: int) -> None:
+    def _stand_in_line(descriptor: int, patience: float) -> None:
         """Whoever asks again and again may never be lucky; who waits in the kernel cannot give up: a thread waits."""
+        if not patience:
+            raise StoreBusy(_BUSY)
         waiter = Thread(target=_wait, args=(os.dup(descriptor),), daemon=True)
         waiter.start()
-        waiter.join(PATIENCE)
+        waiter.join(patience)
         if waiter.is_alive():
             raise StoreBusy(_BUSY)
 
@@ -53,14 +55,14 @@ else:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
+def locked(path: Path, *, patience: float | None = None) -> Iterator[None]:
     """Hold `path`.lock for the length of the block; the lock goes with the process, however it ends.
 
-    Raises StoreBusy.
+    Raises StoreBusy after so many seconds of waiting, or at once when they are none.
     """
     descriptor = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
     try:
-        _acquire(descriptor)
+        _acquire(descriptor, PATIENCE if patience is None else patience)
         try:
             yield
         finally:

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 import apsw
 
-from polymnia.errors import StoreError, StoreStopped
+from polymnia.errors import StoreError, StoreSealed, StoreStopped
 from polymnia.model import Change
-from polymnia.stores.sqlite.connection import BUSY_WAIT, translated
+from polymnia.stores.sqlite.connection import BUSY_WAIT, SEALED, translated
 from polymnia.stores.sqlite.replica import Replica
 
 # Writers in one commit at most, so that the first never waits long for the last.
@@ -82,7 +82,7 @@ class CommitLane:
 
     def refuse_another_file(self) -> None:
         """What is written to a file that is no longer at its path is lost with this process. Raises StoreError."""
-        if self._file != identity(self._path):
+        if not self.in_place:
             raise StoreError(f"{self._path} was moved, deleted or replaced meanwhile; start the server again")
 
     def _enter(self) -> None:
@@ -99,13 +99,31 @@ class CommitLane:
             raise StoreStopped(self._stopped)
         with self._translated:
             if self._group is None:
+                if not self.in_place:
+                    self._refuse_sealed()  # that says more than that the file is gone
                 self.refuse_another_file()
                 self._begin(wait)
+                self._refuse_sealed()
                 self._replica.begun()
                 self._group = _Group()
             else:
                 self._connection.execute("SAVEPOINT writer")
         return self._group
+
+    @property
+    def in_place(self) -> bool:
+        """Whether the file that was opened is still the one at its path."""
+        return self._file == identity(self._path)
+
+    def _refuse_sealed(self) -> None:
+        """Asked inside the transaction: who seals a file does it in one, so nothing comes between."""
+        ((mark,),) = self._connection.execute("PRAGMA application_id").fetchall()
+        if mark == SEALED:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise StoreSealed(
+                "this workspace was archived or deleted while the call was under way; nothing was changed"
+            )
 
     def _begin(self, wait: int) -> None:
         if wait == BUSY_WAIT:

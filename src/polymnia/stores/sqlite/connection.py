@@ -13,6 +13,8 @@ FAILURES = (apsw.Error, UnicodeDecodeError)
 # How long a writer waits for another process before it gives up, in milliseconds.
 BUSY_WAIT = 15_000
 
+_CREATE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+
 _READING = """
 PRAGMA cache_size = -8192;
 PRAGMA mmap_size = 268435456;
@@ -25,16 +27,26 @@ PRAGMA journal_size_limit = 67108864;
 """
 
 
+# "PLYM", in the file's header: says that a database is ours. "PLYS": that it was, and is sealed: it may be copied,
+# but nothing is written to it ever again.
+OURS = 0x504C594D
+SEALED = 0x504C5953
+
+
 def connect(
-    path: str, inspect: Callable[[apsw.Connection], None] = lambda connection: None, *, read_only: bool = False
+    path: str,
+    inspect: Callable[[apsw.Connection], None] = lambda connection: None,
+    *,
+    create: bool = True,
+    read_only: bool = False,
 ) -> apsw.Connection:
     """A connection that waits for others and whose commits are on disk; `inspect` sees it before anything is changed.
 
     A read-only one leaves the file as it is, to the last byte. Raises StoreError.
     """
     with translated(path):
-        mode = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
-        connection = apsw.Connection(path, flags=mode)
+        writing = _CREATE if create else apsw.SQLITE_OPEN_READWRITE
+        connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY if read_only else writing)
         try:
             connection.set_busy_timeout(BUSY_WAIT)
             inspect(connection)

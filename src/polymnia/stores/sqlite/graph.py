@@ -4,7 +4,6 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 import apsw
-from msgspec import DecodeError, json
 
 from polymnia.model import (
     Change,
@@ -16,12 +15,16 @@ from polymnia.model import (
     PassageKey,
     Relation,
     RelationKey,
+    Trashed,
     TypeCount,
     WordCounts,
 )
 from polymnia.stores.sqlite import words
+from polymnia.stores.sqlite.fulltext import rows_matching
 from polymnia.stores.sqlite.layout import ORDINAL_BITS, ORDINALS, QUERIES, Row, as_json, run
+from polymnia.stores.sqlite.rows import entity_of
 from polymnia.stores.sqlite.search import rows_containing
+from polymnia.stores.sqlite.trash import trashed
 from polymnia.stores.sqlite.writing import apply_change
 
 if TYPE_CHECKING:
@@ -121,6 +124,15 @@ class SqliteGraph:
     def between(self, start: int, end: int, limit: int) -> list[Passage]:
         return words.between(self._connection, start, end, limit)
 
+    def matching(self, query: str) -> list[Entity]:
+        """Entities that match an FTS5 query, best first; what is no valid query is searched as words."""
+        ids = rows_matching(self._connection, query)
+        rows = {row[0]: row for row in run(self._connection, "entities_by_id", as_json(ids))}
+        return self._with_observations([rows[each] for each in ids if each in rows])
+
+    def trashed(self) -> list[Trashed]:
+        return trashed(self._connection)
+
     def apply(self, change: Change) -> None:
         apply_change(self._connection, change)
         self._applied.append(change)
@@ -149,27 +161,14 @@ def look_up(connection: apsw.Connection, name: str) -> Graph:
             entity = row[1:]
     if entity is None:
         return Graph([], [])
-    return Graph([_entity(entity, tuple(observations))], _relations(sorted(relations)))
+    return Graph([entity_of(entity, tuple(observations))], _relations(sorted(relations)))
 
 
 def _assembled(entities: list[Row], observations: list[Row]) -> list[Entity]:
     of: dict[int, list[Observation]] = {row[0]: [] for row in entities}
     for row_id, text, created_at, valid_at in observations:
         of.setdefault(row_id >> ORDINAL_BITS, []).append(Observation(row_id & ORDINALS, text, created_at, valid_at))
-    return [_entity(row, tuple(of[row[0]])) for row in entities]
-
-
-def _entity(row: Row, observations: tuple[Observation, ...]) -> Entity:
-    _, name, kind, uid, next_ordinal, summary, summary_at, tags, created_at, updated_at = row
-    parsed = () if tags == "[]" else _tags(tags)
-    return Entity(name, kind, observations, uid, next_ordinal, summary, summary_at, parsed, created_at, updated_at)
-
-
-def _tags(spelled: str) -> tuple[str, ...]:
-    try:
-        return json.decode(spelled, type=tuple[str, ...])
-    except DecodeError as exc:
-        raise apsw.CorruptError(f"tags are not a JSON array: {exc}") from exc
+    return [entity_of(row, tuple(of[row[0]])) for row in entities]
 
 
 def _relations(rows: list[Row]) -> list[Relation]:

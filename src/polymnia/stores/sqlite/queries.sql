@@ -507,3 +507,87 @@ SELECT key, content, tags, embedding, created_at, updated_at FROM vault_memories
 -- name: foreign_sessions
 -- What another program's sessions hold.
 SELECT session_id, key, content, tags, created_at FROM session_memories ORDER BY id;
+
+-- name: match_expression
+-- Entities with a row that matches the FTS5 expression, the best first: a name weighs more than a type, that more than
+-- an observation, and what is derived from them least. Materialized because ranks cannot be grouped where they are made.
+WITH found AS MATERIALIZED (
+    SELECT rowid >> 24 AS entity, bm25(words, 8.0, 4.0, 1.0, 0.5) AS score FROM words WHERE words MATCH ?
+)
+SELECT entity, min(score) FROM found GROUP BY entity ORDER BY min(score), entity;
+
+-- name: buried_ids
+-- Rows of deleted entities by their UUIDs (a JSON array): one that comes back gets its old row.
+SELECT e.uid, e.id FROM json_each(?) AS wanted CROSS JOIN entities AS e ON e.uid = wanted.value AND e.deleted_at > 0;
+
+-- name: unbury_entity
+-- An entity that comes back to its row.
+UPDATE entities
+SET name = ?, type = ?, summary = ?, summary_at = ?, tags = ?, next_ordinal = max(next_ordinal, ?), created_at = ?,
+    updated_at = ?, deleted_at = NULL
+WHERE id = ?;
+
+-- name: trashed_entities
+-- Deleted entities, the latest first.
+SELECT id, name, type, uid, next_ordinal, summary, summary_at, tags, created_at, updated_at, deleted_at
+FROM entities WHERE deleted_at > 0 ORDER BY deleted_at DESC, id;
+
+-- name: trashed_with
+-- The observations that were deleted together with an entity.
+SELECT id, content, created_at, valid_at FROM observations WHERE id > ? AND id < ? AND deleted_at = ? ORDER BY id;
+
+-- name: trashed_observations
+-- Observations that were deleted by themselves, the latest first, with the entity they belong to.
+SELECT o.id, o.content, o.created_at, o.valid_at, o.deleted_at, e.uid, e.name, e.deleted_at IS NOT NULL
+FROM observations AS o CROSS JOIN entities AS e ON e.id = o.id >> 24
+WHERE o.deleted_at > 0 AND o.deleted_at IS NOT e.deleted_at ORDER BY o.deleted_at DESC, o.id;
+
+-- name: trashed_relations
+-- Deleted relations that have not been made again, the latest first.
+SELECT r.id, r.source, r.target, r.type, r.created_at, r.deleted_at FROM relations AS r
+WHERE r.deleted_at > 0 AND NOT EXISTS (
+    SELECT 1 FROM relations AS again
+    WHERE again.source = r.source AND again.target = r.target AND again.type = r.type AND again.deleted_at IS NULL
+)
+ORDER BY r.deleted_at DESC, r.id;
+
+-- name: doomed_entities
+-- Entities that were deleted before a time: for good now.
+SELECT id, uid, name, created_at, deleted_at FROM entities WHERE deleted_at > 0 AND deleted_at < ?;
+
+-- name: doomed_observations
+-- Observations that were deleted before a time, with what the change log calls them by.
+SELECT o.id, e.uid, e.name, e.created_at, coalesce(e.deleted_at, 0)
+FROM observations AS o CROSS JOIN entities AS e ON e.id = o.id >> 24 WHERE o.deleted_at > 0 AND o.deleted_at < ?;
+
+-- name: doomed_relations
+-- Relations that were deleted before a time.
+SELECT id, source, target, type, created_at FROM relations WHERE deleted_at > 0 AND deleted_at < ?;
+
+-- name: purge_entity
+-- Gone.
+DELETE FROM entities WHERE id = ?;
+
+-- name: purge_observations_of
+-- Gone with their entity, whenever they were deleted.
+DELETE FROM observations WHERE id > ? AND id < ?;
+
+-- name: purge_observation
+-- Gone.
+DELETE FROM observations WHERE id = ?;
+
+-- name: purge_relation
+-- Gone.
+DELETE FROM relations WHERE id = ?;
+
+-- name: rewrite_change
+-- The change log without what was purged.
+UPDATE changes SET before_state = ?2, after_state = ?3 WHERE id = ?1;
+
+-- name: optimize_trigrams
+-- Merge the index whole: until then the grams of deleted rows are still in it.
+INSERT INTO trigrams (trigrams) VALUES ('optimize');
+
+-- name: optimize_words
+-- The same for words.
+INSERT INTO words (words) VALUES ('optimize');

@@ -98,6 +98,11 @@ class Replica:
             if is_next(self._begun, now):
                 self._carry_over(self._graph, changes, now)
 
+    @property
+    def connections(self) -> tuple[apsw.Connection, ...]:
+        """The connection it looks through, if it has one."""
+        return () if self._connection is None else (self._connection,)
+
     def close(self) -> None:
         """Look at nothing any more."""
         with self._lock:
@@ -139,7 +144,7 @@ class Replica:
         """The head, found when it is first asked for. Raises StoreError where there is none."""
         with self._lock:
             if self._head is None:
-                self._connection = self._connection or connect(self._path, read_only=self._read_only)
+                self._connection = self._connection or connect(self._path, create=False, read_only=self._read_only)
                 with translated(self._path):
                     self._head = head_of(self._connection)
                 self._reads_since = self._head.tobytes()

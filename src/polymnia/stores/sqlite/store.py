@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING
 import apsw
 from msgspec import json
 
-from polymnia.errors import StoreError, StoreTooNew
-from polymnia.model import VAULT, Change, Graph, Rows
+from polymnia.errors import StoreBusy, StoreError, StoreForeign, StoreSealed, StoreTooNew
+from polymnia.model import VAULT, Change, Counts, Graph, Rows
 from polymnia.stores.place import make_place
 from polymnia.stores.sql import load_migrations
 from polymnia.stores.sqlite.commit import CommitLane
-from polymnia.stores.sqlite.connection import FAILURES, connect, ours, translated
+from polymnia.stores.sqlite.connection import FAILURES, OURS, SEALED, connect, ours, translated
 from polymnia.stores.sqlite.elsewhere import Elsewhere, Follow
 from polymnia.stores.sqlite.graph import SqliteGraph, look_up
 from polymnia.stores.sqlite.layout import run
 from polymnia.stores.sqlite.replica import Replica
+from polymnia.stores.sqlite.trash import purge
 from polymnia.stores.sqlite.words import define_functions
 
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 IN_MEMORY = ":memory:"
 # Some milliseconds' worth: a request that comes meanwhile waits no longer.
 _PAGES_PER_TIDY = 100
-# "PLYM", in the file's header: says that a database is ours.
-_APPLICATION_ID = 0x504C594D
 
 
 class SqliteStore:
@@ -38,14 +37,14 @@ class SqliteStore:
     best_batch = 1000
     short_reads = True
 
-    def __init__(self, path: str, *, read_only: bool = False) -> None:
+    def __init__(self, path: str, *, create: bool = True, read_only: bool = False) -> None:
         self.url = path
         self._path = path
         self._alone = path == IN_MEMORY
         self._read_only = read_only and not self._alone
-        if not (self._alone or self._read_only):
+        if create and not (self._alone or self._read_only):
             make_place(Path(path))
-        self._writer = connect(path, partial(_refuse_strangers, path), read_only=self._read_only)
+        self._writer = connect(path, partial(_refuse_strangers, path), create=create, read_only=self._read_only)
         self._replica = Replica(path, self.reading, read_only=self._read_only)
         self._lane = CommitLane(path, self._writer, self._replica)
         self._translated = translated(path)
@@ -143,6 +142,25 @@ class SqliteStore:
             with self._translated, self._reader() as connection:
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
+    def purge(self, before: int) -> Counts:
+        """The file is written anew and the log emptied: pages that were given up before still have what was on them."""
+        with self._lane.transaction() as connection:
+            gone = purge(connection, before)
+        if gone != Counts(0, 0, 0) and not self._alone:
+            self._write_anew()
+        self.compact()
+        return gone
+
+    def _write_anew(self) -> None:
+        try:
+            with self._translated, closing(self._another()) as connection:
+                connection.execute("VACUUM")
+        except StoreBusy as exc:
+            raise StoreBusy(
+                f"what was purged is gone from every table, but {self._path} could not be written anew while others "
+                "write to it: traces may be left in unused pages until the next purge"
+            ) from exc
+
     def close(self) -> None:
         self._replica.close()
         while self._idle:
@@ -158,6 +176,17 @@ class SqliteStore:
             if self._keeping is None:
                 self._keeping = NoteKeeping(None if self._alone else self._path)
         return SqliteNotes(connection, self._keeping)
+
+    @property
+    def in_place(self) -> bool:
+        """Whether the file that was opened is still the one at its path."""
+        return self._lane.in_place
+
+    def leave(self) -> None:
+        """Close without touching the write-ahead log: the one at its path may be another file's by now."""
+        for connection in (*self._replica.connections, *self._idle, self._writer):
+            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        self.close()
 
     def _merge(self, *, patient: bool) -> bool:
         """Join segments of the text indexes, since every search looks into each; True while there are more."""
@@ -181,7 +210,7 @@ class SqliteStore:
             return self._another()
 
     def _another(self) -> apsw.Connection:
-        return self._writer if self._alone else connect(self._path, read_only=self._read_only)
+        return self._writer if self._alone else connect(self._path, create=False, read_only=self._read_only)
 
 
 def _merged(connection: apsw.Connection, command: str) -> bool:
@@ -238,15 +267,18 @@ def _version(connection: apsw.Connection) -> int:
 
 def _refuse_strangers(path: str, connection: apsw.Connection) -> None:
     # In this order: another process may be making the store, and its tables and its id come in one moment.
-    if run(connection, "count_tables")[0][0] and connection.pragma("application_id") != _APPLICATION_ID:
-        raise StoreError(f"{path} is a SQLite file of another program; give polymnia a file of its own")
+    tables, mark = run(connection, "count_tables")[0][0], connection.pragma("application_id")
+    if mark == SEALED:
+        raise StoreSealed(f"{path} is an archived workspace; `polymnia workspace restore` makes it usable again")
+    if tables and mark != OURS:
+        raise StoreForeign(f"{path} is a SQLite file of another program; give polymnia a file of its own")
 
 
 def _step(connection: apsw.Connection, number: int, statements: str) -> None:
     connection.execute(statements)
     run(connection, "record_migration", number)
     connection.pragma("user_version", number)
-    connection.pragma("application_id", _APPLICATION_ID)
+    connection.pragma("application_id", OURS)
 
 
 def _change(number: int, at: int, actor: str, operation: str, before: str, after: str) -> Change:

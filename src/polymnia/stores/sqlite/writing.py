@@ -20,7 +20,10 @@ def apply_change(connection: apsw.Connection, change: Change) -> None:
     _delete_notes(connection, before.notes, ids, change.at)
     _delete_relations(connection, before, change.at)
     _update_entities(connection, [each for each in after.entities if each.name in stays], ids)
-    _insert_entities(connection, [each for each in after.entities if each.name not in stays])
+    fresh = [each for each in after.entities if each.name not in stays]
+    buried = _buried_ids(connection, fresh)
+    _unbury_entities(connection, [(buried[each.id], each) for each in fresh if each.id in buried])
+    _insert_entities(connection, [each for each in fresh if each.id not in buried])
     _insert_notes(connection, after.notes, ids)
     _touch(connection, before.notes + after.notes, ids, change.at)
     _insert_relations(connection, after)
@@ -36,6 +39,11 @@ def _row_ids(connection: apsw.Connection, before: Rows, after: Rows) -> dict[str
     names = {entity.name for entity in before.entities}
     names |= {noted.entity for noted in before.notes + after.notes}
     return dict(run(connection, "entity_ids", as_json(names))) if names else {}
+
+
+def _buried_ids(connection: apsw.Connection, entities: list[Entity]) -> dict[str, int]:
+    """The rows of those that are deleted and come back now."""
+    return dict(run(connection, "buried_ids", as_json([each.id for each in entities]))) if entities else {}
 
 
 def _delete_entities(connection: apsw.Connection, ids: list[int], at: int) -> None:
@@ -74,12 +82,25 @@ def _update_entities(connection: apsw.Connection, entities: Iterable[Entity], id
         run(connection, "insert_words", *_entity_words(row_id << ORDINAL_BITS, entity))
 
 
+def _unbury_entities(connection: apsw.Connection, numbered: list[tuple[int, Entity]]) -> None:
+    """Entities that come back to their old rows, so that what else lies deleted of them still belongs to them."""
+    for row_id, entity in numbered:
+        _, _, *about = _entity_row(row_id, entity)
+        run(connection, "unbury_entity", *about, row_id)
+    _insert_observations(connection, numbered)
+
+
 def _insert_entities(connection: apsw.Connection, entities: list[Entity]) -> None:
     if not entities:
         return
     first: int = run(connection, "last_entity")[0][0] + 1
     numbered = list(enumerate(entities, first))
     run_many(connection, "insert_entity", [_entity_row(row_id, entity) for row_id, entity in numbered])
+    _insert_observations(connection, numbered)
+
+
+def _insert_observations(connection: apsw.Connection, numbered: list[tuple[int, Entity]]) -> None:
+    """The observations of new entities, and what both are found by."""
     notes = [(row_id << ORDINAL_BITS, entity) for row_id, entity in numbered]
     run_many(
         connection,

@@ -1,0 +1,270 @@
+"""What was deleted: out of sight of everything, listed, brought back whole, and taken away without a trace."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+import pytest
+
+from polymnia.engine import entities, observations, relations, search, trash
+from polymnia.engine.memory import Memory
+from polymnia.engine.workspaces import OneWorkspace
+from polymnia.errors import BadInput
+from polymnia.model import Counts, Draft, Relation, Texts
+from polymnia.stores import open_store
+from polymnia.stores.sqlite.store import SqliteStore
+from tests.behaviour.graphs import ME, create, keys, link, names, ordinals, texts
+
+SECRET = "xyzzyplugh"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "memory.db"
+
+
+@pytest.fixture
+def memory(path: Path) -> Iterator[Memory]:
+    store = SqliteStore(str(path))
+    memory = Memory(store)
+    create(
+        memory, Draft("Alice", "person", ("drinks tea", "writes Go")), Draft("Bob", "person"), Draft("Go", "language")
+    )
+    link(memory, ("Alice", "Bob", "knows"), ("Alice", "Go", "uses"), ("Bob", "Go", "uses"))
+    yield memory
+    store.close()
+
+
+def forget(memory: Memory, *names: str) -> None:
+    entities.delete(memory, names, by=ME)
+
+
+def unsay(memory: Memory, name: str, *texts: str) -> None:
+    observations.remove(memory, [Texts(name, texts)], by=ME)
+
+
+def ids(memory: Memory) -> list[str]:
+    return [each.id for each in trash.listed(memory)]
+
+
+def one(memory: Memory) -> str:
+    (found,) = ids(memory)
+    return found
+
+
+def test_a_new_memory_has_an_empty_trash(memory: Memory) -> None:
+    assert trash.listed(memory) == []
+
+
+def test_a_deleted_entity_is_listed_with_what_went_with_it(memory: Memory) -> None:
+    (alice,) = entities.open_named(memory, ["Alice"]).entities
+    forget(memory, "Alice")
+    (found,) = trash.listed(memory)
+    assert (found.id, found.rows.entities) == (alice.id, (alice,))
+    assert [each.key for each in found.rows.relations] == [("Alice", "Bob", "knows"), ("Alice", "Go", "uses")]
+    assert found.deleted_at > alice.created_at
+
+
+def test_an_entity_comes_back_as_it_was(memory: Memory) -> None:
+    before = entities.read_all(memory)
+    forget(memory, "Alice")
+    back = trash.restore(memory, "Alice", by=ME)
+    after = entities.read_all(memory)
+    assert after.entities == before.entities
+    assert sorted(keys(after)) == sorted(keys(before))
+    assert [entity.name for entity in back.entities] == ["Alice"]
+    assert trash.listed(memory) == []
+
+
+def test_an_entity_that_came_back_is_found_by_every_search(memory: Memory) -> None:
+    forget(memory, "Alice")
+    trash.restore(memory, "Alice", by=ME)
+    assert names(search.containing(memory, "rinks te")) == ["Alice"]
+    assert names(search.full_text(memory, "tea")) == ["Alice"]
+    assert memory.store.check() == []
+
+
+def test_an_entity_that_came_back_reads_the_same_from_memory_and_from_the_file(memory: Memory) -> None:
+    for _ in range(100):  # by then a small store is read from memory
+        entities.open_named(memory, ["Alice"])
+    forget(memory, "Alice")
+    assert entities.open_named(memory, ["Alice"]).entities == []
+    trash.restore(memory, "Alice", by=ME)
+    with memory.reading() as read:
+        assert entities.open_named(memory, ["Alice"]).entities == read.find(["Alice"])
+        assert entities.open_named(memory, ["Alice"]).relations == read.touching(["Alice"])
+
+
+def test_a_restoration_is_a_change_like_any_other(memory: Memory, path: Path) -> None:
+    forget(memory, "Bob")
+    heard: list[str] = []
+    memory.on_change(lambda change: heard.append(change.operation))
+    trash.restore(memory, "Bob", by="ann")
+    assert heard == ["restore"]
+    assert isinstance(memory.store, SqliteStore)
+    assert (memory.store.changes()[-1].actor, memory.store.changes()[-1].operation) == ("ann", "restore")
+
+
+def test_relations_come_back_when_their_other_end_does(memory: Memory) -> None:
+    forget(memory, "Alice", "Bob")
+    trash.restore(memory, "Alice", by=ME)
+    assert keys(entities.read_all(memory)) == [("Alice", "Go", "uses")]
+    trash.restore(memory, "Bob", by=ME)
+    assert sorted(keys(entities.read_all(memory))) == [
+        ("Alice", "Bob", "knows"),
+        ("Alice", "Go", "uses"),
+        ("Bob", "Go", "uses"),
+    ]
+
+
+def test_a_relation_that_was_made_again_is_not_made_twice(memory: Memory) -> None:
+    forget(memory, "Alice")
+    link(memory, ("Alice", "Bob", "knows"))
+    trash.restore(memory, "Alice", by=ME)
+    assert sorted(keys(entities.read_all(memory))).count(("Alice", "Bob", "knows")) == 1
+
+
+def test_a_name_that_is_taken_again_is_said_so(memory: Memory) -> None:
+    forget(memory, "Alice")
+    create(memory, Draft("Alice", "cat"))
+    with pytest.raises(BadInput, match="there is an entity Alice again"):
+        trash.restore(memory, "Alice", by=ME)
+    forget(memory, "Alice")
+    cat, person = trash.listed(memory)
+    trash.restore(memory, person.id, by=ME)
+    assert texts(memory, "Alice") == ("drinks tea", "writes Go")
+    assert ids(memory) == [cat.id]
+
+
+def test_of_several_with_a_name_the_latest_comes_back(memory: Memory) -> None:
+    forget(memory, "Bob")
+    create(memory, Draft("Bob", "robot"))
+    forget(memory, "Bob")
+    trash.restore(memory, "Bob", by=ME)
+    (bob,) = entities.open_named(memory, ["Bob"]).entities
+    assert bob.type == "robot"
+
+
+def test_a_deleted_observation_comes_back_to_its_place(memory: Memory) -> None:
+    unsay(memory, "Alice", "drinks tea")
+    (alice,) = entities.open_named(memory, ["Alice"]).entities
+    assert one(memory) == f"{alice.id}/1"
+    trash.restore(memory, f"{alice.id}/1", by=ME)
+    assert (texts(memory, "Alice"), ordinals(memory, "Alice")) == (("drinks tea", "writes Go"), [1, 2])
+    assert names(search.full_text(memory, "tea")) == ["Alice"]
+
+
+def test_an_observation_that_was_deleted_before_its_entity_stays_deleted(memory: Memory) -> None:
+    unsay(memory, "Alice", "drinks tea")
+    forget(memory, "Alice")
+    entity, observation = ids(memory)
+    with pytest.raises(BadInput, match=f"restore that first: {entity}"):
+        trash.restore(memory, observation, by=ME)
+    trash.restore(memory, entity, by=ME)
+    assert texts(memory, "Alice") == ("writes Go",)
+    trash.restore(memory, observation, by=ME)
+    assert texts(memory, "Alice") == ("drinks tea", "writes Go")
+
+
+def test_a_deleted_relation_comes_back_by_its_number(memory: Memory) -> None:
+    relations.delete(memory, [Relation("Alice", "Bob", "knows")], by=ME)
+    assert one(memory).startswith("relation/")
+    trash.restore(memory, one(memory), by=ME)
+    assert ("Alice", "Bob", "knows") in keys(entities.read_all(memory))
+    assert ids(memory) == []
+
+
+def test_what_was_not_deleted_cannot_be_restored(memory: Memory) -> None:
+    with pytest.raises(BadInput, match="polymnia trash list"):
+        trash.restore(memory, "Alice", by=ME)
+
+
+def test_purging_keeps_what_lives_and_what_was_deleted_later(memory: Memory) -> None:
+    before = entities.read_all(memory)
+    forget(memory, "Bob")
+    assert trash.purge(memory, days=1) == Counts(0, 0, 0)
+    assert len(trash.listed(memory)) == 1
+    assert trash.purge(memory, days=0) == Counts(1, 0, 2)
+    assert trash.listed(memory) == []
+    assert names(entities.read_all(memory)) == [each.name for each in before.entities if each.name != "Bob"]
+    assert memory.store.check() == []
+
+
+def everything(path: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in sorted(path.parent.glob(f"{path.name}*")))
+
+
+def bury_secrets(memory: Memory) -> None:
+    """Texts in every place a text can be, all of them deleted."""
+    create(memory, Draft(f"name {SECRET}", f"type {SECRET}", (f"first {SECRET}",)))
+    observations.add(memory, [Texts(f"name {SECRET}", (f"second {SECRET}",))], by=ME, skip_repeats=False)
+    observations.add(memory, [Texts("Bob", (f"third {SECRET}", "harmless"))], by=ME, skip_repeats=False)
+    link(memory, (f"name {SECRET}", "Bob", f"kind {SECRET}"), ("Bob", "Go", f"kind {SECRET}"))
+    unsay(memory, "Bob", f"third {SECRET}")
+    relations.delete(memory, [Relation("Bob", "Go", f"kind {SECRET}")], by=ME)
+    forget(memory, f"name {SECRET}")
+
+
+def test_what_was_purged_is_nowhere_in_the_files(memory: Memory, path: Path) -> None:
+    bury_secrets(memory)
+    assert SECRET.encode() in everything(path)
+    assert trash.purge(memory, days=0) == Counts(1, 3, 2)
+    assert SECRET.encode() not in everything(path)
+    assert SECRET[:6].encode() not in everything(path)
+    assert texts(memory, "Bob") == ("harmless",)
+    assert memory.store.check() == []
+
+
+def test_the_change_log_keeps_who_and_when_of_what_was_purged(memory: Memory) -> None:
+    bury_secrets(memory)
+    assert isinstance(memory.store, SqliteStore)
+    before = [(each.id, each.at, each.actor, each.operation) for each in memory.store.changes()]
+    trash.purge(memory, days=0)
+    after = memory.store.changes()
+    assert [(each.id, each.at, each.actor, each.operation) for each in after] == before
+    assert [note.observations[0].text for each in after for note in each.after.notes] == ["harmless"]
+
+
+def test_a_namesake_that_lives_keeps_its_history(memory: Memory) -> None:
+    forget(memory, "Bob")
+    create(memory, Draft("Bob", "robot"))
+    observations.add(memory, [Texts("Bob", ("new",))], by=ME, skip_repeats=False)
+    trash.purge(memory, days=0)
+    assert isinstance(memory.store, SqliteStore)
+    assert memory.store.changes()[-1].after.notes[0].observations[0].text == "new"
+    assert texts(memory, "Bob") == ("new",)
+
+
+def test_a_purged_entity_cannot_be_restored_and_its_name_is_free(memory: Memory) -> None:
+    forget(memory, "Bob")
+    trash.purge(memory, days=0)
+    with pytest.raises(BadInput):
+        trash.restore(memory, "Bob", by=ME)
+    assert len(create(memory, Draft("Bob", "person"))) == 1
+
+
+def test_the_retention_setting_purges_in_housekeeping(memory: Memory, path: Path) -> None:
+    forget(memory, "Bob")
+    age(path, days=10)
+    for days, left in ((0, 1), (20, 1), (5, 0)):
+        OneWorkspace(memory, trash_days=days).tidy()
+        assert len(trash.listed(memory)) == left
+
+
+def age(path: Path, *, days: int) -> None:
+    """Let everything that was deleted have been deleted so much earlier."""
+    connection = apsw.Connection(str(path))
+    for table in ("entities", "observations", "relations"):
+        connection.execute(f"UPDATE {table} SET deleted_at = deleted_at - {days * 86_400 * 1_000_000}")
+    connection.close()
+
+
+@pytest.mark.parametrize("url", ["memory:", "file.jsonl", "file.mcpmem"])
+def test_a_store_that_keeps_nothing_deleted_says_so(tmp_path: Path, url: str) -> None:
+    store = open_store(url if url == "memory:" else str(tmp_path / url))
+    memory = Memory(store)
+    for verb in (lambda: trash.listed(memory), lambda: trash.purge(memory, days=0)):
+        with pytest.raises(BadInput, match="keeps nothing that is deleted"):
+            verb()
+    OneWorkspace(memory, trash_days=1).tidy()
+    store.close()

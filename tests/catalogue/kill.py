@@ -1,0 +1,149 @@
+"""Kill a process while it makes, uses, archives, restores and deletes projects, and look at what is left.
+
+`python -m tests.catalogue.kill --runs 200` does it so often; the tests do it a few times. The worker says what it is
+about to do and that it is done; what was done must be there, and what was begun must be done or not, nothing between.
+"""
+
+import argparse
+import random
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from polymnia.engine.many_workspaces import ManyWorkspaces
+from tests.catalogue.directories import names_in, on_disk, opened, write
+
+PROJECTS = ("a", "b", "c")
+# What may happen to a project in each state, and the state after it.
+MOVES = {
+    "none": {"create": "active"},
+    "active": {"write": "active", "archive": "archived", "delete": "none"},
+    "archived": {"restore": "active", "delete": "none"},
+}
+
+
+class Expected:
+    """What one project must look like, by what the worker said."""
+
+    def __init__(self) -> None:
+        self.states = {"none"}
+        self.written: set[str] = set()
+        self.begun: set[str] = set()
+
+    def begin(self, move: str, name: str) -> None:
+        (state,) = self.states
+        self.states |= {MOVES[state][move]}
+        if move == "write":
+            self.begun.add(name)
+
+    def done(self, move: str, name: str) -> None:
+        self.states = {after for state in self.states if (after := MOVES.get(state, {}).get(move))}
+        if move == "write":
+            self.written.add(name)
+        if move == "delete":
+            self.written, self.begun = set(), set()
+
+
+def work(directory: Path, seed: int) -> None:
+    """Be the worker: do random things until killed."""
+    source = random.Random(seed)
+    workspaces = opened(directory)
+    states = {name: _state(workspaces, name) for name in PROJECTS}
+    number = 0
+    while True:
+        number += 1
+        project = source.choice(PROJECTS)
+        moves = MOVES[states[project]]
+        move = source.choice([*moves, *(["write"] * 3 if "write" in moves else [])])
+        entity = f"{seed}-{number}"
+        print("begin", project, move, entity, flush=True)
+        if move == "write":
+            write(workspaces.memory(project), entity)
+        else:
+            getattr(workspaces, move)(project)
+        states[project] = moves[move]
+        print("done", project, move, entity, flush=True)
+
+
+def run_once(directory: Path, expected: dict[str, Expected], seed: int) -> list[str]:
+    """Let a worker live for a while, kill it, and say what is wrong with what it left."""
+    command = [sys.executable, "-m", "tests.catalogue.kill", "--work", str(directory), "--seed", str(seed)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as worker:
+        assert worker.stdout is not None
+        for _ in range(random.Random(seed).randrange(1, 120)):
+            _note(expected, worker.stdout.readline())
+        worker.kill()
+        for line in worker.stdout:
+            _note(expected, line)
+    return _wrong(directory, expected)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--work", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    if options.work is not None:
+        work(options.work, options.seed)
+    wrong: list[str] = []
+    with TemporaryDirectory() as home:
+        expected = {name: Expected() for name in PROJECTS}
+        for run in range(options.runs):
+            wrong += run_once(Path(home) / "data", expected, options.seed + run)
+    print(f"{options.runs} kills: {len(wrong)} things wrong")
+    print("\n".join(wrong))
+    return 1 if wrong else 0
+
+
+def _note(expected: dict[str, Expected], line: str) -> None:
+    if not line.endswith("\n"):
+        return  # cut off by the kill: it was not said
+    word, project, move, entity = line.split()
+    if word == "begin":
+        expected[project].begin(move, entity)
+    else:
+        expected[project].done(move, entity)
+
+
+def _wrong(directory: Path, expected: dict[str, Expected]) -> list[str]:
+    workspaces = opened(directory)
+    wrong = []
+    for name, each in expected.items():
+        state = _state(workspaces, name)
+        if state not in each.states:
+            wrong.append(f"{name} is {state}, not {each.states}")
+        each.states = {state}
+        if state == "none":
+            each.written, each.begun = set(), set()
+            continue
+        wrong += _wrong_inside(workspaces, name, each)
+    homes = {"active": "projects", "archived": "archive"}
+    right = sorted(f"{homes[found.status]}/{found.id}.db" for found in workspaces.listed())
+    workspaces.close()
+    files = [path for path in on_disk(directory) if path.endswith((".db", ".part"))]
+    return wrong if files == right else [*wrong, f"files are {files}, not {right}"]
+
+
+def _wrong_inside(workspaces: ManyWorkspaces, name: str, expected: Expected) -> list[str]:
+    """Look into a project, an archived one too."""
+    archived = _state(workspaces, name) == "archived"
+    if archived:
+        workspaces.restore(name)
+    found = set(names_in(workspaces, name))
+    problems = workspaces.memory(name).store.check()
+    if archived:
+        workspaces.archive(name)
+    lost, extra = expected.written - found, found - expected.begun
+    expected.written, expected.begun = {*found}, {*found}
+    return [*problems, *[f"{name} lost {each}" for each in lost], *[f"{name} has {each}" for each in extra]]
+
+
+def _state(workspaces: ManyWorkspaces, name: str) -> str:
+    return next((each.status for each in workspaces.listed() if each.name == name), "none")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,468 @@
+"""The catalogue of a data directory: projects made, put away, brought back and taken away, while others use them."""
+
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+import pytest
+
+from polymnia.engine import entities
+from polymnia.engine.many_workspaces import ManyWorkspaces
+from polymnia.engine.open import first_workspace, open_workspaces
+from polymnia.errors import (
+    BadInput,
+    SettingsError,
+    StoreBusy,
+    StoreDamaged,
+    StoreError,
+    StoreSealed,
+    WorkspaceArchived,
+    WorkspaceNotFound,
+)
+from polymnia.model import Change, Draft
+from polymnia.stores import open_store
+from polymnia.stores.projects import files
+from polymnia.stores.sqlite import connection as sqlite_connection
+from polymnia.stores.sqlite.store import SqliteStore
+from tests.catalogue.directories import ME, names_in, on_disk, opened, write
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def workspaces(directory: Path) -> Iterator[ManyWorkspaces]:
+    workspaces = opened(directory)
+    yield workspaces
+    workspaces.close()
+
+
+@pytest.fixture
+def others(directory: Path) -> Iterator[ManyWorkspaces]:
+    """The same directory as another process sees it."""
+    others = opened(directory)
+    yield others
+    others.close()
+
+
+def test_a_project_has_a_row_and_a_file(workspaces: ManyWorkspaces, directory: Path) -> None:
+    created = workspaces.create("alpha", "the first")
+    assert (created.name, created.description, created.status) == ("alpha", "the first", "active")
+    assert created.created_at == created.updated_at > 0
+    assert on_disk(directory) == [f"projects/{created.id}.db"]
+    registry = apsw.Connection(str(directory / "_meta.db"))
+    assert registry.execute("SELECT name, db_path, status FROM projects").fetchall() == [
+        ("alpha", f"projects/{created.id}.db", "active")
+    ]
+    registry.close()
+
+
+def test_projects_know_nothing_of_each_other(workspaces: ManyWorkspaces) -> None:
+    for name in ("alpha", "beta"):
+        workspaces.create(name)
+        write(workspaces.memory(name), f"in {name}")
+    assert (names_in(workspaces, "alpha"), names_in(workspaces, "beta")) == (["in alpha"], ["in beta"])
+
+
+def test_projects_are_listed_by_name_and_status(workspaces: ManyWorkspaces) -> None:
+    for name in ("beta", "alpha", "gamma"):
+        workspaces.create(name)
+    workspaces.archive("beta")
+    assert [each.name for each in workspaces.listed("active")] == ["alpha", "gamma"]
+    assert [each.name for each in workspaces.listed("archived")] == ["beta"]
+    assert [each.name for each in workspaces.listed()] == ["alpha", "beta", "gamma"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        " ",
+        "my project",
+        "../x",
+        "a/b",
+        "a\\b",
+        ".hidden",
+        "-x",
+        "x\n",
+        "x\x00",
+        "x" * 101,
+        "a:b",
+        "con.",
+        "_x",
+        "~",
+    ],
+)
+def test_a_name_that_cannot_be_one_is_refused_and_leaves_nothing(
+    workspaces: ManyWorkspaces, directory: Path, name: str
+) -> None:
+    with pytest.raises(BadInput):
+        workspaces.create(name)
+    assert (workspaces.listed(), on_disk(directory)) == ([], [])
+
+
+@pytest.mark.parametrize("name", ["alpha", "Alpha-2", "v1.2_x", "проект", "x" * 100, "0"])
+def test_a_name_of_letters_digits_and_a_few_signs_will_do(workspaces: ManyWorkspaces, name: str) -> None:
+    assert workspaces.create(name).name == name
+
+
+def test_the_refusal_proposes_a_name(workspaces: ManyWorkspaces) -> None:
+    with pytest.raises(BadInput, match="for example 'my-great-project'"):
+        workspaces.create("My great/project")
+
+
+@pytest.mark.parametrize("other", ["alpha", "ALPHA", "Alpha"])
+def test_names_that_differ_only_in_case_are_the_same(workspaces: ManyWorkspaces, other: str) -> None:
+    workspaces.create("alpha")
+    with pytest.raises(BadInput, match="there is a project alpha already"):
+        workspaces.create(other)
+
+
+def test_the_name_of_an_archived_project_is_taken(workspaces: ManyWorkspaces) -> None:
+    workspaces.create("alpha")
+    workspaces.archive("alpha")
+    with pytest.raises(BadInput, match=r"already \(archived\)"):
+        workspaces.create("alpha")
+
+
+def test_a_project_that_does_not_exist_is_an_error_that_says_how_to_make_it(workspaces: ManyWorkspaces) -> None:
+    with pytest.raises(WorkspaceNotFound, match="polymnia workspace create ghost"):
+        workspaces.memory("ghost")
+
+
+def test_an_archived_project_is_one_file_with_nothing_beside_it(workspaces: ManyWorkspaces, directory: Path) -> None:
+    project = workspaces.create("alpha").id
+    write(workspaces.memory("alpha"), "kept")
+    assert workspaces.archive("alpha").status == "archived"
+    assert on_disk(directory) == [f"archive/{project}.db"]
+    with pytest.raises(WorkspaceArchived):
+        workspaces.memory("alpha")
+
+
+def test_a_restored_project_has_everything_again(workspaces: ManyWorkspaces, directory: Path) -> None:
+    project = workspaces.create("alpha", "described").id
+    write(workspaces.memory("alpha"), "kept")
+    workspaces.archive("alpha")
+    restored = workspaces.restore("alpha")
+    assert (restored.id, restored.description, restored.status) == (project, "described", "active")
+    assert names_in(workspaces, "alpha") == ["kept"]
+    assert [path for path in on_disk(directory) if path.endswith(".db")] == [f"projects/{project}.db"]
+
+
+def test_a_restored_file_is_open_to_those_it_was_open_to(workspaces: ManyWorkspaces, directory: Path) -> None:
+    path = directory / "projects" / f"{workspaces.create('alpha').id}.db"
+    path.chmod(0o640)
+    workspaces.archive("alpha")
+    workspaces.restore("alpha")
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_deleted_project_leaves_nothing(workspaces: ManyWorkspaces, directory: Path) -> None:
+    for name in ("alpha", "beta"):
+        workspaces.create(name)
+        write(workspaces.memory(name), "gone")
+    workspaces.archive("beta")
+    workspaces.delete("alpha")
+    workspaces.delete("beta")
+    assert (workspaces.listed(), on_disk(directory)) == ([], [])
+    assert workspaces.create("alpha").name == "alpha"
+    assert names_in(workspaces, "alpha") == []
+
+
+def test_a_project_is_renamed_with_all_it_holds(workspaces: ManyWorkspaces) -> None:
+    project = workspaces.create("alpha").id
+    write(workspaces.memory("alpha"), "kept")
+    assert workspaces.rename("alpha", "Alpha").id == project
+    assert names_in(workspaces, "Alpha") == ["kept"]
+    with pytest.raises(WorkspaceNotFound):
+        workspaces.memory("alpha")
+
+
+def test_a_description_can_be_changed(workspaces: ManyWorkspaces) -> None:
+    workspaces.create("alpha", "old")
+    assert workspaces.describe("alpha", "new").description == "new"
+
+
+@pytest.mark.parametrize("change", ["archive", "restore", "delete"])
+def test_what_does_not_exist_cannot_be_changed(workspaces: ManyWorkspaces, change: str) -> None:
+    with pytest.raises(WorkspaceNotFound):
+        getattr(workspaces, change)("ghost")
+
+
+def test_what_is_as_wanted_already_is_said_so(workspaces: ManyWorkspaces) -> None:
+    workspaces.create("alpha")
+    with pytest.raises(BadInput, match="not archived"):
+        workspaces.restore("alpha")
+    workspaces.archive("alpha")
+    with pytest.raises(WorkspaceArchived):
+        workspaces.archive("alpha")
+
+
+def test_those_who_use_a_project_hear_that_it_was_archived(workspaces: ManyWorkspaces, others: ManyWorkspaces) -> None:
+    workspaces.create("alpha")
+    write(others.memory("alpha"), "kept")
+    workspaces.archive("alpha")
+    with pytest.raises(WorkspaceArchived):
+        others.memory("alpha")
+
+
+def test_a_call_that_is_under_way_writes_nothing_into_an_archived_project(
+    workspaces: ManyWorkspaces, others: ManyWorkspaces
+) -> None:
+    workspaces.create("alpha")
+    memory = others.memory("alpha")
+    write(memory, "kept")
+    workspaces.archive("alpha")
+    with pytest.raises(StoreSealed):
+        write(memory, "lost")
+    workspaces.restore("alpha")
+    with pytest.raises(StoreSealed):
+        write(memory, "lost")
+    assert names_in(workspaces, "alpha") == ["kept"]
+
+
+def test_the_seal_alone_refuses_writes(workspaces: ManyWorkspaces, directory: Path) -> None:
+    project = workspaces.create("alpha").id
+    memory = workspaces.memory("alpha")
+    files.seal(directory / "projects" / f"{project}.db")
+    with pytest.raises(StoreSealed):
+        write(memory, "lost")
+    files.unseal(directory / "projects" / f"{project}.db")
+    write(memory, "kept")
+    assert names_in(workspaces, "alpha") == ["kept"]
+
+
+def test_those_who_used_a_project_before_go_on_after_its_restoration(
+    workspaces: ManyWorkspaces, others: ManyWorkspaces
+) -> None:
+    workspaces.create("alpha")
+    write(others.memory("alpha"), "one")
+    workspaces.archive("alpha")
+    workspaces.restore("alpha")
+    write(workspaces.memory("alpha"), "two")
+    write(others.memory("alpha"), "three")
+    assert names_in(workspaces, "alpha") == ["one", "two", "three"]
+
+
+def test_closing_a_store_whose_file_was_replaced_leaves_its_successors_log_alone(
+    workspaces: ManyWorkspaces, others: ManyWorkspaces
+) -> None:
+    workspaces.create("alpha")
+    stale = others.memory("alpha")
+    write(stale, "one")
+    for _ in range(100):  # by then it reads from memory, and has one more connection open
+        entities.open_named(stale, ["one"])
+    workspaces.archive("alpha")
+    workspaces.restore("alpha")
+    write(workspaces.memory("alpha"), "two")
+    assert others.memory("alpha") is not stale
+    del stale  # the last who had it: its connections are closed now
+    write(workspaces.memory("alpha"), "three")
+    assert names_in(others, "alpha") == ["one", "two", "three"]
+
+
+def test_a_reader_that_does_not_finish_keeps_a_project_from_being_archived(
+    workspaces: ManyWorkspaces, others: ManyWorkspaces, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (sqlite_connection, files):
+        monkeypatch.setattr(module, "BUSY_WAIT", 50)
+    workspaces.create("alpha")
+    write(workspaces.memory("alpha"), "one")
+    with others.memory("alpha").reading() as read:
+        assert read.counts().entities == 1
+        write(workspaces.memory("alpha"), "two")
+        with pytest.raises(StoreBusy):
+            workspaces.archive("alpha")
+    write(workspaces.memory("alpha"), "three")
+    assert names_in(others, "alpha") == ["one", "two", "three"]
+    workspaces.archive("alpha")
+
+
+def test_a_file_in_the_way_is_not_taken_for_the_project(workspaces: ManyWorkspaces, directory: Path) -> None:
+    project = workspaces.create("alpha").id
+    write(workspaces.memory("alpha"), "kept")
+    (directory / "archive").mkdir()
+    (directory / "archive" / f"{project}.db").write_bytes(b"somebody's")
+    with pytest.raises(StoreError, match="in the way"):
+        workspaces.archive("alpha")
+    assert names_in(workspaces, "alpha") == ["kept"]
+
+
+def test_a_missing_file_is_named(workspaces: ManyWorkspaces, directory: Path) -> None:
+    project = workspaces.create("alpha").id
+    (directory / "projects" / f"{project}.db").unlink()
+    with pytest.raises(StoreError, match=f"missing.*{project}"):
+        workspaces.memory("alpha")
+    workspaces.delete("alpha")
+    assert workspaces.listed() == []
+
+
+def test_a_damaged_project_can_still_be_deleted(workspaces: ManyWorkspaces, directory: Path) -> None:
+    project = workspaces.create("alpha").id
+    (directory / "projects" / f"{project}.db").write_bytes(b"no database at all" * 100)
+    with pytest.raises(StoreDamaged):
+        workspaces.archive("alpha")
+    workspaces.delete("alpha")
+    assert (workspaces.listed(), on_disk(directory)) == ([], [])
+
+
+def test_housekeeping_passes_over_what_another_process_has_put_away(
+    workspaces: ManyWorkspaces, others: ManyWorkspaces
+) -> None:
+    workspaces.create("alpha")
+    write(workspaces.memory("alpha"), "kept")
+    others.archive("alpha")
+    while workspaces.tidy():
+        continue
+
+
+def test_a_registry_that_points_elsewhere_is_not_followed(workspaces: ManyWorkspaces, directory: Path) -> None:
+    workspaces.create("alpha")
+    SqliteStore(str(directory.parent / "outside.db")).close()
+    registry = apsw.Connection(str(directory / "_meta.db"))
+    registry.execute("UPDATE projects SET db_path = '../outside.db'")
+    registry.close()
+    with pytest.raises(StoreError, match="outside its directory"):
+        workspaces.delete("alpha")
+    assert (directory.parent / "outside.db").exists()
+
+
+def test_file_handles_stay_few_however_many_projects_are_used(directory: Path) -> None:
+    workspaces = opened(directory, most_open=4)
+    for number in range(40):
+        workspaces.create(f"p{number}")
+        write(workspaces.memory(f"p{number}"), "x")
+    in_use = [path for path in map(_target, Path("/proc/self/fd").iterdir()) if str(directory / "projects") in path]
+    assert 0 < len({path.removesuffix("-wal").removesuffix("-shm") for path in in_use}) <= 4
+    workspaces.close()
+
+
+def _target(link: Path) -> str:
+    try:
+        return os.readlink(link)  # noqa: PTH115  # a path that may be gone, as text
+    except OSError:
+        return ""
+
+
+def test_a_store_is_not_closed_under_a_call_that_runs(directory: Path) -> None:
+    workspaces = opened(directory, most_open=1)
+    for name in ("alpha", "beta"):
+        workspaces.create(name)
+    with workspaces.memory("alpha").writing("create_entities", ME) as transaction:
+        write(workspaces.memory("beta"), "meanwhile")
+        assert transaction.read.counts().entities == 0
+    memory = workspaces.memory("alpha")
+    workspaces.memory("beta")
+    write(memory, "kept")
+    assert names_in(workspaces, "alpha") == ["kept"]
+    workspaces.close()
+
+
+def test_listeners_hear_in_which_project_something_changed(workspaces: ManyWorkspaces) -> None:
+    heard: list[tuple[str, str]] = []
+    workspaces.on_change(lambda name, change: heard.append((name, change.operation)))
+    for name in ("alpha", "beta"):
+        workspaces.create(name)
+        write(workspaces.memory(name), "x")
+    assert heard == [("alpha", "create_entities"), ("beta", "create_entities")]
+
+
+def test_many_threads_may_create_and_use_projects_at_once(workspaces: ManyWorkspaces) -> None:
+    failures: list[Exception] = []
+
+    def work(number: int) -> None:
+        try:
+            workspaces.create(f"p{number}")
+            for place in range(5):
+                write(workspaces.memory(f"p{number}"), f"x{place}")
+            workspaces.archive(f"p{number}")
+            workspaces.restore(f"p{number}")
+        except (BadInput, StoreError) as exc:
+            failures.append(exc)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert [len(names_in(workspaces, f"p{number}")) for number in range(4)] == [5, 5, 5, 5]
+
+
+def test_two_who_create_the_same_name_at_once_get_one(workspaces: ManyWorkspaces, others: ManyWorkspaces) -> None:
+    outcome: list[str] = []
+
+    def create(where: ManyWorkspaces) -> None:
+        try:
+            outcome.append(where.create("alpha").name)
+        except BadInput:
+            outcome.append("refused")
+
+    threads = [threading.Thread(target=create, args=(where,)) for where in (workspaces, others)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(outcome) == ["alpha", "refused"]
+
+
+def test_housekeeping_reaches_every_open_project(workspaces: ManyWorkspaces) -> None:
+    workspaces.create("alpha")
+    for number in range(30):
+        write(workspaces.memory("alpha"), f"x{number}")
+    while workspaces.tidy():
+        continue
+    assert len(names_in(workspaces, "alpha")) == 30
+
+
+def test_a_store_url_that_is_a_directory_holds_many(directory: Path) -> None:
+    workspaces = open_workspaces(f"{directory}/")
+    assert (workspaces.sole, workspaces.listed()) == (None, [])
+    workspaces.close()
+    assert open_workspaces(str(directory)).listed() == []
+    with pytest.raises(SettingsError, match="--workspace"):
+        open_store(str(directory))
+
+
+def test_clients_that_cannot_choose_begin_in_a_project_that_is_made_for_them(workspaces: ManyWorkspaces) -> None:
+    assert first_workspace(workspaces, "", may_choose=True) is None
+    assert first_workspace(workspaces, "", may_choose=False) == "default"
+    assert [each.name for each in workspaces.listed()] == ["default"]
+
+
+def test_a_project_that_was_asked_for_by_name_must_exist(workspaces: ManyWorkspaces) -> None:
+    with pytest.raises(WorkspaceNotFound):
+        first_workspace(workspaces, "typo", may_choose=False)
+    workspaces.create("alpha")
+    assert first_workspace(workspaces, "alpha", may_choose=True) == "alpha"
+
+
+@pytest.mark.parametrize("change", ["create", "archive", "restore", "delete"])
+def test_a_store_with_one_workspace_says_how_to_have_several(tmp_path: Path, change: str) -> None:
+    workspaces = open_workspaces(str(tmp_path / "one.db"))
+    with pytest.raises(BadInput, match="--store DIRECTORY/"):
+        getattr(workspaces, change)("default")
+    assert [each.name for each in workspaces.listed()] == ["default"]
+    assert workspaces.listed("archived") == []
+    workspaces.close()
+
+
+def test_a_directory_of_something_else_is_refused(tmp_path: Path) -> None:
+    other = apsw.Connection(str(tmp_path / "_meta.db"))
+    other.execute("CREATE TABLE settings (x)")
+    other.close()
+    with pytest.raises(StoreError, match="not a registry"):
+        opened(tmp_path)
+
+
+def test_a_change_tells_who_made_it_in_each_project(workspaces: ManyWorkspaces) -> None:
+    workspaces.create("alpha")
+    memory = workspaces.memory("alpha")
+    heard: list[Change] = []
+    memory.on_change(heard.append)
+    entities.create(memory, [Draft("A", "x")], by="ann")
+    assert [change.actor for change in heard] == ["ann"]

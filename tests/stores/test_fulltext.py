@@ -1,0 +1,144 @@
+"""Full-text search over the SQLite store: FTS5 syntax, words across the texts of an entity, and any text at all."""
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from polymnia.engine import entities, observations
+from polymnia.engine.memory import Memory
+from polymnia.engine.search import full_text
+from polymnia.errors import BadInput
+from polymnia.model import Draft, Texts
+from polymnia.stores.memory import MemoryStore
+from polymnia.stores.sqlite.store import SqliteStore
+from tests.stores.random_queries import queries
+
+ME = "test"
+DRAFTS = [
+    Draft("Alice", "person", ("drinks coffee every morning", "writes compilers in Go")),
+    Draft("Bob", "person", ("drinks tea", "has met Alice in Paris")),
+    Draft("Go", "language", ("compiled and garbage collected",)),
+    Draft("coffee machine", "device", ("stands in the kitchen",)),
+    Draft("Zoë", "person", ("naïve résumé", "日本語を話す")),
+]
+
+
+@pytest.fixture(scope="module")
+def memory() -> Iterator[Memory]:
+    store = SqliteStore(":memory:")
+    memory = Memory(store)
+    entities.create(memory, DRAFTS, by=ME)
+    yield memory
+    store.close()
+
+
+def found(memory: Memory, query: str) -> list[str]:
+    return [entity.name for entity in full_text(memory, query).entities]
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("tea", ["Bob"]),
+        ("TEA", ["Bob"]),
+        ("coffee", ["coffee machine", "Alice"]),
+        ("drinks AND tea", ["Bob"]),
+        ("tea OR kitchen", ["coffee machine", "Bob"]),
+        ("person NOT alice", ["Bob", "Zoë"]),
+        ("drinks NOT tea", ["Alice"]),
+        ("compil*", ["Go", "Alice"]),
+        ('"every morning"', ["Alice"]),
+        ('"morning every"', []),
+        ("name : alice", ["Alice"]),
+        ("name:alice", ["Alice"]),
+        ("content : alice", ["Bob"]),
+        ("entity_type : person", ["Bob", "Zoë", "Alice"]),
+        ("{name entity_type} : go", ["Go"]),
+        ("- name : coffee", ["Alice"]),
+        ("(tea OR coffee) AND drinks", ["Alice", "Bob"]),
+        ("NEAR(drinks morning, 3)", ["Alice"]),
+        ("NEAR(drinks morning, 0)", []),
+        ("^coffee", ["coffee machine"]),
+        ("Zoe", ["Zoë"]),
+        ("resume", ["Zoë"]),
+        ("日本", ["Zoë"]),
+    ],
+)
+def test_fts5_syntax_finds(memory: Memory, query: str, names: list[str]) -> None:
+    assert sorted(found(memory, query)) == sorted(names)
+
+
+def test_names_come_before_types_and_those_before_observations(memory: Memory) -> None:
+    assert found(memory, "coffee") == ["coffee machine", "Alice"]
+    assert found(memory, "alice OR tea")[0] == "Alice"
+
+
+@pytest.mark.parametrize("query", ["alice coffee", "alice AND coffee", "Alice coff*", "coffee compilers"])
+def test_words_may_be_in_different_texts_of_an_entity(memory: Memory, query: str) -> None:
+    assert found(memory, query) == ["Alice"]
+
+
+def test_where_nothing_has_all_words_what_has_some_is_found(memory: Memory) -> None:
+    assert found(memory, "tea submarine") == ["Bob"]
+    assert found(memory, "tea AND submarine") == []
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("what's Bob's tea?", ["Bob"]),
+        ("tea!", ["Bob"]),
+        ('"tea', ["Bob"]),
+        ("tea AND", ["Bob"]),
+        ("(tea", ["Bob"]),
+        ("colour : tea", ["Bob"]),
+        ("tea -- DROP TABLE entities; --", ["Bob"]),
+        ("C++", []),
+        ("", []),
+        ("  ", []),
+        ("***", []),
+        ('""', []),
+        ("*reads", []),
+        ("\x00", []),
+    ],
+)
+def test_text_that_is_no_expression_is_searched_as_words(memory: Memory, query: str, names: list[str]) -> None:
+    assert found(memory, query) == names
+
+
+def test_a_page_of_text_is_a_query_too(memory: Memory) -> None:
+    assert found(memory, "tea " + " ".join(f"word{number}" for number in range(5000))) == ["Bob"]
+    assert found(memory, "tea, " + " ".join(f"word{number}" for number in range(5000))) == ["Bob"]
+
+
+def test_an_entity_is_found_once_however_often_it_matches(memory: Memory) -> None:
+    assert found(memory, "drinks OR writes OR alice").count("Alice") == 1
+
+
+def test_relations_and_all_observations_come_along(memory: Memory) -> None:
+    (entity,) = full_text(memory, "tea").entities
+    assert entity.texts == ("drinks tea", "has met Alice in Paris")
+
+
+def test_what_was_deleted_is_not_found() -> None:
+    store = SqliteStore(":memory:")
+    memory = Memory(store)
+    entities.create(memory, DRAFTS, by=ME)
+    entities.delete(memory, ["Bob"], by=ME)
+    observations.remove(memory, [Texts("Alice", ("drinks coffee every morning",))], by=ME)
+    assert (found(memory, "tea"), found(memory, "coffee")) == ([], ["coffee machine"])
+    entities.create(memory, [Draft("Bob", "robot", ("drinks oil",))], by=ME)
+    assert (found(memory, "bob"), found(memory, "tea")) == (["Bob"], [])
+    store.close()
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(query=queries())
+def test_any_text_is_an_answerable_query(memory: Memory, query: str) -> None:
+    full_text(memory, query)
+
+
+def test_a_store_without_a_full_text_index_says_so() -> None:
+    with pytest.raises(BadInput, match="no full-text index"):
+        full_text(Memory(MemoryStore()), "x")
