@@ -9,7 +9,7 @@ from polymnia.transports.http.visit import EVENTS, Visit
 PULSE = 15.0
 # A client that lets so many messages pile up, or so many bytes in several of them, is let go.
 _MOST_QUEUED = 1000
-_MOST_BYTES = 64 * 1024 * 1024
+_MOST_BYTES = 16 * 1024 * 1024
 
 HEADERS = {"content-type": EVENTS, "cache-control": "no-cache, no-transform", "x-accel-buffering": "no"}
 

@@ -1,13 +1,15 @@
 """One HTTP request as the endpoints see it: its head, its body within bounds, and the answers it may get."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
 from typing import Any
-
-from msgspec import Struct
 
 from polymnia.errors import ProtocolError, Refused
 from polymnia.mcp.jsonrpc import NO_ID, error_reply
+
+logger = logging.getLogger(__name__)
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -26,11 +28,30 @@ _LAST_HEARING = 5
 _CLOSE = {"connection": "close"}
 
 
-class Room(Struct):
-    """How many bytes of bodies a process holds at once, and how many it may."""
+class Room:
+    """How many bytes a process holds at once, and how many it may: of bodies that came, and of answers that go out."""
 
-    most: int
-    taken: int = 0
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.taken = 0
+        self._leaving: dict[Visit, int] = {}
+        self._total = 0
+
+    @contextmanager
+    def leaving(self, visit: "Visit", size: int) -> Iterator[None]:
+        """While a large answer goes out; where all take too much, who has taken longest over theirs is let go."""
+        self._leaving[visit] = size
+        self._total += size
+        while self._total > self.most and (oldest := next(iter(self._leaving))) is not visit:
+            self._forget(oldest)
+            oldest.cut_off()
+        try:
+            yield
+        finally:
+            self._forget(visit)
+
+    def _forget(self, visit: "Visit") -> None:
+        self._total -= self._leaving.pop(visit, 0)
 
     def take(self, size: int) -> None:
         """Raises Refused where there is no room for so much more."""
@@ -127,8 +148,12 @@ class Visit:
         """A whole answer; JSON unless the headers say otherwise."""
         head = {"content-length": str(len(body)), **({"content-type": JSON} if body else {}), **(headers or {})}
         await self.start(status, head)
-        for at in range(0, max(len(body), 1), _PIECE):
-            await self.write(body[at : at + _PIECE], more=at + _PIECE < len(body))
+        if len(body) <= _PIECE or self._room is None:
+            await self.write(body, more=False)
+            return
+        with self._room.leaving(self, len(body)):
+            for at in range(0, len(body), _PIECE):
+                await self.write(body[at : at + _PIECE], more=at + _PIECE < len(body))
 
     async def refuse(self, refusal: Refused) -> None:
         """Say why not, in the form the protocol has for it."""
@@ -170,6 +195,11 @@ class Visit:
     async def write(self, body: bytes, *, more: bool) -> None:
         """A piece of the answer; waits while the client takes nothing."""
         await self._send({"type": "http.response.body", "body": body, "more_body": more})
+
+    def cut_off(self) -> None:
+        """End the connection, with what is still to be sent, to make room for others."""
+        logger.info("a client that was slow to take its answer was let go")
+        self._abort()
 
     async def abort(self) -> None:
         """End the connection, with what is still to be sent."""
