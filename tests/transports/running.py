@@ -266,10 +266,10 @@ class Legacy:
             self.place = named[1]
 
     def ask(self, message: Any, **headers: str) -> Any:
-        """The reply to a request."""
+        """The reply to a request; notifications before it are passed over."""
         answer = self.post(message, **headers)
         assert answer.status == 202, answer
-        return self.events.message()
+        return next(each for each in iter(self.events.message, None) if "method" not in each)
 
     def post(self, message: Any, **headers: str) -> Answer:
         return self.web.post(message, self.place, **headers)

@@ -41,16 +41,18 @@ class Vault:
 
     def commit_memory(self, call: Call, arguments: shapes.Commit) -> Reply:
         """Store a memory entry in the session (volatile) or vault (persistent) scope. Upserts on key collision."""
+        memory = call.memory  # whether one may be there comes before whatever else may be wrong
         scope = VAULT if arguments.scope == "vault" else self._session(call)
         tags = tuple(dict.fromkeys(arguments.tags or ()))
         embedding = self._vector(arguments.embedding, "embedding")
         note = Note(arguments.key, arguments.content, tags, scope, embedding)
-        notes.commit(call.memory, note, by=call.by, seat=call.client.id)
+        notes.commit(memory, note, by=call.by, seat=call.client.id)
         return _reply(shapes.Committed(True, arguments.key, arguments.scope))
 
     def search_memories(self, call: Call, arguments: shapes.Search) -> Reply:
         """Search memories by text query, tags, or both. Returns ranked results. Semantic ranking used if embeddings \
 are present and a query_embedding is provided."""
+        memory = call.memory
         if arguments.limit < 1:
             raise BadInput(f"limit: expected at least 1, got {arguments.limit}")
         query = NoteQuery(
@@ -59,21 +61,23 @@ are present and a query_embedding is provided."""
             vector=self._vector(arguments.query_embedding, "query_embedding"),
             limit=min(arguments.limit, _MOST),
         )
-        found = notes.search(call.memory, query, _scopes(call.client, arguments.scope or "all"))
+        found = notes.search(memory, query, _scopes(call.client, arguments.scope or "all"))
         return _reply(shapes.Results([shapes.result(hit) for hit in found.hits], found.searched))
 
     def prune_memory(self, call: Call, arguments: shapes.Prune) -> Reply:
         """Delete memory entries. Can target a specific key, or bulk-delete by age or scope."""
+        memory = call.memory
         key = None if arguments.key is UNSET else arguments.key
         before = None if arguments.older_than is UNSET else microseconds(arguments.older_than, "older_than")
         tags = arguments.tags or ()
         if arguments.scope != "session" and key is None and before is None and not tags:
             raise InvalidParams(_UNFILTERED)
         scopes = _scopes(call.client, arguments.scope)
-        return _reply(shapes.Pruned(notes.prune(call.memory, scopes, by=call.by, key=key, tags=tags, before=before)))
+        return _reply(shapes.Pruned(notes.prune(memory, scopes, by=call.by, key=key, tags=tags, before=before)))
 
     def set_session_id(self, call: Call, arguments: shapes.SetSession) -> Reply:
         """Choose the session whose memories the session scope means from now on in this conversation."""
+        self._enter(call.memory)
         session = session_name(arguments.session_id)
         if not call.client.lasting:
             raise BadInput(
