@@ -8,12 +8,16 @@ from msgspec import Struct
 RelationKey = tuple[str, str, str]
 
 
-class Observation(Struct, frozen=True, gc=False):
-    """One fact about an entity; its ordinal is never reused and never renumbered."""
+class Observation(Struct, frozen=True, gc=False, omit_defaults=True):
+    """One fact about an entity; its ordinal is never reused and never renumbered.
+
+    `valid_at` is when what it tells was said or true; 0 is when it was created.
+    """
 
     ordinal: int
     text: str
     created_at: int = 0
+    valid_at: int = 0
 
 
 class Entity(Struct, frozen=True, omit_defaults=True):
@@ -68,10 +72,11 @@ class Draft(Struct, frozen=True):
 
 
 class Texts(Struct, frozen=True):
-    """Observation texts to add to, or take from, the entity of that name."""
+    """Observation texts to add to, or take from, the entity of that name; `valid_at` as in what they become."""
 
     entity: str
     texts: tuple[str, ...]
+    valid_at: int = 0
 
 
 class Noted(Struct, frozen=True):
@@ -119,3 +124,30 @@ class Counts(Struct, frozen=True):
     entities: int
     observations: int
     relations: int
+
+
+PassageKey = tuple[str, int]
+
+
+class Passage(Struct, frozen=True, gc=False):
+    """One text that a search can find: an observation or, with ordinal 0, an entity itself by name and type."""
+
+    entity: str
+    type: str
+    ordinal: int
+    text: str
+    created_at: int = 0
+    valid_at: int = 0
+
+    @property
+    def key(self) -> PassageKey:
+        """What tells it from every other."""
+        return (self.entity, self.ordinal)
+
+
+class WordCounts(Struct, frozen=True):
+    """How many passages and words a store has, and how many passages have each of some terms."""
+
+    passages: int
+    words: int
+    having: dict[str, int]

@@ -23,16 +23,16 @@ from polymnia.engine import (
 )
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput, EntityNotFound
-from polymnia.model import Draft, Entity, Graph, Noted, Relation, Texts
+from polymnia.model import Draft, Entity, Graph, Noted, Passage, Relation, Texts
+from polymnia.search.words import terms_of
 from polymnia.stores import open_store
 from polymnia.stores.memory import MemoryStore
 from tests.conftest import ON_DISK, STORES
 
 ME = "model"
 # Few and alike, so that names meet; odd, so that quoting, folding and short texts are met too.
-WORDS = st.sampled_from(
-    ["a", "A", "ab", "abc", "abcd", "É", "e\u0301", "北京", "北京大学", '"x"', "a\x00b", "", "straße", "%_"]
-)
+ODD = ["a", "A", "ab", "abc", "abcd", "É", "e\u0301", "北京", "北京大学", '"x"', "a\x00b", "", "straße", "%_"]
+WORDS = st.sampled_from(ODD)
 NAMES = st.lists(WORDS, max_size=4)
 TEXTS = st.lists(WORDS | st.text(max_size=6), max_size=4).map(tuple)
 DRAFTS = st.lists(st.builds(Draft, WORDS, WORDS, TEXTS), max_size=4)
@@ -103,6 +103,15 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(query=WORDS | st.text(max_size=4))
     def search(self, query: str) -> None:
         assert _graph(search.containing(self.memory, query)) == _graph(search.containing(self.oracle, query))
+
+    @rule(query=WORDS, names=NAMES)
+    def words(self, query: str, names: list[str]) -> None:
+        terms = terms_of(query)
+        with self.memory.reading() as read, self.oracle.reading() as expected:
+            for of in (None, names):
+                mine, theirs = read.passages(terms, 1000, of=of), expected.passages(terms, 1000, of=of)
+                assert _texts(mine) == _texts(theirs)
+            assert set(read.named_with(terms, 100)) == set(expected.named_with(terms, 100))
 
     @rule(drafts=DRAFTS)
     def upsert(self, drafts: list[Draft]) -> None:
@@ -185,6 +194,11 @@ def _added(memory: Memory, additions: list[Texts], skip_repeats: bool) -> object
 def _plain(found: list[Entity]) -> list[tuple[str, str, tuple[str, ...]]]:
     """What every store holds: a file keeps no ids, times or ordinals."""
     return [(entity.name, entity.type, entity.texts) for entity in found]
+
+
+def _texts(found: list[Passage]) -> list[tuple[str, bool, str]]:
+    """What was found, without texts of characters that may not exist: where their words end is anybody's guess."""
+    return sorted((each.entity, each.ordinal == 0, each.text) for each in found if each.text in ODD)
 
 
 def _keys(found: list[Relation]) -> list[tuple[str, str, str]]:

@@ -10,7 +10,7 @@ import pytest
 from polymnia.engine import entities, observations, relations
 from polymnia.engine.memory import Memory
 from polymnia.errors import StoreError
-from polymnia.model import Change, Draft, Relation, Texts
+from polymnia.model import Change, Draft, Passage, Relation, Texts
 from polymnia.stores.sql import load_migrations
 from polymnia.stores.sqlite import store as sqlite_store
 from polymnia.stores.sqlite.layout import QUERIES
@@ -102,6 +102,54 @@ def test_a_later_migration_is_applied_to_an_old_file_once(path: str, monkeypatch
         SqliteStore(path).close()
     assert rows(path, "SELECT name, colour FROM entities") == [("A", None)]
     assert rows(path, "SELECT count(*) FROM migrations") == [(len(later),)]
+
+
+def test_an_old_file_gets_its_words_indexed(path: str) -> None:
+    make_old_file(path, 1)
+    connection = apsw.Connection(path)
+    connection.execute(
+        "INSERT INTO entities VALUES (1, 'u', 'getUserName', 'function', NULL, 0, '[]', 3, 5, 5, NULL),"
+        " (2, 'v', 'Gone', 'x', NULL, 0, '[]', 2, 5, 5, 6);"
+        "INSERT INTO observations VALUES (16777217, 'returns names', 5, NULL), (16777218, 'old names', 5, 6),"
+        " (33554433, 'gone names', 5, 6);"
+    )
+    connection.close()
+    store = SqliteStore(path)
+    with store.reading() as read:
+        assert {each.key for each in read.passages(["name"], 9)} == {("getUserName", 0), ("getUserName", 1)}
+        (passage,) = read.passages(["return"], 9)
+    assert passage == Passage("getUserName", "function", 1, "returns names", 5, 0)
+    observations.remove(Memory(store), [Texts("getUserName", ("returns names",))], by="ann")
+    assert store.check() == []
+    store.close()
+
+
+def make_old_file(path: str, number: int) -> None:
+    """A store as the version that knew only so many migrations made it."""
+    known = load_migrations(Path(sqlite_store.__file__).parent)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sqlite_store, "load_migrations", lambda package: known[:number])
+        SqliteStore(path).close()
+
+
+def test_the_words_index_is_sound_after_any_write(store: SqliteStore, path: str) -> None:
+    write_a_little(store)
+    connection = apsw.Connection(path)
+    connection.execute("INSERT INTO words (words) VALUES ('integrity-check')")
+    connection.close()
+
+
+def test_a_valid_time_is_kept(store: SqliteStore) -> None:
+    memory = Memory(store)
+    entities.create(memory, [Draft("A", "x", ("one",)), Draft("B", "x")], by="ann")
+    observations.add(memory, [Texts("A", ("two",), 7)], by="ann", skip_repeats=True)
+    looked_up = store.look_up("A").entities[0]
+    with store.reading() as read:
+        assert read.find(["A"]) == [looked_up]
+        assert read.find(["A", "B"])[0] == looked_up
+        assert read.entities()[0] == looked_up
+    assert [each.valid_at for each in looked_up.observations] == [0, 7]
+    assert store.changes()[-1].after.notes[0].observations[0].valid_at == 7
 
 
 def test_a_migration_that_fails_leaves_the_file_as_it_was(path: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """Verbs on observations: add them to entities, take them away."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import count
 
 from polymnia.engine.memory import Memory
 from polymnia.errors import EntityNotFound
@@ -15,12 +16,14 @@ def add(memory: Memory, additions: Sequence[Texts], *, by: str, skip_repeats: bo
     """
     with memory.writing("add_observations", by) as transaction:
         entities = _by_name(transaction.read, additions)
-        growing = {name: _Growing(entity, transaction.at) for name, entity in entities.items()}
+        # A microsecond apart, so that the order they were given in can be told from their times.
+        times = count(transaction.at)
+        growing = {name: _Growing(entity, times) for name, entity in entities.items()}
         added = []
         for addition in additions:
             if addition.entity not in growing:
                 raise EntityNotFound(addition.entity)
-            added.append(growing[addition.entity].take(addition.texts, skip_repeats=skip_repeats))
+            added.append(growing[addition.entity].take(addition, skip_repeats=skip_repeats))
         grown = [Noted(name, tuple(each.added)) for name, each in growing.items() if each.added]
         transaction.apply(after=Rows(notes=tuple(grown)))
     return added
@@ -42,19 +45,19 @@ def remove(memory: Memory, removals: Sequence[Texts], *, by: str) -> list[Noted]
 class _Growing:
     """An entity while observations are being added to it."""
 
-    def __init__(self, entity: Entity, at: int) -> None:
+    def __init__(self, entity: Entity, times: Iterator[int]) -> None:
         self.added: list[Observation] = []
         self._name = entity.name
         self._next = entity.next_ordinal
         self._texts = set(entity.texts)
-        self._at = at
+        self._times = times
 
-    def take(self, texts: Iterable[str], *, skip_repeats: bool) -> Noted:
+    def take(self, addition: Texts, *, skip_repeats: bool) -> Noted:
         taken = []
-        for text in texts:
+        for text in addition.texts:
             if skip_repeats and text in self._texts:
                 continue
-            taken.append(Observation(self._next, text, self._at))
+            taken.append(Observation(self._next, text, next(self._times), addition.valid_at))
             self._texts.add(text)
             self._next += 1
         self.added.extend(taken)

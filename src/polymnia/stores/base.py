@@ -4,7 +4,18 @@ from collections.abc import Collection
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from polymnia.model import Change, Counts, Entity, Graph, Relation, RelationKey, TypeCount
+from polymnia.model import (
+    Change,
+    Counts,
+    Entity,
+    Graph,
+    Passage,
+    PassageKey,
+    Relation,
+    RelationKey,
+    TypeCount,
+    WordCounts,
+)
 
 
 class Reader(Protocol):
@@ -48,6 +59,27 @@ class Reader(Protocol):
 
     def distinct_texts(self) -> tuple[int, int]:
         """How many different texts there are in all, and their length in UTF-8 bytes."""
+
+    def word_counts(self, terms: Collection[str]) -> WordCounts:
+        """How common the terms are; a term is a stemmed word as `search.words` makes it."""
+
+    def vocabulary(self, first: str, last: str, limit: int) -> list[str]:
+        """The terms from `first` to before `last`, in order, at most so many."""
+
+    def passages(self, terms: Collection[str], limit: int, *, of: Collection[str] | None = None) -> list[Passage]:
+        """Passages that have one of the terms: if there are more than asked for, those that match best.
+
+        With `of`, only passages of the entities with these names.
+        """
+
+    def named_with(self, terms: Collection[str], limit: int) -> list[str]:
+        """Names of entities that have one of the terms in them, those that match best first."""
+
+    def following(self, keys: Collection[PassageKey]) -> dict[PassageKey, Passage]:
+        """For observations, what was written next in the same conversation: those that have the same valid time."""
+
+    def between(self, start: int, end: int, limit: int) -> list[Passage]:
+        """The newest observations from one time to before another, by their valid time or when they were written."""
 
 
 class Writer(Reader, Protocol):

@@ -9,8 +9,22 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from polymnia.model import Change, Counts, Entity, Graph, Noted, Relation, RelationKey, Rows, TypeCount
+from polymnia.model import (
+    Change,
+    Counts,
+    Entity,
+    Graph,
+    Noted,
+    Passage,
+    PassageKey,
+    Relation,
+    RelationKey,
+    Rows,
+    TypeCount,
+    WordCounts,
+)
 from polymnia.search.text import fold
+from polymnia.stores.words import WordIndex
 
 T = TypeVar("T")
 
@@ -29,6 +43,7 @@ class MemoryGraph:
         self._relations: dict[RelationKey, tuple[int, Relation]] = {}
         self._touching: defaultdict[str, dict[int, Relation]] = defaultdict(dict)
         self._folded: dict[str, str] | None = None
+        self._words: WordIndex | None = None
         self._created = 0
 
     def known(self, names: Collection[str]) -> set[str]:
@@ -97,6 +112,24 @@ class MemoryGraph:
         observations = sum(len(entity.observations) for _, entity in self._entities.values())
         return Counts(len(self._entities), observations, len(self._relations))
 
+    def word_counts(self, terms: Collection[str]) -> WordCounts:
+        return self._word_index().word_counts(terms)
+
+    def vocabulary(self, first: str, last: str, limit: int) -> list[str]:
+        return self._word_index().vocabulary(first, last, limit)
+
+    def passages(self, terms: Collection[str], limit: int, *, of: Collection[str] | None = None) -> list[Passage]:
+        return self._word_index().passages(terms, limit, of)
+
+    def named_with(self, terms: Collection[str], limit: int) -> list[str]:
+        return self._word_index().named_with(terms, limit)
+
+    def following(self, keys: Collection[PassageKey]) -> dict[PassageKey, Passage]:
+        return self._word_index().following(keys)
+
+    def between(self, start: int, end: int, limit: int) -> list[Passage]:
+        return self._word_index().between(start, end, limit)
+
     def apply(self, change: Change) -> None:
         """Take `before` out and put `after` in; an entity in both keeps its place and its observations."""
         if self.admit is not None:
@@ -130,6 +163,8 @@ class MemoryGraph:
         self._entities[entity.name] = (known[0] if known else self._next(), entity)
         if self._folded is not None:
             self._folded[entity.name] = _folded(entity)
+        if self._words is not None:
+            self._words.put(self._entities[entity.name][0], entity)
 
     def link(self, relation: Relation) -> None:
         """Add the relation, or put it in the place of the one that has its key."""
@@ -145,6 +180,8 @@ class MemoryGraph:
         del self._entities[name]
         if self._folded is not None:
             del self._folded[name]
+        if self._words is not None:
+            self._words.remove(name)
 
     def unlink(self, key: RelationKey) -> None:
         """Take the relation with that key out."""
@@ -184,6 +221,12 @@ class MemoryGraph:
         if self._folded is None:
             self._folded = {name: _folded(entity) for name, (_, entity) in self._entities.items()}
         return self._folded
+
+    def _word_index(self) -> WordIndex:
+        """Made at the first search and kept current from then on."""
+        if self._words is None:
+            self._words = WordIndex(self._entities.values())
+        return self._words
 
 
 class MemoryStore:

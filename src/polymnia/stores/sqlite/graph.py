@@ -5,7 +5,20 @@ from collections.abc import Collection
 import apsw
 from msgspec import DecodeError, json
 
-from polymnia.model import Change, Counts, Entity, Graph, Observation, Relation, RelationKey, TypeCount
+from polymnia.model import (
+    Change,
+    Counts,
+    Entity,
+    Graph,
+    Observation,
+    Passage,
+    PassageKey,
+    Relation,
+    RelationKey,
+    TypeCount,
+    WordCounts,
+)
+from polymnia.stores.sqlite import words
 from polymnia.stores.sqlite.layout import ORDINAL_BITS, ORDINALS, QUERIES, Row, as_json, run
 from polymnia.stores.sqlite.search import rows_containing
 from polymnia.stores.sqlite.writing import apply_change
@@ -73,6 +86,24 @@ class SqliteGraph:
     def counts(self) -> Counts:
         return Counts(*run(self._connection, "counts")[0])
 
+    def word_counts(self, terms: Collection[str]) -> WordCounts:
+        return words.word_counts(self._connection, terms)
+
+    def vocabulary(self, first: str, last: str, limit: int) -> list[str]:
+        return words.vocabulary(self._connection, first, last, limit)
+
+    def passages(self, terms: Collection[str], limit: int, *, of: Collection[str] | None = None) -> list[Passage]:
+        return words.passages(self._connection, terms, limit, of)
+
+    def named_with(self, terms: Collection[str], limit: int) -> list[str]:
+        return words.named_with(self._connection, terms, limit)
+
+    def following(self, keys: Collection[PassageKey]) -> dict[PassageKey, Passage]:
+        return words.following(self._connection, keys)
+
+    def between(self, start: int, end: int, limit: int) -> list[Passage]:
+        return words.between(self._connection, start, end, limit)
+
     def apply(self, change: Change) -> None:
         apply_change(self._connection, change)
 
@@ -93,7 +124,7 @@ def look_up(connection: apsw.Connection, name: str) -> Graph:
     relations: list[Row] = []
     for row in connection.execute(QUERIES["look_up"], (name,)):
         if row[0] == 1:
-            observations.append(Observation(row[1] & ORDINALS, row[2], row[3]))
+            observations.append(Observation(row[1] & ORDINALS, row[2], row[3], row[4]))
         elif row[0] == 2:
             relations.append(row[1:6])
         else:
@@ -105,8 +136,8 @@ def look_up(connection: apsw.Connection, name: str) -> Graph:
 
 def _assembled(entities: list[Row], observations: list[Row]) -> list[Entity]:
     of: dict[int, list[Observation]] = {row[0]: [] for row in entities}
-    for row_id, text, created_at in observations:
-        of.setdefault(row_id >> ORDINAL_BITS, []).append(Observation(row_id & ORDINALS, text, created_at))
+    for row_id, text, created_at, valid_at in observations:
+        of.setdefault(row_id >> ORDINAL_BITS, []).append(Observation(row_id & ORDINALS, text, created_at, valid_at))
     return [_entity(row, tuple(of[row[0]])) for row in entities]
 
 

@@ -16,7 +16,7 @@ FROM entities WHERE name = ? AND deleted_at IS NULL;
 SELECT 0, id, name, type, uid, next_ordinal, summary, summary_at, tags, created_at, updated_at
 FROM entities WHERE name = ?1 AND deleted_at IS NULL
 UNION ALL
-SELECT 1, o.id, o.content, o.created_at, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+SELECT 1, o.id, o.content, o.created_at, o.valid_at, NULL, NULL, NULL, NULL, NULL, NULL
 FROM (SELECT id << 24 AS first, (id + 1) << 24 AS last FROM entities WHERE name = ?1 AND deleted_at IS NULL LIMIT 1) AS e
 CROSS JOIN observations AS o WHERE o.id > e.first AND o.id < e.last AND o.deleted_at IS NULL
 UNION ALL
@@ -47,18 +47,18 @@ FROM entities WHERE deleted_at IS NULL ORDER BY id;
 
 -- name: observations_of
 -- One entity's observations: a range of ids, in ordinal order.
-SELECT id, content, created_at FROM observations WHERE id > ? AND id < ? AND deleted_at IS NULL ORDER BY id;
+SELECT id, content, created_at, valid_at FROM observations WHERE id > ? AND id < ? AND deleted_at IS NULL ORDER BY id;
 
 -- name: observations_of_many
 -- The observations of these entities (a JSON array of row ids), entity by entity as they are given.
 -- CROSS JOIN, here and below, because the planner must start from what is wanted, not from the table.
-SELECT o.id, o.content, o.created_at
+SELECT o.id, o.content, o.created_at, o.valid_at
 FROM json_each(?) AS wanted CROSS JOIN observations AS o
 WHERE o.id > wanted.value << 24 AND o.id < (wanted.value + 1) << 24 AND o.deleted_at IS NULL;
 
 -- name: observations_all
 -- Every living observation, entity by entity.
-SELECT id, content, created_at FROM observations WHERE deleted_at IS NULL ORDER BY id;
+SELECT id, content, created_at, valid_at FROM observations WHERE deleted_at IS NULL ORDER BY id;
 
 -- name: relations_of
 -- The relations of one name, in no order: an index range each way, and no table to remove doubles in.
@@ -161,8 +161,9 @@ UPDATE entities SET deleted_at = ? WHERE id = ?;
 
 -- name: insert_observation
 -- A new observation; one that replaces another takes over its ordinal and its row.
-INSERT INTO observations (id, content, created_at) VALUES (?, ?, ?)
-ON CONFLICT (id) DO UPDATE SET content = excluded.content, created_at = excluded.created_at, deleted_at = NULL;
+INSERT INTO observations (id, content, created_at, valid_at) VALUES (?, ?, ?, ?)
+ON CONFLICT (id) DO UPDATE SET
+    content = excluded.content, created_at = excluded.created_at, valid_at = excluded.valid_at, deleted_at = NULL;
 
 -- name: delete_observation
 -- Out of sight, not gone.
@@ -191,6 +192,91 @@ DELETE FROM trigrams WHERE rowid = ?;
 -- name: merge_trigrams
 -- Join index segments, for so many pages of work.
 INSERT INTO trigrams (trigrams, rank) VALUES ('merge', ?);
+
+-- name: insert_words
+-- Index a row's words.
+INSERT INTO words (rowid, name, entity_type, content, parts) VALUES (?, ?, ?, ?, ?);
+
+-- name: delete_words
+-- Forget a row's words.
+DELETE FROM words WHERE rowid = ?;
+
+-- name: merge_words
+-- Join index segments, for so many pages of work.
+INSERT INTO words (words, rank) VALUES ('merge', ?);
+
+-- name: word_sizes
+-- How many rows and words are indexed: the index keeps count in its first record, which is quicker than counting.
+SELECT block FROM words_data WHERE id = 1;
+
+-- name: word_frequencies
+-- How many rows have each of the terms (a JSON array).
+SELECT t.term, t.doc FROM json_each(?) AS wanted CROSS JOIN word_terms AS t ON t.term = wanted.value;
+
+-- name: words_between
+-- The indexed terms from one to before another, at most so many.
+SELECT term FROM word_terms WHERE term >= ? AND term < ? LIMIT ?;
+
+-- name: match_words
+-- Rows that match the expression, the best so many, with their texts.
+WITH best AS MATERIALIZED (SELECT rowid AS id FROM words WHERE words MATCH ? ORDER BY rank LIMIT ?)
+SELECT b.id, e.name, e.type, coalesce(o.content, ''), coalesce(o.created_at, e.created_at), coalesce(o.valid_at, 0)
+FROM best AS b CROSS JOIN entities AS e ON e.id = b.id >> 24 LEFT JOIN observations AS o ON o.id = b.id;
+
+-- name: match_words_of
+-- The same among the rows from one id to another: those of one entity.
+WITH best AS MATERIALIZED (
+    SELECT rowid AS id FROM words WHERE words MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rank LIMIT ?
+)
+SELECT b.id, e.name, e.type, coalesce(o.content, ''), coalesce(o.created_at, e.created_at), coalesce(o.valid_at, 0)
+FROM best AS b CROSS JOIN entities AS e ON e.id = b.id >> 24 LEFT JOIN observations AS o ON o.id = b.id;
+
+-- name: match_names
+-- Names of the entities whose own rows match the expression, the best so many.
+WITH best AS MATERIALIZED (
+    SELECT rowid AS id FROM words WHERE words MATCH ? AND rowid & 0xFFFFFF = 0 ORDER BY rank LIMIT ?
+)
+SELECT e.name FROM best AS b CROSS JOIN entities AS e ON e.id = b.id >> 24;
+
+-- name: observations_after
+-- For observations (a JSON array of [entity, ordinal]) the one written next with the same valid time. Those written
+-- in the same moment come first, apart from the later ones, so that each is one step into the index.
+SELECT e.name, o.id & 0xFFFFFF, n.id, f.name, f.type, n.content, n.created_at, n.valid_at
+FROM json_each(?) AS wanted
+CROSS JOIN entities AS e ON e.name = wanted.value ->> 0 AND e.deleted_at IS NULL
+CROSS JOIN observations AS o ON o.id = (e.id << 24) + (wanted.value ->> 1) AND o.valid_at <> 0
+CROSS JOIN observations AS n ON n.id = coalesce(
+    (
+        SELECT same.id FROM observations AS same
+        WHERE same.deleted_at IS NULL AND same.valid_at = o.valid_at
+            AND same.created_at = o.created_at AND same.id > o.id
+        ORDER BY same.id LIMIT 1
+    ),
+    (
+        SELECT later.id FROM observations AS later
+        WHERE later.deleted_at IS NULL AND later.valid_at = o.valid_at AND later.created_at > o.created_at
+        ORDER BY later.created_at, later.id LIMIT 1
+    )
+)
+CROSS JOIN entities AS f ON f.id = n.id >> 24;
+
+-- name: observations_between
+-- The newest observations from one time to before another: their valid time or, without one, when they were written.
+SELECT timed.id, e.name, e.type, timed.content, timed.created_at, timed.valid_at
+FROM (
+    SELECT * FROM (
+        SELECT id, content, created_at, valid_at, valid_at AS at FROM observations
+        WHERE deleted_at IS NULL AND valid_at >= max(?1, 1) AND valid_at < ?2
+        ORDER BY valid_at DESC, created_at DESC, id DESC LIMIT ?3
+    )
+    UNION ALL
+    SELECT * FROM (
+        SELECT id, content, created_at, valid_at, created_at AS at FROM observations
+        WHERE deleted_at IS NULL AND valid_at = 0 AND created_at >= ?1 AND created_at < ?2
+        ORDER BY created_at DESC, id DESC LIMIT ?3
+    )
+) AS timed CROSS JOIN entities AS e ON e.id = timed.id >> 24
+ORDER BY timed.at DESC, timed.created_at DESC, timed.id DESC LIMIT ?3;
 
 -- name: insert_change
 -- The change log's row for this transaction.

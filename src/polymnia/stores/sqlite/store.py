@@ -16,6 +16,7 @@ from polymnia.stores.sqlite.commit import CommitLane
 from polymnia.stores.sqlite.connection import FAILURES, connect, ours, translated
 from polymnia.stores.sqlite.graph import SqliteGraph, look_up
 from polymnia.stores.sqlite.layout import run
+from polymnia.stores.sqlite.words import define_functions
 
 IN_MEMORY = ":memory:"
 # Some milliseconds' worth: a request that comes meanwhile waits no longer.
@@ -96,7 +97,7 @@ class SqliteStore:
         return self._merge(patient=False)
 
     def compact(self) -> None:
-        """Merge the trigram index whole and empty the write-ahead log; deleted rows stay, as the history they are."""
+        """Merge the text indexes whole and empty the write-ahead log; deleted rows stay, as the history they are."""
         while self._merge(patient=True):
             continue
         if not self._alone:
@@ -109,11 +110,10 @@ class SqliteStore:
         self._writer.close()
 
     def _merge(self, *, patient: bool) -> bool:
-        """Join segments of the trigram index, since every search looks into each; True while there are more."""
+        """Join segments of the text indexes, since every search looks into each; True while there are more."""
         with self._lane.transaction(patient=patient) as connection:
-            before = connection.total_changes()
-            run(connection, "merge_trigrams", _PAGES_PER_TIDY)
-            return connection.total_changes() - before > 1  # one change is the command itself
+            more = [_merged(connection, command) for command in ("merge_trigrams", "merge_words")]
+            return True in more
 
     @contextmanager
     def _reader(self) -> Iterator[apsw.Connection]:
@@ -134,12 +134,19 @@ class SqliteStore:
         return self._writer if self._alone else connect(self._path)
 
 
+def _merged(connection: apsw.Connection, command: str) -> bool:
+    before = connection.total_changes()
+    run(connection, command, _PAGES_PER_TIDY)
+    return connection.total_changes() - before > 1  # one change is the command itself
+
+
 def migrate(path: str, connection: apsw.Connection) -> None:
     """Bring the file to the newest schema, each step recorded with what it did. Raises StoreTooNew."""
     migrations = load_migrations(Path(__file__).parent)
     newest = migrations[-1][0]
     if _version(connection) == newest:
         return
+    define_functions(connection)
     connection.execute("BEGIN IMMEDIATE")
     try:
         version = _version(connection)

@@ -6,6 +6,7 @@ import apsw
 from msgspec import json
 
 from polymnia.model import Change, Entity, Noted, Rows
+from polymnia.search.words import derived
 from polymnia.stores.sqlite.layout import ORDINAL_BITS, ORDINALS, Row, as_json, run, run_many
 from polymnia.stores.sqlite.search import padded
 
@@ -36,7 +37,7 @@ def _delete_entities(connection: apsw.Connection, ids: list[int], at: int) -> No
     for entity in ids:
         first = entity << ORDINAL_BITS
         living = run(connection, "observations_of", first, first | ORDINALS)
-        run_many(connection, "delete_trigrams", [(first,), *[(row[0],) for row in living]])
+        _forget(connection, [first, *[row[0] for row in living]])
         run(connection, "delete_observations_of", at, first, first | ORDINALS)
         run(connection, "delete_entity", at, entity)
 
@@ -44,7 +45,14 @@ def _delete_entities(connection: apsw.Connection, ids: list[int], at: int) -> No
 def _delete_notes(connection: apsw.Connection, notes: Iterable[Noted], ids: dict[str, int], at: int) -> None:
     rows = [row_id for row_id, *_ in _note_rows(notes, ids)]
     run_many(connection, "delete_observation", [(at, row_id) for row_id in rows])
-    run_many(connection, "delete_trigrams", [(row_id,) for row_id in rows])
+    _forget(connection, rows)
+
+
+def _forget(connection: apsw.Connection, rows: Iterable[int]) -> None:
+    """Take rows out of both indexes."""
+    bindings = [(row_id,) for row_id in rows]
+    run_many(connection, "delete_trigrams", bindings)
+    run_many(connection, "delete_words", bindings)
 
 
 def _delete_relations(connection: apsw.Connection, rows: Rows, at: int) -> None:
@@ -56,8 +64,9 @@ def _update_entities(connection: apsw.Connection, entities: Iterable[Entity], id
         row_id = ids[entity.name]
         about = (entity.summary, entity.summary_at, as_json(entity.tags), entity.updated_at)
         run(connection, "update_entity", entity.type, *about, row_id)
-        run(connection, "delete_trigrams", row_id << ORDINAL_BITS)
+        _forget(connection, [row_id << ORDINAL_BITS])
         run(connection, "insert_trigrams", row_id << ORDINAL_BITS, padded(entity.name, entity.type))
+        run(connection, "insert_words", *_entity_words(row_id << ORDINAL_BITS, entity))
 
 
 def _insert_entities(connection: apsw.Connection, entities: list[Entity]) -> None:
@@ -70,10 +79,15 @@ def _insert_entities(connection: apsw.Connection, entities: list[Entity]) -> Non
     run_many(
         connection,
         "insert_observation",
-        [(base | each.ordinal, each.text, each.created_at) for base, entity in notes for each in entity.observations],
+        [
+            (base | each.ordinal, each.text, each.created_at, each.valid_at)
+            for base, entity in notes
+            for each in entity.observations
+        ],
     )
-    # In the order of row ids: the index would write a segment of its own for every step back.
+    # In the order of row ids: the indexes would write a segment of their own for every step back.
     run_many(connection, "insert_trigrams", _trigram_rows(notes))
+    run_many(connection, "insert_words", _word_rows(notes))
 
 
 def _entity_row(row_id: int, entity: Entity) -> Row:
@@ -89,10 +103,26 @@ def _trigram_rows(numbered: Iterable[tuple[int, Entity]]) -> Iterator[Row]:
             yield base | each.ordinal, padded(each.text)
 
 
+def _word_rows(numbered: Iterable[tuple[int, Entity]]) -> Iterator[Row]:
+    for base, entity in numbered:
+        yield _entity_words(base, entity)
+        for each in entity.observations:
+            yield _observation_words(base | each.ordinal, each.text)
+
+
+def _entity_words(row_id: int, entity: Entity) -> Row:
+    return row_id, entity.name, entity.type, None, derived(f"{entity.name} {entity.type}") or None
+
+
+def _observation_words(row_id: int, text: str) -> Row:
+    return row_id, None, None, text, derived(text) or None
+
+
 def _insert_notes(connection: apsw.Connection, notes: Iterable[Noted], ids: dict[str, int]) -> None:
     rows = sorted(_note_rows(notes, ids))
     run_many(connection, "insert_observation", rows)
-    run_many(connection, "insert_trigrams", [(row_id, padded(text)) for row_id, text, _ in rows])
+    run_many(connection, "insert_trigrams", [(row_id, padded(text)) for row_id, text, *_ in rows])
+    run_many(connection, "insert_words", [_observation_words(row_id, text) for row_id, text, *_ in rows])
 
 
 def _touch(connection: apsw.Connection, notes: Iterable[Noted], ids: dict[str, int], at: int) -> None:
@@ -100,9 +130,9 @@ def _touch(connection: apsw.Connection, notes: Iterable[Noted], ids: dict[str, i
     run_many(connection, "touch_entity", rows)
 
 
-def _note_rows(notes: Iterable[Noted], ids: dict[str, int]) -> list[tuple[int, str, int]]:
+def _note_rows(notes: Iterable[Noted], ids: dict[str, int]) -> list[tuple[int, str, int, int]]:
     return [
-        (ids[noted.entity] << ORDINAL_BITS | each.ordinal, each.text, each.created_at)
+        (ids[noted.entity] << ORDINAL_BITS | each.ordinal, each.text, each.created_at, each.valid_at)
         for noted in notes
         for each in noted.observations
     ]

@@ -1,0 +1,84 @@
+"""The words index in SQLite: how common terms are, the passages that have them, and what was written next."""
+
+from collections.abc import Collection, Iterable
+
+import apsw
+
+from polymnia.model import Passage, PassageKey, WordCounts
+from polymnia.search.stem import spelled
+from polymnia.search.words import derived, terms_of
+from polymnia.stores.sqlite.layout import ORDINAL_BITS, ORDINALS, Row, as_json, run
+
+
+def define_functions(connection: apsw.Connection) -> None:
+    """Give the connection the functions that migrations call."""
+    connection.create_scalar_function("derived_words", _derived, 1, deterministic=True)
+
+
+def _derived(*values: object) -> str | None:
+    return derived(str(values[0])) or None
+
+
+def word_counts(connection: apsw.Connection, terms: Collection[str]) -> WordCounts:
+    passages, words = _sizes(run(connection, "word_sizes")[0][0])
+    return WordCounts(passages, words, dict(run(connection, "word_frequencies", as_json(terms))))
+
+
+def vocabulary(connection: apsw.Connection, first: str, last: str, limit: int) -> list[str]:
+    return [term for (term,) in run(connection, "words_between", first, last, limit)]
+
+
+def passages(
+    connection: apsw.Connection, terms: Collection[str], limit: int, names: Collection[str] | None
+) -> list[Passage]:
+    if not terms:
+        return []
+    any_term = _any(terms)
+    if names is None:
+        return _passages(run(connection, "match_words", any_term, limit))
+    found: list[Row] = []
+    for _, entity in run(connection, "entity_ids", as_json(set(names))):
+        first = entity << ORDINAL_BITS
+        found += run(connection, "match_words_of", any_term, first, first | ORDINALS, limit)
+    return _passages(found)
+
+
+def named_with(connection: apsw.Connection, terms: Collection[str], limit: int) -> list[str]:
+    if not terms:
+        return []
+    found = run(connection, "match_names", f"{{name parts}} : ({_any(terms)})", limit)
+    # The parts are those of the type too.
+    return [name for (name,) in found if not set(terms).isdisjoint(terms_of(name))]
+
+
+def following(connection: apsw.Connection, keys: Collection[PassageKey]) -> dict[PassageKey, Passage]:
+    rows = run(connection, "observations_after", as_json(keys))
+    return {(row[0], row[1]): _passage(*row[2:]) for row in rows}
+
+
+def between(connection: apsw.Connection, start: int, end: int, limit: int) -> list[Passage]:
+    return _passages(run(connection, "observations_between", start, end, limit))
+
+
+def _any(terms: Iterable[str]) -> str:
+    return " OR ".join(['"' + spelled(term).replace('"', '""') + '"' for term in terms])
+
+
+def _passages(rows: list[Row]) -> list[Passage]:
+    return [_passage(*row) for row in rows]
+
+
+def _passage(row_id: int, name: str, kind: str, text: str, created_at: int, valid_at: int) -> Passage:
+    return Passage(name, kind, row_id & ORDINALS, text, created_at, valid_at)
+
+
+def _sizes(averages: bytes) -> tuple[int, int]:
+    """Rows and words from the index's own record of them: how many rows, then how many words in each column."""
+    numbers: list[int] = []
+    number = 0
+    for byte in averages:
+        number = number << 7 | byte & 0x7F
+        if not byte & 0x80:
+            numbers.append(number)
+            number = 0
+    return (numbers[0], sum(numbers[1:])) if numbers else (0, 0)

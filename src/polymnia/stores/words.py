@@ -1,0 +1,162 @@
+"""The words index of a graph in memory: the same answers as a database's, made at the first search and kept current."""
+
+from bisect import bisect_left, insort
+from collections import Counter
+from collections.abc import Collection, Iterable
+from math import log
+
+from polymnia.model import Entity, Observation, Passage, PassageKey, WordCounts
+from polymnia.search.words import terms_of
+
+# When something was said, when it was written, by what it is told apart from the rest of that moment.
+Moment = tuple[int, int, int, int]
+
+
+class WordIndex:
+    """Which passages have a term, and in which order observations were written."""
+
+    def __init__(self, numbered: Iterable[tuple[int, Entity]]) -> None:
+        self._entities: dict[str, Entity] = {}
+        self._numbers: dict[str, int] = {}
+        self._having: dict[str, dict[PassageKey, int]] = {}
+        self._names_having: dict[str, set[str]] = {}
+        self._lengths: dict[PassageKey, int] = {}
+        self._words = 0
+        self._terms: list[str] | None = None
+        self._moments: list[tuple[Moment, PassageKey]] = []
+        for number, entity in numbered:
+            self._add(number, entity)
+        self._moments.sort()
+
+    def put(self, number: int, entity: Entity) -> None:
+        """Index the entity in the place of the one that had its name."""
+        known = self._entities.get(entity.name)
+        if known is None or known.type != entity.type:
+            self.remove(entity.name)
+            self._add(number, entity)
+            self._moments.sort()
+            return
+        before, after = set(known.observations), set(entity.observations)
+        for gone in before - after:
+            self._drop_observation(entity.name, gone)
+        self._entities[entity.name] = entity
+        for new in sorted(after - before, key=lambda each: each.ordinal):
+            self._index((entity.name, new.ordinal), terms_of(new.text))
+            insort(self._moments, (self._moment(entity.name, new), (entity.name, new.ordinal)))
+
+    def remove(self, name: str) -> None:
+        """Forget the entity of that name."""
+        entity = self._entities.get(name)
+        if entity is None:
+            return
+        for observation in entity.observations:
+            self._drop_observation(name, observation)
+        self._drop((name, 0), terms_of(f"{name}\n{entity.type}"))
+        for term in set(terms_of(name)):
+            self._names_having[term].discard(name)
+        del self._entities[name]
+
+    def word_counts(self, terms: Collection[str]) -> WordCounts:
+        having = {term: len(self._having[term]) for term in terms if self._having.get(term)}
+        return WordCounts(len(self._lengths), self._words, having)
+
+    def vocabulary(self, first: str, last: str, limit: int) -> list[str]:
+        if self._terms is None:
+            self._terms = sorted(self._having, key=_as_bytes)
+        start = bisect_left(self._terms, _as_bytes(first), key=_as_bytes)
+        end = bisect_left(self._terms, _as_bytes(last), key=_as_bytes)
+        living = [term for term in self._terms[start:end] if self._having[term]]
+        return living[:limit]
+
+    def passages(self, terms: Collection[str], limit: int, names: Collection[str] | None) -> list[Passage]:
+        scores: Counter[PassageKey] = Counter()
+        for term in terms:
+            weight = self._weight(term)
+            for key, count in self._having.get(term, {}).items():
+                if names is None or key[0] in names:
+                    scores[key] += weight * count / (count + 1)  # type: ignore[assignment]  # a Counter of floats
+        best = sorted(scores, key=lambda key: (-scores[key], self._numbers[key[0]], key[1]))[:limit]
+        return [self._passage(key) for key in best]
+
+    def named_with(self, terms: Collection[str], limit: int) -> list[str]:
+        scores: Counter[str] = Counter()
+        for term in terms:
+            for name in self._names_having.get(term, ()):
+                scores[name] += self._weight(term)  # type: ignore[assignment]  # a Counter of floats
+        return sorted(scores, key=lambda name: (-scores[name], self._numbers[name]))[:limit]
+
+    def following(self, keys: Collection[PassageKey]) -> dict[PassageKey, Passage]:
+        found = {}
+        for key in keys:
+            observation = self._observation(key)
+            if observation is None or not observation.valid_at:
+                continue
+            moment = self._moment(key[0], observation)
+            place = bisect_left(self._moments, (moment, key)) + 1
+            if place < len(self._moments) and self._moments[place][0][0] == moment[0]:
+                found[key] = self._passage(self._moments[place][1])
+        return found
+
+    def between(self, start: int, end: int, limit: int) -> list[Passage]:
+        timed = [
+            (observation.valid_at or observation.created_at, *self._moment(name, observation)[1:], name)
+            for name, entity in self._entities.items()
+            for observation in entity.observations
+        ]
+        newest = sorted([each for each in timed if start <= each[0] < end], reverse=True)
+        return [self._passage((each[-1], each[3])) for each in newest[:limit]]
+
+    def _add(self, number: int, entity: Entity) -> None:
+        name = entity.name
+        self._entities[name] = entity
+        self._numbers[name] = number
+        self._index((name, 0), terms_of(f"{name}\n{entity.type}"))
+        for term in terms_of(name):
+            self._names_having.setdefault(term, set()).add(name)
+        for observation in entity.observations:
+            self._index((name, observation.ordinal), terms_of(observation.text))
+            self._moments.append((self._moment(name, observation), (name, observation.ordinal)))
+
+    def _index(self, key: PassageKey, terms: list[str]) -> None:
+        self._lengths[key] = len(terms)
+        self._words += len(terms)
+        for term, count in Counter(terms).items():
+            if term not in self._having:
+                self._having[term] = {}
+                self._terms = None
+            self._having[term][key] = count
+
+    def _drop(self, key: PassageKey, terms: list[str]) -> None:
+        self._words -= self._lengths.pop(key)
+        for term in set(terms):
+            self._having[term].pop(key, None)
+
+    def _drop_observation(self, name: str, observation: Observation) -> None:
+        key = (name, observation.ordinal)
+        self._drop(key, terms_of(observation.text))
+        del self._moments[bisect_left(self._moments, (self._moment(name, observation), key))]
+
+    def _weight(self, term: str) -> float:
+        having = len(self._having.get(term, ()))
+        return log((len(self._lengths) - having + 0.5) / (having + 0.5) + 1)
+
+    def _moment(self, name: str, observation: Observation) -> Moment:
+        return (observation.valid_at, observation.created_at, self._numbers[name], observation.ordinal)
+
+    def _observation(self, key: PassageKey) -> Observation | None:
+        entity = self._entities.get(key[0])
+        if entity is None:
+            return None
+        return next((each for each in entity.observations if each.ordinal == key[1]), None)
+
+    def _passage(self, key: PassageKey) -> Passage:
+        entity = self._entities[key[0]]
+        observation = self._observation(key)
+        if observation is None:
+            return Passage(entity.name, entity.type, 0, "", entity.created_at)
+        times = (observation.created_at, observation.valid_at)
+        return Passage(entity.name, entity.type, observation.ordinal, observation.text, *times)
+
+
+def _as_bytes(term: str) -> bytes:
+    return term.encode(errors="surrogatepass")

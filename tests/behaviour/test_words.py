@@ -1,0 +1,101 @@
+"""The words index on every store: what has which words, what was written next, what lies between two times."""
+
+from polymnia.engine import entities, observations
+from polymnia.engine.memory import Memory
+from polymnia.model import Draft, PassageKey, Texts
+from tests.behaviour.graphs import ME, create
+
+LIBRARY = (
+    Draft("Caroline", "person", ("likes running", "has a dog")),
+    Draft("getUserName", "function", ("returns the user_name", "位于北京市海淀区")),
+)
+
+
+def having(memory: Memory, *terms: str, of: list[str] | None = None) -> set[PassageKey]:
+    with memory.reading() as read:
+        return {passage.key for passage in read.passages(terms, 100, of=of)}
+
+
+def talk(memory: Memory, valid_at: int, *turns: tuple[str, str]) -> None:
+    said = [Texts(name, (text,), valid_at) for name, text in turns]
+    observations.add(memory, said, by=ME, skip_repeats=False)
+
+
+def test_passages_are_found_by_stem_part_and_pair(memory: Memory) -> None:
+    create(memory, *LIBRARY)
+    assert having(memory, "run") == {("Caroline", 1)}
+    assert having(memory, "user") == {("getUserName", 0), ("getUserName", 1)}
+    assert having(memory, "海淀") == {("getUserName", 2)}
+    assert having(memory, "person", "dog") == {("Caroline", 0), ("Caroline", 2)}
+    assert having(memory, "nothing") == set()
+
+
+def test_passages_may_be_asked_of_some_entities_only(memory: Memory) -> None:
+    create(memory, *LIBRARY)
+    assert having(memory, "user", "dog", of=["Caroline", "Nobody"]) == {("Caroline", 2)}
+
+
+def test_what_is_deleted_is_not_found_by_its_words(memory: Memory) -> None:
+    create(memory, *LIBRARY)
+    assert having(memory, "dog", "user")
+    observations.remove(memory, [Texts("Caroline", ("has a dog",))], by=ME)
+    entities.delete(memory, ["getUserName"], by=ME)
+    assert having(memory, "dog", "user") == set()
+    assert having(memory, "run", "carolin") == {("Caroline", 0), ("Caroline", 1)}
+
+
+def test_what_is_added_later_is_found_too(memory: Memory) -> None:
+    create(memory, *LIBRARY)
+    assert having(memory, "hike") == set()
+    observations.add(memory, [Texts("Caroline", ("went hiking",))], by=ME, skip_repeats=True)
+    assert having(memory, "hike") == {("Caroline", 3)}
+
+
+def test_terms_and_passages_are_counted(memory: Memory) -> None:
+    create(memory, *LIBRARY)
+    with memory.reading() as read:
+        counts = read.word_counts(["user", "dog", "nothing"])
+    assert (counts.passages, counts.having) == (6, {"user": 2, "dog": 1})
+    assert counts.words == 2 + 2 + 3 + 2 + 3 + 4 + 1 + 7
+
+
+def test_an_empty_memory_has_no_words(memory: Memory) -> None:
+    with memory.reading() as read:
+        counts = read.word_counts(["user"])
+        assert (counts.passages, counts.words, counts.having) == (0, 0, {})
+        assert read.vocabulary("a", "z", 10) == []
+
+
+def test_the_vocabulary_is_given_in_stretches(memory: Memory) -> None:
+    create(memory, *LIBRARY)
+    with memory.reading() as read:
+        assert read.vocabulary("r", "t", 10) == ["return", "run"]
+        assert read.vocabulary("a", "z", 2) == ["a", "carolin"]
+
+
+def test_names_are_found_by_their_words(memory: Memory) -> None:
+    create(memory, *LIBRARY, Draft("Caroline Smith", "person", ("user",)))
+    with memory.reading() as read:
+        assert read.named_with(["smith", "carolin"], 10) == ["Caroline Smith", "Caroline"]
+        assert read.named_with(["user"], 10) == ["getUserName"]
+        assert read.named_with(["person"], 10) == []
+
+
+def test_a_conversation_is_followed_across_entities(memory: Memory) -> None:
+    create(memory, Draft("Ann", "person", ("no time",)), Draft("Ben", "person", ("no time",)))
+    talk(memory, 7, ("Ann", "hello"), ("Ben", "hi"), ("Ann", "bye"))
+    talk(memory, 9, ("Ben", "another day"))
+    with memory.reading() as read:
+        found = read.following([("Ann", 1), ("Ann", 2), ("Ben", 2), ("Ann", 3), ("Ben", 3), ("Ben", 77)])
+    assert {key: passage.key for key, passage in found.items()} == {("Ann", 2): ("Ben", 2), ("Ben", 2): ("Ann", 3)}
+    assert found["Ann", 2].text == "hi"
+    assert found["Ann", 2].valid_at == 7
+
+
+def test_observations_are_found_by_their_time(memory: Memory) -> None:
+    create(memory, Draft("Ann", "person", ("just now",)))
+    talk(memory, 1_000, ("Ann", "first"))
+    talk(memory, 2_000, ("Ann", "second"))
+    with memory.reading() as read:
+        assert [each.text for each in read.between(1_000, 2_000, 10)] == ["first"]
+        assert [each.text for each in read.between(1, 2**60, 2)] == ["just now", "second"]
