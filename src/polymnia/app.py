@@ -5,7 +5,9 @@ import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from polymnia.dialects import open_dialect
 from polymnia.engine.memory import Memory
@@ -13,7 +15,10 @@ from polymnia.errors import SettingsError
 from polymnia.mcp.server import Server
 from polymnia.settings import Settings
 from polymnia.stores import open_store
-from polymnia.stores.base import Store
+from polymnia.stores.base import Store, VectorTable
+
+if TYPE_CHECKING:
+    from polymnia.engine.semantics import Semantics
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
@@ -24,8 +29,8 @@ def serve(settings: Settings) -> None:
     dialect = open_dialect(settings.dialect)
     if settings.dialect == "reference":
         _adopt_legacy(settings.store)
-    with opened(settings.store) as store:
-        server = Server(dialect, Memory(store))
+    with remembered(settings) as memory:
+        server = Server(dialect, memory)
         logging.getLogger("polymnia").addHandler(_ToClients(server))
         gc.freeze()  # what exists now stays: the collector need not look at it again and again
         _transport(settings, server)
@@ -57,6 +62,30 @@ def opened(url: str) -> Iterator[Store]:
         yield store
     finally:
         store.close()
+
+
+@contextmanager
+def remembered(settings: Settings) -> Iterator[Memory]:
+    """The memory of these settings for the length of the block; its model is loaded when it is first needed."""
+    if settings.embedder not in ("local", "none"):
+        from polymnia.embedders.open import check_embedder
+
+        check_embedder(settings.embedder)
+    with opened(settings.store) as store:
+        memory = Memory(store)
+        if settings.embedder != "none":
+            memory.search_by_meaning(partial(_semantics, settings))
+        try:
+            yield memory
+        finally:
+            memory.close()
+
+
+def _semantics(settings: Settings, table: VectorTable) -> "Semantics":
+    from polymnia.embedders import open_embedder
+    from polymnia.engine.semantics import Semantics
+
+    return Semantics(table, settings.embedder, partial(open_embedder, key=settings.embedder_key))
 
 
 def configure_logging(level: str) -> None:

@@ -6,6 +6,7 @@
     ├── ProtocolError         a request that gets a JSON-RPC error, with its code, instead of a result
     │   └── InvalidParams     its parameters are not what the method takes (-32602)
     ├── Cancelled             the client no longer wants the answer
+    ├── EmbedderError         the model that turns text into vectors is missing or failed
     ├── SettingsError         flags, variables or the settings file contradict each other
     └── StoreError            the store could not do its work
         ├── StoreBusy         another process holds it for too long
@@ -52,6 +53,10 @@ class InvalidParams(ProtocolError):
 
 class Cancelled(PolymniaError):
     """The client no longer wants the answer."""
+
+
+class EmbedderError(PolymniaError):
+    """The model that turns text into vectors is missing or failed."""
 
 
 class SettingsError(PolymniaError):

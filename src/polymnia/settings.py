@@ -31,6 +31,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     insecure: bool = False
     log_level: str = "warning"
     max_message_bytes: int = 64 * 1024 * 1024
+    embedder: str = "local"
+    embedder_key: str = ""
 
 
 def load_settings(flags: Mapping[str, Any] | None = None, environment: Mapping[str, str] | None = None) -> Settings:

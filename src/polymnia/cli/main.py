@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from polymnia import __version__
 from polymnia.dialects import DIALECTS
 from polymnia.errors import PolymniaError
-from polymnia.settings import load_settings
+from polymnia.settings import Settings, load_settings
 
 _STORE_HELP = (
     "a path ending in .db, .sqlite, .jsonl or .mcpmem, or memory: (default: as `polymnia serve` without options)"
@@ -21,7 +21,7 @@ memory.jsonl in the current directory and `graph` memory.mcpmem, or the file tha
 """
 
 
-_FLAGS = ("store", "memory_file", "dialect", "transport", "bind", "insecure", "log_level")
+_FLAGS = ("store", "memory_file", "dialect", "transport", "bind", "insecure", "log_level", "embedder")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -48,11 +48,21 @@ def _run(options: argparse.Namespace) -> int:
         from polymnia.cli.doctor import doctor, salvage
 
         return doctor(settings) if options.salvage is None else salvage(settings, options.salvage or None)
+    if options.command in ("search", "show"):
+        return _look(settings, options)
     from polymnia.cli import transfer
 
     if options.command == "import":
         return transfer.import_file(settings, options.file)
     return transfer.export(settings, options.format, options.output)
+
+
+def _look(settings: Settings, options: argparse.Namespace) -> int:
+    from polymnia.cli.search import search, show
+
+    if options.command == "show":
+        return show(settings, options.name, as_json=options.json)
+    return search(settings, options.query, limit=options.limit, types=options.type, as_json=options.json)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -82,7 +92,21 @@ def _parser() -> argparse.ArgumentParser:
     exporting.add_argument("--format", choices=("json", "jsonl"), default="jsonl", help="(default: %(default)s)")
     exporting.add_argument("--output", "-o", metavar="FILE", help="write here instead of to standard output")
     _add_store(exporting)
+    _add_search(commands)
     return parser
+
+
+def _add_search(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    searching = commands.add_parser("search", help="find what answers a question")
+    searching.add_argument("query", metavar="QUERY", help="words, a name, or a whole question")
+    searching.add_argument("--limit", type=int, default=10, metavar="N", help="how many to show (default: %(default)s)")
+    searching.add_argument("--type", action="append", default=[], help="only entities of this type; may be repeated")
+    _add_embedder(searching)
+    showing = commands.add_parser("show", help="print one entity with its observations and relations")
+    showing.add_argument("name", metavar="NAME", help="the entity's name")
+    for each in (searching, showing):
+        each.add_argument("--json", action="store_true", help="print JSON instead of a table")
+        _add_store(each)
 
 
 def _add_serve(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -95,9 +119,18 @@ def _add_serve(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     serve.add_argument("--dialect", choices=sorted(DIALECTS), help="the tool catalogue to speak (default: reference)")
     _add_store(serve)
     serve.add_argument("--memory-file", "-f", metavar="FILE", help="the memory's file, in the dialect's own format")
+    _add_embedder(serve)
     serve.add_argument("--transport", choices=("stdio", "tcp"), help="how clients talk to it (default: stdio)")
     serve.add_argument("--bind", metavar="HOST:PORT", help="where TCP listens (default: 127.0.0.1:8080)")
     serve.add_argument("--insecure", action="store_true", default=None, help="let other machines in without any check")
+
+
+def _add_embedder(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--embedder",
+        metavar="URL",
+        help="what searches by meaning: local, onnx:DIRECTORY, ollama:MODEL, openai:MODEL or none (default: local)",
+    )
 
 
 def _add_store(parser: argparse.ArgumentParser) -> None:

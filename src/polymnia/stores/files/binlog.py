@@ -33,6 +33,7 @@ class BinlogStore:
     """The graph in memory, the file appended to at every write and read on where others have appended."""
 
     best_batch = 10_000
+    vectors = None
 
     def __init__(self, path: str) -> None:
         self.url = path

@@ -47,6 +47,7 @@ class JsonlStore:
     """The graph in memory, read again when the file has changed, the file replaced whole at every write."""
 
     best_batch = 1_000_000
+    vectors = None
 
     def __init__(self, path: str) -> None:
         self.url = path

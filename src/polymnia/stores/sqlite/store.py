@@ -16,6 +16,7 @@ from polymnia.stores.sqlite.commit import CommitLane
 from polymnia.stores.sqlite.connection import FAILURES, connect, ours, translated
 from polymnia.stores.sqlite.graph import SqliteGraph, look_up
 from polymnia.stores.sqlite.layout import run
+from polymnia.stores.sqlite.vectors import SqliteVectors
 from polymnia.stores.sqlite.words import define_functions
 
 IN_MEMORY = ":memory:"
@@ -40,6 +41,8 @@ class SqliteStore:
         self._lane = CommitLane(path, self._writer)
         self._translated = translated(path)
         self._idle: list[apsw.Connection] = []
+        writing = self._lane.transaction
+        self.vectors = SqliteVectors(writing if self._alone else self._own_reader, writing)
         with self._translated:
             migrate(path, self._writer)
 
@@ -114,6 +117,11 @@ class SqliteStore:
         with self._lane.transaction(patient=patient) as connection:
             more = [_merged(connection, command) for command in ("merge_trigrams", "merge_words")]
             return True in more
+
+    @contextmanager
+    def _own_reader(self) -> Iterator[apsw.Connection]:
+        with self._translated, self._reader() as connection:
+            yield connection
 
     @contextmanager
     def _reader(self) -> Iterator[apsw.Connection]:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 
 import apsw
 
-from polymnia.model import Passage, PassageKey, WordCounts
+from polymnia.model import Passage, PassageKey, Within, WordCounts
 from polymnia.search.stem import spelled
 from polymnia.search.words import derived, terms_of
 from polymnia.stores.sqlite.layout import ORDINAL_BITS, ORDINALS, Row, as_json, run
@@ -28,14 +28,21 @@ def vocabulary(connection: apsw.Connection, first: str, last: str, limit: int) -
     return [term for (term,) in run(connection, "words_between", first, last, limit)]
 
 
-def passages(
-    connection: apsw.Connection, terms: Collection[str], limit: int, names: Collection[str] | None
-) -> list[Passage]:
+def passages(connection: apsw.Connection, terms: Collection[str], limit: int, within: Within | None) -> list[Passage]:
     if not terms:
         return []
-    any_term = _any(terms)
-    if names is None:
-        return _passages(run(connection, "match_words", any_term, limit))
+    if within is None:
+        return _passages(run(connection, "match_words", _any(terms), limit))
+    if within == Within(names=within.names):
+        return _passages_of(connection, _any(terms), limit, within.names or ())
+    names, types = (None if each is None else as_json(each) for each in (within.names, within.types))
+    return _passages(
+        run(connection, "match_words_within", _any(terms), limit, names, types, within.since, within.until)
+    )
+
+
+def _passages_of(connection: apsw.Connection, any_term: str, limit: int, names: Collection[str]) -> list[Passage]:
+    """A stretch of row ids for each entity: quicker than to look at every match."""
     found: list[Row] = []
     for _, entity in run(connection, "entity_ids", as_json(set(names))):
         first = entity << ORDINAL_BITS
@@ -56,6 +63,10 @@ def following(connection: apsw.Connection, keys: Collection[PassageKey]) -> dict
     return {(row[0], row[1]): _passage(*row[2:]) for row in rows}
 
 
+def passages_at(connection: apsw.Connection, places: Collection[int]) -> list[Passage]:
+    return _passages(run(connection, "observations_at", as_json(places)))
+
+
 def between(connection: apsw.Connection, start: int, end: int, limit: int) -> list[Passage]:
     return _passages(run(connection, "observations_between", start, end, limit))
 
@@ -69,7 +80,7 @@ def _passages(rows: list[Row]) -> list[Passage]:
 
 
 def _passage(row_id: int, name: str, kind: str, text: str, created_at: int, valid_at: int) -> Passage:
-    return Passage(name, kind, row_id & ORDINALS, text, created_at, valid_at)
+    return Passage(name, kind, row_id & ORDINALS, text, created_at, valid_at, row_id)
 
 
 def _sizes(averages: bytes) -> tuple[int, int]:

@@ -1,0 +1,80 @@
+"""Vectors in SQLite: what is still to be embedded, what was, and what another process did meanwhile."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
+
+import apsw
+
+from polymnia.model import EmbeddingModel, Within
+from polymnia.stores.sqlite.layout import ORDINAL_BITS, as_json, run, run_many
+
+if TYPE_CHECKING:
+    from polymnia.search.vectors import Row
+
+Connected = Callable[[], AbstractContextManager[apsw.Connection]]
+
+
+class SqliteVectors:
+    """The vectors of one store, on the store's own connections."""
+
+    def __init__(self, reading: Connected, writing: Connected) -> None:
+        self._reading = reading
+        self._writing = writing
+
+    def models(self) -> list[EmbeddingModel]:
+        with self._reading() as connection:
+            return [EmbeddingModel(*row) for row in run(connection, "models_all")]
+
+    def add_model(self, identity: str, url: str, dimension: int) -> EmbeddingModel:
+        with self._writing() as connection:
+            known = run(connection, "model_of", identity)
+            run(connection, "insert_model", identity, url, dimension)
+            model = EmbeddingModel(*run(connection, "model_of", identity)[0])
+            if not known:
+                run(connection, "queue_all", model.number)
+        return model
+
+    def remove_model(self, number: int) -> None:
+        with self._writing() as connection:
+            for query in ("delete_vectors", "unqueue_all", "delete_model"):
+                run(connection, query, number)
+
+    def queued(self, model: int, limit: int) -> list[tuple[int, str | None]]:
+        with self._reading() as connection:
+            return [(place, text) for place, text in run(connection, "queued", model, limit)]
+
+    def put(self, model: int, embedded: Sequence[tuple[int, str | None, bytes]]) -> None:
+        with self._writing() as connection:
+            run_many(connection, "insert_vector", [(model, vector, place, text) for place, text, vector in embedded])
+            run_many(connection, "unqueue", [(model, place) for place, *_ in embedded])
+
+    def state(self) -> tuple[int, int]:
+        with self._reading() as connection:
+            written, gone = run(connection, "vectors_state")[0]
+        return written, gone
+
+    def since(self, model: int, vector: int, limit: int) -> tuple[int, list["Row"]]:
+        from polymnia.search.vectors import Row
+
+        with self._reading() as connection:
+            rows = run(connection, "vectors_since", model, vector, limit)
+        found = [Row(place, place >> ORDINAL_BITS, valid_at, at, blob) for _, place, valid_at, at, blob in rows]
+        return (rows[-1][0] if rows else vector), found
+
+    def gone_since(self, number: int) -> tuple[int, list[int]]:
+        with self._reading() as connection:
+            rows = run(connection, "vectors_gone_since", number)
+        return (rows[-1][0] if rows else number), [place for _, place in rows]
+
+    def counts(self, model: int) -> tuple[int, int]:
+        with self._reading() as connection:
+            embedded, total = run(connection, "vector_counts", model)[0]
+        return embedded, total
+
+    def groups(self, within: Within) -> list[int] | None:
+        if within.names is None and within.types is None:
+            return None
+        names, types = (None if each is None else as_json(each) for each in (within.names, within.types))
+        with self._reading() as connection:
+            return [number for (number,) in run(connection, "entities_within", names, types)]
