@@ -22,6 +22,7 @@ class Memory:
         self._listeners: list[Listener] = []
         self._semantics: Semantics | None = None
         self._begin: Callable[[VectorTable], Semantics] | None = None
+        self._with_vectors: bool | None = None
 
     def reading(self) -> AbstractContextManager[Reader]:
         """A consistent view for the length of the block."""
@@ -62,13 +63,15 @@ class Memory:
 
     def _keep_embedded(self, change: Change) -> None:
         """A memory that was never searched by meaning is left alone."""
-        if self._semantics is None:
-            table = self.store.vectors
-            if self._begin is None or table is None or not table.models():
-                self._listeners.remove(self._keep_embedded)
-                return
+        if self._semantics is None and not self._has_vectors():
+            return
         if self.semantics is not None:
             self.semantics.wake()
+
+    def _has_vectors(self) -> bool:
+        if self._with_vectors is None:
+            self._with_vectors = self.store.vectors is not None and bool(self.store.vectors.models())
+        return self._with_vectors
 
 
 class Transaction:

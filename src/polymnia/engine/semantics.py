@@ -104,7 +104,10 @@ class Semantics:
         self._seen = (0, 0)
         self._coverage = Coverage(0, 0, "", "it is being loaded")
         self._index_lock = threading.Lock()
-        self._wake, self._settled = threading.Event(), threading.Event()
+        self._wake = threading.Event()
+        # Rounds of work: how many were asked for, and how many of them are over.
+        self._rounds = threading.Condition()
+        self._wanted, self._over = 1, 0
         self._stop = False
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
@@ -122,13 +125,16 @@ class Semantics:
     def wake(self) -> None:
         """There may be something to embed."""
         self.start()
-        self._settled.clear()
+        with self._rounds:
+            self._wanted += 1
         self._wake.set()
 
     def settle(self, timeout: float | None = None) -> bool:
         """Wait until everything is embedded, or what hinders it is known; False when that took too long."""
         self.start()
-        return self._settled.wait(timeout)
+        wanted = self._wanted
+        with self._rounds:
+            return self._rounds.wait_for(lambda: self._over >= wanted or self._stop, timeout)
 
     def coverage(self) -> Coverage:
         """How far it is."""
@@ -156,8 +162,9 @@ class Semantics:
 
     def close(self) -> None:
         """Stop the background work."""
-        with self._starting:
+        with self._starting, self._rounds:
             self._stop = True
+            self._rounds.notify_all()
         self._wake.set()
         self._questions.put(None)
         if self._thread is not None:
@@ -184,28 +191,31 @@ class Semantics:
     def _work(self) -> None:
         pause = _FIRST_PAUSE
         while not self._stop:
+            self._wake.clear()
+            wanted = self._wanted
             try:
                 self._load()
                 self._embed_queued()
                 self._report("")
+                self._end_round(wanted)
                 pause = _FIRST_PAUSE
-                self._settled.set()
                 self._wake.wait(_LOOK)
             except (EmbedderError, StoreError) as exc:
                 logger.info("searching by words alone for now: %s", exc)
                 self._report(str(exc))
-                self._settled.set()
+                self._end_round(wanted)
                 self._wait_out(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
-            self._wake.clear()
+
+    def _end_round(self, wanted: int) -> None:
+        with self._rounds:
+            self._over = wanted
+            self._rounds.notify_all()
 
     def _wait_out(self, pause: float) -> None:
-        """Wait, whatever is written meanwhile, but not longer than it takes to stop."""
-        until = monotonic() + pause
-        while not self._stop and monotonic() < until:
-            self._wake.wait(until - monotonic())
-            if not self._stop:
-                self._wake.clear()
+        """Wait, whatever is written meanwhile, but no longer than until it is to stop."""
+        with self._rounds:
+            self._rounds.wait_for(lambda: self._stop, pause)
 
     def _load(self) -> None:
         """Load the model and the vectors, once; while it has none yet, an earlier model's serve."""
@@ -251,16 +261,16 @@ class Semantics:
 
     def _catch_up(self, serving: _Serving, most: int | None = None) -> None:
         """Take in what was written and take out what went: all, or so many and the rest in the background."""
-        top, _ = self._table.state()
+        top = self._table.state()
         written, gone = self._seen
-        gone, places = self._table.gone_since(gone)
+        gone, places = self._table.gone_since(serving.model.number, gone)
         serving.index.remove(places)
         stretch = most or _STRETCH
         while True:
             written, rows = self._table.since(serving.model.number, written, stretch)
             serving.index.add(rows)
             if len(rows) < stretch:
-                self._seen = (max(written, top), gone)
+                self._seen = (max(written, top[0]), max(gone, top[1]))
                 return
             self._seen = (written, gone)
             if most is not None:
@@ -273,12 +283,11 @@ class Semantics:
         own = self._own
         assert own is not None  # _load has made it
         while not self._stop and (queued := self._table.queued(own.model.number, _BATCH)):
-            self._settled.clear()
             vectors = as_bytes(own.embedder.embed([text or "" for _, text in queued]))
             rows = [(place, text, vector) for (place, text), vector in zip(queued, vectors, strict=True)]
             self._table.put(own.model.number, rows)
             self._refresh()
-            self._report(f"{len(queued)} observations or more are still to be embedded")
+            self._report("")
         if not self._stop and self._serving is not own:
             self._serve(own)
         for model in self._table.models():

@@ -50,16 +50,18 @@ class Matcher:
         return total
 
 
-# Cosines of unrelated texts differ by so much: among few candidates a smaller difference means nothing.
-_LEAST_SPREAD = 0.1
+# Among few candidates small differences mean nothing: cosines of unrelated texts differ by so much, and words are
+# measured by no less than this share of the best.
+_LEAST_SPREAD, _LEAST_SHARE = 0.1, 0.2
 # A word in the name of its entity says as much of an observation as this many in its text.
 _NAME_COUNTS = 0.5
 
 
 def scores(signals: Sequence[Signals], scale: Sequence[Signals], weights: Weights) -> list[float]:
     """The sums; signals are standardised as they lie in `scale`, so that what is filtered out changes nothing."""
-    words = _standard([each.words for each in scale])
-    before = _standard([each.before for each in scale])
+    most = max([each.words for each in scale], default=0.0)
+    words = _standard([each.words for each in scale], _LEAST_SHARE * most)
+    before = _standard([each.before for each in scale], _LEAST_SHARE * most)
     meaning = _standard([each.meaning for each in scale if each.meaning is not None], _LEAST_SPREAD)
     return [
         weights.words * _on(words, each.words)

@@ -121,8 +121,8 @@ class VectorTable(Protocol):
     def since(self, model: int, vector: int, limit: int) -> tuple[int, list["Row"]]:
         """The number of the last one given, and the model's vectors written after a number, at most so many."""
 
-    def gone_since(self, number: int) -> tuple[int, list[int]]:
-        """The number of the last one given, and the places whose vectors went after a number."""
+    def gone_since(self, model: int, number: int) -> tuple[int, list[int]]:
+        """The number of the last one given, and the places whose vectors of the model went after a number."""
 
     def counts(self, model: int) -> tuple[int, int]:
         """How many observations have a vector of the model, and how many there are."""

@@ -357,8 +357,12 @@ FROM vectors AS v CROSS JOIN observations AS o ON o.id = v.observation
 WHERE v.id > ?2 AND v.model = ?1 ORDER BY v.id LIMIT ?3;
 
 -- name: vectors_gone_since
--- The observations whose vectors went after one.
-SELECT id, observation FROM vectors_gone WHERE id > ? ORDER BY id;
+-- The observations whose vectors of the model went after one.
+SELECT id, observation FROM vectors_gone WHERE id > ?2 AND model = ?1 ORDER BY id;
+
+-- name: forget_gone
+-- Of a model that is no longer used nobody holds vectors.
+DELETE FROM vectors_gone WHERE model = ?;
 
 -- name: vector_counts
 -- How many observations have a vector of the model, and how many there are.

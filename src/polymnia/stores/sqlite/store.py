@@ -41,8 +41,8 @@ class SqliteStore:
         self._lane = CommitLane(path, self._writer)
         self._translated = translated(path)
         self._idle: list[apsw.Connection] = []
-        writing = self._lane.transaction
-        self.vectors = SqliteVectors(writing if self._alone else self._own_reader, writing)
+        # In memory there is but one connection, and a search needs a second one for vectors.
+        self.vectors = None if self._alone else SqliteVectors(self._own_reader, self._lane.transaction)
         with self._translated:
             migrate(path, self._writer)
 

@@ -37,7 +37,7 @@ class SqliteVectors:
 
     def remove_model(self, number: int) -> None:
         with self._writing() as connection:
-            for query in ("delete_vectors", "unqueue_all", "delete_model"):
+            for query in ("delete_vectors", "forget_gone", "unqueue_all", "delete_model"):
                 run(connection, query, number)
 
     def queued(self, model: int, limit: int) -> list[tuple[int, str | None]]:
@@ -62,9 +62,9 @@ class SqliteVectors:
         found = [Row(place, place >> ORDINAL_BITS, valid_at, at, blob) for _, place, valid_at, at, blob in rows]
         return (rows[-1][0] if rows else vector), found
 
-    def gone_since(self, number: int) -> tuple[int, list[int]]:
+    def gone_since(self, model: int, number: int) -> tuple[int, list[int]]:
         with self._reading() as connection:
-            rows = run(connection, "vectors_gone_since", number)
+            rows = run(connection, "vectors_gone_since", model, number)
         return (rows[-1][0] if rows else number), [place for _, place in rows]
 
     def counts(self, model: int) -> tuple[int, int]:

@@ -18,7 +18,8 @@ CREATE UNIQUE INDEX vectors_of ON vectors (observation, model);
 -- Vectors that are gone, for the processes that hold them in memory.
 CREATE TABLE vectors_gone (
     id          INTEGER PRIMARY KEY AUTOINCREMENT,
-    observation INTEGER NOT NULL
+    observation INTEGER NOT NULL,
+    model       INTEGER NOT NULL
 );
 
 -- What each model still has to embed. Written with the observation, so nothing can be lost; a store that was never
@@ -43,5 +44,5 @@ BEGIN
 END;
 CREATE TRIGGER vectors_deleted AFTER DELETE ON vectors
 BEGIN
-    INSERT INTO vectors_gone (observation) VALUES (old.observation);
+    INSERT INTO vectors_gone (observation, model) VALUES (old.observation, old.model);
 END;
