@@ -1,6 +1,7 @@
 """The verb that finds what answers a question: words, meaning, who it is about and when, in one ranking."""
 
 from collections.abc import Collection, Mapping
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -21,10 +22,12 @@ if TYPE_CHECKING:
     from polymnia.engine.semantics import Asked
 
 # How many passages are looked at closely: for their words, and of each entity or time that the question names.
-CANDIDATES = 150
-NEAREST = 100
+CANDIDATES = 100
+NEAREST = 60
 # A question may be a whole page: its rarest terms are enough to find it by.
 _MOST_TERMS = 40
+# Rarest first, terms are looked up until so many passages have one of them: the common ones only weigh what is found.
+_MOST_PASSAGES = 4_000
 _MOST_NAMES = 8
 # A term that so many passages have is no help in finding a name by it.
 _TOO_COMMON = 5_000
@@ -108,10 +111,17 @@ def _prepare(read: Reader, question: Question) -> _Search:
         terms,
         other,
         Matcher(weights, counts),
-        tuple(rarest[:_MOST_TERMS]),
+        _rare_enough(rarest, counts),
         meant,
         fold(question.text.strip()),
     )
+
+
+def _rare_enough(rarest: list[str], counts: WordCounts) -> tuple[str, ...]:
+    total = list(accumulate([counts.having[term] for term in rarest]))
+    return tuple(
+        [term for term, sofar in zip(rarest, total, strict=True) if sofar <= _MOST_PASSAGES][:_MOST_TERMS]
+    ) or (tuple(rarest[:1]))
 
 
 def _repair(read: Reader, question: Question, counts: WordCounts) -> tuple[Question, WordCounts, frozenset[str]]:
@@ -142,6 +152,8 @@ def _prefixed(read: Reader, term: str) -> list[str]:
 def _gather(read: Reader, search: _Search, asked: "Asked | str", within: Within | None) -> list[_Candidate]:
     """Every passage worth a closer look."""
     passages = read.passages(search.find_by, CANDIDATES, within) or _containing(read, search.folded)
+    if len(search.find_by) < len(search.terms):
+        passages += read.passages(search.terms[:_MOST_TERMS], CANDIDATES, within, every=True)
     about = sorted(search.named, key=lambda name: -search.named[name])[:_MOST_NAMES]
     if about:
         passages += read.passages(search.find_by, CANDIDATES, Within(names=tuple(about)))
@@ -193,8 +205,7 @@ def _weighed(
     linked: set[str],
 ) -> list[_Candidate]:
     terms = {key: _terms(passage) for key, passage in found.items()}
-    name_terms = {name: terms_of(name) for name in {passage.entity for passage in found.values()}}
-    words = {key: search.matcher.score(terms[key], name_terms[key[0]]) for key in found}
+    words = {key: search.matcher.score(terms[key], passage.entity) for key, passage in found.items()}
     if not search.find_by:
         words = {key: float(_has_characters(search, passage)) for key, passage in found.items()}
     before = {passage.key: words[key] for key, passage in after.items()}

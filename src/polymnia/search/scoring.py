@@ -6,6 +6,7 @@ from math import log, sqrt
 from msgspec import Struct
 
 from polymnia.model import Signals, WordCounts
+from polymnia.search.words import plain
 
 # How soon a repeated word counts no more, and how much a long text is held back.
 K1, B = 1.5, 0.6
@@ -37,13 +38,14 @@ class Matcher:
         self._weights = {term: share * _rarity(counts, term) for term, share in terms.items()}
         self._average = counts.words / counts.passages if counts.passages else 1.0
 
-    def score(self, terms: Sequence[str], names: Sequence[str] = ()) -> float:
-        """The score of a text that has these terms, of an entity whose name has those."""
+    def score(self, terms: Sequence[str], name: str = "") -> float:
+        """The score of a text that has these terms, of an entity of that name."""
+        name = f" {plain(name)}"
         stretch = K1 * (1 - B + B * len(terms) / self._average)
         total = 0.0
         for term, weight in self._weights.items():
             count: float = terms.count(term)
-            if not count and term in names:
+            if not count and f" {term}" in name:
                 count = _NAME_COUNTS
             if count:
                 total += weight * count * (K1 + 1) / (count + stretch)

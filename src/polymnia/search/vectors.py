@@ -83,7 +83,7 @@ class VectorIndex:
             return {}
         mask = self._numbers[4, : self._size] == 1
         if groups is not None:
-            mask &= np.isin(self._numbers[1, : self._size], np.fromiter(groups, np.int64, len(groups)))
+            mask &= _among(self._numbers[1, : self._size], groups)
         chosen = self._candidates(question, count, mask)
         cosines = self._cosines(question, chosen)
         best = np.argsort(-cosines, kind="stable")[:count]
@@ -214,6 +214,15 @@ class VectorIndex:
 def as_bytes(vectors: Floats) -> list[bytes]:
     """The vectors as they are kept."""
     return [row.tobytes() for row in vectors.astype(np.dtype("<f2"))]
+
+
+def _among(numbers: Ints, wanted: Collection[int]) -> Mask:
+    if len(wanted) > _FEW:
+        return np.isin(numbers, np.fromiter(wanted, np.int64, len(wanted)))
+    mask = np.zeros(len(numbers), np.bool_)
+    for each in wanted:
+        mask |= numbers == each
+    return mask
 
 
 def _signs(vectors: Floats) -> NDArray[np.uint64]:

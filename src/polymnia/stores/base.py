@@ -71,8 +71,10 @@ class Reader(Protocol):
     def vocabulary(self, first: str, last: str, limit: int) -> list[str]:
         """The terms from `first` to before `last`, in order, at most so many."""
 
-    def passages(self, terms: Collection[str], limit: int, within: Within | None = None) -> list[Passage]:
-        """Passages that have one of the terms: if there are more than asked for, those that match best."""
+    def passages(
+        self, terms: Collection[str], limit: int, within: Within | None = None, *, every: bool = False
+    ) -> list[Passage]:
+        """Passages that have one of the terms, or every one; of more than are asked for, those that match best."""
 
     def named_with(self, terms: Collection[str], limit: int) -> list[str]:
         """Names of entities that have one of the terms in them, those that match best first."""

@@ -119,8 +119,10 @@ class MemoryGraph:
     def vocabulary(self, first: str, last: str, limit: int) -> list[str]:
         return self._word_index().vocabulary(first, last, limit)
 
-    def passages(self, terms: Collection[str], limit: int, within: Within | None = None) -> list[Passage]:
-        return self._word_index().passages(terms, limit, within)
+    def passages(
+        self, terms: Collection[str], limit: int, within: Within | None = None, *, every: bool = False
+    ) -> list[Passage]:
+        return self._word_index().passages(terms, limit, within, every=every)
 
     def named_with(self, terms: Collection[str], limit: int) -> list[str]:
         return self._word_index().named_with(terms, limit)

@@ -68,12 +68,15 @@ class WordIndex:
         living = [term for term in self._terms[start:end] if self._having[term]]
         return living[:limit]
 
-    def passages(self, terms: Collection[str], limit: int, within: Within | None) -> list[Passage]:
+    def passages(self, terms: Collection[str], limit: int, within: Within | None, *, every: bool) -> list[Passage]:
         scores: defaultdict[PassageKey, float] = defaultdict(float)
         for term in terms:
             weight = self._weight(term)
             for key, count in self._having.get(term, {}).items():
                 scores[key] += weight * count / (count + 1)
+        if every:
+            having = [self._having.get(term, {}).keys() for term in terms]
+            scores = defaultdict(float, {key: scores[key] for key in scores if all(key in keys for keys in having)})
         best = sorted(scores, key=lambda key: (-scores[key], self._numbers[key[0]], key[1]))
         if within is None:
             return [self._passage(key) for key in best[:limit]]

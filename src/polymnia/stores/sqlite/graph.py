@@ -93,8 +93,10 @@ class SqliteGraph:
     def vocabulary(self, first: str, last: str, limit: int) -> list[str]:
         return words.vocabulary(self._connection, first, last, limit)
 
-    def passages(self, terms: Collection[str], limit: int, within: Within | None = None) -> list[Passage]:
-        return words.passages(self._connection, terms, limit, within)
+    def passages(
+        self, terms: Collection[str], limit: int, within: Within | None = None, *, every: bool = False
+    ) -> list[Passage]:
+        return words.passages(self._connection, terms, limit, within, every=every)
 
     def named_with(self, terms: Collection[str], limit: int) -> list[str]:
         return words.named_with(self._connection, terms, limit)

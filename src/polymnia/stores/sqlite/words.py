@@ -28,32 +28,33 @@ def vocabulary(connection: apsw.Connection, first: str, last: str, limit: int) -
     return [term for (term,) in run(connection, "words_between", first, last, limit)]
 
 
-def passages(connection: apsw.Connection, terms: Collection[str], limit: int, within: Within | None) -> list[Passage]:
+def passages(
+    connection: apsw.Connection, terms: Collection[str], limit: int, within: Within | None, *, every: bool
+) -> list[Passage]:
     if not terms:
         return []
+    match = _expression(terms, " AND " if every else " OR ")
     if within is None:
-        return _passages(run(connection, "match_words", _any(terms), limit))
+        return _passages(run(connection, "match_words", match, limit))
     if within == Within(names=within.names):
-        return _passages_of(connection, _any(terms), limit, within.names or ())
+        return _passages_of(connection, match, limit, within.names or ())
     names, types = (None if each is None else as_json(each) for each in (within.names, within.types))
-    return _passages(
-        run(connection, "match_words_within", _any(terms), limit, names, types, within.since, within.until)
-    )
+    return _passages(run(connection, "match_words_within", match, limit, names, types, within.since, within.until))
 
 
-def _passages_of(connection: apsw.Connection, any_term: str, limit: int, names: Collection[str]) -> list[Passage]:
+def _passages_of(connection: apsw.Connection, match: str, limit: int, names: Collection[str]) -> list[Passage]:
     """A stretch of row ids for each entity: quicker than to look at every match."""
     found: list[Row] = []
     for _, entity in run(connection, "entity_ids", as_json(set(names))):
         first = entity << ORDINAL_BITS
-        found += run(connection, "match_words_of", any_term, first, first | ORDINALS, limit)
+        found += run(connection, "match_words_of", match, first, first | ORDINALS, limit)
     return _passages(found)
 
 
 def named_with(connection: apsw.Connection, terms: Collection[str], limit: int) -> list[str]:
     if not terms:
         return []
-    found = run(connection, "match_names", f"{{name parts}} : ({_any(terms)})", limit)
+    found = run(connection, "match_names", f"{{name parts}} : ({_expression(terms, ' OR ')})", limit)
     # The parts are those of the type too.
     return [name for (name,) in found if not set(terms).isdisjoint(terms_of(name))]
 
@@ -71,8 +72,8 @@ def between(connection: apsw.Connection, start: int, end: int, limit: int) -> li
     return _passages(run(connection, "observations_between", start, end, limit))
 
 
-def _any(terms: Iterable[str]) -> str:
-    return " OR ".join(['"' + spelled(term).replace('"', '""') + '"' for term in terms])
+def _expression(terms: Iterable[str], operator: str) -> str:
+    return operator.join(['"' + spelled(term).replace('"', '""') + '"' for term in terms])
 
 
 def _passages(rows: list[Row]) -> list[Passage]:
