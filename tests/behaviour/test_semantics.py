@@ -157,6 +157,23 @@ def test_a_failing_model_loses_nothing_and_recovers_by_itself(path: str) -> None
         assert semantics(memory).coverage().embedded == 5
 
 
+def test_a_model_that_comes_back_with_another_dimension_embeds_everything_again(path: str) -> None:
+    unsteady = Unsteady()
+    models: list[Embedder] = [unsteady, BagEmbedder(96, "other")]
+    with meaning(path, lambda url: models[0]) as memory:
+        assert first(ask(memory, "dog")) == ("Caroline", 1)
+        unsteady.broken = True
+        del models[0]
+        observations.add(memory, [Texts("Melanie", ("Her dog is old",))], by=ME, skip_repeats=True)
+        assert semantics(memory).settle(LONG)
+        assert recall(memory, "nurse").hits
+        while semantics(memory).coverage().problem:
+            semantics(memory).wake()
+            semantics(memory).settle(LONG)
+        coverage = semantics(memory).coverage()
+        assert (coverage.model, coverage.embedded, coverage.total) == ("other/96", 5, 5)
+
+
 def test_a_slow_model_does_not_hold_up_an_answer(path: str) -> None:
     unsteady = Unsteady()
     with meaning(path, lambda url: unsteady) as memory:

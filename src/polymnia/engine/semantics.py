@@ -203,6 +203,8 @@ class Semantics:
             except (EmbedderError, StoreError) as exc:
                 logger.info("searching by words alone for now: %s", exc)
                 self._report(str(exc))
+                if isinstance(exc, EmbedderError):
+                    self._own = None  # what comes back may be another: it is loaded anew
                 self._end_round(wanted)
                 self._wait_out(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
@@ -296,5 +298,9 @@ class Semantics:
 
     def _report(self, problem: str) -> None:
         own = self._own
-        embedded, total = self._table.counts(own.model.number) if own else (0, 0)
-        self._coverage = Coverage(embedded, total, own.model.identity if own else "", problem)
+        known = self._coverage
+        try:
+            embedded, total = self._table.counts(own.model.number) if own else (known.embedded, known.total)
+        except StoreError:  # what was known last is better than nothing
+            embedded, total = known.embedded, known.total
+        self._coverage = Coverage(embedded, total, own.model.identity if own else known.model, problem)
