@@ -27,7 +27,7 @@ NEAREST = 60
 # A question may be a whole page: its rarest terms are enough to find it by.
 _MOST_TERMS = 40
 # Rarest first, terms are looked up until so many passages have one of them: the common ones only weigh what is found.
-_MOST_PASSAGES = 4_000
+_MOST_PASSAGES = 2_000
 _MOST_NAMES = 8
 # A term that so many passages have is no help in finding a name by it.
 _TOO_COMMON = 5_000
@@ -166,7 +166,8 @@ def _gather(read: Reader, search: _Search, asked: "Asked | str", within: Within 
             near |= asked.nearest(NEAREST, Within(names=tuple(about)))
         passages += read.passages_at(near)
     found = {passage.key: passage for passage in passages}
-    after = read.following([key for key, passage in found.items() if passage.valid_at])
+    said = [key for key, passage in found.items() if passage.valid_at]
+    after = read.following(said) if said else {}
     found |= {passage.key: passage for passage in after.values()}
     places = [passage.place for passage in found.values()]
     cosines = {} if isinstance(asked, str) else asked.cosines(places)
