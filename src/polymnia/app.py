@@ -3,7 +3,7 @@
 import gc
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -11,19 +11,21 @@ from typing import TYPE_CHECKING, Any
 
 from polymnia.dialects import open_dialect
 from polymnia.dialects.base import Dialect, NoteRules
+from polymnia.engine.memory import Memory
 from polymnia.engine.open import first_workspace, open_workspaces
 from polymnia.engine.workspaces import Workspaces
 from polymnia.errors import BadInput, SettingsError
 from polymnia.mcp.server import Server
 from polymnia.model import OWNER, Capability
 from polymnia.settings import Settings
-from polymnia.stores.base import Store
+from polymnia.stores.base import Store, VectorTable
 from polymnia.stores.open import store_kind
 
 if TYPE_CHECKING:
     from socket import socket
 
     from polymnia.auth.door import Door
+    from polymnia.engine.semantics import Semantics
     from polymnia.transports.http.workers import Crew
 
 logger = logging.getLogger(__name__)
@@ -56,7 +58,11 @@ def served(settings: Settings) -> Iterator[dict[str, Server]]:
         _refuse_file_store(dialect, settings.store)
     trash_days = 0 if settings.read_only else settings.trash_days
     with opened_workspaces(
-        settings.store, settings.workspace, trash_days=trash_days, read_only=settings.read_only
+        settings.store,
+        settings.workspace,
+        trash_days=trash_days,
+        read_only=settings.read_only,
+        meaning=None if settings.read_only else _meaning(settings),
     ) as workspaces:
         servers = {name: _server(settings, dialect, workspaces) for name, dialect in dialects.items()}
         logging.getLogger("polymnia").addHandler(_ToClients(list(servers.values())))
@@ -181,19 +187,28 @@ def opened(url: str, workspace: str = "") -> Iterator[Store]:
     Raises BadInput when there are many and none is named.
     """
     with opened_workspaces(url, workspace) as workspaces:
-        name = workspace or workspaces.sole
-        if name is None:
-            names = ", ".join(each.name for each in workspaces.listed("active")) or "none yet"
-            raise BadInput(f"{url} holds several workspaces; name one with --workspace ({names})")
-        yield workspaces.memory(name).store
+        yield _chosen(workspaces, url, workspace).store
+
+
+def _chosen(workspaces: Workspaces, url: str, workspace: str) -> Memory:
+    name = workspace or workspaces.sole
+    if name is None:
+        names = ", ".join(each.name for each in workspaces.listed("active")) or "none yet"
+        raise BadInput(f"{url} holds several workspaces; name one with --workspace ({names})")
+    return workspaces.memory(name)
 
 
 @contextmanager
 def opened_workspaces(
-    url: str, only: str = "", *, trash_days: int = 0, read_only: bool = False
+    url: str,
+    only: str = "",
+    *,
+    trash_days: int = 0,
+    read_only: bool = False,
+    meaning: "Callable[[VectorTable], Semantics] | None" = None,
 ) -> Iterator[Workspaces]:
     """The workspaces behind the URL for the length of the block; where there is only one, it has that name."""
-    workspaces = open_workspaces(url, only, trash_days=trash_days, read_only=read_only)
+    workspaces = open_workspaces(url, only, trash_days=trash_days, read_only=read_only, meaning=meaning)
     try:
         yield workspaces
     finally:
@@ -206,6 +221,38 @@ def _refuse_file_store(dialect: Dialect, url: str) -> None:
         raise SettingsError(
             f"the {dialect.name} dialect needs a data directory or a SQLite file; {url} holds less than its tools keep"
         )
+
+
+@contextmanager
+def remembered(settings: Settings) -> Iterator[Memory]:
+    """The memory of these settings for the length of the block; its model is loaded when it is first needed."""
+    meaning = _meaning(settings)
+    with opened_workspaces(settings.store, settings.workspace) as workspaces:
+        memory = _chosen(workspaces, settings.store, settings.workspace)
+        if meaning is not None:
+            memory.search_by_meaning(meaning)
+        try:
+            yield memory
+        finally:
+            memory.close()
+
+
+def _meaning(settings: Settings) -> "Callable[[VectorTable], Semantics] | None":
+    """What begins to search by meaning, when that is first needed; None where nobody wants it. Raises SettingsError."""
+    if settings.embedder == "none":
+        return None
+    if settings.embedder != "local":
+        from polymnia.embedders.open import check_embedder
+
+        check_embedder(settings.embedder)
+    return partial(_semantics, settings)
+
+
+def _semantics(settings: Settings, table: VectorTable) -> "Semantics":
+    from polymnia.embedders import open_embedder
+    from polymnia.engine.semantics import Semantics
+
+    return Semantics(table, settings.embedder, partial(open_embedder, key=settings.embedder_key))
 
 
 def configure_logging(level: str) -> None:

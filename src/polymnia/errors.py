@@ -13,6 +13,7 @@
     │   ├── InvalidParams     its parameters are not what the method takes (-32602)
     │   └── MissingCapability it needs something of the client that the client has not offered (-32021)
     ├── Cancelled             the client no longer wants the answer
+    ├── EmbedderError         the model that turns text into vectors is missing or failed
     ├── SettingsError         flags, variables or the settings file contradict each other
     └── StoreError            the store could not do its work
         ├── StoreBusy         another process holds it for too long
@@ -114,6 +115,10 @@ class MissingCapability(ProtocolError):
 
 class Cancelled(PolymniaError):
     """The client no longer wants the answer."""
+
+
+class EmbedderError(PolymniaError):
+    """The model that turns text into vectors is missing or failed."""
 
 
 class SettingsError(PolymniaError):

@@ -179,6 +179,7 @@ class Passage(Struct, frozen=True, gc=False):
     text: str
     created_at: int = 0
     valid_at: int = 0
+    place: int = 0  # where its store has it; 0 where that means nothing
 
     @property
     def key(self) -> PassageKey:
@@ -192,6 +193,58 @@ class WordCounts(Struct, frozen=True):
     passages: int
     words: int
     having: dict[str, int]
+
+
+class Within(Struct, frozen=True):
+    """What a search is kept to: entities of these names, of these types, and a time; None is anything."""
+
+    names: tuple[str, ...] | None = None
+    types: tuple[str, ...] | None = None
+    since: int | None = None
+    until: int | None = None
+
+    def has(self, passage: Passage) -> bool:
+        """Whether the passage is one of those."""
+        at = passage.valid_at or passage.created_at
+        return (
+            (self.names is None or passage.entity in self.names)
+            and (self.types is None or passage.type in self.types)
+            and (self.since is None or at >= self.since)
+            and (self.until is None or at < self.until)
+        )
+
+
+class Signals(Struct, frozen=True):
+    """What speaks for one candidate, each on its own scale."""
+
+    words: float = 0.0  # BM25 of its text
+    before: float = 0.0  # BM25 of what was said just before it
+    meaning: float | None = None  # cosine with the question; None without a vector
+    entity: float = 0.0  # how much of its entity's name the question says
+    linked: float = 0.0  # 1 when a relation leads from a named entity to its own
+    date: float = 0.0  # agreement with the date in the question
+    tells_time: float = 0.0  # 1 when the question asks when and it has words of time
+    length: float = 0.0  # log of its length, where it is a turn of a conversation
+    asks: float = 0.0  # 1 when it is itself a question, where it is a turn of a conversation
+
+
+class Hit(Struct, frozen=True):
+    """A passage that answers a question, what speaks for it, and how many that say the same stand behind it."""
+
+    passage: Passage
+    score: float
+    rung: str
+    signals: Signals
+    alike: int = 0
+
+
+class EmbeddingModel(Struct, frozen=True):
+    """A model whose vectors a store has."""
+
+    number: int
+    identity: str
+    url: str
+    dimension: int
 
 
 class Trashed(Struct, frozen=True):

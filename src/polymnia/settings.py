@@ -57,6 +57,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     session_persist: bool = False
     embedding_dimension: Annotated[int, Meta(ge=1)] = 1536
     trash_days: Annotated[int, Meta(ge=0)] = 0
+    embedder: str = "local"
+    embedder_key: str = ""
 
     @property
     def address(self) -> str:

@@ -23,7 +23,7 @@ from polymnia.engine import (
 )
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput, EntityNotFound
-from polymnia.model import Draft, Entity, Graph, Noted, Passage, Relation, Texts
+from polymnia.model import Draft, Entity, Graph, Noted, Passage, Relation, Texts, Within
 from polymnia.search.words import terms_of
 from polymnia.stores import open_store
 from polymnia.stores.memory import MemoryStore
@@ -108,8 +108,8 @@ class StoreMachine(RuleBasedStateMachine):
     def words(self, query: str, names: list[str]) -> None:
         terms = terms_of(query)
         with self.memory.reading() as read, self.oracle.reading() as expected:
-            for of in (None, names):
-                mine, theirs = read.passages(terms, 1000, of=of), expected.passages(terms, 1000, of=of)
+            for within in (None, Within(names=tuple(names)), Within(types=tuple(names))):
+                mine, theirs = read.passages(terms, 1000, within), expected.passages(terms, 1000, within)
                 assert _texts(mine) == _texts(theirs)
             assert set(read.named_with(terms, 100)) == set(expected.named_with(terms, 100))
 

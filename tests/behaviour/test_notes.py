@@ -16,10 +16,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from polymnia.engine import notes
 from polymnia.engine.memory import Memory
 from polymnia.model import VAULT, Note, NoteHit, NoteScope
+from polymnia.search.embedding import packed
 from polymnia.search.relevance import CEILING
-from polymnia.search.vector import packed
 from polymnia.stores.base import NoteQuery
-from polymnia.stores.sqlite import vectors
+from polymnia.stores.sqlite import note_vectors as vectors
 from polymnia.stores.sqlite.store import SqliteStore
 
 Vector = tuple[float, ...] | None

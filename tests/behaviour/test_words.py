@@ -2,7 +2,7 @@
 
 from polymnia.engine import entities, observations
 from polymnia.engine.memory import Memory
-from polymnia.model import Draft, PassageKey, Texts
+from polymnia.model import Draft, PassageKey, Texts, Within
 from tests.behaviour.graphs import ME, create
 
 LIBRARY = (
@@ -11,9 +11,9 @@ LIBRARY = (
 )
 
 
-def having(memory: Memory, *terms: str, of: list[str] | None = None) -> set[PassageKey]:
+def having(memory: Memory, *terms: str, within: Within | None = None) -> set[PassageKey]:
     with memory.reading() as read:
-        return {passage.key for passage in read.passages(terms, 100, of=of)}
+        return {passage.key for passage in read.passages(terms, 100, within)}
 
 
 def talk(memory: Memory, valid_at: int, *turns: tuple[str, str]) -> None:
@@ -32,7 +32,17 @@ def test_passages_are_found_by_stem_part_and_pair(memory: Memory) -> None:
 
 def test_passages_may_be_asked_of_some_entities_only(memory: Memory) -> None:
     create(memory, *LIBRARY)
-    assert having(memory, "user", "dog", of=["Caroline", "Nobody"]) == {("Caroline", 2)}
+    assert having(memory, "user", "dog", within=Within(names=("Caroline", "Nobody"))) == {("Caroline", 2)}
+    assert having(memory, "user", "dog", within=Within(types=("person",))) == {("Caroline", 2)}
+    assert having(memory, "user", "dog", within=Within(names=("Caroline",), types=("function",))) == set()
+
+
+def test_passages_may_be_asked_of_a_time_only(memory: Memory) -> None:
+    create(memory, Draft("Ann", "person", ("hello now",)))
+    talk(memory, 1_000, ("Ann", "hello then"))
+    assert having(memory, "hello", within=Within(until=1_001)) == {("Ann", 2)}
+    assert having(memory, "hello", within=Within(since=1_001)) == {("Ann", 1)}
+    assert having(memory, "hello", "ann", within=Within(since=1_001)) == {("Ann", 0), ("Ann", 1)}
 
 
 def test_what_is_deleted_is_not_found_by_its_words(memory: Memory) -> None:

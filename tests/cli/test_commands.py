@@ -221,3 +221,51 @@ def test_a_memory_json_of_something_else_is_left_alone(tmp_path: Path) -> None:
 def test_with_no_options_the_memory_is_a_sqlite_file_in_the_data_directory(tmp_path: Path) -> None:
     serve(tmp_path, XDG_DATA_HOME=str(tmp_path / "data"))
     assert (tmp_path / "data" / "polymnia" / "memory.db").is_file()
+
+
+def test_a_question_is_answered_as_a_table(store_path: str, tmp_path: Path) -> None:
+    fill(store_path)
+    found = run("search", "who drinks teas", "--embedder", "none", "--store", store_path, directory=tmp_path)
+    assert found.returncode == 0
+    assert found.stdout.splitlines()[0] == "1. Zoë [person]: likes tea"
+    assert "any word" in found.stdout.splitlines()[1]
+    assert "by words alone: no embedder" in found.stdout
+
+
+def test_a_question_is_answered_as_json(store_path: str, tmp_path: Path) -> None:
+    fill(store_path)
+    arguments = ("--json", "--embedder", "none", "--limit", "1", "--type", "person", "--store", store_path)
+    found = json.loads(run("search", "Zoe", *arguments, directory=tmp_path).stdout)
+    assert [(hit["entity"], hit["ordinal"], hit["alike"]) for hit in found["hits"]] == [("Zoë", 0, 0)]
+    assert found["hits"][0]["why"]["meaning"] is None
+
+
+def test_a_question_is_answered_by_meaning_with_nothing_to_configure(tmp_path: Path) -> None:
+    path = str(tmp_path / "memory.db")
+    fill(path)
+    found = json.loads(run("search", "favourite hot drink", "--json", "--store", path, directory=tmp_path).stdout)
+    assert found["note"] == ""
+    assert (found["hits"][0]["text"], found["hits"][0]["matched"]) == ("likes tea", "meaning")
+
+
+def test_a_search_that_finds_nothing_says_so(store_path: str, tmp_path: Path) -> None:
+    fill(store_path)
+    found = run("search", "xyzzy", "--embedder", "none", "--store", store_path, directory=tmp_path)
+    assert (found.returncode, found.stdout.splitlines()[0]) == (1, "nothing was found")
+
+
+def test_an_entity_is_shown(store_path: str, tmp_path: Path) -> None:
+    fill(store_path)
+    lines = run("show", "Zoë", "--store", store_path, directory=tmp_path).stdout.splitlines()
+    assert lines[0] == "Zoë [person]"
+    assert lines[-1].strip() == "Zoë -[knows]-> Bob"
+    shown = json.loads(run("show", "Zoë", "--json", "--store", store_path, directory=tmp_path).stdout)
+    assert [each["text"] for each in shown["observations"]] == ["likes tea", "likes tea"]
+    assert shown["relations"] == [{"from": "Zoë", "to": "Bob", "type": "knows"}]
+
+
+def test_an_unknown_entity_or_embedder_is_said(store_path: str, tmp_path: Path) -> None:
+    fill(store_path)
+    assert "Nobody not found" in run("show", "Nobody", "--store", store_path, directory=tmp_path).stderr
+    wrong = run("search", "tea", "--embedder", "word2vec", "--store", store_path, directory=tmp_path)
+    assert (wrong.returncode, "onnx:DIRECTORY" in wrong.stderr) == (1, True)

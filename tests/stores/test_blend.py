@@ -7,7 +7,7 @@ import pytest
 
 np = pytest.importorskip("numpy", reason="numpy is not installed")
 
-from polymnia.search.vector import length, packed  # noqa: E402  # only where numpy is
+from polymnia.search.embedding import length, packed  # noqa: E402  # only where numpy is
 from polymnia.stores.sqlite import blend  # noqa: E402
 
 DIMENSION = 12

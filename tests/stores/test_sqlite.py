@@ -118,7 +118,7 @@ def test_an_old_file_gets_its_words_indexed(path: str) -> None:
     with store.reading() as read:
         assert {each.key for each in read.passages(["name"], 9)} == {("getUserName", 0), ("getUserName", 1)}
         (passage,) = read.passages(["return"], 9)
-    assert passage == Passage("getUserName", "function", 1, "returns names", 5, 0)
+    assert passage == Passage("getUserName", "function", 1, "returns names", 5, 0, (1 << 24) + 1)
     observations.remove(Memory(store), [Texts("getUserName", ("returns names",))], by="ann")
     assert store.check() == []
     store.close()
@@ -194,6 +194,9 @@ WHOLE_TABLE = {"entities_all", "observations_all", "relations_all", "texts_of_al
     "count_orphans",
     "weight",
     "count_vault_vectors",
+    "entities_within",
+    "queue_all",
+    "vector_counts",
 }
 # Of another program's tables.
 FOREIGN = {"foreign_sessions", "foreign_vault"}

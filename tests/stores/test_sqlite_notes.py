@@ -14,7 +14,7 @@ from polymnia.engine import notes
 from polymnia.engine.memory import Memory
 from polymnia.errors import StoreBusy, StoreError
 from polymnia.model import VAULT, Note, NoteScope, Rows
-from polymnia.search.vector import packed
+from polymnia.search.embedding import packed
 from polymnia.settings import Settings
 from polymnia.stores.sql import load_migrations
 from polymnia.stores.sqlite import adopt, store

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from statistics import median
@@ -109,6 +110,34 @@ def idle_connections(arena: Arena) -> str:
     return f"each let go after {time.monotonic() - began:.0f} s"
 
 
+def readers_at_once(arena: Arena) -> str:
+    """Fifty clients that ask for a large answer at once and read it: for comparison."""
+    with ThreadPoolExecutor(50) as pool:
+        sizes = list(pool.map(lambda _: whole_answer(arena.reader(window=MEGABYTE)), range(50)))
+    assert len(set(sizes)) == 1
+    return f"{sizes[0] / MEGABYTE:.0f} MB each"
+
+
+def whole_answer(connection: socket.socket) -> int:
+    """The length of an answer, read to its end; the connection is closed then."""
+    got = b""
+    while b"\r\n\r\n" not in got:
+        part = connection.recv(1 << 16)
+        assert part, "there was no answer"
+        got += part
+    start, _, rest = got.partition(b"\r\n\r\n")
+    (length,) = [
+        int(line.split(b":")[1]) for line in start.split(b"\r\n") if line.lower().startswith(b"content-length")
+    ]
+    missing = length - len(rest)
+    while missing:
+        part = connection.recv(min(missing, 1 << 16))
+        assert part, "an answer was cut off"
+        missing -= len(part)
+    connection.close()
+    return length
+
+
 def readers_that_do_not_read(arena: Arena) -> str:
     """Fifty clients that ask for a large answer and take nothing of it."""
     began = time.monotonic()
@@ -140,6 +169,7 @@ ATTACKS: list[Callable[[Arena], str]] = [
     many_sessions,
     large_bodies,
     idle_connections,
+    readers_at_once,
     readers_that_do_not_read,
     one_byte_a_second,
 ]

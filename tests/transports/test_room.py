@@ -1,5 +1,7 @@
 """How much a process holds at once: bodies beyond it are refused, answers beyond it cost the slowest theirs."""
 
+from contextlib import AbstractContextManager
+
 import pytest
 
 from polymnia.errors import Refused
@@ -42,19 +44,32 @@ def test_an_empty_body_always_finds_room() -> None:
     room.take(0)
 
 
-def test_answers_beyond_the_room_cost_the_longest_under_way_their_connection() -> None:
+def sending(room: Room, caller: Caller, size: int, moved_at: float) -> AbstractContextManager[None]:
+    caller.visit.moved_at = moved_at
+    return room.leaving(caller.visit, size)
+
+
+def test_answers_beyond_the_room_cost_who_takes_nothing_their_connection() -> None:
+    room = Room(100)
+    stuck, moving = Caller(), Caller()
+    with sending(room, stuck, 60, 10.0), sending(room, moving, 60, 15.0):
+        room.relieve(16.0)
+        assert (stuck.is_cut_off, moving.is_cut_off) == (True, False)
+
+
+def test_no_more_are_let_go_than_have_to_be() -> None:
     room = Room(100)
     first, second, third = Caller(), Caller(), Caller()
-    with room.leaving(first.visit, 60), room.leaving(second.visit, 40):
-        assert not first.is_cut_off
-        with room.leaving(third.visit, 50):
-            assert [each.is_cut_off for each in (first, second, third)] == [True, False, False]
+    with sending(room, first, 40, 1.0), sending(room, second, 40, 1.0), sending(room, third, 40, 1.0):
+        room.relieve(100.0)
+        assert [each.is_cut_off for each in (first, second, third)] == [True, False, False]
 
 
-def test_an_answer_larger_than_the_room_still_goes_out() -> None:
+def test_with_room_enough_nobody_is_let_go() -> None:
     room = Room(100)
-    large, small = Caller(), Caller()
-    with room.leaving(large.visit, 500):
-        assert not large.is_cut_off
-    with room.leaving(small.visit, 100):
-        assert not small.is_cut_off
+    stuck = Caller()
+    with sending(room, stuck, 100, 1.0):
+        room.relieve(100.0)
+    with sending(room, Caller(), 100, 1.0):
+        room.relieve(100.0)
+    assert not stuck.is_cut_off

@@ -8,7 +8,7 @@ from polymnia import __version__
 from polymnia.dialects import DIALECTS
 from polymnia.errors import PolymniaError
 from polymnia.model import CAPABILITIES
-from polymnia.settings import load_settings
+from polymnia.settings import Settings, load_settings
 
 _STORE_HELP = (
     "a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in / if it is new), or "
@@ -43,6 +43,7 @@ _FLAGS = (
     "metrics",
     "workers",
     "log_level",
+    "embedder",
 )
 
 
@@ -82,11 +83,21 @@ def _run(options: argparse.Namespace) -> int:
         from polymnia.cli.trash import trash
 
         return trash(settings, options)
+    if options.command in ("search", "show"):
+        return _look(settings, options)
     from polymnia.cli import transfer
 
     if options.command == "import":
         return transfer.import_file(settings, options.file)
     return transfer.export(settings, options.format, options.output)
+
+
+def _look(settings: Settings, options: argparse.Namespace) -> int:
+    from polymnia.cli.search import search, show
+
+    if options.command == "show":
+        return show(settings, options.name, as_json=options.json)
+    return search(settings, options.query, limit=options.limit, types=options.type, as_json=options.json)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -121,7 +132,21 @@ def _parser() -> argparse.ArgumentParser:
     _add_workspace(commands)
     _add_trash(commands)
     _add_token(commands)
+    _add_search(commands)
     return parser
+
+
+def _add_search(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    searching = commands.add_parser("search", help="find what answers a question")
+    searching.add_argument("query", metavar="QUERY", help="words, a name, or a whole question")
+    searching.add_argument("--limit", type=int, default=10, metavar="N", help="how many to show (default: %(default)s)")
+    searching.add_argument("--type", action="append", default=[], help="only entities of this type; may be repeated")
+    _add_embedder(searching)
+    showing = commands.add_parser("show", help="print one entity with its observations and relations")
+    showing.add_argument("name", metavar="NAME", help="the entity's name")
+    for each in (searching, showing):
+        each.add_argument("--json", action="store_true", help="print JSON instead of a table")
+        _add_store(each)
 
 
 def _add_serve(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -139,6 +164,7 @@ def _add_serve(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     serve.add_argument(
         "--workspace", metavar="NAME", help="the workspace of clients that name none (default: default; project: none)"
     )
+    _add_embedder(serve)
     _add_network(serve.add_argument_group("over TCP and HTTP"))
     _add_http(serve.add_argument_group("over HTTP"))
 
@@ -234,6 +260,14 @@ def _add_token(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     for each in (create, listing, revoke):
         each.add_argument("--tokens", metavar="FILE", help="the file of tokens (default: beside the store)")
         _add_store(each)
+
+
+def _add_embedder(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--embedder",
+        metavar="URL",
+        help="what searches by meaning: local, onnx:DIRECTORY, ollama:MODEL, openai:MODEL or none (default: local)",
+    )
 
 
 def _add_store(parser: argparse.ArgumentParser) -> None:

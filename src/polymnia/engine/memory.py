@@ -3,9 +3,13 @@
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from time import time_ns
+from typing import TYPE_CHECKING
 
 from polymnia.model import Change, Rows
-from polymnia.stores.base import Reader, Store, Writer
+from polymnia.stores.base import Reader, Store, VectorTable, Writer
+
+if TYPE_CHECKING:
+    from polymnia.engine.semantics import Semantics
 
 Listener = Callable[[Change], None]
 
@@ -16,6 +20,9 @@ class Memory:
     def __init__(self, store: Store) -> None:
         self.store = store
         self._listeners: list[Listener] = []
+        self._semantics: Semantics | None = None
+        self._begin: Callable[[VectorTable], Semantics] | None = None
+        self._with_vectors: bool | None = None
 
     def reading(self) -> AbstractContextManager[Reader]:
         """A consistent view for the length of the block."""
@@ -34,6 +41,37 @@ class Memory:
     def on_change(self, listener: Listener) -> None:
         """Call the listener after every durable change made through this handle."""
         self._listeners.append(listener)
+
+    def search_by_meaning(self, begin: "Callable[[VectorTable], Semantics]") -> None:
+        """Let it be searched by meaning, if its store keeps vectors; `begin` is called when that is first needed."""
+        if self.store.vectors is not None:
+            self._begin = begin
+            self.on_change(self._keep_embedded)
+
+    @property
+    def semantics(self) -> "Semantics | None":
+        """The model and vectors to search by; None when there are none."""
+        if self._semantics is None and self._begin is not None and self.store.vectors is not None:
+            self._semantics = self._begin(self.store.vectors)
+        return self._semantics
+
+    def close(self) -> None:
+        """End what works for it in the background."""
+        self._begin = None
+        if self._semantics is not None:
+            self._semantics.close()
+
+    def _keep_embedded(self, change: Change) -> None:
+        """A memory that was never searched by meaning is left alone."""
+        if self._semantics is None and not self._has_vectors():
+            return
+        if self.semantics is not None:
+            self.semantics.wake()
+
+    def _has_vectors(self) -> bool:
+        if self._with_vectors is None:
+            self._with_vectors = self.store.vectors is not None and bool(self.store.vectors.models())
+        return self._with_vectors
 
 
 class Transaction:

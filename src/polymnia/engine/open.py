@@ -1,22 +1,39 @@
 """From a store's URL to the workspaces in it, and to the one a client starts in."""
 
+from collections.abc import Callable
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from polymnia.engine.memory import Memory
 from polymnia.engine.workspaces import DEFAULT, OneWorkspace, Workspaces
 from polymnia.errors import BadInput, WorkspaceNotFound
 from polymnia.stores import open_store, store_kind
+from polymnia.stores.base import VectorTable
+
+if TYPE_CHECKING:
+    from polymnia.engine.semantics import Semantics
 
 
-def open_workspaces(url: str, only: str = "", *, trash_days: int = 0, read_only: bool = False) -> Workspaces:
+def open_workspaces(
+    url: str,
+    only: str = "",
+    *,
+    trash_days: int = 0,
+    read_only: bool = False,
+    meaning: "Callable[[VectorTable], Semantics] | None" = None,
+) -> Workspaces:
     """The workspaces of a data directory, or the only one of any other store, which has the name it is given.
 
     A store of one file that is read-only is left as it is, to the last byte; in a directory nothing is remembered or
-    forgotten, but files may be put in order. Raises SettingsError, StoreError.
+    forgotten, but files may be put in order. `meaning` begins to search by meaning; what is in a directory is embedded
+    when it is next searched. Raises SettingsError, StoreError.
     """
     kind, path = store_kind(url)
     if kind != "directory":
-        return OneWorkspace(Memory(open_store(url, read_only=read_only)), only or DEFAULT, trash_days=trash_days)
+        memory = Memory(open_store(url, read_only=read_only))
+        if meaning is not None:
+            memory.search_by_meaning(meaning)
+        return OneWorkspace(memory, only or DEFAULT, trash_days=trash_days)
     from polymnia.engine.many_workspaces import ManyWorkspaces
     from polymnia.stores.projects.catalogue import Catalogue
 

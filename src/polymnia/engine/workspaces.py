@@ -126,6 +126,7 @@ class OneWorkspace:
         raise self._refusal()
 
     def close(self) -> None:
+        self._memory.close()
         self._memory.store.close()
 
     def _refusal(self) -> BadInput:

@@ -7,6 +7,8 @@ from unicodedata import category, normalize
 from polymnia.search.stem import stem
 
 _WORD = re.compile(r"[^\W_]+")
+# A capital inside a word: the text may have a word that is written as several.
+_JOINED = re.compile(r"[A-Z](?<=[^\W_].)")
 # What a word that is written as several is made of: `getUserName`, `HTTPServer2`.
 _PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\WA-Z\d_]+|\d+")
 # Scripts that put no space between words: Han, kana, Hangul's neighbours in Thai, Lao, Khmer and Burmese.
@@ -44,7 +46,7 @@ def derived(text: str) -> str:
     They are indexed beside the words, so that words keep their places for phrases.
     """
     parts: list[str] = []
-    if not text[1:].islower():  # every text that is written is asked, and most have their one capital in front
+    if not text[1:].islower() and _JOINED.search(text):  # every text that is written is asked: the quick way first
         pieces = [_PIECE.findall(word) for word in _WORD.findall(text)]
         parts = [piece for word in pieces if len(word) > 1 for piece in word]
     if not text.isascii():

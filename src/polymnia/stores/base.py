@@ -1,8 +1,8 @@
 """The contract every store keeps: read a consistent moment, write one change at a time."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -10,6 +10,7 @@ from polymnia.model import (
     VAULT,
     Change,
     Counts,
+    EmbeddingModel,
     Entity,
     Graph,
     Note,
@@ -21,8 +22,12 @@ from polymnia.model import (
     RelationKey,
     Trashed,
     TypeCount,
+    Within,
     WordCounts,
 )
+
+if TYPE_CHECKING:
+    from polymnia.search.vectors import Row
 
 
 class NoteQuery(Struct, frozen=True, kw_only=True):
@@ -124,17 +129,19 @@ class Reader(Protocol):
     def vocabulary(self, first: str, last: str, limit: int) -> list[str]:
         """The terms from `first` to before `last`, in order, at most so many."""
 
-    def passages(self, terms: Collection[str], limit: int, *, of: Collection[str] | None = None) -> list[Passage]:
-        """Passages that have one of the terms: if there are more than asked for, those that match best.
-
-        With `of`, only passages of the entities with these names.
-        """
+    def passages(
+        self, terms: Collection[str], limit: int, within: Within | None = None, *, every: bool = False
+    ) -> list[Passage]:
+        """Passages that have one of the terms, or every one; of more than are asked for, those that match best."""
 
     def named_with(self, terms: Collection[str], limit: int) -> list[str]:
         """Names of entities that have one of the terms in them, those that match best first."""
 
     def following(self, keys: Collection[PassageKey]) -> dict[PassageKey, Passage]:
         """For observations, what was written next in the same conversation: those that have the same valid time."""
+
+    def passages_at(self, places: Collection[int]) -> list[Passage]:
+        """What still stands at these places of the store, in no order."""
 
     def between(self, start: int, end: int, limit: int) -> list[Passage]:
         """The newest observations from one time to before another, by their valid time or when they were written."""
@@ -166,6 +173,40 @@ class Writer(Reader, Protocol):
         """
 
 
+class VectorTable(Protocol):
+    """The vectors a store keeps of its observations. Safe to use from several threads and several processes."""
+
+    def models(self) -> list[EmbeddingModel]:
+        """The models it has vectors of, oldest first."""
+
+    def add_model(self, identity: str, url: str, dimension: int) -> EmbeddingModel:
+        """The model with that identity, kept from now on; if it is new, every observation is queued for it."""
+
+    def remove_model(self, number: int) -> None:
+        """Forget a model and its vectors."""
+
+    def queued(self, model: int, limit: int) -> list[tuple[int, str | None]]:
+        """What the model has to embed next, by place and text; without a text where it is gone. At most so many."""
+
+    def put(self, model: int, embedded: Sequence[tuple[int, str | None, bytes]]) -> None:
+        """Keep the vectors of texts and take them off the queue; one whose text has changed since is dropped."""
+
+    def state(self) -> tuple[int, int]:
+        """Numbers of the last vector written and the last one gone: they change when another process did something."""
+
+    def since(self, model: int, vector: int, limit: int) -> tuple[int, list["Row"]]:
+        """The number of the last one given, and the model's vectors written after a number, at most so many."""
+
+    def gone_since(self, model: int, number: int) -> tuple[int, list[int]]:
+        """The number of the last one given, and the places whose vectors of the model went after a number."""
+
+    def counts(self, model: int) -> tuple[int, int]:
+        """How many observations have a vector of the model, and how many there are."""
+
+    def groups(self, within: Within) -> list[int] | None:
+        """The groups of vectors that names and types allow; None is all."""
+
+
 class Store(Protocol):
     """One workspace's memory. Safe to use from several threads and several processes."""
 
@@ -180,6 +221,10 @@ class Store(Protocol):
     @property
     def short_reads(self) -> bool:
         """Whether a read of a few names never waits for a write or for a file to be read again."""
+
+    @property
+    def vectors(self) -> VectorTable | None:
+        """Where it keeps vectors; None when it cannot."""
 
     def look_up(self, name: str) -> Graph:
         """The entity of that name and every relation that touches it: the commonest read, the shortest way."""

@@ -21,6 +21,7 @@ from polymnia.model import (
     RelationKey,
     Rows,
     TypeCount,
+    Within,
     WordCounts,
 )
 from polymnia.search.text import fold
@@ -121,14 +122,19 @@ class MemoryGraph:
     def vocabulary(self, first: str, last: str, limit: int) -> list[str]:
         return self._word_index().vocabulary(first, last, limit)
 
-    def passages(self, terms: Collection[str], limit: int, *, of: Collection[str] | None = None) -> list[Passage]:
-        return self._word_index().passages(terms, limit, of)
+    def passages(
+        self, terms: Collection[str], limit: int, within: Within | None = None, *, every: bool = False
+    ) -> list[Passage]:
+        return self._word_index().passages(terms, limit, within, every=every)
 
     def named_with(self, terms: Collection[str], limit: int) -> list[str]:
         return self._word_index().named_with(terms, limit)
 
     def following(self, keys: Collection[PassageKey]) -> dict[PassageKey, Passage]:
         return self._word_index().following(keys)
+
+    def passages_at(self, places: Collection[int]) -> list[Passage]:
+        return []
 
     def between(self, start: int, end: int, limit: int) -> list[Passage]:
         return self._word_index().between(start, end, limit)
@@ -237,6 +243,7 @@ class MemoryStore:
 
     best_batch = 1_000_000
     short_reads = True
+    vectors = None
 
     def __init__(self, url: str = "memory:") -> None:
         self.url = url

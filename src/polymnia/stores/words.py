@@ -1,11 +1,11 @@
 """The words index of a graph in memory: the same answers as a database's, made at the first search and kept current."""
 
 from bisect import bisect_left, insort
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
 from math import log
 
-from polymnia.model import Entity, Observation, Passage, PassageKey, WordCounts
+from polymnia.model import Entity, Observation, Passage, PassageKey, Within, WordCounts
 from polymnia.search.words import terms_of
 
 # When something was said, when it was written, by what it is told apart from the rest of that moment.
@@ -68,21 +68,25 @@ class WordIndex:
         living = [term for term in self._terms[start:end] if self._having[term]]
         return living[:limit]
 
-    def passages(self, terms: Collection[str], limit: int, names: Collection[str] | None) -> list[Passage]:
-        scores: Counter[PassageKey] = Counter()
+    def passages(self, terms: Collection[str], limit: int, within: Within | None, *, every: bool) -> list[Passage]:
+        scores: defaultdict[PassageKey, float] = defaultdict(float)
         for term in terms:
             weight = self._weight(term)
             for key, count in self._having.get(term, {}).items():
-                if names is None or key[0] in names:
-                    scores[key] += weight * count / (count + 1)  # type: ignore[assignment]  # a Counter of floats
-        best = sorted(scores, key=lambda key: (-scores[key], self._numbers[key[0]], key[1]))[:limit]
-        return [self._passage(key) for key in best]
+                scores[key] += weight * count / (count + 1)
+        if every:
+            having = [self._having.get(term, {}).keys() for term in terms]
+            scores = defaultdict(float, {key: scores[key] for key in scores if all(key in keys for keys in having)})
+        best = sorted(scores, key=lambda key: (-scores[key], self._numbers[key[0]], key[1]))
+        if within is None:
+            return [self._passage(key) for key in best[:limit]]
+        return [passage for passage in map(self._passage, best) if within.has(passage)][:limit]
 
     def named_with(self, terms: Collection[str], limit: int) -> list[str]:
-        scores: Counter[str] = Counter()
+        scores: defaultdict[str, float] = defaultdict(float)
         for term in terms:
             for name in self._names_having.get(term, ()):
-                scores[name] += self._weight(term)  # type: ignore[assignment]  # a Counter of floats
+                scores[name] += self._weight(term)
         return sorted(scores, key=lambda name: (-scores[name], self._numbers[name]))[:limit]
 
     def following(self, keys: Collection[PassageKey]) -> dict[PassageKey, Passage]:

@@ -13,7 +13,7 @@ from polymnia.engine import notes, sessions
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput, InvalidParams, NoNotes, SettingsError
 from polymnia.model import VAULT, Note, NoteScope
-from polymnia.search.vector import packed
+from polymnia.search.embedding import packed
 from polymnia.stores.base import NoteQuery
 
 _UNFILTERED = "Bulk vault prune requires at least one filter."

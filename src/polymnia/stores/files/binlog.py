@@ -34,6 +34,7 @@ class BinlogStore:
 
     best_batch = 10_000
     short_reads = False
+    vectors = None
 
     def __init__(self, path: str, *, read_only: bool = False) -> None:
         self.url = path

@@ -48,6 +48,7 @@ class JsonlStore:
 
     best_batch = 1_000_000
     short_reads = False
+    vectors = None
 
     def __init__(self, path: str) -> None:
         self.url = path

@@ -13,7 +13,7 @@ import apsw
 from msgspec import DecodeError, json
 
 from polymnia.model import Change, Note, NoteScope, Rows
-from polymnia.search.vector import length
+from polymnia.search.embedding import length
 from polymnia.stores.files.errors import translated as file_errors
 from polymnia.stores.files.replace import sync_directory
 from polymnia.stores.sqlite.commit import identity

@@ -17,6 +17,7 @@ from polymnia.model import (
     RelationKey,
     Trashed,
     TypeCount,
+    Within,
     WordCounts,
 )
 from polymnia.stores.sqlite import words
@@ -112,14 +113,19 @@ class SqliteGraph:
     def vocabulary(self, first: str, last: str, limit: int) -> list[str]:
         return words.vocabulary(self._connection, first, last, limit)
 
-    def passages(self, terms: Collection[str], limit: int, *, of: Collection[str] | None = None) -> list[Passage]:
-        return words.passages(self._connection, terms, limit, of)
+    def passages(
+        self, terms: Collection[str], limit: int, within: Within | None = None, *, every: bool = False
+    ) -> list[Passage]:
+        return words.passages(self._connection, terms, limit, within, every=every)
 
     def named_with(self, terms: Collection[str], limit: int) -> list[str]:
         return words.named_with(self._connection, terms, limit)
 
     def following(self, keys: Collection[PassageKey]) -> dict[PassageKey, Passage]:
         return words.following(self._connection, keys)
+
+    def passages_at(self, places: Collection[int]) -> list[Passage]:
+        return words.passages_at(self._connection, places)
 
     def between(self, start: int, end: int, limit: int) -> list[Passage]:
         return words.between(self._connection, start, end, limit)

@@ -5,12 +5,12 @@ from collections.abc import Collection
 import apsw
 
 from polymnia.model import VAULT, NoteScope
+from polymnia.search.embedding import cosine, length, unpacked
 from polymnia.search.expression import expressions, wants_everything
 from polymnia.search.relevance import EXACT, Scores, best, blended, by_words
-from polymnia.search.vector import cosine, length, unpacked
 from polymnia.stores.base import NoteQuery
 from polymnia.stores.sqlite.layout import QUERIES, Row, as_json, run
-from polymnia.stores.sqlite.vectors import VaultVectors
+from polymnia.stores.sqlite.note_vectors import VaultVectors
 
 
 def ranked(connection: apsw.Connection, query: NoteQuery, vectors: VaultVectors) -> list[tuple[int, float]]:

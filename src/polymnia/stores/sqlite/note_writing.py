@@ -4,7 +4,7 @@ import apsw
 from msgspec.structs import replace
 
 from polymnia.model import VAULT, Change, Note, Rows
-from polymnia.search.vector import length
+from polymnia.search.embedding import length
 from polymnia.stores.sqlite.layout import as_json, run, run_many
 
 

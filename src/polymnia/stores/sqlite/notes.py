@@ -10,8 +10,8 @@ from polymnia.model import Note, NoteHit, NoteScope
 from polymnia.stores.base import NoteQuery
 from polymnia.stores.sqlite.layout import Row, as_json, run
 from polymnia.stores.sqlite.note_search import ranked, tagged
+from polymnia.stores.sqlite.note_vectors import VaultVectors
 from polymnia.stores.sqlite.presence import Presence
-from polymnia.stores.sqlite.vectors import VaultVectors
 
 _LAST_CHARACTER = "\U0010ffff"
 

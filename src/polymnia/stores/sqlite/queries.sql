@@ -242,6 +242,21 @@ WITH best AS MATERIALIZED (
 SELECT b.id, e.name, e.type, coalesce(o.content, ''), coalesce(o.created_at, e.created_at), coalesce(o.valid_at, 0)
 FROM best AS b CROSS JOIN entities AS e ON e.id = b.id >> 24 LEFT JOIN observations AS o ON o.id = b.id;
 
+-- name: match_words_within
+-- The same among the rows of entities of some names (a JSON array), some types (likewise) and a time.
+WITH best AS MATERIALIZED (
+    SELECT w.rowid AS id FROM words AS w CROSS JOIN entities AS e ON e.id = w.rowid >> 24
+    LEFT JOIN observations AS o ON o.id = w.rowid
+    WHERE w.words MATCH ?1
+        AND (?3 IS NULL OR e.name IN (SELECT value FROM json_each(?3)))
+        AND (?4 IS NULL OR e.type IN (SELECT value FROM json_each(?4)))
+        AND (?5 IS NULL OR coalesce(nullif(o.valid_at, 0), o.created_at, e.created_at) >= ?5)
+        AND (?6 IS NULL OR coalesce(nullif(o.valid_at, 0), o.created_at, e.created_at) < ?6)
+    ORDER BY w.rank LIMIT ?2
+)
+SELECT b.id, e.name, e.type, coalesce(o.content, ''), coalesce(o.created_at, e.created_at), coalesce(o.valid_at, 0)
+FROM best AS b CROSS JOIN entities AS e ON e.id = b.id >> 24 LEFT JOIN observations AS o ON o.id = b.id;
+
 -- name: match_names
 -- Names of the entities whose own rows match the expression, the best so many.
 WITH best AS MATERIALIZED (
@@ -288,6 +303,87 @@ FROM (
     )
 ) AS timed CROSS JOIN entities AS e ON e.id = timed.id >> 24
 ORDER BY timed.at DESC, timed.created_at DESC, timed.id DESC LIMIT ?3;
+
+-- name: observations_at
+-- The living observations with these row ids (a JSON array).
+SELECT o.id, e.name, e.type, o.content, o.created_at, o.valid_at
+FROM json_each(?) AS wanted CROSS JOIN observations AS o ON o.id = wanted.value AND o.deleted_at IS NULL
+CROSS JOIN entities AS e ON e.id = o.id >> 24;
+
+-- name: models_all
+-- The models that vectors are of, oldest first.
+SELECT id, identity, url, dimension FROM models ORDER BY id;
+
+-- name: model_of
+-- The model with that identity.
+SELECT id, identity, url, dimension FROM models WHERE identity = ?;
+
+-- name: insert_model
+-- A model whose vectors will be kept; a known one may be loaded from elsewhere now.
+INSERT INTO models (identity, url, dimension) VALUES (?, ?, ?) ON CONFLICT (identity) DO UPDATE SET url = excluded.url;
+
+-- name: delete_model
+-- A model that is no longer used.
+DELETE FROM models WHERE id = ?;
+
+-- name: delete_vectors
+-- All vectors of a model.
+DELETE FROM vectors WHERE model = ?;
+
+-- name: queue_all
+-- Every living observation that has no vector of the model is to be embedded.
+INSERT OR IGNORE INTO unembedded (model, observation)
+SELECT ?1, o.id FROM observations AS o
+WHERE o.deleted_at IS NULL AND NOT EXISTS (SELECT 1 FROM vectors AS v WHERE v.observation = o.id AND v.model = ?1);
+
+-- name: queued
+-- What the model has to embed next: the newest first, at most so many. What was deleted meanwhile has no text.
+SELECT u.observation, o.content FROM unembedded AS u LEFT JOIN observations AS o
+    ON o.id = u.observation AND o.deleted_at IS NULL
+WHERE u.model = ? ORDER BY u.observation DESC LIMIT ?;
+
+-- name: unqueue
+-- It is embedded, or gone.
+DELETE FROM unembedded WHERE model = ? AND observation = ?;
+
+-- name: unqueue_all
+-- A model that is no longer used has nothing to embed.
+DELETE FROM unembedded WHERE model = ?;
+
+-- name: insert_vector
+-- A vector, if the observation still has the text it was made from.
+INSERT INTO vectors (observation, model, vector)
+SELECT o.id, m.id, ?2 FROM observations AS o CROSS JOIN models AS m ON m.id = ?1
+WHERE o.id = ?3 AND o.content = ?4 AND o.deleted_at IS NULL
+ON CONFLICT (observation, model) DO NOTHING;
+
+-- name: vectors_state
+-- The last vector written and the last one gone: whether there is anything new.
+SELECT (SELECT coalesce(max(id), 0) FROM vectors), (SELECT coalesce(max(id), 0) FROM vectors_gone);
+
+-- name: vectors_since
+-- The vectors of a model that were written after one, at most so many, with the times of their observations.
+SELECT v.id, v.observation, o.valid_at, o.created_at, v.vector
+FROM vectors AS v CROSS JOIN observations AS o ON o.id = v.observation
+WHERE v.id > ?2 AND v.model = ?1 ORDER BY v.id LIMIT ?3;
+
+-- name: vectors_gone_since
+-- The observations whose vectors of the model went after one.
+SELECT id, observation FROM vectors_gone WHERE id > ?2 AND model = ?1 ORDER BY id;
+
+-- name: forget_gone
+-- Of a model that is no longer used nobody holds vectors.
+DELETE FROM vectors_gone WHERE model = ?;
+
+-- name: vector_counts
+-- How many observations have a vector of the model, and how many there are.
+SELECT (SELECT count(*) FROM vectors WHERE model = ?), (SELECT count(*) FROM observations WHERE deleted_at IS NULL);
+
+-- name: entities_within
+-- Row ids of the entities of some names and types (JSON arrays, or nothing).
+SELECT id FROM entities
+WHERE deleted_at IS NULL AND (?1 IS NULL OR name IN (SELECT value FROM json_each(?1)))
+    AND (?2 IS NULL OR type IN (SELECT value FROM json_each(?2)));
 
 -- name: insert_change
 -- The change log's row for this transaction.

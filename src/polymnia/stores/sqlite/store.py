@@ -21,6 +21,7 @@ from polymnia.stores.sqlite.graph import SqliteGraph, look_up
 from polymnia.stores.sqlite.layout import run
 from polymnia.stores.sqlite.replica import Replica
 from polymnia.stores.sqlite.trash import purge
+from polymnia.stores.sqlite.vectors import SqliteVectors
 from polymnia.stores.sqlite.words import define_functions
 
 if TYPE_CHECKING:
@@ -52,6 +53,8 @@ class SqliteStore:
         self._elsewhere = Elsewhere()
         self._starting = Lock()
         self._keeping: NoteKeeping | None = None
+        # In memory there is but one connection, and a search needs a second one for vectors.
+        self.vectors = None if self._alone else SqliteVectors(self._own_reader, self._lane.transaction)
         with self._translated:
             (require_schema if self._read_only else migrate)(path, self._writer)
 
@@ -193,6 +196,11 @@ class SqliteStore:
         with self._lane.transaction(patient=patient) as connection:
             more = [_merged(connection, command) for command in ("merge_trigrams", "merge_words")]
             return True in more
+
+    @contextmanager
+    def _own_reader(self) -> Iterator[apsw.Connection]:
+        with self._translated, self._reader() as connection:
+            yield connection
 
     @contextmanager
     def _reader(self) -> Iterator[apsw.Connection]:

@@ -1,142 +1,80 @@
-"""The vault's vectors in memory, kept current from the change log: what makes searching by meaning quick.
+"""Vectors in SQLite: what is still to be embedded, what was, and what another process did meanwhile."""
 
-It needs numpy, which the base install does not have; without it vectors are compared one by one.
-"""
-
-from __future__ import annotations
-
-from collections.abc import Collection, Iterable, Iterator
-from importlib.util import find_spec
-from itertools import islice
-from threading import Lock
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 import apsw
-from msgspec import Struct
-from msgspec.json import Decoder
 
-from polymnia.model import VAULT, NoteScope
-from polymnia.search.vector import length
-from polymnia.stores.sqlite.layout import QUERIES, Row, as_json, run
+from polymnia.model import EmbeddingModel, Within
+from polymnia.stores.sqlite.layout import ORDINAL_BITS, as_json, run, run_many
 
 if TYPE_CHECKING:
-    from polymnia.stores.sqlite.blend import Floats, Vectors, Words
+    from polymnia.search.vectors import Row
 
-# More than this is not kept but read anew for every search.
-_MOST_BYTES = 1 << 30
-_ROWS_AT_ONCE = 2000
-# Catching up with more changes than this takes longer than reading everything.
-_MOST_CHANGES = 2000
+Connected = Callable[[], AbstractContextManager[apsw.Connection]]
 
 
-class _Touched(Struct):
-    key: str
-    scope: NoteScope = VAULT
+class SqliteVectors:
+    """The vectors of one store, on the store's own connections."""
 
+    def __init__(self, reading: Connected, writing: Connected) -> None:
+        self._reading = reading
+        self._writing = writing
 
-class _Side(Struct):
-    memos: list[_Touched] = []
+    def models(self) -> list[EmbeddingModel]:
+        with self._reading() as connection:
+            return [EmbeddingModel(*row) for row in run(connection, "models_all")]
 
+    def add_model(self, identity: str, url: str, dimension: int) -> EmbeddingModel:
+        with self._writing() as connection:
+            known = run(connection, "model_of", identity)
+            run(connection, "insert_model", identity, url, dimension)
+            model = EmbeddingModel(*run(connection, "model_of", identity)[0])
+            if not known:
+                run(connection, "queue_all", model.number)
+        return model
 
-_side = Decoder(_Side)
+    def remove_model(self, number: int) -> None:
+        with self._writing() as connection:
+            for query in ("delete_vectors", "forget_gone", "unqueue_all", "delete_model"):
+                run(connection, query, number)
 
+    def queued(self, model: int, limit: int) -> list[tuple[int, str | None]]:
+        with self._reading() as connection:
+            return [(place, text) for place, text in run(connection, "queued", model, limit)]
 
-class VaultVectors:
-    """The vectors of one length in bytes, and which row is which note's."""
+    def put(self, model: int, embedded: Sequence[tuple[int, str | None, bytes]]) -> None:
+        with self._writing() as connection:
+            run_many(connection, "insert_vector", [(model, vector, place, text) for place, text, vector in embedded])
+            run_many(connection, "unqueue", [(model, place) for place, *_ in embedded])
 
-    def __init__(self) -> None:
-        self.quick = find_spec("numpy") is not None
-        self._lock = Lock()
-        self._moment = -1
-        self._size = 0
-        self._vectors: Vectors | None = None
-        self._row_of: dict[str, int] = {}
-        self._keys: list[str] = []
+    def state(self) -> tuple[int, int]:
+        with self._reading() as connection:
+            written, gone = run(connection, "vectors_state")[0]
+        return written, gone
 
-    def blended(
-        self, connection: apsw.Connection, vector: bytes, matched: Words, allowed: Collection[int] | None, limit: int
-    ) -> dict[int, float]:
-        """The best so many by words and vectors together; `matched` are notes and what BM25 gives them."""
-        from polymnia.stores.sqlite.blend import units  # with numpy: 70 MB that most servers never need
+    def since(self, model: int, vector: int, limit: int) -> tuple[int, list["Row"]]:
+        from polymnia.search.vectors import Row
 
-        unit = units([vector], [length(vector)])[0]
-        with self._lock:
-            vectors = self._brought_up(connection, len(vector))
-            if vectors is not None:
-                return vectors.best(unit, matched, allowed, limit)
-        return _streamed(connection, unit, matched, allowed, limit)
+        with self._reading() as connection:
+            rows = run(connection, "vectors_since", model, vector, limit)
+        found = [Row(place, place >> ORDINAL_BITS, valid_at, at, blob) for _, place, valid_at, at, blob in rows]
+        return (rows[-1][0] if rows else vector), found
 
-    def _brought_up(self, connection: apsw.Connection, size: int) -> Vectors | None:
-        """The vectors at the moment that the transaction sees, or later; None when they are too large to keep."""
-        ((moment,),) = run(connection, "last_change")
-        known = size == self._size and self._moment >= 0
-        if known and moment <= self._moment:
-            return self._vectors
-        touched = _touched(connection, self._moment) if known and self._vectors is not None else None
-        self._moment = -1  # should this fail halfway, the next search starts anew
-        if touched is None or self._vectors is None or self._vectors.used * size > _MOST_BYTES:
-            self._load(connection, size)
-        else:
-            self._forget(self._vectors, touched)
-            self._add(self._vectors, run(connection, "vectors_keyed", as_json(touched), size))
-        self._moment = moment
-        return self._vectors
+    def gone_since(self, model: int, number: int) -> tuple[int, list[int]]:
+        with self._reading() as connection:
+            rows = run(connection, "vectors_gone_since", model, number)
+        return (rows[-1][0] if rows else number), [place for _, place in rows]
 
-    def _load(self, connection: apsw.Connection, size: int) -> None:
-        from polymnia.stores.sqlite.blend import Vectors
+    def counts(self, model: int) -> tuple[int, int]:
+        with self._reading() as connection:
+            embedded, total = run(connection, "vector_counts", model)[0]
+        return embedded, total
 
-        self._size, self._vectors, self._row_of, self._keys = size, None, {}, []
-        ((count,),) = run(connection, "count_vault_vectors", size)
-        if count * size <= _MOST_BYTES:
-            self._vectors = Vectors(count, size // 4)
-            for rows in _chunks(connection, size):
-                self._add(self._vectors, rows)
-
-    def _add(self, vectors: Vectors, rows: list[Row]) -> None:
-        if rows:
-            notes, keys, blobs, norms = (list(column) for column in zip(*rows, strict=True))
-            vectors.add(notes, blobs, norms)
-            self._row_of.update({key: row for row, key in enumerate(keys, len(self._keys))})
-            self._keys += keys
-
-    def _forget(self, vectors: Vectors, keys: Iterable[str]) -> None:
-        for key in keys:
-            row = self._row_of.pop(key, None)
-            if row is None:
-                continue
-            vectors.remove(row)
-            last = self._keys.pop()
-            if last != key:
-                self._keys[row] = last
-                self._row_of[last] = row
-
-
-def _streamed(
-    connection: apsw.Connection, unit: Floats, matched: Words, allowed: Collection[int] | None, limit: int
-) -> dict[int, float]:
-    """The same without a matrix that is kept."""
-    import numpy as np
-
-    from polymnia.stores.sqlite import blend
-
-    notes: list[int] = []
-    parts: list[Floats] = [np.empty(0, dtype=np.float32)]
-    for rows in _chunks(connection, unit.nbytes):
-        notes += [row[0] for row in rows]
-        parts.append(blend.cosines(blend.units([row[2] for row in rows], [row[3] for row in rows]), unit))
-    return blend.best(np.array(notes, dtype=np.int64), np.concatenate(parts), matched, allowed, limit)
-
-
-def _chunks(connection: apsw.Connection, size: int) -> Iterator[list[Row]]:
-    rows = iter(connection.execute(QUERIES["vectors_of_scope"], (VAULT.owner, VAULT.session, size)))
-    while chunk := list(islice(rows, _ROWS_AT_ONCE)):
-        yield chunk
-
-
-def _touched(connection: apsw.Connection, since: int) -> set[str] | None:
-    """The keys of the vault's notes that were written since; None when there was too much writing to look through."""
-    rows = run(connection, "changes_since", since, _MOST_CHANGES + 1)
-    if len(rows) > _MOST_CHANGES:
-        return None
-    sides = [_side.decode(side) for row in rows for side in row[-2:]]
-    return {memo.key for side in sides for memo in side.memos if memo.scope == VAULT}
+    def groups(self, within: Within) -> list[int] | None:
+        if within.names is None and within.types is None:
+            return None
+        names, types = (None if each is None else as_json(each) for each in (within.names, within.types))
+        with self._reading() as connection:
+            return [number for (number,) in run(connection, "entities_within", names, types)]

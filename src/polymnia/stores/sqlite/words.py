@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 
 import apsw
 
-from polymnia.model import Passage, PassageKey, WordCounts
+from polymnia.model import Passage, PassageKey, Within, WordCounts
 from polymnia.search.stem import spelled
 from polymnia.search.words import derived, terms_of
 from polymnia.stores.sqlite.layout import ORDINAL_BITS, ORDINALS, Row, as_json, run
@@ -29,24 +29,32 @@ def vocabulary(connection: apsw.Connection, first: str, last: str, limit: int) -
 
 
 def passages(
-    connection: apsw.Connection, terms: Collection[str], limit: int, names: Collection[str] | None
+    connection: apsw.Connection, terms: Collection[str], limit: int, within: Within | None, *, every: bool
 ) -> list[Passage]:
     if not terms:
         return []
-    any_term = _any(terms)
-    if names is None:
-        return _passages(run(connection, "match_words", any_term, limit))
+    match = _expression(terms, " AND " if every else " OR ")
+    if within is None:
+        return _passages(run(connection, "match_words", match, limit))
+    if within == Within(names=within.names):
+        return _passages_of(connection, match, limit, within.names or ())
+    names, types = (None if each is None else as_json(each) for each in (within.names, within.types))
+    return _passages(run(connection, "match_words_within", match, limit, names, types, within.since, within.until))
+
+
+def _passages_of(connection: apsw.Connection, match: str, limit: int, names: Collection[str]) -> list[Passage]:
+    """A stretch of row ids for each entity: quicker than to look at every match."""
     found: list[Row] = []
     for _, entity in run(connection, "entity_ids", as_json(set(names))):
         first = entity << ORDINAL_BITS
-        found += run(connection, "match_words_of", any_term, first, first | ORDINALS, limit)
+        found += run(connection, "match_words_of", match, first, first | ORDINALS, limit)
     return _passages(found)
 
 
 def named_with(connection: apsw.Connection, terms: Collection[str], limit: int) -> list[str]:
     if not terms:
         return []
-    found = run(connection, "match_names", f"{{name parts}} : ({_any(terms)})", limit)
+    found = run(connection, "match_names", f"{{name parts}} : ({_expression(terms, ' OR ')})", limit)
     # The parts are those of the type too.
     return [name for (name,) in found if not set(terms).isdisjoint(terms_of(name))]
 
@@ -56,12 +64,16 @@ def following(connection: apsw.Connection, keys: Collection[PassageKey]) -> dict
     return {(row[0], row[1]): _passage(*row[2:]) for row in rows}
 
 
+def passages_at(connection: apsw.Connection, places: Collection[int]) -> list[Passage]:
+    return _passages(run(connection, "observations_at", as_json(places)))
+
+
 def between(connection: apsw.Connection, start: int, end: int, limit: int) -> list[Passage]:
     return _passages(run(connection, "observations_between", start, end, limit))
 
 
-def _any(terms: Iterable[str]) -> str:
-    return " OR ".join(['"' + spelled(term).replace('"', '""') + '"' for term in terms])
+def _expression(terms: Iterable[str], operator: str) -> str:
+    return operator.join(['"' + spelled(term).replace('"', '""') + '"' for term in terms])
 
 
 def _passages(rows: list[Row]) -> list[Passage]:
@@ -69,7 +81,7 @@ def _passages(rows: list[Row]) -> list[Passage]:
 
 
 def _passage(row_id: int, name: str, kind: str, text: str, created_at: int, valid_at: int) -> Passage:
-    return Passage(name, kind, row_id & ORDINALS, text, created_at, valid_at)
+    return Passage(name, kind, row_id & ORDINALS, text, created_at, valid_at, row_id)
 
 
 def _sizes(averages: bytes) -> tuple[int, int]:

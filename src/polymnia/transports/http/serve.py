@@ -5,6 +5,7 @@ import logging
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from types import FrameType
@@ -131,6 +132,7 @@ class _Running(uvicorn.Server):
             await asyncio.sleep(_ROUNDS)
             self._desk.sessions.expire()
             self._desk.dismiss()
+            self._desk.room.relieve(time.monotonic())
             drop_dawdlers(self.server_state.connections, asyncio.get_running_loop().time())
             if self._crew is not None and self._crew.is_orphaned:
                 self.should_exit = True

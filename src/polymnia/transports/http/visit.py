@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from typing import Any
@@ -25,6 +26,8 @@ ABORT = "polymnia.abort"
 _PIECE = 1 << 18
 # A client that is refused may still be sending: it is heard out for so many seconds, lest it misses the answer.
 _LAST_HEARING = 5
+# How long a client may take nothing of its answer, in seconds, when answers take too much room.
+_PATIENCE_IN_NEED = 5
 _CLOSE = {"connection": "close"}
 
 
@@ -39,16 +42,22 @@ class Room:
 
     @contextmanager
     def leaving(self, visit: "Visit", size: int) -> Iterator[None]:
-        """While a large answer goes out; where all take too much, who has taken longest over theirs is let go."""
+        """While a large answer goes out."""
         self._leaving[visit] = size
         self._total += size
-        while self._total > self.most and (oldest := next(iter(self._leaving))) is not visit:
-            self._forget(oldest)
-            oldest.cut_off()
         try:
             yield
         finally:
             self._forget(visit)
+
+    def relieve(self, now: float) -> None:
+        """Where answers that go out take too much room, let go of clients that have taken nothing for a while."""
+        stuck = [each for each in self._leaving if now - each.moved_at > _PATIENCE_IN_NEED]
+        for visit in stuck:
+            if self._total <= self.most:
+                return
+            self._forget(visit)
+            visit.cut_off()
 
     def _forget(self, visit: "Visit") -> None:
         self._total -= self._leaving.pop(visit, 0)
@@ -74,6 +83,7 @@ class Visit:
         "headers",
         "is_old",
         "method",
+        "moved_at",
         "path",
         "peer",
         "query",
@@ -92,6 +102,8 @@ class Visit:
         self.is_old = scope.get("http_version") == "1.0"
         self.started = False
         self._is_heard_out = False
+        # When a piece of a large answer last went out.
+        self.moved_at = 0.0
         self._room: Room | None = None
         self._held = 0
         self._abort: Callable[[], None] = scope.get(ABORT, _nothing)
@@ -153,6 +165,7 @@ class Visit:
             return
         with self._room.leaving(self, len(body)):
             for at in range(0, len(body), _PIECE):
+                self.moved_at = time.monotonic()
                 await self.write(body[at : at + _PIECE], more=at + _PIECE < len(body))
 
     async def refuse(self, refusal: Refused) -> None:

@@ -1,0 +1,1 @@
+"""How much of what answers a question is found, beside simpler rankings, and how quickly."""

@@ -1,0 +1,93 @@
+"""The command: `python -m bench.recall PATH`, one whole run."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import process_time
+
+from bench.recall.cranfield import load_cranfield
+from bench.recall.locomo import load_locomo
+from bench.recall.measures import DEPTHS, Score, mean, score
+from bench.recall.questions import Case
+from bench.recall.stage import Stage
+from polymnia.embedders import open_embedder
+from polymnia.embedders.base import Embedder
+from polymnia.errors import PolymniaError
+
+# Scores by ranking, then by kind of question; and seconds of processor time by ranking.
+Scores = dict[str, dict[str, list[Score]]]
+Times = dict[str, list[float]]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run and print the tables; 1 when the embedder cannot be loaded."""
+    options = _parser().parse_args(arguments)
+    cases = load_cranfield(options.path) if options.path.is_dir() else load_locomo(options.path)
+    try:
+        embedder = open_embedder(options.embedder)
+    except PolymniaError as exc:
+        print(f"error: {exc}", file=sys.stderr)
+        return 1
+    scores: Scores = {}
+    times: Times = {}
+    embedded, seconds = 0, 0.0
+    for case in cases:
+        seconds += _run(case, embedder, scores, times)
+        embedded += len(case.told)
+    print(_table(scores, times))
+    if embedder is not None:
+        print(f"\n{embedder.identity}: {embedded} observations embedded, {embedded / seconds:.0f} a second")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    new = argparse.ArgumentParser(
+        prog="python -m bench.recall", description="How much of what answers a question is found among the first hits."
+    )
+    new.add_argument("path", type=Path, help="a LoCoMo-format .json file, or the directory of the Cranfield collection")
+    new.add_argument("--embedder", default="local", help="as in `polymnia serve --embedder` (default: %(default)s)")
+    return new
+
+
+def _run(case: Case, embedder: Embedder | None, scores: Scores, times: Times) -> float:
+    """Ask everything of one case; gives the seconds it took to embed."""
+    with TemporaryDirectory() as folder:
+        stage = Stage(case, Path(folder), embedder)
+        try:
+            for name, ranking in stage.rankings().items():
+                for asked in case.asked:
+                    began = process_time()
+                    ranked = ranking(asked.text)
+                    times.setdefault(name, []).append(process_time() - began)
+                    of = scores.setdefault(name, {})
+                    of.setdefault(asked.kind, []).append(score(ranked, asked.answers))
+            return stage.embedding_seconds
+        finally:
+            stage.close()
+
+
+def _table(scores: Scores, times: Times) -> str:
+    heads = [f"R@{depth}" for depth in DEPTHS]
+    lines = [
+        f"| ranking | kind | questions | {' | '.join(heads)} | MRR | nDCG@10 | ms CPU |",
+        f"|{'---|' * (len(heads) + 6)}",
+    ]
+    for name, kinds in scores.items():
+        everything = [each for listed in kinds.values() for each in listed]
+        median = sorted(times[name])[len(times[name]) // 2] * 1000
+        lines.append(_line(name, "all", everything, f"{median:.1f}"))
+        if len(kinds) > 1:
+            lines += [_line(name, kind, kinds[kind], "") for kind in sorted(kinds)]
+    return "\n".join(lines)
+
+
+def _line(name: str, kind: str, scores: list[Score], time: str) -> str:
+    whole = mean(scores)
+    numbers = [*whole.recall, whole.reciprocal_rank, whole.gain]
+    return f"| {name} | {kind} | {len(scores)} | {' | '.join(f'{100 * each:.1f}' for each in numbers)} | {time} |"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,174 @@
+"""The command: `python -m bench.recall.scale`, what a search and a write cost when there is very much."""
+
+import argparse
+import random
+import sys
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter, process_time
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polymnia.embedders import open_embedder
+from polymnia.embedders.base import Embedder
+from polymnia.engine import entities, observations
+from polymnia.engine.memory import Memory
+from polymnia.engine.recall import recall
+from polymnia.engine.semantics import Asked, Semantics
+from polymnia.model import Draft, Texts
+from polymnia.search.vectors import as_bytes
+from polymnia.stores import open_store
+from polymnia.stores.base import VectorTable
+
+ME = "bench"
+_VOCABULARY, _WORDS, _PER_ENTITY, _BATCH = 20_000, 12, 10, 500
+_LONG = 600.0
+
+
+class RandomEmbedder:
+    """A direction for each text: what a search costs does not depend on what vectors mean."""
+
+    dimension = 384
+    identity = "random/384"
+
+    def embed(self, texts: Sequence[str], *, asking: bool = False) -> NDArray[np.float32]:
+        seeds = [crc32(text.encode()) for text in texts]
+        found = np.array([np.random.default_rng(seed).normal(size=self.dimension) for seed in seeds])
+        return np.asarray(found / np.linalg.norm(found, axis=1, keepdims=True), np.float32)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="python -m bench.recall.scale", description="Search and write at size.")
+    parser.add_argument("--observations", type=int, default=100_000, metavar="N", help="(default: %(default)s)")
+    parser.add_argument("--questions", type=int, default=100, metavar="N", help="(default: %(default)s)")
+    parser.add_argument("--writes", type=int, default=200, metavar="N", help="(default: %(default)s)")
+    options = parser.parse_args(arguments)
+    with TemporaryDirectory() as folder:
+        text = _Text()
+        path = str(Path(folder) / "memory.db")
+        _fill(path, text, options.observations)
+        _searches(path, text, options.questions)
+        _writes(path, text, options.writes)
+    return 0
+
+
+class _Text:
+    """Text whose words are as common as words are: the second half as often as the first, the third a third."""
+
+    def __init__(self) -> None:
+        self._random = random.Random(7)
+        self._words = ["".join(self._random.choices("abcdefghijklmnopqrstuvwxyz", k=7)) for _ in range(_VOCABULARY)]
+        self._shares = list(accumulate([1 / (place + 10) for place in range(_VOCABULARY)]))
+
+    def make(self, words: int = _WORDS) -> str:
+        return " ".join(self._random.choices(self._words, cum_weights=self._shares, k=words))
+
+
+def _fill(path: str, text: _Text, count: int) -> None:
+    began = perf_counter()
+    store = open_store(path)
+    memory = Memory(store)
+    names = [f"Entity {number}" for number in range(count // _PER_ENTITY)]
+    for start in range(0, len(names), _BATCH):
+        drafts = [
+            Draft(name, "thing", tuple([text.make() for _ in range(_PER_ENTITY)]))
+            for name in names[start : start + _BATCH]
+        ]
+        entities.create(memory, drafts, by=ME)
+    store.compact()
+    print(f"{count} observations of {_WORDS} words written in {perf_counter() - began:.0f} s")
+    began = perf_counter()
+    assert store.vectors is not None
+    _embed(store.vectors)
+    print(f"{RandomEmbedder.dimension} numbers for each written in {perf_counter() - began:.0f} s")
+    store.close()
+
+
+def _embed(table: VectorTable) -> None:
+    embedder = RandomEmbedder()
+    model = table.add_model(embedder.identity, "local", embedder.dimension)
+    while queued := table.queued(model.number, _BATCH):
+        vectors = as_bytes(embedder.embed([text or "" for _, text in queued]))
+        table.put(model.number, [(place, text, row) for (place, text), row in zip(queued, vectors, strict=True)])
+
+
+def _searches(path: str, text: _Text, count: int) -> None:
+    memory, semantics = _opened(path, RandomEmbedder())
+    began = perf_counter()
+    semantics.settle(_LONG)
+    print(f"vectors read into memory in {perf_counter() - began:.1f} s")
+    words = Memory(memory.store)
+    questions = [f"what about {text.make(5)} of Entity {place * 7}?" for place in range(count)]
+    ways: dict[str, Callable[[str], object]] = {
+        "words alone": lambda question: recall(words, question),
+        "vectors alone": lambda question: _asked(semantics, question).nearest(100),
+        "words and meaning": lambda question: recall(memory, question, patience=_LONG),
+        "embedding the question": lambda question: semantics.ask(question, _LONG),
+    }
+    for question in questions[:5]:
+        for way in ways.values():
+            way(question)
+    spent: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
+    for question in questions:
+        for name, way in ways.items():
+            wall, processor = perf_counter(), process_time()
+            way(question)
+            spent[name].append((perf_counter() - wall, process_time() - processor))
+    for name, times in spent.items():
+        wall, processor = (_median([each[kind] for each in times]) for kind in (0, 1))
+        print(f"{name}: {wall:.1f} ms, {processor:.1f} ms of processor time")
+    _close(memory)
+
+
+def _asked(semantics: Semantics, question: str) -> Asked:
+    asked = semantics.ask(question, _LONG)
+    assert isinstance(asked, Asked), asked
+    return asked
+
+
+def _writes(path: str, text: _Text, count: int) -> None:
+    """One observation at a time, in turns: without a model, and with the local one at work behind each write."""
+    local = open_embedder("local")
+    assert local is not None
+    plain_path = f"{path}.plain.db"
+    plain = Memory(open_store(plain_path))
+    entities.create(plain, [Draft("One", "thing")], by=ME)
+    embedding, semantics = _opened(f"{path}.embedding.db", local)
+    entities.create(embedding, [Draft("One", "thing")], by=ME)
+    semantics.settle(_LONG)
+    spent: dict[str, list[float]] = {"without": [], "with": []}
+    for _ in range(count):
+        for name, memory in (("without", plain), ("with", embedding)):
+            added = [Texts("One", (text.make(),))]
+            began = perf_counter()
+            observations.add(memory, added, by=ME, skip_repeats=False)
+            spent[name].append(perf_counter() - began)
+    for name, times in spent.items():
+        print(f"one observation, {name} a model that embeds it: {_median(times):.2f} ms")
+    _close(embedding)
+    _close(plain)
+
+
+def _opened(path: str, embedder: Embedder) -> tuple[Memory, Semantics]:
+    memory = Memory(open_store(path))
+    memory.search_by_meaning(lambda table: Semantics(table, "local", lambda url: embedder))
+    assert memory.semantics is not None
+    return memory, memory.semantics
+
+
+def _close(memory: Memory) -> None:
+    memory.close()
+    memory.store.close()
+
+
+def _median(seconds: list[float]) -> float:
+    return sorted(seconds)[len(seconds) // 2] * 1000
+
+
+if __name__ == "__main__":
+    sys.exit(main())

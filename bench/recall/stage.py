@@ -1,0 +1,135 @@
+"""One case loaded into a store of its own, and the rankings that are compared on it."""
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from time import perf_counter
+
+import apsw
+
+from bench.recall.measures import DEPTHS
+from bench.recall.questions import Case, Place, Told
+from polymnia.embedders.base import Embedder
+from polymnia.engine import entities, observations
+from polymnia.engine.memory import Memory
+from polymnia.engine.recall import recall
+from polymnia.engine.semantics import Semantics
+from polymnia.model import Draft, Texts
+from polymnia.search.text import fold
+from polymnia.search.words import STOP_WORDS, words_of
+from polymnia.stores import open_store
+
+ME = "bench"
+_PATIENCE = 3600.0
+_DEEPEST = DEPTHS[-1]
+
+_BM25 = """
+WITH best AS MATERIALIZED (
+    SELECT rowid AS id, rank FROM words WHERE words MATCH ? AND rowid & 0xFFFFFF > 0 ORDER BY rank LIMIT ?
+)
+SELECT e.name, b.id & 0xFFFFFF FROM best AS b JOIN entities AS e ON e.id = b.id >> 24 ORDER BY b.rank
+"""
+
+Ranking = Callable[[str], list[str]]
+
+
+class Stage:
+    """A case in a store."""
+
+    def __init__(self, case: Case, folder: Path, embedder: Embedder | None) -> None:
+        self._path = str(folder / f"{case.name}.db")
+        self._cleanup = ExitStack()
+        self.memory = Memory(open_store(self._path))
+        self._cleanup.callback(self.memory.store.close)
+        self._labels = self._load(case)
+        self.semantics: Semantics | None = None
+        self.embedding_seconds = 0.0
+        if embedder is not None:
+            self._embed(embedder)
+        self._plain = apsw.Connection(self._path)
+        self._cleanup.callback(self._plain.close)
+
+    def rankings(self) -> dict[str, Ranking]:
+        """Every ranking by name, as a function from a question to labels."""
+        found = {
+            "whole query as substring": self._substring,
+            "BM25, all words": lambda question: self._bm25(question, " AND ", keep=lambda word: True),
+            "BM25, any word": lambda question: self._bm25(question, " OR ", keep=lambda word: word not in STOP_WORDS),
+        }
+        if self.semantics is not None:
+            found["vectors alone"] = self._vectors
+        found["polymnia, words alone"] = lambda question: self._recall(question, None)
+        if self.semantics is not None:
+            found["polymnia, words and meaning"] = lambda question: self._recall(question, self.semantics)
+        return found
+
+    def close(self) -> None:
+        """Stop everything and close the store."""
+        self._cleanup.close()
+
+    def _load(self, case: Case) -> dict[Place, str]:
+        names = list(dict.fromkeys(told.entity for told in case.told))
+        entities.create(self.memory, [Draft(name, case.kind) for name in names], by=ME)
+        labels = {}
+        for told in _together(case.told):
+            added = observations.add(
+                self.memory,
+                [Texts(each.entity, (each.text,), each.valid_at) for each in told],
+                by=ME,
+                skip_repeats=False,
+            )
+            for each, noted in zip(told, added, strict=True):
+                labels[noted.entity, noted.observations[0].ordinal] = each.label
+        return labels
+
+    def _embed(self, embedder: Embedder) -> None:
+        table = self.memory.store.vectors
+        assert table is not None
+        self.semantics = Semantics(table, "local", lambda url: embedder)
+        self._cleanup.callback(self.semantics.close)
+        began = perf_counter()
+        self.semantics.settle(_PATIENCE)
+        self.embedding_seconds = perf_counter() - began
+
+    def _substring(self, question: str) -> list[str]:
+        folded = fold(question)
+        with self.memory.reading() as read:
+            found = [
+                self._labels[entity.name, observation.ordinal]
+                for entity in read.containing(folded)
+                for observation in entity.observations
+                if folded in fold(observation.text)
+            ]
+        return found[:_DEEPEST]
+
+    def _bm25(self, question: str, operator: str, keep: Callable[[str], bool]) -> list[str]:
+        words = [word for word in words_of(question) if keep(word)] or words_of(question)
+        match = operator.join([f'"{word}"' for word in words])
+        rows = self._plain.execute(_BM25, (match, _DEEPEST))
+        return [self._labels[name, ordinal] for name, ordinal in rows]
+
+    def _vectors(self, question: str) -> list[str]:
+        assert self.semantics is not None
+        asked = self.semantics.ask(question, _PATIENCE)
+        assert not isinstance(asked, str), asked
+        near = asked.nearest(_DEEPEST)
+        with self.memory.reading() as read:
+            at = {passage.place: passage.key for passage in read.passages_at(near)}
+        return [self._labels[at[place]] for place in near]
+
+    def _recall(self, question: str, semantics: Semantics | None) -> list[str]:
+        memory = Memory(self.memory.store)
+        if semantics is not None:
+            memory.search_by_meaning(lambda table: semantics)
+        hits = recall(memory, question, limit=_DEEPEST, patience=_PATIENCE).hits
+        return [self._labels.get(hit.passage.key, "") for hit in hits]
+
+
+def _together(told: Sequence[Told]) -> list[list[Told]]:
+    """What has one time is written at once, in its order."""
+    groups: list[list[Told]] = []
+    for each in told:
+        if not groups or groups[-1][-1].valid_at != each.valid_at:
+            groups.append([])
+        groups[-1].append(each)
+    return groups

@@ -1,0 +1,268 @@
+"""The verb that finds what answers a question: words, meaning, who it is about and when, in one ranking."""
+
+from collections.abc import Collection, Mapping
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from polymnia.engine.memory import Memory
+from polymnia.model import Hit, Passage, PassageKey, Signals, Within, WordCounts
+from polymnia.search import ladder
+from polymnia.search.dates import agreement, tells_time
+from polymnia.search.diversity import distinct
+from polymnia.search.question import Question, named, parse, possible_names, repaired, unnamed, without
+from polymnia.search.scoring import WITH_MEANING, WORDS_ONLY, Matcher, Weights, length_of, scores
+from polymnia.search.text import fold
+from polymnia.search.typos import nearest, starts
+from polymnia.search.words import terms_of
+from polymnia.stores.base import Reader
+
+if TYPE_CHECKING:
+    from polymnia.engine.semantics import Asked
+
+# How many passages are looked at closely: for their words, and of each entity or time that the question names.
+CANDIDATES = 100
+NEAREST = 60
+# A question may be a whole page: its rarest terms are enough to find it by.
+_MOST_TERMS = 40
+# Rarest first, terms are looked up until so many passages have one of them: the common ones only weigh what is found.
+_MOST_PASSAGES = 2_000
+_MOST_NAMES = 8
+# A term that so many passages have is no help in finding a name by it.
+_TOO_COMMON = 5_000
+_MOST_PREFIXED = 20
+_MOST_VOCABULARY = 2_000
+# What a term counts that the question does not have but probably means.
+_WIDENED = 0.5
+_LAST_CHARACTER = "\U0010ffff"
+
+
+class Recalled(Struct, frozen=True):
+    """What was found, the best first; `note` says why meaning was left out, if it was."""
+
+    hits: list[Hit]
+    note: str = ""
+
+
+def recall(
+    memory: Memory, question: str, *, limit: int = 10, within: Within | None = None, patience: float | None = None
+) -> Recalled:
+    """The passages that answer the question, the best first, each with what speaks for it.
+
+    With `patience` it waits so many seconds for the model to be loaded and done; else it answers with what there is.
+    """
+    with memory.reading() as read:
+        search = _prepare(read, parse(question))
+    asked = _ask(memory, search, patience)
+    with memory.reading() as read:
+        found = _gather(read, search, asked, None)
+        scale = [each.signals for each in found]
+        if within is not None:
+            found = [each for each in _gather(read, search, asked, within) if within.has(each.passage)]
+    weights = WORDS_ONLY if isinstance(asked, str) else WITH_MEANING
+    return Recalled(_ranked(search, found, scale, limit, weights), asked if isinstance(asked, str) else "")
+
+
+def _ask(memory: Memory, search: "_Search", patience: float | None) -> "Asked | str":
+    """The question as a vector, without the names in it: they are weighed apart, and would drown the rest."""
+    semantics = memory.semantics
+    if semantics is None:
+        return "no embedder is chosen, or the store keeps no vectors"
+    whole = [name for name, share in search.named.items() if share == 1]
+    return semantics.ask(unnamed(search.question.text, whole), patience)
+
+
+class _Search(Struct, frozen=True):
+    """A question made ready: what it asks for, of whom, and the measure of words."""
+
+    question: Question
+    named: dict[str, float]
+    terms: tuple[str, ...]
+    other: dict[str, str]
+    matcher: Matcher
+    find_by: tuple[str, ...]
+    meant: frozenset[str]
+    folded: str
+
+
+class _Candidate(Struct, frozen=True):
+    """A passage worth a closer look, its terms, and what speaks for it."""
+
+    passage: Passage
+    terms: list[str]
+    signals: Signals
+
+
+def _prepare(read: Reader, question: Question) -> _Search:
+    counts = read.word_counts(set(question.spoken) | set(question.content))
+    question, counts, meant = _repair(read, question, counts)
+    names = [term for term in possible_names(question) if 0 < counts.having.get(term, 0) <= _TOO_COMMON]
+    about = named(question, read.named_with(names, 5 * _MOST_NAMES))
+    terms = without(question, [name for name, share in about.items() if share == 1])
+    other = _widened(read, terms, counts)
+    weights = dict.fromkeys(terms, 1.0) | dict.fromkeys(other, _WIDENED)
+    if other:
+        counts = read.word_counts(weights)
+    rarest = sorted([term for term in weights if counts.having.get(term)], key=lambda term: counts.having[term])
+    return _Search(
+        question,
+        about,
+        terms,
+        other,
+        Matcher(weights, counts),
+        _rare_enough(rarest, counts),
+        meant,
+        fold(question.text.strip()),
+    )
+
+
+def _rare_enough(rarest: list[str], counts: WordCounts) -> tuple[str, ...]:
+    total = list(accumulate([counts.having[term] for term in rarest]))
+    return tuple(
+        [term for term, sofar in zip(rarest, total, strict=True) if sofar <= _MOST_PASSAGES][:_MOST_TERMS]
+    ) or (tuple(rarest[:1]))
+
+
+def _repair(read: Reader, question: Question, counts: WordCounts) -> tuple[Question, WordCounts, frozenset[str]]:
+    """Exchange terms that nothing has, and nothing starts with, for those they are a typing mistake of."""
+    meant = {}
+    for term in question.content:
+        if term not in counts.having and not _prefixed(read, term):
+            near = nearest(term, {each for start in starts(term) for each in read.vocabulary(*start, _MOST_VOCABULARY)})
+            if near:
+                common = read.word_counts(near).having
+                meant[term] = max(near, key=lambda each: (common.get(each, 0), each))
+    if meant:
+        question = repaired(question, meant)
+        counts = read.word_counts(set(question.spoken) | set(question.content))
+    return question, counts, frozenset(meant.values())
+
+
+def _widened(read: Reader, terms: Collection[str], counts: WordCounts) -> dict[str, str]:
+    """Terms that start with those nothing has."""
+    unknown = [term for term in terms if term not in counts.having]
+    return {each: ladder.PREFIX for term in unknown for each in _prefixed(read, term)}
+
+
+def _prefixed(read: Reader, term: str) -> list[str]:
+    return read.vocabulary(term, term + _LAST_CHARACTER, _MOST_PREFIXED) if len(term) > 1 else []
+
+
+def _gather(read: Reader, search: _Search, asked: "Asked | str", within: Within | None) -> list[_Candidate]:
+    """Every passage worth a closer look."""
+    passages = read.passages(search.find_by, CANDIDATES, within) or _containing(read, search.folded)
+    if len(search.find_by) < len(search.terms):
+        passages += read.passages(search.terms[:_MOST_TERMS], CANDIDATES, within, every=True)
+    about = sorted(search.named, key=lambda name: -search.named[name])[:_MOST_NAMES]
+    if about:
+        passages += read.passages(search.find_by, CANDIDATES, Within(names=tuple(about)))
+    period = search.question.period
+    if period is not None and period.bounds is not None:
+        passages += read.between(*period.bounds, CANDIDATES)
+    if not isinstance(asked, str):
+        near = asked.nearest(NEAREST, within)
+        if about:
+            near |= asked.nearest(NEAREST, Within(names=tuple(about)))
+        passages += read.passages_at(near)
+    found = {passage.key: passage for passage in passages}
+    said = [key for key, passage in found.items() if passage.valid_at]
+    after = read.following(said) if said else {}
+    found |= {passage.key: passage for passage in after.values()}
+    places = [passage.place for passage in found.values()]
+    cosines = {} if isinstance(asked, str) else asked.cosines(places)
+    return _weighed(search, found, after, cosines, _linked(read, search))
+
+
+def _containing(read: Reader, folded: str) -> list[Passage]:
+    """The last rung: passages that have the question's very characters."""
+    found: list[Passage] = []
+    for entity in read.containing(folded) if folded else ():
+        if folded in fold(entity.name) or folded in fold(entity.type):
+            found.append(Passage(entity.name, entity.type, 0, "", entity.created_at))
+        found += [
+            Passage(entity.name, entity.type, each.ordinal, each.text, each.created_at, each.valid_at)
+            for each in entity.observations
+            if folded in fold(each.text)
+        ]
+        if len(found) >= CANDIDATES:
+            break
+    return found
+
+
+def _linked(read: Reader, search: _Search) -> set[str]:
+    """The entities one relation away from those that the question names."""
+    whole = [name for name, share in search.named.items() if share == 1]
+    if not whole:
+        return set()
+    return {name for each in read.touching(whole) for name in (each.source, each.target)} - set(whole)
+
+
+def _weighed(
+    search: _Search,
+    found: Mapping[PassageKey, Passage],
+    after: Mapping[PassageKey, Passage],
+    cosines: Mapping[int, float],
+    linked: set[str],
+) -> list[_Candidate]:
+    terms = {key: _terms(passage) for key, passage in found.items()}
+    words = {key: search.matcher.score(terms[key], passage.entity) for key, passage in found.items()}
+    if not search.find_by:
+        words = {key: float(_has_characters(search, passage)) for key, passage in found.items()}
+    before = {passage.key: words[key] for key, passage in after.items()}
+    return [
+        _Candidate(
+            passage,
+            terms[key],
+            Signals(
+                words=words[key],
+                before=before.get(key, 0.0),
+                meaning=cosines.get(passage.place),
+                linked=float(passage.entity in linked),
+                **_other_signals(search, passage, terms[key]),
+            ),
+        )
+        for key, passage in found.items()
+    ]
+
+
+def _other_signals(search: _Search, passage: Passage, terms: list[str]) -> dict[str, float]:
+    question = search.question
+    said = passage.valid_at != 0
+    return {
+        "entity": search.named.get(passage.entity, 0.0) if passage.ordinal else 0.0,
+        "date": agreement(question.period, passage.valid_at or passage.created_at) if question.period else 0.0,
+        "tells_time": float(question.asks_when and tells_time(terms)),
+        "length": length_of(passage.text) if said else 0.0,
+        "asks": float(said and passage.text.rstrip().endswith("?")),
+    }
+
+
+def _ranked(search: _Search, found: list[_Candidate], scale: list[Signals], limit: int, weights: Weights) -> list[Hit]:
+    sums = scores([each.signals for each in found], scale, weights)
+    exact = [ladder.exact(each.passage, search.folded) for each in found]
+    keys = [(ladder.before_scores(exact[place]), -sums[place], each.passage.key) for place, each in enumerate(found)]
+    order = sorted(range(len(found)), key=keys.__getitem__)
+    shown = distinct([(found[place].passage.entity, found[place].terms) for place in order], limit)
+    return [
+        Hit(found[place].passage, sums[place], exact[place] or _rung(search, found[place]), found[place].signals, alike)
+        for place, alike in ((order[at], alike) for at, alike in shown)
+    ]
+
+
+def _rung(search: _Search, candidate: _Candidate) -> str:
+    found = ladder.rung(search.question.spoken, search.terms, search.other, candidate.terms)
+    if found != ladder.CONTEXT:
+        return ladder.TYPO if search.meant.intersection(candidate.terms) else found
+    if _has_characters(search, candidate.passage):
+        return ladder.SUBSTRING
+    return found if candidate.signals.meaning is None else ladder.MEANING
+
+
+def _has_characters(search: _Search, passage: Passage) -> bool:
+    text = passage.text if passage.ordinal else f"{passage.entity}\n{passage.type}"
+    return bool(search.folded) and search.folded in fold(text)
+
+
+def _terms(passage: Passage) -> list[str]:
+    return terms_of(passage.text if passage.ordinal else f"{passage.entity}\n{passage.type}")

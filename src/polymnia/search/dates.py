@@ -1,0 +1,121 @@
+"""Dates: the time a question speaks of, how well an observation's time agrees with it, and words that tell a time."""
+
+import re
+from collections.abc import Collection
+from datetime import UTC, datetime, timedelta
+
+from msgspec import Struct
+
+from polymnia.search.stem import stem
+
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH = (
+    r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|"
+    r"oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
+)
+_YEAR = r"(?P<year>(?:19|20)\d\d)"
+_DAY = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th)?"
+# From the most that can be said of a date to the least.
+_FORMS = tuple(
+    re.compile(form, re.IGNORECASE)
+    for form in (
+        rf"\b{_YEAR}-(?P<number>[01]\d)-{_DAY}\b",
+        rf"\b{_DAY}\s+(?:of\s+)?{_MONTH},?\s+{_YEAR}\b",
+        rf"\b{_MONTH}\s+{_DAY},?\s+{_YEAR}\b",
+        rf"\b{_MONTH},?\s+(?:of\s+)?{_YEAR}\b",
+        rf"\b{_YEAR}-(?P<number>[01]\d)\b",
+        rf"\b{_MONTH}\s+{_DAY}\b",
+        rf"\b{_DAY}\s+(?:of\s+)?{_MONTH}(?!\w)",
+        rf"\b(?:in|during|since|until|before|after|last|this|next|of|by)\s+{_MONTH}(?!\w)",
+        rf"\b{_YEAR}\b",
+    )
+)
+_TIMES = """
+yesterday today tonight tomorrow ago recently week weekend month year day night morning evening afternoon summer winter
+spring autumn fall monday tuesday wednesday thursday friday saturday sunday january february april june july august
+september october november december
+"""
+_TIME_TERMS = frozenset([stem(word) for word in _TIMES.split()])
+_ASKS_WHEN = re.compile(
+    r"\b(?:when|what (?:date|day|month|year|time)|which (?:date|day|month|year)|how long ago)\b", re.IGNORECASE
+)
+# A day that is off by this many is no longer near.
+_NEAR_DAYS = 10
+_ONLY_YEAR, _MONTH_AFTER = 0.3, 0.4
+
+
+class Period(Struct, frozen=True):
+    """A day, month or year that a question names; 0 is what it leaves open."""
+
+    year: int
+    month: int
+    day: int
+
+    @property
+    def bounds(self) -> tuple[int, int] | None:
+        """From when to when observations may belong to it, in microseconds; None when the year is open."""
+        if not self.year:
+            return None
+        start = datetime(self.year, self.month or 1, self.day or 1, tzinfo=UTC)
+        if self.day:
+            return _micros(start - timedelta(_NEAR_DAYS)), _micros(start + timedelta(_NEAR_DAYS + 1))
+        months = 2 if self.month else 12
+        total = start.month - 1 + months
+        end = start.replace(year=start.year + total // 12, month=total % 12 + 1)
+        return _micros(start), _micros(end)
+
+
+def period_in(text: str) -> tuple[Period | None, str]:
+    """The date the text names, and the text without it."""
+    for form in _FORMS:
+        found = form.search(text)
+        period = _period(found.groupdict()) if found else None
+        if found and period:
+            return period, text[: found.start()] + " " + text[found.end() :]
+    return None, text
+
+
+def agreement(period: Period, at: int) -> float:
+    """How well a time in microseconds agrees with the period, from 0 to 1."""
+    when = datetime.fromtimestamp(at / 1_000_000, UTC)
+    if period.day:
+        return _near_day(period, when)
+    if not period.month:
+        return _ONLY_YEAR if when.year == period.year else 0.0
+    months = when.month - period.month + 12 * (when.year - (period.year or when.year))
+    return {0: 1.0, 1: _MONTH_AFTER}.get(months, 0.0)
+
+
+def asks_when(text: str) -> bool:
+    """Whether the text asks for a time."""
+    return _ASKS_WHEN.search(text) is not None
+
+
+def tells_time(terms: Collection[str]) -> bool:
+    """Whether a text with these terms tells a time."""
+    return any(term in _TIME_TERMS or (len(term) == 4 and term.isdigit()) for term in terms)
+
+
+def _period(parts: dict[str, str]) -> Period | None:
+    month = int(parts.get("number") or 0)
+    if parts.get("month"):
+        month = 1 + _MONTHS.index(parts["month"][:3].lower())
+    year, day = int(parts.get("year") or 0), int(parts.get("day") or 0)
+    try:
+        datetime(year or 2000, month or 1, day or 1, tzinfo=UTC)
+    except ValueError:
+        return None
+    return Period(year, month, day)
+
+
+def _near_day(period: Period, when: datetime) -> float:
+    try:
+        day = datetime(period.year or when.year, period.month, period.day, tzinfo=UTC)
+    except ValueError:  # a 29th of February in another year
+        return 0.0
+    off = abs((when.replace(hour=0, minute=0, second=0, microsecond=0) - day).days)
+    return max(0.0, 1 - off / _NEAR_DAYS)
+
+
+def _micros(when: datetime) -> int:
+    return int(when.timestamp()) * 1_000_000

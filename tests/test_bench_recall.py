@@ -1,0 +1,100 @@
+"""The benchmark of recall, on a small conversation of our own."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from bench.recall import scale
+from bench.recall.__main__ import main
+from bench.recall.locomo import load_locomo
+from bench.recall.measures import score
+
+CONVERSATION = {
+    "sample_id": "garden",
+    "conversation": {
+        "speaker_a": "Nora",
+        "speaker_b": "Otto",
+        "session_1_date_time": "9:05 am on 3 April, 2024",
+        "session_1": [
+            {"speaker": "Nora", "dia_id": "D1:1", "text": "What did you plant by the fence?"},
+            {"speaker": "Otto", "dia_id": "D1:2", "text": "Three rows of beans, they climb nicely"},
+            {
+                "speaker": "Nora",
+                "dia_id": "D1:3",
+                "text": "Look at this!",
+                "blip_caption": "a photo of a red wheelbarrow",
+            },
+        ],
+        "session_2_date_time": "6:40 pm on 20 June, 2024",
+        "session_2": [
+            {"speaker": "Otto", "dia_id": "D2:1", "text": "We harvested the beans yesterday"},
+            {"speaker": "Nora", "dia_id": "D2:2", "text": "My brother moved to Lisbon"},
+        ],
+    },
+    "qa": [
+        {"question": "When did Otto harvest the beans?", "answer": "19 June", "evidence": ["D2:1"], "category": 2},
+        {"question": "What did Otto plant by the fence?", "answer": "beans", "evidence": ["D1:2"], "category": 4},
+        {"question": "What colour is Nora's wheelbarrow?", "answer": "red", "evidence": ["D1:3"], "category": 4},
+        {"question": "Where do people of Nora live?", "answer": "Lisbon", "evidence": ["D2:2; D1:1"], "category": 1},
+        {"question": "Who stole the beans?", "answer": "", "evidence": ["D1:2"], "category": 5},
+    ],
+}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    file = tmp_path / "garden.json"
+    file.write_bytes(msgspec.json.encode([CONVERSATION]))
+    return file
+
+
+def test_a_conversation_is_read_in_its_order_with_its_times(path: Path) -> None:
+    (case,) = load_locomo(path)
+    assert [told.label for told in case.told] == ["1:1", "1:2", "1:3", "2:1", "2:2"]
+    assert case.told[2].text == "Look at this! [shared image: a photo of a red wheelbarrow]"
+    assert case.told[0].valid_at == 1712135100 * 1_000_000
+    assert [(asked.kind, set(asked.answers)) for asked in case.asked][-1] == ("multi-hop", {"2:2", "1:1"})
+    assert len(case.asked) == 4
+
+
+def test_every_ranking_is_measured(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(path)]) == 0
+    printed = capsys.readouterr().out
+    overall = {row.split(" | ")[0][2:]: row.split(" | ") for row in printed.splitlines() if " | all | " in row}
+    assert list(overall) == [
+        "whole query as substring",
+        "BM25, all words",
+        "BM25, any word",
+        "vectors alone",
+        "polymnia, words alone",
+        "polymnia, words and meaning",
+    ]
+    assert float(overall["polymnia, words and meaning"][4]) == 100.0
+    assert float(overall["whole query as substring"][5]) == 0.0
+    assert "5 observations embedded" in printed
+
+
+def test_it_runs_on_words_alone(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(path), "--embedder", "none"]) == 0
+    assert "words and meaning" not in capsys.readouterr().out
+
+
+def test_an_embedder_that_cannot_be_loaded_ends_the_run(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(path), "--embedder", "onnx:/nowhere"]) == 1
+    assert "no model.onnx" in capsys.readouterr().err
+
+
+def test_a_score_counts_what_is_found_and_where() -> None:
+    found = score(["x", "a", "y", "b"], {"a": 1, "b": 1, "c": 1})
+    assert found.recall == (0.0, 2 / 3, 2 / 3, 2 / 3)
+    assert found.reciprocal_rank == 0.5
+    assert 0 < found.gain < 1
+    assert score(["a"], {"a": 3}).gain == 1
+
+
+def test_size_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    assert scale.main(["--observations", "200", "--questions", "3", "--writes", "3"]) == 0
+    printed = capsys.readouterr().out
+    assert "words and meaning:" in printed
+    assert "with a model that embeds it:" in printed
