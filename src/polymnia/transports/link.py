@@ -49,9 +49,10 @@ class Link:
         for line in lines:
             self._answer(line)
 
-    def finish(self) -> None:
-        """The input has ended: answer a last line without its newline, and say goodbye."""
-        self._answer(self._lines.rest())
+    def finish(self, *, cut: bool = False) -> None:
+        """The input has ended: answer a last line without its newline, unless it was cut off here, and say goodbye."""
+        if not cut:
+            self._answer(self._lines.rest())
         self.session.close()
         self.flush()
         with self._writing:

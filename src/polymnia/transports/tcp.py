@@ -134,7 +134,7 @@ class _Client:
         try:
             while not self._stopping and self._turn():
                 continue
-            self._link.finish()
+            self._link.finish(cut=self._stopping)
         except OSError as exc:
             logger.info("a client is gone: %s", exc)
         finally:
