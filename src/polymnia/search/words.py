@@ -1,20 +1,20 @@
 """Words: how text is cut into what the words index holds, and which words of a question carry nothing."""
 
 import re
-from functools import lru_cache
+from functools import cache, lru_cache
 from unicodedata import category, normalize
 
 from polymnia.search.stem import stem
 
-_WORD = re.compile(r"[^\W_]+")
+# Compiled when they are first needed, since that takes longer than all the rest of a server's start would like.
+_WORD = r"[^\W_]+"
 # A capital inside a word: the text may have a word that is written as several.
-_JOINED = re.compile(r"[A-Z](?<=[^\W_].)")
+_JOINED = r"[A-Z](?<=[^\W_].)"
 # What a word that is written as several is made of: `getUserName`, `HTTPServer2`.
-_PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\WA-Z\d_]+|\d+")
+_PIECE = r"[A-Z]+(?![a-z])|[A-Z]?[^\WA-Z\d_]+|\d+"
 # Scripts that put no space between words: Han, kana, Hangul's neighbours in Thai, Lao, Khmer and Burmese.
-_UNSPACED = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+"
-)
+_UNSPACED = "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+"
+_compiled = cache(re.compile)
 
 _EMPTY = """
 a about after again all also am an and any are as at be because been before being between both but by can could
@@ -30,7 +30,7 @@ STOP_WORDS = frozenset(_EMPTY.split())
 
 def words_of(text: str) -> list[str]:
     """The text's words in order, in lower case and without accents, as the words index cuts them."""
-    return _WORD.findall(plain(text))
+    return _compiled(_WORD).findall(plain(text))
 
 
 def terms_of(text: str) -> list[str]:
@@ -46,11 +46,13 @@ def derived(text: str) -> str:
     They are indexed beside the words, so that words keep their places for phrases.
     """
     parts: list[str] = []
-    if not text[1:].islower() and _JOINED.search(text):  # every text that is written is asked: the quick way first
-        pieces = [_PIECE.findall(word) for word in _WORD.findall(text)]
+    if not text[1:].islower() and _compiled(_JOINED).search(
+        text
+    ):  # every text that is written is asked: the quick way first
+        pieces = [_compiled(_PIECE).findall(word) for word in _compiled(_WORD).findall(text)]
         parts = [piece for word in pieces if len(word) > 1 for piece in word]
     if not text.isascii():
-        parts += [pair for run in _UNSPACED.findall(normalize("NFC", text)) for pair in _pairs(run)]
+        parts += [pair for run in _compiled(_UNSPACED).findall(normalize("NFC", text)) for pair in _pairs(run)]
     return " ".join(parts)
 
 

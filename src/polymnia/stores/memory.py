@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from operator import itemgetter
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
@@ -25,7 +25,9 @@ from polymnia.model import (
     WordCounts,
 )
 from polymnia.search.text import fold
-from polymnia.stores.words import WordIndex
+
+if TYPE_CHECKING:
+    from polymnia.stores.words import WordIndex
 
 T = TypeVar("T")
 
@@ -231,9 +233,11 @@ class MemoryGraph:
             self._folded = {name: _folded(entity) for name, (_, entity) in self._entities.items()}
         return self._folded
 
-    def _word_index(self) -> WordIndex:
+    def _word_index(self) -> "WordIndex":
         """Made at the first search and kept current from then on."""
         if self._words is None:
+            from polymnia.stores.words import WordIndex  # few servers are asked for words
+
             self._words = WordIndex(self._entities.values())
         return self._words
 
