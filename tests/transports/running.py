@@ -48,12 +48,15 @@ class Running:
         self._news = threading.Condition()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
-        found = re.search(r"listening on .*:(\d+)|http://.*:(\d+)/mcp", self.wait_for("serving", "listening"))
-        assert found, self.log
-        self.port = int(found[1] or found[2])
-        if ready and transport == "http":
-            with Web(self.port) as web:
-                assert web.send("GET", "/healthz").status == 200
+        try:
+            self.port = self._started()
+            if ready and transport == "http":
+                with Web(self.port) as web:
+                    assert web.send("GET", "/healthz").status == 200
+        except BaseException:
+            self.popen.kill()
+            self.popen.wait()
+            raise
 
     @property
     def log(self) -> str:
@@ -91,6 +94,12 @@ class Running:
                 self.popen.kill()
                 self.popen.wait()
         self._reader.join()
+
+    def _started(self) -> int:
+        """The port it says it serves on."""
+        found = re.search(r"listening on .*:(\d+)|http://.*:(\d+)/mcp", self.wait_for("serving", "listening"))
+        assert found, self.log
+        return int(found[1] or found[2])
 
     def _read(self) -> None:
         assert self.popen.stderr is not None
