@@ -13,7 +13,10 @@ _JOINED = r"[A-Z](?<=[^\W_].)"
 # What a word that is written as several is made of: `getUserName`, `HTTPServer2`.
 _PIECE = r"[A-Z]+(?![a-z])|[A-Z]?[^\WA-Z\d_]+|\d+"
 # Scripts that put no space between words: Han, kana, Hangul's neighbours in Thai, Lao, Khmer and Burmese.
-_UNSPACED = "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+"
+_UNSPACED = (
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf"
+    "\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+"
+)
 _compiled = cache(re.compile)
 
 _EMPTY = """
