@@ -49,7 +49,8 @@ _FLAGS = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; gives the exit status."""
-    options = _parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    options = _parser(only_serve=given[:1] == ["serve"]).parse_args(given)
     try:
         return _run(options)
     except PolymniaError as exc:
@@ -100,7 +101,8 @@ def _look(settings: Settings, options: argparse.Namespace) -> int:
     return search(settings, options.query, limit=options.limit, types=options.type, as_json=options.json)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(*, only_serve: bool = False) -> argparse.ArgumentParser:
+    """What reads the arguments; every further command takes time to describe, and a server is to start at once."""
     parser = argparse.ArgumentParser(
         prog="polymnia",
         description="A memory for AI agents. `polymnia serve` is what you put into your client's configuration.",
@@ -109,6 +111,8 @@ def _parser() -> argparse.ArgumentParser:
     # With `prog` given no help text has to be laid out to find it.
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, prog="polymnia")
     _add_serve(commands)
+    if only_serve:
+        return parser
     doctor = commands.add_parser("doctor", help="check a memory and say what is wrong and what to do")
     doctor.add_argument(
         "--salvage",
@@ -147,6 +151,7 @@ def _add_search(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     for each in (searching, showing):
         each.add_argument("--json", action="store_true", help="print JSON instead of a table")
         _add_store(each)
+        _add_one_workspace(each)
 
 
 def _add_serve(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
