@@ -101,7 +101,7 @@ class CommitLane:
             if self._group is None:
                 if not self.in_place:
                     self._refuse_sealed()  # that says more than that the file is gone
-                self.refuse_another_file()
+                    self.refuse_another_file()
                 self._begin(wait)
                 self._refuse_sealed()
                 self._replica.begun()
