@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Timer
 
 import apsw
 import pytest
@@ -13,6 +14,7 @@ from polymnia.errors import StoreError
 from polymnia.model import Change, Draft, Passage, Relation, Texts
 from polymnia.stores.sql import load_migrations
 from polymnia.stores.sqlite import store as sqlite_store
+from polymnia.stores.sqlite.connection import connect
 from polymnia.stores.sqlite.layout import QUERIES
 from polymnia.stores.sqlite.store import SqliteStore
 
@@ -83,6 +85,15 @@ def test_the_file_is_durable_by_its_settings(store: SqliteStore) -> None:
     with store.writing() as writer:
         connection = writer._connection
         assert (connection.pragma("journal_mode"), connection.pragma("synchronous")) == ("wal", 2)
+
+
+def test_a_new_file_that_another_process_is_making_is_waited_for(path: str) -> None:
+    """SQLite itself does not wait where two of them turn the write-ahead log on at once."""
+    other = apsw.Connection(path)
+    other.execute("CREATE TABLE begun (x); BEGIN IMMEDIATE")
+    release = Timer(0.1, other.close)
+    connect(path, lambda connection: release.start()).close()
+    release.join()
 
 
 def test_every_migration_is_recorded(store: SqliteStore, path: str) -> None:

@@ -1,6 +1,7 @@
 """One SQLite connection, set up for durability, and the one place where its errors become ours."""
 
 from collections.abc import Callable
+from time import monotonic, sleep
 
 import apsw
 
@@ -12,6 +13,8 @@ FAILURES = (apsw.Error, UnicodeDecodeError)
 
 # How long a writer waits for another process before it gives up, in milliseconds.
 BUSY_WAIT = 15_000
+# How soon one asks again where SQLite itself does not wait, in seconds.
+_ASK_AGAIN = 0.005
 
 _CREATE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
 
@@ -21,7 +24,6 @@ PRAGMA mmap_size = 268435456;
 PRAGMA temp_store = MEMORY;
 """
 _WRITING = """
-PRAGMA journal_mode = WAL;
 PRAGMA synchronous = FULL;
 PRAGMA journal_size_limit = 67108864;
 """
@@ -50,11 +52,26 @@ def connect(
         try:
             connection.set_busy_timeout(BUSY_WAIT)
             inspect(connection)
+            if not read_only:
+                _write_ahead(connection)
             connection.execute(_READING if read_only else _WRITING + _READING).fetchall()
         except BaseException:
             connection.close()
             raise
         return connection
+
+
+def _write_ahead(connection: apsw.Connection) -> None:
+    """Turn the write-ahead log on; while another does so to a new file SQLite does not wait, so we ask again."""
+    deadline = monotonic() + BUSY_WAIT / 1000
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL").fetchall()
+            return
+        except apsw.BusyError:
+            if monotonic() > deadline:
+                raise
+            sleep(_ASK_AGAIN)
 
 
 def translated(path: str) -> Translated:
