@@ -1,7 +1,6 @@
 """The SQLite file itself: schema, change log, what stays after a delete."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from threading import Timer
 
@@ -17,18 +16,6 @@ from polymnia.stores.sqlite import store as sqlite_store
 from polymnia.stores.sqlite.connection import connect
 from polymnia.stores.sqlite.layout import QUERIES
 from polymnia.stores.sqlite.store import SqliteStore
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> str:
-    return str(tmp_path / "memory.db")
-
-
-@pytest.fixture
-def store(path: str) -> Iterator[SqliteStore]:
-    store = SqliteStore(path)
-    yield store
-    store.close()
 
 
 def rows(path: str, query: str) -> list[tuple[object, ...]]:

@@ -6,11 +6,14 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from polymnia.errors import SettingsError
@@ -112,6 +115,15 @@ def test_pipelined_requests_are_answered_in_order(port: int) -> None:
         peer.send({"jsonrpc": "2.0", "id": number, "method": "ping"})
     assert [peer.receive()["id"] for _ in range(100)] == list(range(100))
     peer.close()
+
+
+def test_a_pause_is_used_for_housekeeping(port: int, tmp_path: Path) -> None:
+    over_tcp(port, conversation("ann")[:1])
+    deadline = time.monotonic() + 60
+    with closing(apsw.Connection(str(tmp_path / "memory.db"), flags=apsw.SQLITE_OPEN_READONLY)) as reader:
+        while reader.execute("SELECT count(*) FROM unindexed").get:
+            assert time.monotonic() < deadline, "nothing was done in the pause"
+            time.sleep(0.05)
 
 
 def test_a_client_that_reads_nothing_keeps_nobody_waiting(port: int) -> None:

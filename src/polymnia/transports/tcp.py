@@ -65,6 +65,8 @@ def serve_tcp(server: Server, bind: str, *, limit: int, guard: Guard, insecure: 
                 if listener in found:
                     _accept(listener, clients)
                 clients.dismiss_unwelcome()
+                if not found and server.untidy:
+                    server.rest()
         finally:
             clients.dismiss()
 

@@ -56,14 +56,14 @@ class CommitLane:
         self._file = identity(path)
 
     @contextmanager
-    def transaction(self, changes: Sequence[Change] = (), *, patient: bool = True) -> Iterator[apsw.Connection]:
+    def transaction(self, changes: Sequence[Change] = (), *, wait: int = BUSY_WAIT) -> Iterator[apsw.Connection]:
         """The connection, inside a transaction; when the block ends, `changes` has what was done in it.
 
-        The impatient get StoreBusy at once when another process writes.
+        `wait` says for how many milliseconds another process that writes is waited for; then it is StoreBusy.
         """
         self._enter()
         try:
-            group = self._join(BUSY_WAIT if patient else 0)
+            group = self._join(wait)
             try:
                 with self._translated:
                     yield self._connection

@@ -32,15 +32,20 @@ if TYPE_CHECKING:
     from polymnia.stores.sqlite.notes import SqliteNotes
 
 Keep = Callable[[apsw.Connection], "SqliteNotes"]
+# What lets a transaction see everything indexed.
+Index = Callable[[apsw.Connection], None]
 
 
 class SqliteGraph:
     """What is in the file, as the connection's transaction sees it."""
 
-    def __init__(self, connection: apsw.Connection, keep_notes: Keep, applied: list[Change] | None = None) -> None:
+    def __init__(
+        self, connection: apsw.Connection, keep_notes: Keep, index: Index, applied: list[Change] | None = None
+    ) -> None:
         """`applied` is where a change is noted when it is made."""
         self._connection = connection
         self._keep_notes = keep_notes
+        self._index = index
         self._applied = [] if applied is None else applied
 
     @property
@@ -108,17 +113,21 @@ class SqliteGraph:
         return int(run(self._connection, "weight", row, most)[0][0])
 
     def word_counts(self, terms: Collection[str]) -> WordCounts:
+        self._index(self._connection)
         return words.word_counts(self._connection, terms)
 
     def vocabulary(self, first: str, last: str, limit: int) -> list[str]:
+        self._index(self._connection)
         return words.vocabulary(self._connection, first, last, limit)
 
     def passages(
         self, terms: Collection[str], limit: int, within: Within | None = None, *, every: bool = False
     ) -> list[Passage]:
+        self._index(self._connection)
         return words.passages(self._connection, terms, limit, within, every=every)
 
     def named_with(self, terms: Collection[str], limit: int) -> list[str]:
+        self._index(self._connection)
         return words.named_with(self._connection, terms, limit)
 
     def following(self, keys: Collection[PassageKey]) -> dict[PassageKey, Passage]:
@@ -132,6 +141,7 @@ class SqliteGraph:
 
     def matching(self, query: str) -> list[Entity]:
         """Entities that match an FTS5 query, best first; what is no valid query is searched as words."""
+        self._index(self._connection)
         ids = rows_matching(self._connection, query)
         rows = {row[0]: row for row in run(self._connection, "entities_by_id", as_json(ids))}
         return self._with_observations([rows[each] for each in ids if each in rows])

@@ -1,6 +1,6 @@
 """How rows are numbered and queries are run: what reading, searching and writing share."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +23,10 @@ def run(connection: apsw.Connection, query: str, *bindings: Any) -> list[Row]:
     return connection.execute(QUERIES[query], bindings).fetchall()
 
 
-def run_many(connection: apsw.Connection, query: str, bindings: Iterable[Row]) -> None:
+def run_many(connection: apsw.Connection, query: str, bindings: Collection[Row]) -> None:
     """Run one of the named queries once for each set of bindings."""
-    connection.executemany(QUERIES[query], bindings)
+    if bindings:  # most writes are of one kind, and asking for nothing takes time too
+        connection.executemany(QUERIES[query], bindings)
 
 
 def as_json(values: Iterable[object]) -> str:

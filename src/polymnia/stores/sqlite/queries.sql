@@ -200,6 +200,34 @@ INSERT INTO trigrams (rowid, content) VALUES (?, ?);
 -- Forget a row's folded text.
 DELETE FROM trigrams WHERE rowid = ?;
 
+-- name: postpone_index
+-- A row that is to be indexed later.
+INSERT OR IGNORE INTO unindexed (id) VALUES (?);
+
+-- name: delete_unindexed
+-- A row that is not to be indexed after all.
+DELETE FROM unindexed WHERE id = ?;
+
+-- name: count_unindexed
+-- How many rows wait.
+SELECT count(*) FROM unindexed;
+
+-- name: unindexed
+-- The rows that wait.
+SELECT id FROM unindexed;
+
+-- name: unindexed_texts
+-- What is to be indexed of the rows that wait: name and type of entities, the content of observations.
+SELECT waiting.id, e.name, e.type, NULL FROM unindexed AS waiting CROSS JOIN entities AS e ON e.id = waiting.id >> 24
+WHERE waiting.id & 16777215 = 0
+UNION ALL
+SELECT waiting.id, NULL, NULL, o.content FROM unindexed AS waiting CROSS JOIN observations AS o ON o.id = waiting.id
+ORDER BY 1;
+
+-- name: clear_unindexed
+-- Nothing waits any more.
+DELETE FROM unindexed;
+
 -- name: merge_trigrams
 -- Join index segments, for so many pages of work.
 INSERT INTO trigrams (trigrams, rank) VALUES ('merge', ?);

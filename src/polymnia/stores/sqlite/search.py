@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import apsw
 
 from polymnia.search.text import fold, rarest, trigrams
+from polymnia.stores.sqlite.indexing import waiting
 from polymnia.stores.sqlite.layout import ORDINAL_BITS, ORDINALS, Row, as_json, run
 
 # Looking a trigram up costs about as much as checking a few dozen rows, so three are tried before all are.
@@ -23,14 +24,10 @@ def rows_containing(connection: apsw.Connection, folded: str) -> set[int]:
     found = _having_all(connection, trigrams(grams)) if len(grams) > 2 else _having_start(connection, grams)
     if found is None:
         return _owners(run(connection, "texts_of_all"), folded)
+    found += waiting(connection)
     entities = as_json(row_id >> ORDINAL_BITS for row_id in found if not row_id & ORDINALS)
     observations = as_json(row_id for row_id in found if row_id & ORDINALS)
     return _owners(run(connection, "texts_of", entities, observations), folded)
-
-
-def padded(*texts: str) -> str:
-    """Folded text as it is indexed: two characters longer, so that every character starts a trigram."""
-    return "\n".join([fold(text) for text in texts]) + "\n\n"
 
 
 def _having_all(connection: apsw.Connection, grams: list[str]) -> list[int]:

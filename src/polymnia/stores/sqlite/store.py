@@ -1,5 +1,6 @@
 """A workspace in one SQLite file: connections, the schema, and the store contract over them."""
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext
 from functools import partial
@@ -15,9 +16,10 @@ from polymnia.model import VAULT, Change, Counts, Graph, Rows
 from polymnia.stores.place import make_place
 from polymnia.stores.sql import load_migrations
 from polymnia.stores.sqlite.commit import CommitLane
-from polymnia.stores.sqlite.connection import FAILURES, OURS, SEALED, connect, ours, translated
+from polymnia.stores.sqlite.connection import BUSY_WAIT, FAILURES, OURS, SEALED, connect, ours, translated
 from polymnia.stores.sqlite.elsewhere import Elsewhere, Follow
 from polymnia.stores.sqlite.graph import SqliteGraph, look_up
+from polymnia.stores.sqlite.indexing import index_now, index_waiting, waiting
 from polymnia.stores.sqlite.layout import run
 from polymnia.stores.sqlite.replica import Replica
 from polymnia.stores.sqlite.trash import purge
@@ -27,9 +29,13 @@ from polymnia.stores.sqlite.words import define_functions
 if TYPE_CHECKING:
     from polymnia.stores.sqlite.notes import NoteKeeping, SqliteNotes
 
+logger = logging.getLogger(__name__)
+
 IN_MEMORY = ":memory:"
 # Some milliseconds' worth: a request that comes meanwhile waits no longer.
 _PAGES_PER_TIDY = 100
+# How long a search waits for another process, in milliseconds, to index what waits.
+_SEARCH_WAIT = 1_000
 
 
 class SqliteStore:
@@ -42,6 +48,7 @@ class SqliteStore:
         self.url = path
         self._path = path
         self._alone = path == IN_MEMORY
+        self._open = True
         self._read_only = read_only and not self._alone
         if create and not (self._alone or self._read_only):
             make_place(Path(path))
@@ -68,7 +75,7 @@ class SqliteStore:
         with self._translated, self._reader() as connection:
             connection.execute("BEGIN")
             try:
-                yield SqliteGraph(connection, self._notes)
+                yield SqliteGraph(connection, self._notes, self._see_all_indexed)
             finally:
                 connection.execute("COMMIT")
 
@@ -78,7 +85,7 @@ class SqliteStore:
         number = 0
         try:
             with self._lane.transaction(changes) as connection:
-                yield SqliteGraph(connection, self._notes, changes)
+                yield SqliteGraph(connection, self._notes, index_now, changes)
                 if changes:
                     number = run(connection, "last_change")[0][0]
                     self._elsewhere.begin(number)
@@ -122,7 +129,7 @@ class SqliteStore:
         connection = self._another()
         with self._translated, closing(connection) if not self._alone else nullcontext():
             found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check").fetchall()]
-            graph = SqliteGraph(connection, self._notes)
+            graph = SqliteGraph(connection, self._notes, index_now)
             readings: tuple[Callable[[], object], ...] = (
                 graph.entities,
                 graph.relations,
@@ -135,11 +142,11 @@ class SqliteStore:
         return [f"{self._path}: {problem}" for problem in found if problem != "ok"]
 
     def tidy(self) -> bool:
-        return not self._read_only and self._merge(patient=False)
+        return not self._read_only and self._merge(wait=0)
 
     def compact(self) -> None:
         """Merge the text indexes whole and empty the write-ahead log; deleted rows stay, as the history they are."""
-        while self._merge(patient=True):
+        while self._merge(wait=BUSY_WAIT):
             continue
         if not self._alone:
             with self._translated, self._reader() as connection:
@@ -165,6 +172,12 @@ class SqliteStore:
             ) from exc
 
     def close(self) -> None:
+        if self._open and not self._alone:
+            self._index_waiting()  # for those who may only read the file
+        self._close()
+
+    def _close(self) -> None:
+        self._open = False
         self._replica.close()
         while self._idle:
             self._idle.pop().close()  # a connection may be closed twice
@@ -189,11 +202,37 @@ class SqliteStore:
         """Close without touching the write-ahead log: the one at its path may be another file's by now."""
         for connection in (*self._replica.connections, *self._idle, self._writer):
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-        self.close()
+        self._close()
 
-    def _merge(self, *, patient: bool) -> bool:
-        """Join segments of the text indexes, since every search looks into each; True while there are more."""
-        with self._lane.transaction(patient=patient) as connection:
+    def _see_all_indexed(self, connection: apsw.Connection) -> None:
+        """Begin a reader's transaction anew, at a moment when nothing waits to be indexed.
+
+        Where nothing can be written, what is indexed is searched: the rest is found by its characters alone.
+        """
+        while waiting(connection):
+            connection.execute("COMMIT")
+            try:
+                indexed = self._index_waiting()
+            finally:
+                connection.execute("BEGIN")
+            if not indexed:
+                return
+
+    def _index_waiting(self) -> bool:
+        if self._read_only:
+            return False
+        try:
+            with self._lane.transaction(wait=_SEARCH_WAIT) as connection:
+                index_waiting(connection)
+        except StoreError as exc:
+            logger.info("not everything is indexed: %s", exc)
+            return False
+        return True
+
+    def _merge(self, *, wait: int) -> bool:
+        """Index what waits and join the segments that every search looks into; True while there are more."""
+        with self._lane.transaction(wait=wait) as connection:
+            index_waiting(connection)
             more = [_merged(connection, command) for command in ("merge_trigrams", "merge_words")]
             return True in more
 

@@ -6,9 +6,8 @@ import apsw
 from msgspec import json
 
 from polymnia.model import Change, Entity, Noted, Rows
-from polymnia.search.words import derived
+from polymnia.stores.sqlite.indexing import Texts, forget, index_soon
 from polymnia.stores.sqlite.layout import ORDINAL_BITS, ORDINALS, Row, as_json, run, run_many
-from polymnia.stores.sqlite.search import padded
 
 
 def apply_change(connection: apsw.Connection, change: Change) -> None:
@@ -50,7 +49,7 @@ def _delete_entities(connection: apsw.Connection, ids: list[int], at: int) -> No
     for entity in ids:
         first = entity << ORDINAL_BITS
         living = run(connection, "observations_of", first, first | ORDINALS)
-        _forget(connection, [first, *[row[0] for row in living]])
+        forget(connection, [first, *[row[0] for row in living]])
         run(connection, "delete_observations_of", at, first, first | ORDINALS)
         run(connection, "delete_entity", at, entity)
 
@@ -58,14 +57,7 @@ def _delete_entities(connection: apsw.Connection, ids: list[int], at: int) -> No
 def _delete_notes(connection: apsw.Connection, notes: Iterable[Noted], ids: dict[str, int], at: int) -> None:
     rows = [row_id for row_id, *_ in _note_rows(notes, ids)]
     run_many(connection, "delete_observation", [(at, row_id) for row_id in rows])
-    _forget(connection, rows)
-
-
-def _forget(connection: apsw.Connection, rows: Iterable[int]) -> None:
-    """Take rows out of both indexes."""
-    bindings = [(row_id,) for row_id in rows]
-    run_many(connection, "delete_trigrams", bindings)
-    run_many(connection, "delete_words", bindings)
+    forget(connection, rows)
 
 
 def _delete_relations(connection: apsw.Connection, rows: Rows, at: int) -> None:
@@ -77,9 +69,8 @@ def _update_entities(connection: apsw.Connection, entities: Iterable[Entity], id
         row_id = ids[entity.name]
         about = (entity.summary, entity.summary_at, as_json(entity.tags), entity.updated_at)
         run(connection, "update_entity", entity.type, *about, row_id)
-        _forget(connection, [row_id << ORDINAL_BITS])
-        run(connection, "insert_trigrams", row_id << ORDINAL_BITS, padded(entity.name, entity.type))
-        run(connection, "insert_words", *_entity_words(row_id << ORDINAL_BITS, entity))
+        forget(connection, [row_id << ORDINAL_BITS])
+        index_soon(connection, [Texts(row_id << ORDINAL_BITS, entity.name, entity.type, None)])
 
 
 def _unbury_entities(connection: apsw.Connection, numbered: list[tuple[int, Entity]]) -> None:
@@ -111,9 +102,7 @@ def _insert_observations(connection: apsw.Connection, numbered: list[tuple[int, 
             for each in entity.observations
         ],
     )
-    # In the order of row ids: the indexes would write a segment of their own for every step back.
-    run_many(connection, "insert_trigrams", _trigram_rows(notes))
-    run_many(connection, "insert_words", _word_rows(notes))
+    index_soon(connection, list(_texts(notes)))
 
 
 def _entity_row(row_id: int, entity: Entity) -> Row:
@@ -122,33 +111,17 @@ def _entity_row(row_id: int, entity: Entity) -> Row:
     return (row_id, entity.id, entity.name, entity.type, *about, *times)
 
 
-def _trigram_rows(numbered: Iterable[tuple[int, Entity]]) -> Iterator[Row]:
+def _texts(numbered: Iterable[tuple[int, Entity]]) -> Iterator[Texts]:
     for base, entity in numbered:
-        yield base, padded(entity.name, entity.type)
+        yield Texts(base, entity.name, entity.type, None)
         for each in entity.observations:
-            yield base | each.ordinal, padded(each.text)
-
-
-def _word_rows(numbered: Iterable[tuple[int, Entity]]) -> Iterator[Row]:
-    for base, entity in numbered:
-        yield _entity_words(base, entity)
-        for each in entity.observations:
-            yield _observation_words(base | each.ordinal, each.text)
-
-
-def _entity_words(row_id: int, entity: Entity) -> Row:
-    return row_id, entity.name, entity.type, None, derived(f"{entity.name} {entity.type}") or None
-
-
-def _observation_words(row_id: int, text: str) -> Row:
-    return row_id, None, None, text, derived(text) or None
+            yield Texts(base | each.ordinal, None, None, each.text)
 
 
 def _insert_notes(connection: apsw.Connection, notes: Iterable[Noted], ids: dict[str, int]) -> None:
     rows = sorted(_note_rows(notes, ids))
     run_many(connection, "insert_observation", rows)
-    run_many(connection, "insert_trigrams", [(row_id, padded(text)) for row_id, text, *_ in rows])
-    run_many(connection, "insert_words", [_observation_words(row_id, text) for row_id, text, *_ in rows])
+    index_soon(connection, [Texts(row_id, None, None, text) for row_id, text, *_ in rows])
 
 
 def _touch(connection: apsw.Connection, notes: Iterable[Noted], ids: dict[str, int], at: int) -> None:
