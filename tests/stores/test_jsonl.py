@@ -52,6 +52,28 @@ def test_many_lines_are_written_and_read_back(path: Path) -> None:
     assert entities.read_all(opened(path)).entities[4999].name == "e4999"
 
 
+def test_a_relation_that_comes_twice_is_one_where_it_came_first(path: Path) -> None:
+    memory = opened(path)
+    entities.create(memory, [Draft("A", "x")], by="test")
+    said = [Relation("A", target, "r") for target in ("B", "C")]
+    relations.create(memory, said, by="test")
+    lines = path.read_text().split("\n")
+    path.write_text("\n".join([*lines, lines[1]]))
+    again = opened(path)
+    assert [each.key for each in entities.open_named(again, ["A"]).relations] == [each.key for each in said]
+    assert [each.key for each in entities.read_all(again).relations] == [each.key for each in said]
+
+
+def test_relations_are_the_same_from_the_first_question_to_the_tenth(path: Path) -> None:
+    memory = opened(path)
+    entities.create(memory, [Draft(name, "x") for name in ("A", "B", "C")], by="test")
+    relations.create(memory, [Relation("A", "B", "r"), Relation("C", "A", "s"), Relation("B", "B", "t")], by="test")
+    again = opened(path)
+    answers = [[each.key for each in entities.open_named(again, ["A"]).relations] for _ in range(10)]
+    assert answers == [[("A", "B", "r"), ("C", "A", "s")]] * 10
+    assert [each.key for each in entities.open_named(again, ["B"]).relations] == [("A", "B", "r"), ("B", "B", "t")]
+
+
 def test_another_hand_on_the_file_is_noticed(path: Path) -> None:
     memory = opened(path)
     entities.create(memory, [Draft("A", "x")], by="test")

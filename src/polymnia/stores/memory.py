@@ -31,6 +31,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+# For each name its relations by number.
+Touching = defaultdict[str, dict[int, Relation]]
+# After very many were read at once the first questions look through all of them: that is quicker than to sort them by
+# name, and the first answer comes sooner.
+_MOST_PASSES = 3
+
 # Between the folded texts of one entity; a query that contains it is checked text by text.
 _SEAM = "\x00"
 
@@ -46,7 +52,9 @@ class MemoryGraph:
         self.admit: Callable[[Change], None] | None = None
         self._entities: dict[str, tuple[int, Entity]] = {}
         self._relations: dict[RelationKey, tuple[int, Relation]] = {}
-        self._touching: defaultdict[str, dict[int, Relation]] = defaultdict(dict)
+        # The relations of each name; None until they are worth the time, see `_relations_of`.
+        self._touching: Touching | None = defaultdict(dict)
+        self._passes = 0
         self._folded: dict[str, str] | None = None
         self._words: WordIndex | None = None
         self._created = 0
@@ -61,8 +69,7 @@ class MemoryGraph:
     def look_up(self, name: str) -> Graph:
         """The entity of that name and every relation that touches it."""
         known = self._entities.get(name)
-        # Those that touch a name are in order: numbers only grow, and one that is replaced keeps its place.
-        return Graph([known[1]], list(self._touching.get(name, {}).values())) if known else Graph([], [])
+        return Graph([known[1]], self._relations_of(name)) if known else Graph([], [])
 
     def get(self, name: str) -> Entity | None:
         """The entity of that name."""
@@ -85,7 +92,7 @@ class MemoryGraph:
     def touching(self, names: Collection[str]) -> list[Relation]:
         found: dict[int, Relation] = {}
         for name in names:
-            found.update(self._touching.get(name, {}))
+            found.update(self._by_name().get(name, {}))
         return _in_order(list(found.items()))
 
     def relations(self) -> list[Relation]:
@@ -157,15 +164,15 @@ class MemoryGraph:
             self._entities = {}
             return False
         self._created = len(entities)
-        touching = self._touching
-        numbered = self._relations
-        for number, relation in enumerate(relations, self._created):
-            key = (relation.source, relation.target, relation.type)
-            if key not in numbered:
-                numbered[key] = (number, relation)
-                touching[relation.source][number] = relation
-                touching[relation.target][number] = relation
+        numbered = list(enumerate(relations, self._created))
+        keys = [(each.source, each.target, each.type) for each in relations]
+        self._relations = dict(zip(keys, numbered, strict=True))
+        if len(self._relations) != len(relations):  # the first of those that say the same counts
+            self._relations = {}
+            for key, pair in zip(keys, numbered, strict=True):
+                self._relations.setdefault(key, pair)
         self._created += len(relations)
+        self._touching = None
         return True
 
     def put(self, entity: Entity) -> None:
@@ -179,12 +186,12 @@ class MemoryGraph:
 
     def link(self, relation: Relation) -> None:
         """Add the relation, or put it in the place of the one that has its key."""
-        key = relation.key
+        key, touching = relation.key, self._by_name()
         known = self._relations.get(key)
         number = known[0] if known else self._next()
         self._relations[key] = (number, relation)
-        self._touching[relation.source][number] = relation
-        self._touching[relation.target][number] = relation
+        touching[relation.source][number] = relation
+        touching[relation.target][number] = relation
 
     def remove(self, name: str) -> None:
         """Take the entity of that name out, and nothing else."""
@@ -196,9 +203,10 @@ class MemoryGraph:
 
     def unlink(self, key: RelationKey) -> None:
         """Take the relation with that key out."""
+        touching = self._by_name()
         number, relation = self._relations.pop(key)
         for name in {relation.source, relation.target}:
-            del self._touching[name][number]
+            del touching[name][number]
 
     def _take_out(self, rows: Rows, at: int, stays: set[str]) -> None:
         for entity in rows.entities:
@@ -226,6 +234,21 @@ class MemoryGraph:
     def _next(self) -> int:
         self._created += 1
         return self._created
+
+    def _relations_of(self, name: str) -> list[Relation]:
+        """In the order of creation: numbers only grow, and one that is replaced keeps its place."""
+        if self._touching is None and self._passes < _MOST_PASSES:
+            self._passes += 1
+            return [each for _, each in self._relations.values() if name in (each.source, each.target)]
+        return list(self._by_name().get(name, {}).values())
+
+    def _by_name(self) -> Touching:
+        if self._touching is None:
+            self._touching = defaultdict(dict)
+            for number, relation in self._relations.values():
+                self._touching[relation.source][number] = relation
+                self._touching[relation.target][number] = relation
+        return self._touching
 
     def _folded_texts(self) -> dict[str, str]:
         """Made at the first search and kept current from then on."""
