@@ -1,9 +1,18 @@
-"""Carrying a graph into every store."""
+"""Carrying a graph into every store, and notes into those that hold them."""
 
-from polymnia.engine import entities
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from polymnia.engine import entities, notes
 from polymnia.engine.memory import Memory
-from polymnia.engine.transfer import absorb
-from polymnia.model import Draft, Entity, Graph, Observation, Relation
+from polymnia.engine.transfer import absorb, absorb_notes, count_notes, vault_notes
+from polymnia.errors import NoNotes
+from polymnia.model import Draft, Entity, Graph, Note, NoteScope, Observation, Relation
+from polymnia.search.embedding import packed
+from polymnia.stores.memory import MemoryStore
+from polymnia.stores.sqlite.store import SqliteStore
 from tests.behaviour.graphs import ME, create, keys, names, texts
 
 GRAPH = Graph(
@@ -45,3 +54,59 @@ def test_progress_is_told_to_the_end(memory: Memory) -> None:
     told: list[tuple[int, int]] = []
     absorb(memory, GRAPH, by=ME, progress=lambda done, total: told.append((done, total)))
     assert told[-1] == (3, 3)
+
+
+NOTES = [
+    Note("plan", "ship it", ("work", "now"), embedding=packed([1, 2, 3], 3, "v"), created_at=5, updated_at=9),
+    Note("tea", "green", created_at=6, updated_at=6),
+]
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Iterator[Memory]:
+    store = SqliteStore(str(tmp_path / "vault.db"))
+    yield Memory(store)
+    store.close()
+
+
+def test_notes_are_taken_in_as_they_are(vault: Memory) -> None:
+    assert absorb_notes(vault, NOTES, by=ME) == (2, 0)
+    assert vault_notes(vault) == NOTES
+    assert count_notes(vault) == 2
+
+
+def test_taking_notes_in_twice_changes_nothing(vault: Memory) -> None:
+    absorb_notes(vault, NOTES, by=ME)
+    assert absorb_notes(vault, NOTES, by=ME) == (0, 0)
+    assert vault_notes(vault) == NOTES
+
+
+def test_of_two_notes_with_one_key_the_one_written_last_stays(vault: Memory) -> None:
+    absorb_notes(vault, NOTES, by=ME)
+    newer, older = Note("tea", "black", updated_at=7), Note("plan", "wait", created_at=1, updated_at=8)
+    assert absorb_notes(vault, [newer, older, Note("tea", "white", updated_at=2)], by=ME) == (0, 1)
+    assert vault_notes(vault) == [NOTES[0], Note("tea", "black", created_at=6, updated_at=7)]
+
+
+def test_a_note_without_times_gets_those_of_its_import(vault: Memory) -> None:
+    absorb_notes(vault, [Note("key", "text")], by=ME)
+    (note,) = vault_notes(vault)
+    assert note.created_at == note.updated_at > 0
+
+
+def test_notes_of_sessions_are_not_carried(vault: Memory) -> None:
+    notes.commit(vault, Note("key", "text", scope=NoteScope("one", "ann")), by=ME)
+    assert (vault_notes(vault), count_notes(vault)) == ([], 0)
+
+
+def test_very_many_notes_come_in_batches(vault: Memory) -> None:
+    many = [Note(f"k{number}", "text", created_at=1, updated_at=1) for number in range(vault.store.best_batch + 1)]
+    told: list[tuple[int, int]] = []
+    assert absorb_notes(vault, many, by=ME, progress=lambda *far: told.append(far)) == (len(many), 0)
+    assert told == [(len(many) - 1, len(many)), (len(many), len(many))]
+
+
+def test_a_store_that_holds_no_notes_says_so() -> None:
+    with pytest.raises(NoNotes, match="cannot hold notes"):
+        absorb_notes(Memory(MemoryStore()), NOTES, by=ME)
+    assert vault_notes(Memory(MemoryStore())) == []

@@ -4,83 +4,87 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from msgspec import DecodeError
-from msgspec.json import decode
-
 from polymnia.app import configure_logging, opened
 from polymnia.cli.missing import refuse_missing
 from polymnia.cli.progress import progress_bar
-from polymnia.dialects import camel
-from polymnia.dialects.base import indented
+from polymnia.dialects import document
 from polymnia.engine import entities
 from polymnia.engine.memory import Memory
-from polymnia.engine.transfer import absorb
-from polymnia.model import Entity, Graph, Observation
+from polymnia.engine.transfer import absorb, absorb_notes, count_notes, vault_notes
+from polymnia.errors import BadInput, NoNotes
+from polymnia.model import Graph, Note
 from polymnia.settings import Settings
 from polymnia.stores.files.jsonl_lines import encode_lines
 from polymnia.stores.files.replace import replace_file
 
+_US = "polymnia import"
+
 
 def import_file(settings: Settings, file: str) -> int:
-    """Take every entity, observation and relation of the file that the store does not have yet."""
+    """Take every entity, observation, relation and note of the file that the store does not have yet."""
     configure_logging(settings.log_level)
-    graph = _read(file)
+    graph, notes = _read(file)
     with opened(settings.store, settings.workspace) as store:
-        new_entities, new_relations = absorb(Memory(store), graph, by="polymnia import", progress=progress_bar)
+        memory = Memory(store)
+        new_entities, new_relations = absorb(memory, graph, by=_US, progress=progress_bar)
+        told = _import_notes(memory, notes)
         store.compact()
     print(
         f"{file}: {len(graph.entities)} entities ({new_entities} new) and {len(graph.relations)} relations "
-        f"({new_relations} new) are in {settings.store}"
+        f"({new_relations} new){told} are in {settings.store}"
     )
     return 0
 
 
 def export(settings: Settings, form: str, output: str | None) -> int:
-    """Write the whole memory as one JSON document, or as JSON lines."""
+    """Write the whole memory as one JSON document, or what JSON lines can hold of it."""
     configure_logging(settings.log_level)
     refuse_missing(settings.store)
+    as_document = form == "json"
     with opened(settings.store, settings.workspace) as store:
-        graph = entities.read_all(Memory(store))
-    pieces = [_json(graph)] if form == "json" else encode_lines(graph.entities, graph.relations)
+        memory = Memory(store)
+        graph, count = entities.read_all(memory), count_notes(memory)
+        notes = vault_notes(memory) if as_document else []
+    pieces = [document.spelled(graph, notes)] if as_document else encode_lines(graph.entities, graph.relations)
     if output is None:
         _print(pieces)
     else:
         replace_file(Path(output), pieces)
-        print(f"{output}: {len(graph.entities)} entities, {len(graph.relations)} relations", file=sys.stderr)
+        kept = f", {len(notes)} notes" if notes else ""
+        print(f"{output}: {len(graph.entities)} entities, {len(graph.relations)} relations{kept}", file=sys.stderr)
+    if count and not as_document:
+        _say_left_out(count, "JSON lines hold none; `--format json` does")
     return 0
 
 
-def _read(file: str) -> Graph:
+def _import_notes(memory: Memory, notes: list[Note]) -> str:
+    """Take the notes in; gives what there is to tell of it."""
+    if not notes:
+        return ""
+    try:
+        new, renewed = absorb_notes(memory, notes, by=_US, progress=progress_bar)
+    except NoNotes as exc:
+        _say_left_out(len(notes), str(exc))
+        return ""
+    return f" and {len(notes)} notes ({new} new, {renewed} renewed)"
+
+
+def _say_left_out(count: int, why: str) -> None:
+    print(f"{count} notes of the vault are left out: {why}", file=sys.stderr)
+
+
+def _read(file: str) -> tuple[Graph, list[Note]]:
     refuse_missing(file)
     if file.endswith(".json"):
-        document = _document(Path(file).read_bytes())
-        if document is not None:
-            return document
+        try:
+            found = document.parsed(Path(file).read_bytes())
+        except BadInput as exc:
+            raise BadInput(f"{file}: {exc}") from exc
+        if found is not None:
+            return found
     with opened(file) as store:
-        return entities.read_all(Memory(store))
-
-
-def _document(data: bytes) -> Graph | None:
-    """The graph of an exported document; None when it is not one, but perhaps JSON lines."""
-    try:
-        document = decode(data, type=camel.GraphShape)
-    except (DecodeError, UnicodeDecodeError):
-        return None
-    drafts = [camel.draft(each) for each in document.entities]
-    found = [
-        Entity(
-            draft.name,
-            draft.type,
-            tuple([Observation(place, text) for place, text in enumerate(draft.observations, 1)]),
-            next_ordinal=len(draft.observations) + 1,
-        )
-        for draft in drafts
-    ]
-    return Graph(found, [camel.relation(each) for each in document.relations])
-
-
-def _json(graph: Graph) -> bytes:
-    return indented(camel.graph_shape(graph)).encode() + b"\n"
+        memory = Memory(store)
+        return entities.read_all(memory), vault_notes(memory)
 
 
 def _print(pieces: Iterable[bytes]) -> None:

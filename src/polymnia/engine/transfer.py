@@ -7,7 +7,8 @@ from msgspec.structs import replace
 
 from polymnia.engine.entities import new_id
 from polymnia.engine.memory import Memory
-from polymnia.model import Entity, Graph, Noted, Observation, Relation, Rows
+from polymnia.engine.notes import held
+from polymnia.model import VAULT, Entity, Graph, Note, Noted, Observation, Relation, Rows
 
 T = TypeVar("T")
 Progress = Callable[[int, int], None]
@@ -32,6 +33,34 @@ def absorb(memory: Memory, graph: Graph, *, by: str, progress: Progress | None =
     return new_entities, new_relations
 
 
+def count_notes(memory: Memory) -> int:
+    """How many notes the vault has."""
+    with memory.reading() as reader:
+        return reader.notes.count(VAULT, ()) if reader.notes is not None else 0
+
+
+def vault_notes(memory: Memory) -> list[Note]:
+    """The vault's notes with their embeddings, oldest first; none where the store holds none."""
+    with memory.reading() as reader:
+        return reader.notes.like(VAULT, key=None, tags=(), before=None) if reader.notes is not None else []
+
+
+def absorb_notes(
+    memory: Memory, notes: Sequence[Note], *, by: str, progress: Progress | None = None
+) -> tuple[int, int]:
+    """Take notes into the vault, a batch per transaction; gives how many were new and how many replaced older ones.
+
+    Of two with one key the one that was written last stays, so doing it twice changes nothing. Raises NoNotes.
+    """
+    wanted = list(_by_key(notes).values())
+    new = renewed = done = 0
+    for batch in _batches(wanted, memory.store.best_batch):
+        fresh, older = _absorb_batch(memory, batch, by)
+        new, renewed, done = new + fresh, renewed + older, done + len(batch)
+        _tell(progress, done, len(wanted))
+    return new, renewed
+
+
 def _absorb_entities(memory: Memory, entities: Sequence[Entity], by: str) -> int:
     wanted = _by_name(entities)
     with memory.writing("import", by) as transaction:
@@ -54,6 +83,33 @@ def _absorb_relations(memory: Memory, relations: Sequence[Relation], by: str) ->
         ]
         transaction.apply(after=Rows(relations=tuple(fresh)))
     return len(fresh)
+
+
+def _absorb_batch(memory: Memory, notes: Sequence[Note], by: str) -> tuple[int, int]:
+    with memory.writing("import", by) as transaction:
+        vault = held(memory, transaction.read)
+        known = {note.key: vault.find(VAULT, note.key) for note in notes}
+        fresh = [_dated(note, transaction.at) for note in notes if known[note.key] is None]
+        older = [old for note in notes if (old := known[note.key]) and note.updated_at > old.updated_at]
+        by_key = {note.key: note for note in notes}
+        newer = [_dated(by_key[old.key], old.created_at) for old in older]
+        transaction.apply(before=Rows(memos=tuple(older)), after=Rows(memos=(*fresh, *newer)))
+    return len(fresh), len(newer)
+
+
+def _by_key(notes: Sequence[Note]) -> dict[str, Note]:
+    wanted: dict[str, Note] = {}
+    for note in notes:
+        first = wanted.setdefault(note.key, note)
+        if note.updated_at > first.updated_at:
+            wanted[note.key] = note
+    return wanted
+
+
+def _dated(note: Note, at: int) -> Note:
+    """The note with times where it has none."""
+    created_at = note.created_at or at
+    return replace(note, created_at=created_at, updated_at=note.updated_at or created_at)
 
 
 def _by_name(entities: Sequence[Entity]) -> dict[str, Entity]:

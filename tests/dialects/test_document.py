@@ -1,0 +1,47 @@
+"""A memory as one document: whatever is in it comes back."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from polymnia.dialects.document import parsed, spelled
+from polymnia.model import Entity, Graph, Note, Observation, Relation
+from polymnia.search.embedding import packed
+
+words = st.text(max_size=8)
+times = st.integers(1, 4_000_000_000_000_000)
+floats = st.floats(width=32, allow_nan=False, allow_infinity=False)
+vectors = st.lists(floats, min_size=1, max_size=4).filter(any)
+embeddings = st.just(b"") | vectors.map(lambda each: packed(each, len(each), "v"))
+notes = st.builds(
+    Note,
+    key=st.text(min_size=1, max_size=8),
+    content=words,
+    tags=st.lists(words, unique=True, max_size=3).map(tuple),
+    embedding=embeddings,
+    created_at=times,
+    updated_at=times,
+)
+entities = st.builds(
+    lambda name, kind, texts: Entity(
+        name,
+        kind,
+        tuple([Observation(place, text) for place, text in enumerate(texts, 1)]),
+        next_ordinal=len(texts) + 1,
+    ),
+    words,
+    words,
+    st.lists(words, max_size=3),
+)
+relations = st.builds(Relation, words, words, words)
+
+
+@given(st.lists(entities, max_size=3), st.lists(relations, max_size=3), st.lists(notes, max_size=3))
+def test_what_is_spelled_is_parsed(some: list[Entity], links: list[Relation], kept: list[Note]) -> None:
+    assert parsed(spelled(Graph(some, links), kept)) == (Graph(some, links), kept)
+
+
+def test_other_json_is_no_document() -> None:
+    assert parsed(b'{"type":"entity","name":"a","entityType":"t","observations":[]}') is None
+    assert parsed(b"[]") is None
+    assert parsed(b'{"a":1}\n{"b":2}') is None
+    assert parsed(b"\xff") is None
