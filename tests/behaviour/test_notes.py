@@ -3,6 +3,7 @@
 import math
 import tempfile
 from collections.abc import Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from struct import unpack
@@ -132,16 +133,26 @@ class NotesMachine(RuleBasedStateMachine):
         return relevance
 
 
-@pytest.mark.parametrize("how", ["one by one", "all at once", "first parts first"])
+@pytest.mark.parametrize("how", ["one by one", "all at once", "signs first"])
 def test_notes_are_kept_and_found_as_the_model_says(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if how == "one by one":
         monkeypatch.setattr(vectors, "find_spec", lambda name: None)
     elif find_spec("numpy") is None:
         pytest.skip("numpy is not installed")
-    if how == "first parts first":
-        monkeypatch.setattr("polymnia.stores.sqlite.blend._MANY", 0)
+    if how == "signs first":
+        _always_by_signs(monkeypatch)
     profile = settings(max_examples=40, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck))
     run_state_machine_as_test(NotesMachine, settings=profile)
+
+
+def _always_by_signs(monkeypatch: pytest.MonkeyPatch) -> None:
+    from polymnia.search.signs import Signs
+    from polymnia.stores.sqlite import blend
+
+    monkeypatch.setattr(blend, "Vectors", partial(blend.Vectors, exact=0))
+    monkeypatch.setattr(blend, "enough", lambda limit: 0)
+    # What chance can do to three signs is anything.
+    monkeypatch.setattr(Signs, "_differing_at_most", lambda *_: 3)
 
 
 @pytest.mark.skipif(find_spec("numpy") is None, reason="numpy is not installed")

@@ -1,55 +1,84 @@
-"""Looking at a part of every vector first finds what looking at all of them finds."""
+"""Words and vectors of very many notes: signs choose what is compared, and it is found as if all had been."""
 
 import random
-from typing import Any
+from itertools import count
 
 import pytest
 
 np = pytest.importorskip("numpy", reason="numpy is not installed")
 
-from polymnia.search.embedding import length, packed  # noqa: E402  # only where numpy is
-from polymnia.stores.sqlite import blend  # noqa: E402
+from polymnia.search.signs import enough  # noqa: E402  # only where numpy is
+from polymnia.stores.sqlite.blend import Vectors, Words  # noqa: E402
+from tests.search.crowds import Floats, crowd  # noqa: E402
 
-DIMENSION = 12
-COUNT = 600
-
-
-def crowd(chance: random.Random, spread: float = 0.4) -> list[bytes]:
-    """Vectors around a few directions, as texts about a few things have."""
-    centres = [[chance.gauss(0, 1) for _ in range(DIMENSION)] for _ in range(8)]
-    around = [[value + chance.gauss(0, spread) for value in chance.choice(centres)] for _ in range(COUNT)]
-    return [packed(each, DIMENSION, "vector") for each in around]
+SIZE = 384
+COUNT = 3_000
+LIMIT = 10
 
 
-def kept(vectors: list[bytes]) -> blend.Vectors:
-    held = blend.Vectors(1, DIMENSION)
-    held.add(list(range(1, COUNT + 1)), vectors, [length(each) for each in vectors])
+def kept(vectors: Floats, *, exact: int) -> Vectors:
+    """Notes from 1 on; the first come alone, so that signs begin amid them."""
+    held = Vectors(1, SIZE, exact=exact)
+    notes = count(1)
+    for some in (vectors[:80], vectors[80:90], vectors[90:]):
+        held.add([next(notes) for _ in some], [each.tobytes() for each in some], [1.0] * len(some))
     return held
 
 
-@pytest.mark.parametrize("seed", range(20))
-@pytest.mark.parametrize("words", [0, 3, 40])
-def test_the_best_are_the_same(seed: int, words: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    chance = random.Random(seed)
-    vectors = crowd(chance)
-    held = kept(vectors)
-    # Some of the notes that have the words have no vector.
-    matched = [(note, -chance.random()) for note in chance.sample(range(1, COUNT + 100), words)]
-    unit: Any = blend.units(vectors[:1], [length(vectors[0])])[0]
-    monkeypatch.setattr(blend, "_MANY", 0)
-    quick = held.best(unit, matched, None, 10)
-    monkeypatch.setattr(blend, "_MANY", COUNT)
-    whole = held.best(unit, matched, None, 10)
-    assert best_ten(quick) == pytest.approx(best_ten(whole))
+def words(chance: random.Random, number: int) -> Words:
+    """Notes that have the words, of which some have no vector."""
+    return [(note, -chance.random()) for note in chance.sample(range(1, COUNT + 100), number)]
 
 
-def test_most_vectors_are_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blend, "_MANY", 2)
-    vectors = crowd(random.Random(1), spread=0.1)
-    held = kept(vectors)
-    unit = blend.units(vectors[:1], [length(vectors[0])])[0]
-    assert held._best_of_promising(unit, [], 10) is not None
+@pytest.mark.parametrize("number", [0, 3, 40, 2_000])
+def test_the_best_are_those_that_comparing_all_finds(number: int) -> None:
+    vectors, questions = crowd(COUNT, SIZE, offset=0.8)
+    quick, whole = kept(vectors, exact=85), kept(vectors, exact=COUNT)
+    chance = random.Random(number)
+    shared = 0
+    for question in questions:
+        matched = words(chance, number)
+        mine, theirs = (held.best(question, matched, None, LIMIT) for held in (quick, whole))
+        assert all(theirs[note] == pytest.approx(mine[note]) for note in mine.keys() & theirs.keys())
+        shared += len(mine.keys() & theirs.keys())
+    assert shared / (LIMIT * len(questions)) >= 0.99
 
 
-def best_ten(scores: dict[int, float]) -> dict[int, float]:
-    return dict(sorted(scores.items(), key=lambda item: -item[1])[:10])
+def test_notes_that_have_the_words_are_compared_whatever_their_signs() -> None:
+    vectors, questions = crowd(COUNT, SIZE)
+    quick, whole = kept(vectors, exact=85), kept(vectors, exact=COUNT)
+    farthest = np.argsort(vectors @ questions[0])[:LIMIT] + 1
+    matched = [(int(note), -1.0) for note in farthest]
+    assert (
+        quick.best(questions[0], matched, None, COUNT).items()
+        >= whole.best(questions[0], matched, farthest.tolist(), LIMIT).items()
+    )
+
+
+@pytest.mark.parametrize("one_in", [2, 30], ids=["many", "few"])
+def test_only_what_is_allowed_is_found(one_in: int) -> None:
+    vectors, questions = crowd(COUNT, SIZE)
+    quick, whole = kept(vectors, exact=85), kept(vectors, exact=COUNT)
+    allowed = set(range(1, COUNT + 1, one_in))
+    missed = 0
+    for question in questions:
+        mine, theirs = (held.best(question, [], allowed, LIMIT) for held in (quick, whole))
+        assert mine.keys() <= allowed
+        missed += len(theirs.keys() - mine.keys())
+    assert missed <= (0.01 * LIMIT * len(questions) if len(allowed) > enough(LIMIT) else 0)
+
+
+def test_a_vector_that_took_anothers_place_is_found_as_its_own() -> None:
+    vectors, _ = crowd(COUNT, SIZE)
+    held = kept(vectors, exact=85)
+    for row in (7, held.used - 2):
+        held.remove(row)
+    assert max(held.best(vectors[-1], [], None, LIMIT).items(), key=lambda item: item[1])[0] == COUNT
+    assert 8 not in held.best(vectors[7], [], None, LIMIT)
+    assert held.best(vectors[7], [(8, -1.0)], None, COUNT)[8] == pytest.approx(0.99)  # the words alone are left to it
+
+
+def test_among_equals_the_newest_are_found() -> None:
+    alike = np.repeat(crowd(1, SIZE)[0], COUNT, axis=0)
+    held = kept(alike, exact=COUNT)
+    assert sorted(held.best(alike[0], [], None, 3)) == [COUNT - 2, COUNT - 1, COUNT]

@@ -10,16 +10,14 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from polymnia.search.signs import EXACT, Signs, enough
+
 Floats = NDArray[np.floating]
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 # How much of the one before, the one before that and the one after is seen in each vector.
 BEFORE, EARLIER, AFTER = 0.7, 0.5, 0.3
-# To so many, comparing all is as quick as choosing first.
-EXACT = 20_000
-# Candidates by sign for each vector that is wanted, and at least.
-_PER_WANTED, _AT_LEAST = 10, 1_000
 # New ones at once that are linked one by one; more are linked anew with all others.
 _FEW = 64
 _CHUNK = 8_192
@@ -43,12 +41,13 @@ class VectorIndex:
         self.dimension = dimension
         self._exact = exact
         self._size = 0
-        self._numbers = np.zeros((5, 0), np.int64)  # place, group, valid_at, created_at, living
+        self._numbers = np.zeros((4, 0), np.int64)  # place, group, valid_at, created_at
+        self._living = np.zeros(0, np.bool_)
         self._links = np.full((3, 0), _NOWHERE, np.int64)  # before, earlier, after
         self._lengths = np.ones(0, np.float32)
         self._vectors: NDArray[np.float32 | np.int8] = np.zeros((0, dimension), np.float32)
         self._scales = np.ones(0, np.float32)
-        self._signs = np.zeros((-(-dimension // 64), 0), np.uint64)
+        self._signs: Signs | None = None  # as long as all are compared
         self._at: dict[int, int] = {}
         self._last: dict[int, int] = {}
 
@@ -63,14 +62,17 @@ class VectorIndex:
         start = self._size
         self._grow(start + len(rows))
         self._size = start + len(rows)
-        known = [(row.place, row.group, row.valid_at, row.created_at, 1) for row in rows]
+        known = [(row.place, row.group, row.valid_at, row.created_at) for row in rows]
         self._numbers[:, start : self._size] = np.array(known, np.int64).T
+        self._living[start : self._size] = True
         self._at |= {row.place: at for at, row in enumerate(rows, start)}
         halves = np.frombuffer(b"".join([row.vector for row in rows]), np.dtype("<f2"))
         self._keep(start, halves.reshape(len(rows), self.dimension).astype(np.float32))
         new = range(start, self._size)
         if len(rows) > _FEW or not all(self._link(at) for at in new):
             self._link_all(new)
+        if self._signs is None and self._size > self._exact:
+            self._begin_signs()
 
     def remove(self, places: Iterable[int]) -> None:
         """Forget the vectors of these places."""
@@ -81,10 +83,7 @@ class VectorIndex:
         """The places of the nearest so many, with their cosines; of these groups only, if any are given."""
         if not self._at:
             return {}
-        mask = self._numbers[4, : self._size] == 1
-        if groups is not None:
-            mask &= _among(self._numbers[1, : self._size], groups)
-        chosen = self._candidates(question, count, mask)
+        chosen = self._candidates(question, count, self._among(groups))
         cosines = self._cosines(question, chosen)
         best = np.argsort(-cosines, kind="stable")[:count]
         return dict(zip(self._numbers[0, chosen[best]].tolist(), cosines[best].tolist(), strict=True))
@@ -95,16 +94,17 @@ class VectorIndex:
         found = self._cosines(question, np.array([self._at[place] for place in known], np.int64))
         return dict(zip(known, found.tolist(), strict=True))
 
-    def _candidates(self, question: Floats, count: int, mask: Mask) -> Ints:
-        living = np.flatnonzero(mask)
-        most = max(_AT_LEAST, _PER_WANTED * count)
-        if len(living) <= max(self._exact, most):
-            return living
-        differing = np.zeros(self._size, np.uint16)
-        for ours, theirs in zip(self._signs[:, : self._size], _signs(question[None, :]), strict=True):
-            differing += np.bitwise_count(ours ^ theirs)
-        differing[~mask] = np.iinfo(np.uint16).max
-        return np.argpartition(differing, most)[:most]
+    def _among(self, groups: Collection[int] | None) -> Mask | None:
+        """Which rows count; None when all do."""
+        if groups is not None:
+            return self._living[: self._size] & _in_groups(self._numbers[1, : self._size], groups)
+        return None if len(self._at) == self._size else self._living[: self._size]
+
+    def _candidates(self, question: Floats, count: int, among: Mask | None) -> Ints:
+        left = self._size if among is None else int(np.count_nonzero(among))
+        if self._signs is None or left <= max(self._exact, enough(count)):
+            return np.arange(self._size) if among is None else np.flatnonzero(among)
+        return self._signs.candidates(question, self._size, count, among)
 
     def _cosines(self, question: Floats, chosen: Ints) -> Floats:
         """Of the mixtures, without making them: what is mixed can as well be the products."""
@@ -127,22 +127,24 @@ class VectorIndex:
 
     def _forget(self, places: Iterable[int]) -> bool:
         gone = [self._at.pop(place) for place in places if place in self._at]
-        self._numbers[4, gone] = 0
+        self._living[gone] = False
         return bool(gone)
 
     def _grow(self, size: int) -> None:
+        if size > self._exact and self._vectors.dtype != np.int8:
+            self._shrink()
         room = len(self._lengths)
         if size <= room:
             return
         more = size + size // 8 - room
-        if room <= self._exact < size:
-            self._shrink()
         self._numbers = np.pad(self._numbers, ((0, 0), (0, more)))
+        self._living = np.pad(self._living, (0, more))
         self._links = np.pad(self._links, ((0, 0), (0, more)), constant_values=_NOWHERE)
         self._lengths = np.pad(self._lengths, (0, more), constant_values=1)
         self._vectors = np.pad(self._vectors, ((0, more), (0, 0)))
         self._scales = np.pad(self._scales, (0, more), constant_values=1)
-        self._signs = np.pad(self._signs, ((0, 0), (0, more)))
+        if self._signs is not None:
+            self._signs.make_room(room + more)
 
     def _shrink(self) -> None:
         """From floats to bytes: a quarter of the memory, and as good where only candidates are compared."""
@@ -166,7 +168,7 @@ class VectorIndex:
         last = self._last.get(valid_at) if valid_at else None
         changed = [at]
         if last is not None:
-            if self._written(last) > self._written(at) or not self._numbers[4, last]:
+            if self._written(last) > self._written(at) or not self._living[last]:
                 return False
             self._links[:, at] = (last, self._links[0, last], _NOWHERE)
             self._links[2, last] = at
@@ -181,9 +183,9 @@ class VectorIndex:
 
     def _link_all(self, new: Sequence[int]) -> None:
         """Put all conversations in order."""
-        place, _, valid_at, created_at, living = self._numbers[:, : self._size]
+        place, _, valid_at, created_at = self._numbers[:, : self._size]
         order = np.lexsort((place, created_at, valid_at))
-        order = order[living[order] == 1]
+        order = order[self._living[order]]
         said = valid_at[order]
         old = self._links[:, : self._size].copy()
         self._links[:, : self._size] = _NOWHERE
@@ -202,13 +204,24 @@ class VectorIndex:
         """How long the mixtures are, and their signs."""
         for start in range(0, len(changed), _CHUNK):
             some = changed[start : start + _CHUNK]
-            mixed = self._floats(some)
-            for link, share in enumerate((BEFORE, EARLIER, AFTER)):
-                near = self._links[link, some]
-                has = near != _NOWHERE
-                mixed[has] += share * self._floats(near[has])
+            mixed = self._mixtures(some)
             self._lengths[some] = np.maximum(np.linalg.norm(mixed, axis=1), 1e-6)
-            self._signs[:, some] = _signs(mixed)
+            if self._signs is not None:
+                self._signs.put(some, mixed / self._lengths[some, None])
+
+    def _mixtures(self, some: Ints) -> Floats:
+        mixed = self._floats(some)
+        for link, share in enumerate((BEFORE, EARLIER, AFTER)):
+            near = self._links[link, some]
+            has = near != _NOWHERE
+            mixed[has] += share * self._floats(near[has])
+        return mixed
+
+    def _begin_signs(self) -> None:
+        living = np.flatnonzero(self._living[: self._size])
+        some = living[:: 1 + len(living) // _CHUNK]
+        self._signs = Signs(self._mixtures(some) / self._lengths[some, None], len(self._lengths))
+        self._mix(living)
 
 
 def as_bytes(vectors: Floats) -> list[bytes]:
@@ -216,17 +229,10 @@ def as_bytes(vectors: Floats) -> list[bytes]:
     return [row.tobytes() for row in vectors.astype(np.dtype("<f2"))]
 
 
-def _among(numbers: Ints, wanted: Collection[int]) -> Mask:
+def _in_groups(numbers: Ints, wanted: Collection[int]) -> Mask:
     if len(wanted) > _FEW:
         return np.isin(numbers, np.fromiter(wanted, np.int64, len(wanted)))
     mask = np.zeros(len(numbers), np.bool_)
     for each in wanted:
         mask |= numbers == each
     return mask
-
-
-def _signs(vectors: Floats) -> NDArray[np.uint64]:
-    """A bit for each number, whether it is above zero: 64 to a row, a column for each vector."""
-    bits = np.packbits(vectors > 0, axis=1)
-    missing = -bits.shape[1] % 8
-    return np.ascontiguousarray(np.pad(bits, ((0, 0), (0, missing)))).view(np.uint64).T

@@ -1,4 +1,8 @@
-"""Words and vectors of very many notes blended at once, with numpy; the rules are those of `search.relevance`."""
+"""Words and vectors of very many notes blended at once, with numpy; the rules are those of `search.relevance`.
+
+To some ten thousand every vector is compared; beyond that those of all notes that have the words, and of the others the
+candidates that `search.signs` chooses. A relevance that is given is always of the vector itself.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from polymnia.search.relevance import CEILING, MEANING, WORDS
+from polymnia.search.signs import EXACT, Signs, enough
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,91 +24,103 @@ if TYPE_CHECKING:
 # Notes by id, and what BM25 gives each: below 0, and the less the better.
 Words = list[tuple[int, float]]
 
-# The part of every vector that is looked at first: one number in so many.
-_PART = 3
-# When more than one note in so many has the words, or may be among the best, all of them are looked at.
-_MANY = 16
+_NOWHERE = -1
 # More than rounding can make of a cosine.
-_MARGIN = 1e-5
+_ROUNDING = 1e-5
+# Rows that are fetched at once stay in the processor's cache.
+_CHUNK = 512
+# Fetching one row in so many takes as long as passing over all of them.
+_MANY = 3
 
 
 class Vectors:
-    """Unit vectors of one dimension, a row each: whole, and their first parts by column, to be passed over quickly."""
+    """Unit vectors of one dimension, a row each."""
 
-    def __init__(self, room: int, dimension: int) -> None:
+    def __init__(self, room: int, dimension: int, *, exact: int = EXACT) -> None:
         self.used = 0
-        self._dimension = dimension
-        self._first = max(1, dimension // _PART)
+        self._exact = exact
         self._notes: Ids = np.empty(room, dtype=np.int64)
-        self._whole: Floats = np.empty((room, dimension), dtype=np.float32)
-        self._parts: Floats = np.empty((self._first, room), dtype=np.float32)
-        # How long the rest of each vector is beside its first part.
-        self._rests: Floats = np.empty(room, dtype=np.float32)
+        self._units: Floats = np.empty((room, dimension), dtype=np.float32)
+        self._signs: Signs | None = None  # as long as all are compared
+        # By id; what has no vector is nowhere.
+        self._row_of: Ids = np.full(room + 1, _NOWHERE, dtype=np.int64)
 
     def add(self, notes: list[int], vectors: list[bytes], norms: list[float]) -> None:
         """Take in the vectors of notes, with their lengths."""
-        end = self.used + len(notes)
-        if end > len(self._notes):
-            self._make_room(end + self.used // 8)  # more than asked for, so that it is not made at every write
-        rows = units(vectors, norms)
-        self._notes[self.used : end] = notes
-        self._whole[self.used : end] = rows
-        self._parts[:, self.used : end] = rows[:, : self._first].T
-        self._rests[self.used : end] = np.linalg.norm(rows[:, self._first :], axis=1)
+        start, end = self.used, self.used + len(notes)
+        self._make_room(end, max(notes, default=0))
+        self._notes[start:end] = notes
+        self._units[start:end] = units(vectors, norms)
+        self._row_of[notes] = range(start, end)
         self.used = end
+        if self._signs is not None:
+            self._signs.put(slice(start, end), self._units[start:end])
+        elif end > self._exact:
+            self._signs = Signs(self._units[:end], len(self._units))
+            for first in range(0, end, _CHUNK):
+                stretch = slice(first, min(first + _CHUNK, end))
+                self._signs.put(stretch, self._units[stretch])
 
     def remove(self, row: int) -> None:
         """Drop a row; the last one moves into its place."""
         self.used -= 1
+        self._row_of[self._notes[row]] = _NOWHERE
+        if row == self.used:
+            return
         self._notes[row] = self._notes[self.used]
-        self._whole[row] = self._whole[self.used]
-        self._parts[:, row] = self._parts[:, self.used]
-        self._rests[row] = self._rests[self.used]
+        self._units[row] = self._units[self.used]
+        self._row_of[self._notes[row]] = row
+        if self._signs is not None:
+            self._signs.move(self.used, row)
 
     def best(self, unit: Floats, matched: Words, allowed: Collection[int] | None, limit: int) -> dict[int, float]:
         """The best so many of all notes that have a vector or were matched, and are allowed."""
-        found = None
-        if allowed is None and limit < self.used and (len(matched) + limit) * _MANY < self.used:
-            found = self._best_of_promising(unit, matched, limit)
-        if found is not None:
-            return found
-        return best(self._notes[: self.used], cosines(self._whole[: self.used], unit), matched, allowed, limit)
+        if self._signs is None or self.used <= self._exact or len(matched) * _MANY > self.used:
+            whole = cosines(self._units[: self.used], unit)
+            return best(self._notes[: self.used], whole, matched, allowed, limit)
+        ids, scores = _shares(matched)
+        rows = _looked_up(self._row_of, ids)
+        has_vector = rows != _NOWHERE
+        rows = rows[has_vector]
+        scores[has_vector] = _blended(scores[has_vector], self._cosines(rows, unit))
+        others = self._others(self._signs, unit, allowed, limit, _least(scores, limit) / MEANING)
+        others = others[~_marked(rows, self.used)[others]]
+        return _top(ids, scores, self._notes[others], self._cosines(others, unit), limit)
 
-    def _best_of_promising(self, unit: Floats, matched: Words, limit: int) -> dict[int, float] | None:
-        """The same without looking at every vector whole; None when too many would have to be.
+    def _others(self, signs: Signs, unit: Floats, allowed: Collection[int] | None, limit: int, cosine: float) -> Ids:
+        """The rows that may be among the best without the words, when it takes this cosine.
 
-        A vector's first part and the length of its rest bound its cosine, and those that were matched, with those
-        whose first parts are the most alike, say what it takes to be among the best.
+        Who is not among the nearest is not among the best: those have more for their vectors, and words only add.
         """
-        ids, shares = _shares(matched)
-        rows, has_vector = _rows_of(ids, self._notes[: self.used])
-        first = np.einsum("ij,i->j", self._parts[:, : self.used], unit[: self._first])
-        scores = np.full(self.used, -np.inf)
-        self._look_at(np.argpartition(first, self.used - limit)[-limit:], unit, scores)
-        if len(rows):
-            likeness = cosines(self._whole[rows], unit)
-            scores[rows] = np.maximum(0, WORDS * shares[has_vector] + MEANING * likeness)
-        words_alone = shares[~has_vector]
-        known = np.concatenate((scores[scores > -np.inf], words_alone))
-        least = np.partition(known, len(known) - limit)[len(known) - limit] if len(known) >= limit else 0.0
-        most = MEANING * (first + self._rests[: self.used] * np.linalg.norm(unit[self._first :]))
-        others = np.flatnonzero((most >= least - _MARGIN) & (scores == -np.inf))
-        if len(others) * _MANY > self.used:
-            return None
-        self._look_at(others, unit, scores)
-        return _top(ids[~has_vector], words_alone, limit) | _top(self._notes[: self.used], scores, limit)
+        if cosine > 1 + _ROUNDING:
+            return np.empty(0, np.int64)
+        if allowed is None:
+            return signs.candidates(unit, self.used, limit, cosine=cosine)
+        rows: Ids = _looked_up(self._row_of, np.fromiter(allowed, np.int64, len(allowed)))
+        rows = rows[rows != _NOWHERE]
+        if len(rows) <= max(self._exact, enough(limit)):
+            return rows
+        return signs.candidates(unit, self.used, limit, _marked(rows, self.used), cosine=cosine)
 
-    def _look_at(self, rows: Ids, unit: Floats, scores: Scores) -> None:
-        likeness = MEANING * cosines(self._whole[rows], unit).astype(np.float64)
-        scores[rows] = np.where(likeness > 0, likeness, -np.inf)
+    def _cosines(self, rows: Ids, unit: Floats) -> Floats:
+        found: Floats = np.empty(len(rows), np.float32)
+        for start in range(0, len(rows), _CHUNK):
+            stretch = slice(start, start + _CHUNK)
+            found[stretch] = cosines(self._units.take(rows[stretch], axis=0), unit)
+        return found
 
-    def _make_room(self, room: int) -> None:
-        wider = Vectors(room, self._dimension)
-        wider._notes[: self.used] = self._notes[: self.used]
-        wider._whole[: self.used] = self._whole[: self.used]
-        wider._parts[:, : self.used] = self._parts[:, : self.used]
-        wider._rests[: self.used] = self._rests[: self.used]
-        self._notes, self._whole, self._parts, self._rests = wider._notes, wider._whole, wider._parts, wider._rests
+    def _make_room(self, end: int, highest: int) -> None:
+        """For rows up to the end and ids up to the highest; more than asked for, so that not every write makes some."""
+        if end > len(self._notes):
+            room = end + self.used // 8
+            more = room - len(self._notes)
+            self._notes = np.pad(self._notes, (0, more))
+            self._units = np.pad(self._units, ((0, more), (0, 0)))
+            if self._signs is not None:
+                self._signs.make_room(room)
+        if highest >= len(self._row_of):
+            more = highest + 1 + highest // 8 - len(self._row_of)
+            self._row_of = np.pad(self._row_of, (0, more), constant_values=_NOWHERE)
 
 
 def units(vectors: list[bytes], norms: list[float]) -> Floats:
@@ -121,34 +138,56 @@ def cosines(matrix: Floats, unit: Floats) -> Floats:
 
 def best(notes: Ids, likeness: Floats, matched: Words, allowed: Collection[int] | None, limit: int) -> dict[int, float]:
     """The best so many of the notes that are alike or were matched, and are allowed."""
-    scores = MEANING * likeness.astype(np.float64)
+    ids, scores = _shares(matched)
+    row_of = np.full(notes.max(initial=0) + 1, _NOWHERE, dtype=np.int64)
+    row_of[notes] = np.arange(len(notes))
+    rows = _looked_up(row_of, ids)
+    has_vector = rows != _NOWHERE
+    rows = rows[has_vector]
+    scores[has_vector] = _blended(scores[has_vector], likeness[rows])
+    others = ~_marked(rows, len(notes))
     if allowed is not None:
-        scores[~np.isin(notes, np.fromiter(allowed, np.int64, len(allowed)))] = 0
-    scores[scores <= 0] = -np.inf
-    ids, shares = _shares(matched)
-    rows, has_vector = _rows_of(ids, notes)
-    scores[rows] = np.maximum(0, WORDS * shares[has_vector] + MEANING * likeness[rows])
-    return _top(ids[~has_vector], shares[~has_vector], limit) | _top(notes, scores, limit)
+        others &= np.isin(notes, np.fromiter(allowed, np.int64, len(allowed)))
+    return _top(ids, scores, notes[others], likeness[others], limit)
 
 
 def _shares(matched: Words) -> tuple[Ids, Scores]:
     """The notes and the share of their words, as `relevance.by_words` has it."""
     ids = np.array([note for note, _ in matched], dtype=np.int64)
-    against = -np.array([score for _, score in matched])
+    against = -np.array([score for _, score in matched], dtype=np.float64)
     most = against.max(initial=0.0)
     return ids, CEILING * (against / most if most > 0 else np.ones(len(against)))
 
 
-def _rows_of(ids: Ids, notes: Ids) -> tuple[Ids, NDArray[np.bool_]]:
-    """The rows of those of the ids that have one, and which of them have."""
-    row_of = np.full(max(ids.max(initial=0), notes.max(initial=0)) + 1, -1, dtype=np.int64)
-    row_of[notes] = np.arange(len(notes))
-    rows = row_of[ids]
-    return rows[rows >= 0], rows >= 0
+def _looked_up(row_of: Ids, ids: Ids) -> Ids:
+    """The rows of the ids; nowhere for those that have none."""
+    rows = row_of[np.minimum(ids, len(row_of) - 1)]
+    rows[ids >= len(row_of)] = _NOWHERE
+    return rows
 
 
-def _top(ids: Ids, scores: Scores, limit: int) -> dict[int, float]:
-    rows = np.flatnonzero(scores > -np.inf)  # partitioning takes long when very many are equal
-    if limit < len(rows):
-        rows = rows[np.argpartition(scores[rows], len(rows) - limit)[-limit:]]
-    return {int(ids[row]): float(scores[row]) for row in rows}
+def _blended(shares: Scores, likeness: Floats) -> Scores:
+    return np.maximum(0, WORDS * shares + MEANING * likeness.astype(np.float64))
+
+
+def _least(scores: Scores, limit: int) -> float:
+    """What it takes to be among the best so many; 0 as long as there are fewer."""
+    return float(np.partition(scores, len(scores) - limit)[len(scores) - limit]) if len(scores) >= limit else 0.0
+
+
+def _marked(rows: Ids, size: int) -> NDArray[np.bool_]:
+    mask = np.zeros(size, np.bool_)
+    mask[rows] = True
+    return mask
+
+
+def _top(ids: Ids, scores: Scores, others: Ids, likeness: Floats, limit: int) -> dict[int, float]:
+    """The best so many of notes with scores, and of others that point the same way; among equals the newest."""
+    alike = likeness > 0
+    notes = np.concatenate((ids, others[alike]))
+    scores = np.concatenate((scores, MEANING * likeness[alike].astype(np.float64)))
+    if limit < len(notes):
+        rows = np.flatnonzero(scores >= _least(scores, limit))
+        rows = rows[np.lexsort((-notes[rows], -scores[rows]))[:limit]]
+        notes, scores = notes[rows], scores[rows]
+    return dict(zip(notes.tolist(), scores.tolist(), strict=True))
