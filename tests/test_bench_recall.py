@@ -98,3 +98,6 @@ def test_size_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
     printed = capsys.readouterr().out
     assert "words and meaning:" in printed
     assert "with a model that embeds it:" in printed
+    judged = [line for line in printed.splitlines() if ", budget <= " in line]
+    assert len(judged) == 4
+    assert all(line.endswith((": met", ": missed")) for line in judged)

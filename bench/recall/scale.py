@@ -13,6 +13,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.budgets import Verdict, at_most
 from polymnia.embedders import open_embedder
 from polymnia.embedders.base import Embedder
 from polymnia.engine import entities, observations
@@ -27,6 +28,8 @@ from polymnia.stores.base import VectorTable
 ME = "bench"
 _VOCABULARY, _WORDS, _PER_ENTITY, _BATCH = 20_000, 12, 10, 500
 _LONG = 600.0
+_WORDS_ALONE, _VECTORS_ALONE, _BOTH = "words alone", "vectors alone", "words and meaning"
+_EMBEDDING = "embedding the question"
 
 
 class RandomEmbedder:
@@ -52,8 +55,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         text = _Text()
         path = str(Path(folder) / "memory.db")
         _fill(path, text, options.observations)
-        _searches(path, text, options.questions)
-        _writes(path, text, options.writes)
+        verdicts = [*_searches(path, text, options.questions), _writes(path, text, options.writes)]
+    for each in verdicts:
+        print(f"{each.what}: {each.measured}, budget {each.budget}: {'met' if each.met else 'missed'}")
     return 0
 
 
@@ -97,7 +101,7 @@ def _embed(table: VectorTable) -> None:
         table.put(model.number, [(place, text, row) for (place, text), row in zip(queued, vectors, strict=True)])
 
 
-def _searches(path: str, text: _Text, count: int) -> None:
+def _searches(path: str, text: _Text, count: int) -> list[Verdict]:
     memory, semantics = _opened(path, RandomEmbedder())
     began = perf_counter()
     semantics.settle(_LONG)
@@ -105,11 +109,20 @@ def _searches(path: str, text: _Text, count: int) -> None:
     words = Memory(memory.store)
     questions = [f"what about {text.make(5)} of Entity {place * 7}?" for place in range(count)]
     ways: dict[str, Callable[[str], object]] = {
-        "words alone": lambda question: recall(words, question),
-        "vectors alone": lambda question: _asked(semantics, question).nearest(100),
-        "words and meaning": lambda question: recall(memory, question, patience=_LONG),
-        "embedding the question": lambda question: semantics.ask(question, _LONG),
+        _WORDS_ALONE: lambda question: recall(words, question),
+        _VECTORS_ALONE: lambda question: _asked(semantics, question).nearest(100),
+        _BOTH: lambda question: recall(memory, question, patience=_LONG),
+        _EMBEDDING: lambda question: semantics.ask(question, _LONG),
     }
+    medians = _in_turns(ways, questions)
+    _close(memory)
+    for name, (wall, processor) in medians.items():
+        print(f"{name}: {wall:.1f} ms, {processor:.1f} ms of processor time")
+    return _judged(medians)
+
+
+def _in_turns(ways: dict[str, Callable[[str], object]], questions: list[str]) -> dict[str, tuple[float, float]]:
+    """What each way takes: milliseconds by the clock and of processor time, in the middle of all questions."""
     for question in questions[:5]:
         for way in ways.values():
             way(question)
@@ -119,10 +132,21 @@ def _searches(path: str, text: _Text, count: int) -> None:
             wall, processor = perf_counter(), process_time()
             way(question)
             spent[name].append((perf_counter() - wall, process_time() - processor))
-    for name, times in spent.items():
-        wall, processor = (_median([each[kind] for each in times]) for kind in (0, 1))
-        print(f"{name}: {wall:.1f} ms, {processor:.1f} ms of processor time")
-    _close(memory)
+    return {
+        name: (_median([each[0] for each in times]), _median([each[1] for each in times]))
+        for name, times in spent.items()
+    }
+
+
+def _judged(medians: dict[str, tuple[float, float]]) -> list[Verdict]:
+    """Both together beside the slower of the two, and what a question takes once it is embedded."""
+    slower = [max(medians[_WORDS_ALONE][kind], medians[_VECTORS_ALONE][kind]) for kind in (0, 1)]
+    wall, processor = (medians[_BOTH][kind] / slower[kind] for kind in (0, 1))
+    return [
+        at_most(f"{_BOTH}, by the clock", wall, 2, "x the slower half"),
+        at_most(f"{_BOTH}, processor time", processor, 2, "x the slower half"),
+        at_most(f"{_BOTH}, processor time once embedded", medians[_BOTH][1] - medians[_EMBEDDING][1], 15, " ms"),
+    ]
 
 
 def _asked(semantics: Semantics, question: str) -> Asked:
@@ -131,7 +155,7 @@ def _asked(semantics: Semantics, question: str) -> Asked:
     return asked
 
 
-def _writes(path: str, text: _Text, count: int) -> None:
+def _writes(path: str, text: _Text, count: int) -> Verdict:
     """One observation at a time, in turns: without a model, and with the local one at work behind each write."""
     local = open_embedder("local")
     assert local is not None
@@ -152,6 +176,8 @@ def _writes(path: str, text: _Text, count: int) -> None:
         print(f"one observation, {name} a model that embeds it: {_median(times):.2f} ms")
     _close(embedding)
     _close(plain)
+    slower = _median(spent["with"]) / _median(spent["without"])
+    return at_most("a write with a model behind it", slower, 1.2, "x one without")
 
 
 def _opened(path: str, embedder: Embedder) -> tuple[Memory, Semantics]:

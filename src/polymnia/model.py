@@ -214,7 +214,7 @@ class Within(Struct, frozen=True):
         )
 
 
-class Signals(Struct, frozen=True):
+class Signals(Struct, frozen=True, gc=False):
     """What speaks for one candidate, each on its own scale."""
 
     words: float = 0.0  # BM25 of its text

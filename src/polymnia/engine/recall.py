@@ -95,7 +95,7 @@ class _Candidate(Struct, frozen=True):
 
 
 def _prepare(read: Reader, question: Question) -> _Search:
-    counts = read.word_counts(set(question.spoken) | set(question.content))
+    counts = read.word_counts(possible_names(question))
     question, counts, meant = _repair(read, question, counts)
     names = [term for term in possible_names(question) if 0 < counts.having.get(term, 0) <= _TOO_COMMON]
     about = named(question, read.named_with(names, 5 * _MOST_NAMES))
@@ -135,7 +135,7 @@ def _repair(read: Reader, question: Question, counts: WordCounts) -> tuple[Quest
                 meant[term] = max(near, key=lambda each: (common.get(each, 0), each))
     if meant:
         question = repaired(question, meant)
-        counts = read.word_counts(set(question.spoken) | set(question.content))
+        counts = read.word_counts(possible_names(question))
     return question, counts, frozenset(meant.values())
 
 
@@ -152,7 +152,7 @@ def _prefixed(read: Reader, term: str) -> list[str]:
 def _gather(read: Reader, search: _Search, asked: "Asked | str", within: Within | None) -> list[_Candidate]:
     """Every passage worth a closer look."""
     passages = read.passages(search.find_by, CANDIDATES, within) or _containing(read, search.folded)
-    if len(search.find_by) < len(search.terms):
+    if len(search.find_by) < len(search.terms) and len(passages) >= CANDIDATES:
         passages += read.passages(search.terms[:_MOST_TERMS], CANDIDATES, within, every=True)
     about = sorted(search.named, key=lambda name: -search.named[name])[:_MOST_NAMES]
     if about:
@@ -206,36 +206,31 @@ def _weighed(
     linked: set[str],
 ) -> list[_Candidate]:
     terms = {key: _terms(passage) for key, passage in found.items()}
-    words = {key: search.matcher.score(terms[key], passage.entity) for key, passage in found.items()}
+    score = search.matcher.score
+    words = {key: score(terms[key], passage.entity) for key, passage in found.items()}
     if not search.find_by:
         words = {key: float(_has_characters(search, passage)) for key, passage in found.items()}
     before = {passage.key: words[key] for key, passage in after.items()}
+    question, entity = search.question, search.named
+    period, asks_when = question.period, question.asks_when
     return [
         _Candidate(
             passage,
             terms[key],
             Signals(
-                words=words[key],
-                before=before.get(key, 0.0),
-                meaning=cosines.get(passage.place),
-                linked=float(passage.entity in linked),
-                **_other_signals(search, passage, terms[key]),
+                words[key],
+                before.get(key, 0.0),
+                cosines.get(passage.place),
+                entity.get(passage.entity, 0.0) if passage.ordinal else 0.0,
+                1.0 if passage.entity in linked else 0.0,
+                agreement(period, passage.valid_at or passage.created_at) if period else 0.0,
+                1.0 if asks_when and tells_time(terms[key]) else 0.0,
+                length_of(passage.text) if passage.valid_at else 0.0,
+                1.0 if passage.valid_at and passage.text.rstrip().endswith("?") else 0.0,
             ),
         )
         for key, passage in found.items()
     ]
-
-
-def _other_signals(search: _Search, passage: Passage, terms: list[str]) -> dict[str, float]:
-    question = search.question
-    said = passage.valid_at != 0
-    return {
-        "entity": search.named.get(passage.entity, 0.0) if passage.ordinal else 0.0,
-        "date": agreement(question.period, passage.valid_at or passage.created_at) if question.period else 0.0,
-        "tells_time": float(question.asks_when and tells_time(terms)),
-        "length": length_of(passage.text) if said else 0.0,
-        "asks": float(said and passage.text.rstrip().endswith("?")),
-    }
 
 
 def _ranked(search: _Search, found: list[_Candidate], scale: list[Signals], limit: int, weights: Weights) -> list[Hit]:

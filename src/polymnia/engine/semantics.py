@@ -6,7 +6,7 @@ Nothing here holds up a write or a search: what is not ready is left out, and th
 import logging
 import threading
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from queue import SimpleQueue
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -79,17 +79,23 @@ class Asked:
         self._semantics = semantics
         self._serving = serving
         self._question = question
+        self._current = False
 
     def nearest(self, count: int, within: Within | None = None) -> dict[int, float]:
         """The places nearest to it, with their cosines."""
         groups = self._semantics.groups(within)
-        with self._semantics.looking(self._serving) as index:
+        with self._looking() as index:
             return index.nearest(self._question, count, groups)
 
     def cosines(self, places: Collection[int]) -> dict[int, float]:
         """How near these places are, as far as they have vectors."""
-        with self._semantics.looking(self._serving) as index:
+        with self._looking() as index:
             return index.cosines(self._question, places)
+
+    def _looking(self) -> "AbstractContextManager[VectorIndex]":
+        """The vectors; whether there are new ones is looked up once for a question."""
+        current, self._current = self._current, True
+        return self._semantics.looking(self._serving, current=current)
 
 
 class Semantics:
@@ -103,6 +109,7 @@ class Semantics:
         self._own: _Serving | None = None
         self._seen = (0, 0)
         self._coverage = Coverage(0, 0, "", "it is being loaded")
+        self._reported = (-1, -1)  # the state of the table that the coverage is of
         self._index_lock = threading.Lock()
         self._wake = threading.Event()
         # Rounds of work: how many were asked for, and how many of them are over.
@@ -171,10 +178,10 @@ class Semantics:
             self._thread.join()
 
     @contextmanager
-    def looking(self, serving: _Serving) -> "Iterator[VectorIndex]":
-        """The vectors, with what was written since, for the length of the block."""
+    def looking(self, serving: _Serving, *, current: bool = False) -> "Iterator[VectorIndex]":
+        """The vectors, with what was written since unless they are current, for the length of the block."""
         with self._index_lock:
-            if serving is self._serving and self._table.state() != self._seen:
+            if not current and serving is self._serving and self._table.state() != self._seen:
                 self._catch_up(serving, _FEW)
             yield serving.index
 
@@ -196,7 +203,8 @@ class Semantics:
             try:
                 self._load()
                 self._embed_queued()
-                self._report("")
+                if self._coverage.problem or self._table.state() != self._reported:  # counting takes a while
+                    self._report("")
                 self._end_round(wanted)
                 pause = _FIRST_PAUSE
                 self._wake.wait(_LOOK)
@@ -300,6 +308,7 @@ class Semantics:
         own = self._own
         known = self._coverage
         try:
+            self._reported = self._table.state()
             embedded, total = self._table.counts(own.model.number) if own else (known.embedded, known.total)
         except StoreError:  # what was known last is better than nothing
             embedded, total = known.embedded, known.total

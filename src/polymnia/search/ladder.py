@@ -15,8 +15,8 @@ _FIRST = (NAME, TEXT)
 def exact(passage: Passage, folded: str) -> str:
     """The rung of an entity that has the folded question for its name, or an observation that has it for its text."""
     if passage.ordinal:
-        return TEXT if fold(passage.text.strip()) == folded else ""
-    return NAME if fold(passage.entity.strip()) == folded else ""
+        return TEXT if _is(passage.text.strip(), folded) else ""
+    return NAME if _is(passage.entity.strip(), folded) else ""
 
 
 def before_scores(rung: str) -> int:
@@ -36,6 +36,11 @@ def rung(asked: Sequence[str], content: Collection[str], other: Mapping[str, str
     if found:
         return ALL_WORDS if len(found) == len(set(content)) else ANY_WORD
     return next((widened for term, widened in other.items() if term in has), CONTEXT)
+
+
+def _is(text: str, folded: str) -> bool:
+    # ASCII stays as long as it is when it is folded: most texts need not be.
+    return (len(text) == len(folded) or not text.isascii()) and fold(text) == folded
 
 
 def _phrase(asked: Sequence[str], has: Sequence[str]) -> bool:

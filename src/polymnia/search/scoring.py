@@ -1,7 +1,7 @@
 """Scoring: what speaks for each candidate, on one scale, and the sum that ranks them."""
 
-from collections.abc import Mapping, Sequence
-from math import log, sqrt
+from collections.abc import Collection, Mapping, Sequence
+from math import inf, log, sqrt
 
 from msgspec import Struct
 
@@ -37,24 +37,35 @@ class Matcher:
     def __init__(self, terms: Mapping[str, float], counts: WordCounts) -> None:
         self._weights = {term: share * _rarity(counts, term) for term, share in terms.items()}
         self._average = counts.words / counts.passages if counts.passages else 1.0
+        self._in_names: dict[str, Collection[str]] = {}
 
     def score(self, terms: Sequence[str], name: str = "") -> float:
         """The score of a text that has these terms, of an entity of that name."""
-        name = f" {plain(name)}"
+        has, in_name = self._weights.keys() & terms, self._in_name(name)
+        if not has and not in_name:  # nearly all that meaning proposes
+            return 0.0
         stretch = K1 * (1 - B + B * len(terms) / self._average)
         total = 0.0
         for term, weight in self._weights.items():
-            count: float = terms.count(term)
-            if not count and f" {term}" in name:
-                count = _NAME_COUNTS
-            if count:
+            if term in has:
+                count = terms.count(term)
                 total += weight * count * (K1 + 1) / (count + stretch)
+            elif term in in_name:
+                total += weight * _NAME_COUNTS * (K1 + 1) / (_NAME_COUNTS + stretch)
         return total
+
+    def _in_name(self, name: str) -> Collection[str]:
+        """Those of the terms that a name has; many passages are of one entity."""
+        known = self._in_names.get(name)
+        if known is None:
+            words = f" {plain(name)}"
+            known = self._in_names[name] = [term for term in self._weights if f" {term}" in words]
+        return known
 
 
 # Among few candidates small differences mean nothing: cosines of unrelated texts differ by so much, and words are
 # measured by no less than this share of the best.
-_LEAST_SPREAD, _LEAST_SHARE = 0.1, 0.2
+_LEAST_SPREAD, _LEAST_SHARE, _NO_SPREAD = 0.1, 0.2, 1e-9
 # A word in the name of its entity says as much of an observation as this many in its text.
 _NAME_COUNTS = 0.5
 
@@ -65,10 +76,13 @@ def scores(signals: Sequence[Signals], scale: Sequence[Signals], weights: Weight
     words = _standard([each.words for each in scale], _LEAST_SHARE * most)
     before = _standard([each.before for each in scale], _LEAST_SHARE * most)
     meaning = _standard([each.meaning for each in scale if each.meaning is not None], _LEAST_SPREAD)
+    words_mean, words_share = words[0], weights.words / words[1]
+    before_mean, before_share = before[0], weights.before / before[1]
+    meaning_mean, meaning_share = meaning[0], weights.meaning / meaning[1]
     return [
-        weights.words * _on(words, each.words)
-        + weights.before * _on(before, each.before)
-        + weights.meaning * (_on(meaning, each.meaning) if each.meaning is not None else 0.0)
+        words_share * (each.words - words_mean)
+        + before_share * (each.before - before_mean)
+        + (meaning_share * (each.meaning - meaning_mean) if each.meaning is not None else 0.0)
         + weights.entity * each.entity
         + weights.linked * each.linked
         + weights.date * each.date
@@ -85,16 +99,12 @@ def _rarity(counts: WordCounts, term: str) -> float:
 
 
 def _standard(values: Sequence[float], least: float = 0.0) -> tuple[float, float]:
-    """Mean and deviation, which is not below the least."""
+    """Mean and deviation, which is not below the least; where nothing differs it is endless, so that nothing counts."""
     if not values:
-        return 0.0, 0.0
+        return 0.0, inf
     mean = sum(values) / len(values)
-    return mean, max(sqrt(sum([(value - mean) ** 2 for value in values]) / len(values)), least)
-
-
-def _on(standard: tuple[float, float], value: float) -> float:
-    mean, deviation = standard
-    return (value - mean) / deviation if deviation > 1e-9 else 0.0
+    deviation = max(sqrt(sum([(value - mean) ** 2 for value in values]) / len(values)), least)
+    return mean, deviation if deviation > _NO_SPREAD else inf
 
 
 def length_of(text: str) -> float:

@@ -1,5 +1,6 @@
 """Porter's stemmer, step for step as SQLite's full-text index has it, so that every store finds the same words."""
 
+from collections.abc import Iterable
 from functools import lru_cache
 
 _VOWELS = "aeiou"
@@ -46,18 +47,40 @@ _LAST_ENDINGS = "al ance ence er ic able ible ant ement ment ent ion ou ism ate 
 _STEP_4 = tuple(_LAST_ENDINGS.split())
 
 
-@lru_cache(maxsize=65536)
 def stem(word: str) -> str:
     """What the word has in common with its other forms: `running` and `runs` give `run`."""
-    if not word.isascii():  # the index counts bytes, so a letter outside ASCII is two consonants or more
-        return _stem(word.encode().decode("latin-1")).encode("latin-1").decode()
-    return _stem(word)
+    return _STEMS[word]
+
+
+def stems(words: Iterable[str]) -> list[str]:
+    """The stems of the words, in their order."""
+    return list(map(_STEMS.__getitem__, words))
+
+
+class _Stems(dict[str, str]):
+    """Stems that were asked for, by word. Every passage that a search weighs is stemmed, so a look-up must be short."""
+
+    def __missing__(self, word: str) -> str:
+        if len(self) >= _MOST_KEPT:
+            self.clear()
+        found = self[word] = _stemmed(word)
+        return found
+
+
+_MOST_KEPT = 65_536
+_STEMS = _Stems()
 
 
 @lru_cache(maxsize=8192)
 def spelled(term: str) -> str:
     """A word whose stem the term is: stems are not always their own, and an index stems whatever it is asked for."""
     return next((word for ending in _ENDINGS if stem(word := term + ending) == term), term)
+
+
+def _stemmed(word: str) -> str:
+    if not word.isascii():  # the index counts bytes, so a letter outside ASCII is two consonants or more
+        return _stem(word.encode().decode("latin-1")).encode("latin-1").decode()
+    return _stem(word)
 
 
 def _stem(word: str) -> str:

@@ -114,7 +114,7 @@ class VectorIndex:
             own, near = products[chosen], products[self._links[:, chosen]]
         else:
             own = self._products(question, chosen)
-            near = np.stack([self._products(question, link) * (link != _NOWHERE) for link in self._links[:, chosen]])
+            near = np.stack([self._near_products(question, link) for link in self._links[:, chosen]])
         mixed = own + BEFORE * near[0] + EARLIER * near[1] + AFTER * near[2]
         return np.asarray(mixed / self._lengths[chosen])
 
@@ -124,6 +124,13 @@ class VectorIndex:
             for start in range(0, len(chosen), _CHUNK)
         ]
         return np.concatenate(parts) * self._scales[chosen] if parts else np.zeros(0, np.float32)
+
+    def _near_products(self, question: Floats, link: Ints) -> Floats:
+        """Those of what the links lead to; nothing where they lead nowhere."""
+        has = link != _NOWHERE
+        products = np.zeros(len(link), np.float32)
+        products[has] = self._products(question, link[has])
+        return products
 
     def _forget(self, places: Iterable[int]) -> bool:
         gone = [self._at.pop(place) for place in places if place in self._at]

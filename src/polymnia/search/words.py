@@ -4,7 +4,7 @@ import re
 from functools import cache, lru_cache
 from unicodedata import category, normalize
 
-from polymnia.search.stem import stem
+from polymnia.search.stem import stems
 
 # Compiled when they are first needed, since that takes longer than all the rest of a server's start would like.
 _WORD = r"[^\W_]+"
@@ -18,6 +18,8 @@ _UNSPACED = (
     "\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+"
 )
 _compiled = cache(re.compile)
+# Of ASCII text, each byte as it is in a word, or a space: several times quicker than to look for words.
+_BYTES = bytes([ord(chr(code).lower()) if code < 128 and chr(code).isalnum() else ord(" ") for code in range(256)])
 
 _EMPTY = """
 a about after again all also am an and any are as at be because been before being between both but by can could
@@ -33,14 +35,16 @@ STOP_WORDS = frozenset(_EMPTY.split())
 
 def words_of(text: str) -> list[str]:
     """The text's words in order, in lower case and without accents, as the words index cuts them."""
+    if text.isascii():
+        return text.encode().translate(_BYTES).decode().split()
     return _compiled(_WORD).findall(plain(text))
 
 
 def terms_of(text: str) -> list[str]:
     """What a text is indexed under: its words stemmed, then what `derived` adds."""
-    terms = [stem(word) for word in words_of(text)]
+    terms = stems(words_of(text))
     added = derived(text)
-    return terms + [stem(word) for word in words_of(added)] if added else terms
+    return terms + stems(words_of(added)) if added else terms
 
 
 def derived(text: str) -> str:

@@ -286,9 +286,10 @@ SELECT b.id, e.name, e.type, coalesce(o.content, ''), coalesce(o.created_at, e.c
 FROM best AS b CROSS JOIN entities AS e ON e.id = b.id >> 24 LEFT JOIN observations AS o ON o.id = b.id;
 
 -- name: match_names
--- Names of the entities whose own rows match the expression, the best so many.
+-- Names of the entities whose own rows match the expression, the best so many. By bm25 and not by rank, which would be
+-- worked out for observations too, to throw them away.
 WITH best AS MATERIALIZED (
-    SELECT rowid AS id FROM words WHERE words MATCH ? AND rowid & 0xFFFFFF = 0 ORDER BY rank LIMIT ?
+    SELECT rowid AS id FROM words WHERE words MATCH ? AND rowid & 0xFFFFFF = 0 ORDER BY bm25(words), rowid LIMIT ?
 )
 SELECT e.name FROM best AS b CROSS JOIN entities AS e ON e.id = b.id >> 24;
 

@@ -75,6 +75,9 @@ class SqliteVectors:
     def groups(self, within: Within) -> list[int] | None:
         if within.names is None and within.types is None:
             return None
+        if within.types is None:
+            with self._reading() as connection:
+                return [number for _, number in run(connection, "entity_ids", as_json(within.names or ()))]
         names, types = (None if each is None else as_json(each) for each in (within.names, within.types))
         with self._reading() as connection:
             return [number for (number,) in run(connection, "entities_within", names, types)]
