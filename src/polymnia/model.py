@@ -168,10 +168,15 @@ class Counts(Struct, frozen=True):
 
 
 PassageKey = tuple[str, int]
+# The ordinal of a passage that is a note, and its type.
+NOTE, NOTE_TYPE = -1, "note"
 
 
 class Passage(Struct, frozen=True, gc=False):
-    """One text that a search can find: an observation or, with ordinal 0, an entity itself by name and type."""
+    """One text that a search can find: an observation, an entity itself (ordinal 0), or a note of the vault (NOTE).
+
+    Of a note `entity` is the key.
+    """
 
     entity: str
     type: str
@@ -186,6 +191,18 @@ class Passage(Struct, frozen=True, gc=False):
         """What tells it from every other."""
         return (self.entity, self.ordinal)
 
+    @property
+    def kind(self) -> Literal["entity", "observation", "note"]:
+        """What it is."""
+        return "observation" if self.ordinal > 0 else "note" if self.ordinal == NOTE else "entity"
+
+    @property
+    def words(self) -> str:
+        """The text whose words it is found by."""
+        if self.ordinal > 0:
+            return self.text
+        return f"{self.entity}\n{self.text if self.ordinal == NOTE else self.type}"
+
 
 class WordCounts(Struct, frozen=True):
     """How many passages and words a store has, and how many passages have each of some terms."""
@@ -196,7 +213,7 @@ class WordCounts(Struct, frozen=True):
 
 
 class Within(Struct, frozen=True):
-    """What a search is kept to: entities of these names, of these types, and a time; None is anything."""
+    """What a search is kept to: these names (of a note the key), these types, and a time; None is anything."""
 
     names: tuple[str, ...] | None = None
     types: tuple[str, ...] | None = None
@@ -236,6 +253,15 @@ class Hit(Struct, frozen=True):
     rung: str
     signals: Signals
     alike: int = 0
+
+
+class Purged(Struct, frozen=True):
+    """How much was taken away for good."""
+
+    entities: int = 0
+    observations: int = 0
+    relations: int = 0
+    notes: int = 0
 
 
 class EmbeddingModel(Struct, frozen=True):

@@ -6,11 +6,11 @@ from pathlib import Path
 import apsw
 import pytest
 
-from polymnia.engine import entities, observations, relations, search, trash
+from polymnia.engine import entities, notes, observations, relations, search, trash
 from polymnia.engine.memory import Memory
 from polymnia.engine.workspaces import OneWorkspace
 from polymnia.errors import BadInput
-from polymnia.model import Counts, Draft, Relation, Texts
+from polymnia.model import VAULT, Draft, Note, Purged, Relation, Texts
 from polymnia.stores import open_store
 from polymnia.stores.sqlite.store import SqliteStore
 from tests.behaviour.graphs import ME, create, keys, link, names, ordinals, texts
@@ -182,9 +182,9 @@ def test_what_was_not_deleted_cannot_be_restored(memory: Memory) -> None:
 def test_purging_keeps_what_lives_and_what_was_deleted_later(memory: Memory) -> None:
     before = entities.read_all(memory)
     forget(memory, "Bob")
-    assert trash.purge(memory, days=1) == Counts(0, 0, 0)
+    assert trash.purge(memory, days=1) == Purged()
     assert len(trash.listed(memory)) == 1
-    assert trash.purge(memory, days=0) == Counts(1, 0, 2)
+    assert trash.purge(memory, days=0) == Purged(1, 0, 2)
     assert trash.listed(memory) == []
     assert names(entities.read_all(memory)) == [each.name for each in before.entities if each.name != "Bob"]
     assert memory.store.check() == []
@@ -208,11 +208,34 @@ def bury_secrets(memory: Memory) -> None:
 def test_what_was_purged_is_nowhere_in_the_files(memory: Memory, path: Path) -> None:
     bury_secrets(memory)
     assert SECRET.encode() in everything(path)
-    assert trash.purge(memory, days=0) == Counts(1, 3, 2)
+    assert trash.purge(memory, days=0) == Purged(1, 3, 2)
     assert SECRET.encode() not in everything(path)
     assert SECRET[:6].encode() not in everything(path)
     assert texts(memory, "Bob") == ("harmless",)
     assert memory.store.check() == []
+
+
+def test_a_deleted_note_that_was_purged_is_nowhere_in_the_files(memory: Memory, path: Path) -> None:
+    notes.commit(memory, Note(f"key {SECRET}", f"first {SECRET}", tags=(SECRET,)), by=ME)
+    notes.commit(memory, Note(f"key {SECRET}", f"second {SECRET}"), by=ME)
+    notes.prune(memory, [VAULT], key=f"key {SECRET}", by=ME)
+    assert SECRET.encode() in everything(path)
+    assert trash.purge(memory, days=1) == Purged()
+    assert trash.purge(memory, days=0) == Purged(notes=1)
+    assert SECRET.encode() not in everything(path)
+    assert SECRET[:6].encode() not in everything(path)
+    assert trash.purge(memory, days=0) == Purged()
+    assert memory.store.check() == []
+
+
+def test_a_note_that_was_written_again_keeps_its_new_history(memory: Memory) -> None:
+    notes.commit(memory, Note("plan", "old"), by=ME)
+    notes.prune(memory, [VAULT], key="plan", by=ME)
+    notes.commit(memory, Note("plan", "new"), by=ME)
+    assert trash.purge(memory, days=0) == Purged(notes=1)
+    assert isinstance(memory.store, SqliteStore)
+    assert [memo.content for each in memory.store.changes() for memo in each.after.memos] == ["new"]
+    assert [each.content for each in notes.page(memory, VAULT)] == ["new"]
 
 
 def test_the_change_log_keeps_who_and_when_of_what_was_purged(memory: Memory) -> None:

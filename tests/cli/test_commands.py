@@ -254,6 +254,29 @@ def test_a_search_that_finds_nothing_says_so(store_path: str, tmp_path: Path) ->
     assert (found.returncode, found.stdout.splitlines()[0]) == (1, "nothing was found")
 
 
+def test_a_note_is_found_and_shown_by_its_key(tmp_path: Path) -> None:
+    path = str(tmp_path / "memory.db")
+    fill(path)
+    store = open_store(path)
+    notes.commit(Memory(store), Note("deploy steps", "restart the tea kettle", ("ops",)), by="test")
+    notes.commit(Memory(store), Note("Zoë", "prefers calls"), by="test")
+    store.close()
+    arguments = ("--embedder", "none", "--store", path)
+    found = run("search", "which kettle to restart", *arguments, directory=tmp_path).stdout
+    assert "1. note deploy steps: restart the tea kettle\n" in found
+    (hit, *_) = json.loads(run("search", "deploy steps", "--json", *arguments, directory=tmp_path).stdout)["hits"]
+    assert (hit["kind"], hit["key"], hit["text"], hit["matched"]) == (
+        "note",
+        "deploy steps",
+        "restart the tea kettle",
+        "key",
+    )
+    shown = run("show", "deploy steps", "--store", path, directory=tmp_path).stdout
+    assert shown == "note deploy steps\n      tags: ops\n      restart the tea kettle\n"
+    both = json.loads(run("show", "Zoë", "--json", "--store", path, directory=tmp_path).stdout)
+    assert (both["type"], both["note"]["content"]) == ("person", "prefers calls")
+
+
 def test_an_entity_is_shown(store_path: str, tmp_path: Path) -> None:
     fill(store_path)
     lines = run("show", "Zoë", "--store", store_path, directory=tmp_path).stdout.splitlines()

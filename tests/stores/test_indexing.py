@@ -3,10 +3,10 @@
 import apsw
 import pytest
 
-from polymnia.engine import entities, observations
+from polymnia.engine import entities, notes, observations
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall import recall
-from polymnia.model import Change, Draft, Rows, Texts
+from polymnia.model import VAULT, Change, Draft, Note, Rows, Texts
 from polymnia.stores.sqlite import store as sqlite_store
 from polymnia.stores.sqlite.store import SqliteStore
 
@@ -133,3 +133,19 @@ def test_a_search_inside_a_write_sees_what_was_written_before_in_it(store: Sqlit
         graph.apply(Change("create", ME, 1, after=Rows(entities=(ann,))))
         assert [entity.name for entity in graph.matching("tea")] == ["Ann"]
         assert graph.word_counts(["tea"]).having == {"tea": 1}
+
+
+def test_a_note_waits_and_is_found_as_everything_else_is(store: SqliteStore, path: str) -> None:
+    memory = Memory(store)
+    notes.commit(memory, Note("tea", "Ann drinks it"), by=ME)
+    with store.reading() as graph:
+        assert graph.notes is not None
+        assert ([each.key for each in graph.notes.containing("inks")], waiting(path)) == (["tea"], 1)
+    assert (by_words(store, "who drinks tea"), waiting(path)) == ({"tea"}, 0)
+
+
+def test_a_note_that_is_deleted_while_it_waits_is_not_found(store: SqliteStore, path: str) -> None:
+    memory = Memory(store)
+    notes.commit(memory, Note("tea", "Ann drinks it"), by=ME)
+    notes.prune(memory, [VAULT], key="tea", by=ME)
+    assert (by_words(store, "tea"), waiting(path), store.check()) == (set(), 0, [])

@@ -190,9 +190,11 @@ WHOLE_TABLE = {"entities_all", "observations_all", "relations_all", "texts_of_al
     "relation_types",
     "distinct_texts",
     "count_orphans",
+    "count_lost_notes",
+    "texts_of_notes",
     "weight",
     "count_vault_vectors",
-    "entities_within",
+    "groups_within",
     "queue_all",
     "vector_counts",
 }

@@ -13,7 +13,7 @@ from polymnia.app import served
 from polymnia.engine import notes
 from polymnia.engine.memory import Memory
 from polymnia.errors import StoreBusy, StoreError
-from polymnia.model import VAULT, Note, NoteScope, Rows
+from polymnia.model import NOTE, VAULT, Note, NoteScope, Purged, Rows
 from polymnia.search.embedding import packed
 from polymnia.settings import Settings
 from polymnia.stores.sql import load_migrations
@@ -111,12 +111,15 @@ def test_nothing_of_a_deleted_note_stays_in_the_tables(memory: Memory, path: str
         notes.prune(memory, [scope], by="ann", key="key")
     for table in ("notes", "note_tags", "note_vectors", "note_counts"):
         assert rows(path, f"SELECT count(*) FROM {table}") == [(0,)], table
-    assert rows(path, "SELECT count(*) FROM vault_words WHERE vault_words MATCH 'word'") == [(0,)]
+    for index, word in (("vault_words", "word"), ("words", "word"), ("trigrams", '"wor"')):
+        assert rows(path, f"SELECT count(*) FROM {index} WHERE {index} MATCH '{word}'") == [(0,)], index
 
 
 def test_the_words_of_a_session_are_in_no_index_of_the_file(memory: Memory, path: str) -> None:
     notes.commit(memory, Note("key", "hidden", (), SESSION), by="ann")
-    assert rows(path, "SELECT count(*) FROM vault_words WHERE vault_words MATCH 'hidden'") == [(0,)]
+    notes.commit(memory, Note("key", "hidden too", (), SESSION), by="ann")
+    for index, word in (("vault_words", "hidden"), ("words", "hidden"), ("trigrams", '"hid"')):
+        assert rows(path, f"SELECT count(*) FROM {index} WHERE {index} MATCH '{word}'") == [(0,)], index
 
 
 def test_a_file_of_the_first_schema_gains_notes(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,6 +131,51 @@ def test_a_file_of_the_first_schema_gains_notes(path: str, monkeypatch: pytest.M
     notes.commit(memory, Note("key", "word"), by="ann")
     assert [note.key for note in notes.page(memory, VAULT)] == ["key"]
     memory.store.close()
+
+
+def test_the_notes_of_an_older_file_are_found_by_a_search(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    older = load_migrations(Path(store.__file__).parent)[:5]
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "load_migrations", lambda package: older)
+        SqliteStore(path).close()
+    times = "1, 1)"
+    connection = apsw.Connection(path)
+    connection.execute(
+        f"INSERT INTO notes VALUES (1, '', '', 'getUserName', 'returns names', '[]', {times},"
+        f" (2, 'ann', 'one', 'hidden', 'names too', '[]', {times}; INSERT INTO models VALUES (7, 'm', 'local', 4)"
+    )
+    gone = Rows(memos=(Note("old key", "old text"), Note("k", "", scope=SESSION)))
+    states = (json.encode(gone).decode(), json.encode(Rows()).decode())
+    connection.execute("INSERT INTO changes VALUES (NULL, 5, 'ann', 'prune_memory', ?, ?)", states)
+    connection.close()
+    opened = SqliteStore(path)
+    with opened.reading() as read:
+        assert {each.key for each in read.passages(["name"], 9)} == {("getUserName", NOTE)}
+        assert {each.key for each in read.passages(["user"], 9)} == {("getUserName", NOTE)}
+        assert [each.key for each in read.notes.containing("erna")] == ["getUserName"]
+    assert opened.vectors is not None
+    assert opened.vectors.queued(7, 9) == [(-1, "getUserName: returns names")]
+    assert opened.check() == []
+    assert opened.purge(6) == Purged(notes=1)
+    assert [each.before.memos for each in opened.changes()] == [(Note("k", "", scope=SESSION),)]
+    opened.close()
+
+
+@pytest.mark.parametrize(
+    ("damage", "found"),
+    [
+        ("DELETE FROM words WHERE rowid = -1", "1 notes are missing in the words index"),
+        ("INSERT INTO words (rowid, content) VALUES (-9, 'stray')", "1 rows of the words index belong to no note"),
+    ],
+)
+def test_a_note_that_searches_would_miss_is_found_by_a_check(
+    memory: Memory, path: str, damage: str, found: str
+) -> None:
+    notes.commit(memory, Note("key", "word"), by="ann")
+    assert memory.store.check() == []
+    memory.store.tidy()
+    rows(path, damage)
+    assert memory.store.check() == [f"{path}: {found}"]
 
 
 def test_a_server_lives_as_long_as_it_holds_its_file(path: str) -> None:

@@ -8,10 +8,10 @@ from msgspec import json
 
 from polymnia.app import configure_logging, remembered
 from polymnia.cli.missing import refuse_missing
-from polymnia.engine import entities
+from polymnia.engine import entities, notes
 from polymnia.engine.recall import Recalled, recall
 from polymnia.errors import EntityNotFound
-from polymnia.model import Entity, Graph, Hit, Observation, Within
+from polymnia.model import Entity, Graph, Hit, Note, Observation, Passage, Within
 from polymnia.settings import Settings
 
 # How long to wait for the model: somebody looks at the screen.
@@ -31,14 +31,14 @@ def search(settings: Settings, query: str, *, limit: int, types: list[str], as_j
 
 
 def show(settings: Settings, name: str, *, as_json: bool) -> int:
-    """Print an entity, its observations and its relations. Raises EntityNotFound."""
+    """Print an entity with all that is known of it, and the vault's note with that key. Raises EntityNotFound."""
     configure_logging(settings.log_level)
     refuse_missing(settings.store)
     with remembered(settings) as memory:
-        graph = entities.open_named(memory, [name])
-    if not graph.entities:
+        graph, note = entities.open_named(memory, [name]), notes.in_vault(memory, name)
+    if not graph.entities and note is None:
         raise EntityNotFound(name)
-    print(_show_json(graph) if as_json else _show_table(graph))
+    print(_show_json(graph, note) if as_json else _show_table(graph, note))
     return 0
 
 
@@ -50,9 +50,8 @@ def _search_json(found: Recalled) -> str:
 def _hit_shape(hit: Hit) -> dict[str, object]:
     passage, signals = hit.passage, hit.signals
     return {
-        "entity": passage.entity,
-        "type": passage.type,
-        "ordinal": passage.ordinal,
+        "kind": passage.kind,
+        **({"key": passage.entity} if passage.kind == "note" else _place(passage)),
         "text": passage.text,
         "time": _when(passage.valid_at or passage.created_at),
         "score": round(hit.score, 4),
@@ -70,19 +69,28 @@ def _hit_shape(hit: Hit) -> dict[str, object]:
     }
 
 
+def _place(passage: Passage) -> dict[str, object]:
+    return {"entity": passage.entity, "type": passage.type, "ordinal": passage.ordinal}
+
+
 def _search_table(found: Recalled) -> str:
     width = max(get_terminal_size().columns, _NARROWEST)
     lines = []
     for place, hit in enumerate(found.hits, 1):
-        passage = hit.passage
-        said = passage.text if passage.ordinal else "(the entity itself)"
-        lines.append(shorten(f"{place:2}. {passage.entity} [{passage.type}]: {said}", width, placeholder=" …"))
+        lines.append(shorten(f"{place:2}. {_told(hit.passage)}", width, placeholder=" …"))
         lines.append(f"    {', '.join(_reasons(hit))}")
     if not found.hits:
         lines.append("nothing was found")
     if found.note:
         lines.append(f"by words alone: {found.note}")
     return "\n".join(lines)
+
+
+def _told(passage: Passage) -> str:
+    if passage.kind == "note":
+        return f"note {passage.entity}: {passage.text}"
+    said = passage.text if passage.ordinal else "(the entity itself)"
+    return f"{passage.entity} [{passage.type}]: {said}"
 
 
 def _reasons(hit: Hit) -> list[str]:
@@ -100,9 +108,16 @@ def _reasons(hit: Hit) -> list[str]:
     return [*reasons, at] if at else reasons
 
 
-def _show_json(graph: Graph) -> str:
+def _show_json(graph: Graph, note: Note | None) -> str:
+    document = _graph_shape(graph) if graph.entities else {}
+    if note is not None:
+        document["note"] = _note_shape(note)
+    return json.format(json.encode(document), indent=2).decode()
+
+
+def _graph_shape(graph: Graph) -> dict[str, object]:
     (entity,) = graph.entities
-    document = {
+    return {
         "name": entity.name,
         "type": entity.type,
         "summary": entity.summary,
@@ -112,7 +127,16 @@ def _show_json(graph: Graph) -> str:
         "created": _when(entity.created_at),
         "updated": _when(entity.updated_at),
     }
-    return json.format(json.encode(document), indent=2).decode()
+
+
+def _note_shape(note: Note) -> dict[str, object]:
+    return {
+        "key": note.key,
+        "content": note.content,
+        "tags": note.tags,
+        "created": _when(note.created_at),
+        "updated": _when(note.updated_at),
+    }
 
 
 def _observation_shape(observation: Observation) -> dict[str, object]:
@@ -123,17 +147,24 @@ def _observation_shape(observation: Observation) -> dict[str, object]:
     }
 
 
-def _show_table(graph: Graph) -> str:
-    (entity,) = graph.entities
-    lines = [f"{entity.name} [{entity.type}]", *_about(entity)]
-    lines += [f"{each.ordinal:4}  {each.text}" for each in entity.observations]
-    lines += [f"      {each.source} -[{each.type}]-> {each.target}" for each in graph.relations]
+def _show_table(graph: Graph, note: Note | None) -> str:
+    lines: list[str] = []
+    for entity in graph.entities:
+        lines += [f"{entity.name} [{entity.type}]", *_about(entity)]
+        lines += [f"{each.ordinal:4}  {each.text}" for each in entity.observations]
+        lines += [f"      {each.source} -[{each.type}]-> {each.target}" for each in graph.relations]
+    if note is not None:
+        lines += [f"note {note.key}", *_tagged(note.tags), f"      {note.content}"]
     return "\n".join(lines)
 
 
 def _about(entity: Entity) -> list[str]:
     lines = [f"      {entity.summary}"] if entity.summary else []
-    return [*lines, f"      tags: {', '.join(entity.tags)}"] if entity.tags else lines
+    return lines + _tagged(entity.tags)
+
+
+def _tagged(tags: tuple[str, ...]) -> list[str]:
+    return [f"      tags: {', '.join(tags)}"] if tags else []
 
 
 def _when(at: int) -> str:

@@ -71,5 +71,8 @@ def _purge(memory: Memory, older_than: float | None, trash_days: int) -> int:
     if older_than is None and not trash_days:
         raise BadInput("say how old: --older-than 30 (days; 0 is everything), or set trash_days")
     gone = verbs.purge(memory, days=trash_days if older_than is None else older_than)
-    print(f"gone for good: {gone.entities} entities, {gone.observations} observations, {gone.relations} relations")
+    notes = f", {gone.notes} notes" if gone.notes else ""
+    print(
+        f"gone for good: {gone.entities} entities, {gone.observations} observations, {gone.relations} relations{notes}"
+    )
     return 0

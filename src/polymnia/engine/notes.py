@@ -69,6 +69,12 @@ def read(memory: Memory, scope: NoteScope, key: str) -> Note | None:
         return held(memory, reader).find(scope, key)
 
 
+def in_vault(memory: Memory, key: str) -> Note | None:
+    """The vault's note with that key; None as well where the store holds no notes."""
+    with memory.reading() as reader:
+        return reader.notes.find(VAULT, key) if reader.notes is not None else None
+
+
 def page(memory: Memory, scope: NoteScope, *, offset: int = 0, limit: int | None = None) -> list[Note]:
     """A stretch of a scope's notes, oldest first."""
     with memory.reading() as reader:

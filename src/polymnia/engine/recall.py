@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from polymnia.engine.memory import Memory
-from polymnia.model import Hit, Passage, PassageKey, Signals, Within, WordCounts
+from polymnia.model import NOTE, NOTE_TYPE, Hit, Passage, PassageKey, Signals, Within, WordCounts
 from polymnia.search import ladder
 from polymnia.search.dates import agreement, tells_time
 from polymnia.search.diversity import distinct
@@ -187,7 +187,15 @@ def _containing(read: Reader, folded: str) -> list[Passage]:
         ]
         if len(found) >= CANDIDATES:
             break
-    return found
+    return found + _notes_containing(read, folded)
+
+
+def _notes_containing(read: Reader, folded: str) -> list[Passage]:
+    notes = read.notes
+    if notes is None or not folded:
+        return []
+    found = notes.containing(folded)[:CANDIDATES]
+    return [Passage(each.key, NOTE_TYPE, NOTE, each.content, each.updated_at) for each in found]
 
 
 def _linked(read: Reader, search: _Search) -> set[str]:
@@ -205,7 +213,7 @@ def _weighed(
     cosines: Mapping[int, float],
     linked: set[str],
 ) -> list[_Candidate]:
-    terms = {key: _terms(passage) for key, passage in found.items()}
+    terms = {key: terms_of(passage.words) for key, passage in found.items()}
     score = search.matcher.score
     words = {key: score(terms[key], passage.entity) for key, passage in found.items()}
     if not search.find_by:
@@ -238,7 +246,7 @@ def _ranked(search: _Search, found: list[_Candidate], scale: list[Signals], limi
     exact = [ladder.exact(each.passage, search.folded) for each in found]
     keys = [(ladder.before_scores(exact[place]), -sums[place], each.passage.key) for place, each in enumerate(found)]
     order = sorted(range(len(found)), key=keys.__getitem__)
-    shown = distinct([(found[place].passage.entity, found[place].terms) for place in order], limit)
+    shown = distinct([(_about(found[place].passage), found[place].terms) for place in order], limit)
     return [
         Hit(found[place].passage, sums[place], exact[place] or _rung(search, found[place]), found[place].signals, alike)
         for place, alike in ((order[at], alike) for at, alike in shown)
@@ -255,9 +263,9 @@ def _rung(search: _Search, candidate: _Candidate) -> str:
 
 
 def _has_characters(search: _Search, passage: Passage) -> bool:
-    text = passage.text if passage.ordinal else f"{passage.entity}\n{passage.type}"
-    return bool(search.folded) and search.folded in fold(text)
+    return bool(search.folded) and search.folded in fold(passage.words)
 
 
-def _terms(passage: Passage) -> list[str]:
-    return terms_of(passage.text if passage.ordinal else f"{passage.entity}\n{passage.type}")
+def _about(passage: Passage) -> tuple[str, bool]:
+    """A note and an observation may say the same: one may change without the other, so both are shown."""
+    return passage.entity, passage.ordinal == NOTE

@@ -5,7 +5,7 @@ from weakref import WeakKeyDictionary
 
 from polymnia.engine.memory import Memory, Transaction
 from polymnia.errors import BadInput
-from polymnia.model import Counts, Relation, Rows, Trashed
+from polymnia.model import Purged, Relation, Rows, Trashed
 from polymnia.stores.base import Reader, TrashReader, TrashStore
 
 _DAY = 86_400
@@ -31,7 +31,7 @@ def restore(memory: Memory, wanted: str, *, by: str) -> Rows:
     return back
 
 
-def purge(memory: Memory, *, days: float) -> Counts:
+def purge(memory: Memory, *, days: float) -> Purged:
     """Take away for good what was deleted longer ago than that, its text in the change log too."""
     if not isinstance(memory.store, TrashStore):
         raise _keeps_nothing(memory)

@@ -5,18 +5,18 @@ from collections.abc import Collection, Mapping, Sequence
 from polymnia.model import Passage
 from polymnia.search.text import fold
 
-NAME, TEXT, PHRASE, ALL_WORDS, ANY_WORD = "name", "text", "phrase", "all words", "any word"
+NAME, KEY, TEXT, PHRASE, ALL_WORDS, ANY_WORD = "name", "key", "text", "phrase", "all words", "any word"
 PREFIX, TYPO, SUBSTRING, MEANING, CONTEXT = "prefix", "typo", "substring", "meaning", "context"
 
 # The rungs that come before any score.
-_FIRST = (NAME, TEXT)
+_FIRST = (NAME, KEY, TEXT)
 
 
 def exact(passage: Passage, folded: str) -> str:
-    """The rung of an entity that has the folded question for its name, or an observation that has it for its text."""
-    if passage.ordinal:
-        return TEXT if _is(passage.text.strip(), folded) else ""
-    return NAME if _is(passage.entity.strip(), folded) else ""
+    """The rung of a passage that is the folded question: by its entity's name, its key or its text."""
+    if passage.ordinal <= 0 and _is(passage.entity.strip(), folded):
+        return NAME if passage.ordinal == 0 else KEY
+    return TEXT if passage.ordinal and _is(passage.text.strip(), folded) else ""
 
 
 def before_scores(rung: str) -> int:

@@ -18,6 +18,7 @@ from polymnia.model import (
     NoteScope,
     Passage,
     PassageKey,
+    Purged,
     Relation,
     RelationKey,
     Trashed,
@@ -60,6 +61,9 @@ class Notes(Protocol):
 
     def count(self, scope: NoteScope, tags: Collection[str]) -> int:
         """How many notes have all of the tags."""
+
+    def containing(self, folded: str) -> list[Note]:
+        """The vault's notes whose key or content contains the text, which is folded already."""
 
     def search(self, query: NoteQuery) -> list[NoteHit]:
         """The notes that answer the query, best first."""
@@ -132,7 +136,10 @@ class Reader(Protocol):
     def passages(
         self, terms: Collection[str], limit: int, within: Within | None = None, *, every: bool = False
     ) -> list[Passage]:
-        """Passages that have one of the terms, or every one; of more than are asked for, those that match best."""
+        """Passages that have one of the terms, or every one; of more than are asked for, those that match best.
+
+        Among them are the vault's notes, and never a session's.
+        """
 
     def named_with(self, terms: Collection[str], limit: int) -> list[str]:
         """Names of entities that have one of the terms in them, those that match best first."""
@@ -174,13 +181,16 @@ class Writer(Reader, Protocol):
 
 
 class VectorTable(Protocol):
-    """The vectors a store keeps of its observations. Safe to use from several threads and several processes."""
+    """The vectors a store keeps of its observations and of the vault's notes.
+
+    Safe to use from several threads and several processes.
+    """
 
     def models(self) -> list[EmbeddingModel]:
         """The models it has vectors of, oldest first."""
 
     def add_model(self, identity: str, url: str, dimension: int) -> EmbeddingModel:
-        """The model with that identity, kept from now on; if it is new, every observation is queued for it."""
+        """The model with that identity, kept from now on; if it is new, everything is queued for it."""
 
     def remove_model(self, number: int) -> None:
         """Forget a model and its vectors."""
@@ -201,7 +211,7 @@ class VectorTable(Protocol):
         """The number of the last one given, and the places whose vectors of the model went after a number."""
 
     def counts(self, model: int) -> tuple[int, int]:
-        """How many observations have a vector of the model, and how many there are."""
+        """How many observations and notes have a vector of the model, and how many there are."""
 
     def groups(self, within: Within) -> list[int] | None:
         """The groups of vectors that names and types allow; None is all."""
@@ -270,5 +280,5 @@ class Followed(Protocol):
 class TrashStore(Protocol):
     """A store that keeps what was deleted until it is told not to."""
 
-    def purge(self, before: int) -> Counts:
+    def purge(self, before: int) -> Purged:
         """Take away for good what was deleted before that time, and its text with it; gives how much it was."""

@@ -9,6 +9,7 @@ from polymnia.search.text import fold
 from polymnia.search.words import derived
 from polymnia.stores.sqlite.layout import Row, run, run_many
 
+_FIRST, _LAST = -1 << 63, (1 << 63) - 1
 # A write of so many rows is indexed at once: it pays for itself.
 _MANY = 64
 # So many may wait: looking at them all takes a search about as long as looking into an index.
@@ -16,12 +17,17 @@ _MOST = 128
 
 
 class Texts(NamedTuple):
-    """What a row is found by: an entity by name and type, an observation by its content."""
+    """What a row is found by: an entity by name and type, an observation by its content, a note by key and content."""
 
     row_id: int
     name: str | None
     type: str | None
     content: str | None
+
+
+def padded(texts: Iterable[str]) -> str:
+    """Folded text as the trigram index has it: two characters longer, so that every character starts a trigram."""
+    return "\n".join([fold(text) for text in texts]) + "\n\n"
 
 
 def index_soon(connection: apsw.Connection, rows: list[Texts]) -> None:
@@ -41,9 +47,9 @@ def forget(connection: apsw.Connection, rows: Collection[int]) -> None:
         run_many(connection, query, bindings)
 
 
-def waiting(connection: apsw.Connection) -> list[int]:
-    """The rows that are not indexed yet."""
-    return [row_id for (row_id,) in run(connection, "unindexed")]
+def waiting(connection: apsw.Connection, first: int = _FIRST, last: int = _LAST) -> list[int]:
+    """The rows that are not indexed yet, from one row id to another."""
+    return [row_id for (row_id,) in run(connection, "unindexed", first, last)]
 
 
 def index_waiting(connection: apsw.Connection) -> None:
@@ -62,14 +68,13 @@ def index_now(connection: apsw.Connection) -> None:
 
 def _index(connection: apsw.Connection, rows: Iterable[Texts]) -> None:
     # In the order of row ids: the indexes would write a segment of their own for every step back.
-    run_many(connection, "insert_trigrams", [(row.row_id, _padded(row)) for row in rows])
+    run_many(connection, "insert_trigrams", [(row.row_id, padded(_parts(row))) for row in rows])
     run_many(connection, "insert_words", [_words(row) for row in rows])
 
 
-def _padded(row: Texts) -> str:
-    """Folded text as it is indexed: two characters longer, so that every character starts a trigram."""
-    return "\n".join([fold(text) for text in row[1:] if text is not None]) + "\n\n"
-
-
 def _words(row: Texts) -> Row:
-    return (*row, derived(" ".join([text for text in row[1:] if text is not None])) or None)
+    return (*row, derived(" ".join(_parts(row))) or None)
+
+
+def _parts(row: Texts) -> list[str]:
+    return [text for text in row[1:] if text is not None]

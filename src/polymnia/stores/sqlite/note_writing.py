@@ -5,15 +5,18 @@ from msgspec.structs import replace
 
 from polymnia.model import VAULT, Change, Note, Rows
 from polymnia.search.embedding import length
+from polymnia.stores.sqlite.indexing import Texts, forget, index_soon
 from polymnia.stores.sqlite.layout import as_json, run, run_many
 
 
-def apply_notes(connection: apsw.Connection, before: tuple[Note, ...], after: tuple[Note, ...]) -> None:
-    """Turn the notes of a change into rows: what is only before goes, what is after is there."""
+def apply_notes(connection: apsw.Connection, before: tuple[Note, ...], after: tuple[Note, ...], at: int) -> None:
+    """Turn the notes of a change of that time into rows: what is only before goes, what is after is there."""
     stays = {(each.scope, each.key) for each in after}
     for note in before:
         if (note.scope, note.key) not in stays:
             run(connection, "delete_note", note.scope.owner, note.scope.session, note.key)
+            if note.scope == VAULT:
+                run(connection, "remember_gone", note.key, at)
     for note in after:
         _put(connection, note)
 
@@ -33,8 +36,15 @@ def _put(connection: apsw.Connection, note: Note) -> None:
     if note.embedding:
         run(connection, "insert_note_vector", number, note.embedding, length(note.embedding))
     if note.scope == VAULT:
-        run(connection, "delete_vault_words", number)
-        run(connection, "insert_vault_words", number, note.key, note.content, " ".join(note.tags))
+        _index(connection, number, note)
+
+
+def _index(connection: apsw.Connection, number: int, note: Note) -> None:
+    """Let a note of the vault be found: by the vault's own search, and among everything else under a negative id."""
+    run(connection, "delete_vault_words", number)
+    run(connection, "insert_vault_words", number, note.key, note.content, " ".join(note.tags))
+    forget(connection, [-number])
+    index_soon(connection, [Texts(-number, note.key, None, note.content)])
 
 
 def _without_texts(rows: Rows) -> Rows:

@@ -12,6 +12,7 @@ from polymnia.stores.sqlite.layout import Row, as_json, run
 from polymnia.stores.sqlite.note_search import ranked, tagged
 from polymnia.stores.sqlite.note_vectors import VaultVectors
 from polymnia.stores.sqlite.presence import Presence
+from polymnia.stores.sqlite.search import notes_containing
 
 _LAST_CHARACTER = "\U0010ffff"
 
@@ -54,6 +55,10 @@ class SqliteNotes:
             return len(tagged(self._connection, scope, tags))
         rows = run(self._connection, "count_notes", scope.owner, scope.session)
         return int(rows[0][0]) if rows else 0
+
+    def containing(self, folded: str) -> list[Note]:
+        found = notes_containing(self._connection, folded)
+        return [_note(row[1:]) for row in run(self._connection, "notes_by_id", as_json(sorted(found)))]
 
     def search(self, query: NoteQuery) -> list[NoteHit]:
         found = ranked(self._connection, query, self._vectors)

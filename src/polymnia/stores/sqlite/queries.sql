@@ -213,15 +213,17 @@ DELETE FROM unindexed WHERE id = ?;
 SELECT count(*) FROM unindexed;
 
 -- name: unindexed
--- The rows that wait.
-SELECT id FROM unindexed;
+-- The rows that wait, from one row id to another.
+SELECT id FROM unindexed WHERE id BETWEEN ? AND ?;
 
 -- name: unindexed_texts
--- What is to be indexed of the rows that wait: name and type of entities, the content of observations.
+-- What is to be indexed of the rows that wait: name and type of entities, the content of observations, both of notes.
 SELECT waiting.id, e.name, e.type, NULL FROM unindexed AS waiting CROSS JOIN entities AS e ON e.id = waiting.id >> 24
 WHERE waiting.id & 16777215 = 0
 UNION ALL
 SELECT waiting.id, NULL, NULL, o.content FROM unindexed AS waiting CROSS JOIN observations AS o ON o.id = waiting.id
+UNION ALL
+SELECT waiting.id, n.key, NULL, n.content FROM unindexed AS waiting CROSS JOIN notes AS n ON n.id = -waiting.id
 ORDER BY 1;
 
 -- name: clear_unindexed
@@ -257,39 +259,49 @@ SELECT t.term, t.doc FROM json_each(?) AS wanted CROSS JOIN word_terms AS t ON t
 SELECT term FROM word_terms WHERE term >= ? AND term < ? LIMIT ?;
 
 -- name: match_words
--- Rows that match the expression, the best so many, with their texts.
+-- Rows that match the expression, the best so many, with their texts: entities, observations and the vault's notes.
 WITH best AS MATERIALIZED (SELECT rowid AS id FROM words WHERE words MATCH ? ORDER BY rank LIMIT ?)
-SELECT b.id, e.name, e.type, coalesce(o.content, ''), coalesce(o.created_at, e.created_at), coalesce(o.valid_at, 0)
-FROM best AS b CROSS JOIN entities AS e ON e.id = b.id >> 24 LEFT JOIN observations AS o ON o.id = b.id;
+SELECT b.id, coalesce(e.name, n.key), coalesce(e.type, 'note'), coalesce(o.content, n.content, ''),
+    coalesce(o.created_at, e.created_at, n.updated_at), coalesce(o.valid_at, 0)
+FROM best AS b LEFT JOIN entities AS e ON e.id = b.id >> 24 LEFT JOIN observations AS o ON o.id = b.id
+LEFT JOIN notes AS n ON n.id = -b.id AND n.session = ''
+WHERE e.id IS NOT NULL OR n.id IS NOT NULL;
 
 -- name: match_words_of
--- The same among the rows from one id to another: those of one entity.
+-- The same among the rows from one id to another: those of one entity, or one note.
 WITH best AS MATERIALIZED (
     SELECT rowid AS id FROM words WHERE words MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rank LIMIT ?
 )
-SELECT b.id, e.name, e.type, coalesce(o.content, ''), coalesce(o.created_at, e.created_at), coalesce(o.valid_at, 0)
-FROM best AS b CROSS JOIN entities AS e ON e.id = b.id >> 24 LEFT JOIN observations AS o ON o.id = b.id;
+SELECT b.id, coalesce(e.name, n.key), coalesce(e.type, 'note'), coalesce(o.content, n.content, ''),
+    coalesce(o.created_at, e.created_at, n.updated_at), coalesce(o.valid_at, 0)
+FROM best AS b LEFT JOIN entities AS e ON e.id = b.id >> 24 LEFT JOIN observations AS o ON o.id = b.id
+LEFT JOIN notes AS n ON n.id = -b.id AND n.session = ''
+WHERE e.id IS NOT NULL OR n.id IS NOT NULL;
 
 -- name: match_words_within
--- The same among the rows of entities of some names (a JSON array), some types (likewise) and a time.
+-- The same among the rows of some names (a JSON array), some types (likewise) and a time.
 WITH best AS MATERIALIZED (
-    SELECT w.rowid AS id FROM words AS w CROSS JOIN entities AS e ON e.id = w.rowid >> 24
-    LEFT JOIN observations AS o ON o.id = w.rowid
+    SELECT w.rowid AS id FROM words AS w LEFT JOIN entities AS e ON e.id = w.rowid >> 24
+    LEFT JOIN observations AS o ON o.id = w.rowid LEFT JOIN notes AS n ON n.id = -w.rowid AND n.session = ''
     WHERE w.words MATCH ?1
-        AND (?3 IS NULL OR e.name IN (SELECT value FROM json_each(?3)))
-        AND (?4 IS NULL OR e.type IN (SELECT value FROM json_each(?4)))
-        AND (?5 IS NULL OR coalesce(nullif(o.valid_at, 0), o.created_at, e.created_at) >= ?5)
-        AND (?6 IS NULL OR coalesce(nullif(o.valid_at, 0), o.created_at, e.created_at) < ?6)
+        AND (?3 IS NULL OR coalesce(e.name, n.key) IN (SELECT value FROM json_each(?3)))
+        AND (?4 IS NULL OR coalesce(e.type, 'note') IN (SELECT value FROM json_each(?4)))
+        AND (?5 IS NULL OR coalesce(nullif(o.valid_at, 0), o.created_at, e.created_at, n.updated_at) >= ?5)
+        AND (?6 IS NULL OR coalesce(nullif(o.valid_at, 0), o.created_at, e.created_at, n.updated_at) < ?6)
     ORDER BY w.rank LIMIT ?2
 )
-SELECT b.id, e.name, e.type, coalesce(o.content, ''), coalesce(o.created_at, e.created_at), coalesce(o.valid_at, 0)
-FROM best AS b CROSS JOIN entities AS e ON e.id = b.id >> 24 LEFT JOIN observations AS o ON o.id = b.id;
+SELECT b.id, coalesce(e.name, n.key), coalesce(e.type, 'note'), coalesce(o.content, n.content, ''),
+    coalesce(o.created_at, e.created_at, n.updated_at), coalesce(o.valid_at, 0)
+FROM best AS b LEFT JOIN entities AS e ON e.id = b.id >> 24 LEFT JOIN observations AS o ON o.id = b.id
+LEFT JOIN notes AS n ON n.id = -b.id AND n.session = ''
+WHERE e.id IS NOT NULL OR n.id IS NOT NULL;
 
 -- name: match_names
 -- Names of the entities whose own rows match the expression, the best so many. By bm25 and not by rank, which would be
 -- worked out for observations too, to throw them away.
 WITH best AS MATERIALIZED (
-    SELECT rowid AS id FROM words WHERE words MATCH ? AND rowid & 0xFFFFFF = 0 ORDER BY bm25(words), rowid LIMIT ?
+    SELECT rowid AS id FROM words WHERE words MATCH ? AND rowid > 0 AND rowid & 0xFFFFFF = 0
+    ORDER BY bm25(words), rowid LIMIT ?
 )
 SELECT e.name FROM best AS b CROSS JOIN entities AS e ON e.id = b.id >> 24;
 
@@ -333,11 +345,14 @@ FROM (
 ) AS timed CROSS JOIN entities AS e ON e.id = timed.id >> 24
 ORDER BY timed.at DESC, timed.created_at DESC, timed.id DESC LIMIT ?3;
 
--- name: observations_at
--- The living observations with these row ids (a JSON array).
+-- name: passages_at
+-- The living observations and the vault's notes with these row ids (a JSON array).
 SELECT o.id, e.name, e.type, o.content, o.created_at, o.valid_at
-FROM json_each(?) AS wanted CROSS JOIN observations AS o ON o.id = wanted.value AND o.deleted_at IS NULL
-CROSS JOIN entities AS e ON e.id = o.id >> 24;
+FROM json_each(?1) AS wanted CROSS JOIN observations AS o ON o.id = wanted.value AND o.deleted_at IS NULL
+CROSS JOIN entities AS e ON e.id = o.id >> 24
+UNION ALL
+SELECT -n.id, n.key, 'note', n.content, n.updated_at, 0
+FROM json_each(?1) AS wanted CROSS JOIN notes AS n ON n.id = -wanted.value AND n.session = '';
 
 -- name: models_all
 -- The models that vectors are of, oldest first.
@@ -360,15 +375,19 @@ DELETE FROM models WHERE id = ?;
 DELETE FROM vectors WHERE model = ?;
 
 -- name: queue_all
--- Every living observation that has no vector of the model is to be embedded.
+-- Every living observation, and every note in the vault, that has no vector of the model is to be embedded.
 INSERT OR IGNORE INTO unembedded (model, observation)
 SELECT ?1, o.id FROM observations AS o
-WHERE o.deleted_at IS NULL AND NOT EXISTS (SELECT 1 FROM vectors AS v WHERE v.observation = o.id AND v.model = ?1);
+WHERE o.deleted_at IS NULL AND NOT EXISTS (SELECT 1 FROM vectors AS v WHERE v.observation = o.id AND v.model = ?1)
+UNION ALL
+SELECT ?1, -n.id FROM notes AS n
+WHERE n.owner = '' AND n.session = '' AND NOT EXISTS (SELECT 1 FROM vectors AS v WHERE v.observation = -n.id AND v.model = ?1);
 
 -- name: queued
 -- What the model has to embed next: the newest first, at most so many. What was deleted meanwhile has no text.
-SELECT u.observation, o.content FROM unembedded AS u LEFT JOIN observations AS o
-    ON o.id = u.observation AND o.deleted_at IS NULL
+SELECT u.observation, coalesce(o.content, n.key || ': ' || n.content) FROM unembedded AS u
+LEFT JOIN observations AS o ON o.id = u.observation AND o.deleted_at IS NULL
+LEFT JOIN notes AS n ON n.id = -u.observation AND n.session = ''
 WHERE u.model = ? ORDER BY u.observation DESC LIMIT ?;
 
 -- name: unqueue
@@ -380,10 +399,14 @@ DELETE FROM unembedded WHERE model = ? AND observation = ?;
 DELETE FROM unembedded WHERE model = ?;
 
 -- name: insert_vector
--- A vector, if the observation still has the text it was made from.
+-- A vector, if the observation or note still has the text it was made from.
 INSERT INTO vectors (observation, model, vector)
-SELECT o.id, m.id, ?2 FROM observations AS o CROSS JOIN models AS m ON m.id = ?1
-WHERE o.id = ?3 AND o.content = ?4 AND o.deleted_at IS NULL
+SELECT told.id, m.id, ?2 FROM (
+    SELECT id FROM observations WHERE id = ?3 AND content = ?4 AND deleted_at IS NULL
+    UNION ALL
+    SELECT -id FROM notes WHERE id = -?3 AND session = '' AND key || ': ' || content = ?4
+) AS told CROSS JOIN models AS m ON m.id = ?1
+WHERE true
 ON CONFLICT (observation, model) DO NOTHING;
 
 -- name: vectors_state
@@ -392,9 +415,9 @@ SELECT (SELECT coalesce(max(id), 0) FROM vectors), (SELECT coalesce(max(id), 0) 
 
 -- name: vectors_since
 -- The vectors of a model that were written after one, at most so many, with the times of their observations.
-SELECT v.id, v.observation, o.valid_at, o.created_at, v.vector
-FROM vectors AS v CROSS JOIN observations AS o ON o.id = v.observation
-WHERE v.id > ?2 AND v.model = ?1 ORDER BY v.id LIMIT ?3;
+SELECT v.id, v.observation, coalesce(o.valid_at, 0), coalesce(o.created_at, 0), v.vector
+FROM vectors AS v LEFT JOIN observations AS o ON o.id = v.observation
+WHERE v.id > ?2 AND v.model = ?1 AND (o.id IS NOT NULL OR v.observation < 0) ORDER BY v.id LIMIT ?3;
 
 -- name: vectors_gone_since
 -- The observations whose vectors of the model went after one.
@@ -405,14 +428,27 @@ SELECT id, observation FROM vectors_gone WHERE id > ?2 AND model = ?1 ORDER BY i
 DELETE FROM vectors_gone WHERE model = ?;
 
 -- name: vector_counts
--- How many observations have a vector of the model, and how many there are.
-SELECT (SELECT count(*) FROM vectors WHERE model = ?), (SELECT count(*) FROM observations WHERE deleted_at IS NULL);
+-- How many observations and notes have a vector of the model, and how many there are.
+SELECT (SELECT count(*) FROM vectors WHERE model = ?),
+    (SELECT count(*) FROM observations WHERE deleted_at IS NULL)
+    + coalesce((SELECT count FROM note_counts WHERE owner = '' AND session = ''), 0);
 
--- name: entities_within
--- Row ids of the entities of some names and types (JSON arrays, or nothing).
+-- name: groups_named
+-- Row ids of the entities of these names (a JSON array), and the negative ones of the vault's notes with these keys.
+SELECT e.id FROM json_each(?1) AS wanted CROSS JOIN entities AS e ON e.name = wanted.value AND e.deleted_at IS NULL
+UNION ALL
+SELECT -n.id FROM json_each(?1) AS wanted
+CROSS JOIN notes AS n ON n.owner = '' AND n.session = '' AND n.key = wanted.value;
+
+-- name: groups_within
+-- The same of some names (a JSON array, or nothing) and some types (a JSON array).
 SELECT id FROM entities
 WHERE deleted_at IS NULL AND (?1 IS NULL OR name IN (SELECT value FROM json_each(?1)))
-    AND (?2 IS NULL OR type IN (SELECT value FROM json_each(?2)));
+    AND type IN (SELECT value FROM json_each(?2))
+UNION ALL
+SELECT -id FROM notes
+WHERE owner = '' AND session = '' AND (?1 IS NULL OR key IN (SELECT value FROM json_each(?1)))
+    AND 'note' IN (SELECT value FROM json_each(?2));
 
 -- name: insert_change
 -- The change log's row for this transaction.
@@ -423,8 +459,8 @@ INSERT INTO changes (at, actor, operation, before_state, after_state) VALUES (?,
 SELECT id, at, actor, operation, before_state, after_state FROM changes WHERE id > ? ORDER BY id LIMIT ?;
 
 -- name: match_trigrams
--- Rows that have the trigrams, at most so many.
-SELECT rowid FROM trigrams WHERE trigrams MATCH ? LIMIT ?;
+-- Rows that have the trigrams, from one row id to another: of entities or of notes. At most so many.
+SELECT rowid FROM trigrams WHERE trigrams MATCH ? AND rowid BETWEEN ? AND ? LIMIT ?;
 
 -- name: trigrams_starting
 -- The indexed trigrams between two texts, at most so many.
@@ -446,6 +482,14 @@ SELECT id, type FROM entities WHERE deleted_at IS NULL
 UNION ALL
 SELECT id >> 24, content FROM observations WHERE deleted_at IS NULL;
 
+-- name: texts_of_notes
+-- The texts of the vault's notes, or of some of them (a JSON array of ids).
+SELECT id, key FROM notes
+WHERE owner = '' AND session = '' AND (?1 IS NULL OR id IN (SELECT value FROM json_each(?1)))
+UNION ALL
+SELECT id, content FROM notes
+WHERE owner = '' AND session = '' AND (?1 IS NULL OR id IN (SELECT value FROM json_each(?1)));
+
 -- name: record_migration
 -- When a step of the schema was taken.
 INSERT INTO migrations (number, applied_at) VALUES (?, datetime('now'));
@@ -459,6 +503,16 @@ SELECT count(*) FROM sqlite_schema;
 SELECT count(*) FROM observations AS o
 WHERE o.deleted_at IS NULL
     AND NOT EXISTS (SELECT 1 FROM entities AS e WHERE e.id = o.id >> 24 AND e.deleted_at IS NULL);
+
+-- name: count_lost_notes
+-- Notes of the vault that no search by words finds, and rows of the words index whose note is not there. Only damage
+-- makes them.
+SELECT
+    (SELECT count(*) FROM notes AS n
+    WHERE n.owner = '' AND n.session = '' AND NOT EXISTS (SELECT 1 FROM words_docsize AS w WHERE w.id = -n.id)
+        AND NOT EXISTS (SELECT 1 FROM unindexed AS u WHERE u.id = -n.id)),
+    (SELECT count(*) FROM words_docsize AS w
+    WHERE w.id < 0 AND NOT EXISTS (SELECT 1 FROM notes AS n WHERE n.id = -w.id AND n.session = ''));
 
 -- name: last_change
 -- Where the change log ends: the number of a change just made, or the point from which to follow it.
@@ -569,8 +623,13 @@ DO UPDATE SET content = excluded.content, tags = excluded.tags, created_at = exc
 RETURNING id;
 
 -- name: delete_note
--- Its tags, vector and words go with it.
+-- Its tags, vectors and words go with it.
 DELETE FROM notes WHERE owner = ? AND session = ? AND key = ?;
+
+-- name: remember_gone
+-- That a note of the vault was deleted, and when: until it is purged the change log has its text.
+INSERT INTO notes_gone (key, deleted_at) VALUES (?, ?)
+ON CONFLICT (key) DO UPDATE SET deleted_at = excluded.deleted_at;
 
 -- name: insert_note_tag
 -- A tag of a note.
@@ -637,7 +696,8 @@ SELECT session_id, key, content, tags, created_at FROM session_memories ORDER BY
 -- Entities with a row that matches the FTS5 expression, the best first: a name weighs more than a type, that more than
 -- an observation, and what is derived from them least. Materialized because ranks cannot be grouped where they are made.
 WITH found AS MATERIALIZED (
-    SELECT rowid >> 24 AS entity, bm25(words, 8.0, 4.0, 1.0, 0.5) AS score FROM words WHERE words MATCH ?
+    SELECT rowid >> 24 AS entity, bm25(words, 8.0, 4.0, 1.0, 0.5) AS score FROM words
+    WHERE words MATCH ? AND rowid > 0
 )
 SELECT entity, min(score) FROM found GROUP BY entity ORDER BY min(score), entity;
 
@@ -689,6 +749,10 @@ FROM observations AS o CROSS JOIN entities AS e ON e.id = o.id >> 24 WHERE o.del
 -- Relations that were deleted before a time.
 SELECT id, source, target, type, created_at FROM relations WHERE deleted_at > 0 AND deleted_at < ?;
 
+-- name: doomed_notes
+-- Notes of the vault that were deleted before a time: what the change log has of them goes now.
+SELECT key, deleted_at FROM notes_gone WHERE deleted_at < ?;
+
 -- name: purge_entity
 -- Gone.
 DELETE FROM entities WHERE id = ?;
@@ -700,6 +764,10 @@ DELETE FROM observations WHERE id > ? AND id < ?;
 -- name: purge_observation
 -- Gone.
 DELETE FROM observations WHERE id = ?;
+
+-- name: purge_notes
+-- Nothing is left of the notes that were deleted before a time.
+DELETE FROM notes_gone WHERE deleted_at < ?;
 
 -- name: purge_relation
 -- Gone.
@@ -716,3 +784,7 @@ INSERT INTO trigrams (trigrams) VALUES ('optimize');
 -- name: optimize_words
 -- The same for words.
 INSERT INTO words (words) VALUES ('optimize');
+
+-- name: optimize_vault_words
+-- And for the words of notes.
+INSERT INTO vault_words (vault_words) VALUES ('optimize');

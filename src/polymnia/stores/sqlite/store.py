@@ -12,7 +12,7 @@ import apsw
 from msgspec import json
 
 from polymnia.errors import StoreBusy, StoreError, StoreForeign, StoreSealed, StoreTooNew
-from polymnia.model import VAULT, Change, Counts, Graph, Rows
+from polymnia.model import VAULT, Change, Graph, Purged, Rows
 from polymnia.stores.place import make_place
 from polymnia.stores.sql import load_migrations
 from polymnia.stores.sqlite.commit import CommitLane
@@ -139,6 +139,11 @@ class SqliteStore:
             ((orphans,),) = run(connection, "count_orphans")
             if orphans:
                 found.append(f"{orphans} observations belong to no entity")
+            ((missing, stray),) = run(connection, "count_lost_notes")
+            if missing:
+                found.append(f"{missing} notes are missing in the words index")
+            if stray:
+                found.append(f"{stray} rows of the words index belong to no note")
         return [f"{self._path}: {problem}" for problem in found if problem != "ok"]
 
     def tidy(self) -> bool:
@@ -152,11 +157,11 @@ class SqliteStore:
             with self._translated, self._reader() as connection:
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
-    def purge(self, before: int) -> Counts:
+    def purge(self, before: int) -> Purged:
         """The file is written anew and the log emptied: pages that were given up before still have what was on them."""
         with self._lane.transaction() as connection:
             gone = purge(connection, before)
-        if gone != Counts(0, 0, 0) and not self._alone:
+        if gone != Purged() and not self._alone:
             self._write_anew()
         self.compact()
         return gone

@@ -7,7 +7,7 @@ import apsw
 from msgspec import Struct, json
 from msgspec.structs import replace
 
-from polymnia.model import Counts, Entity, Noted, Observation, Relation, Rows, Trashed
+from polymnia.model import VAULT, Entity, Note, Noted, Observation, Purged, Relation, Rows, Trashed
 from polymnia.stores.sqlite.layout import ORDINAL_BITS, ORDINALS, Row, run, run_many
 from polymnia.stores.sqlite.rows import entity_of
 
@@ -33,8 +33,11 @@ def trashed(connection: apsw.Connection) -> list[Trashed]:
     return [*entities, *observations, *alone]
 
 
-def purge(connection: apsw.Connection, before: int) -> Counts:
-    """Take away what was deleted before that time, in the change log too; gives how much it was."""
+def purge(connection: apsw.Connection, before: int) -> Purged:
+    """Take away what was deleted before that time, in the change log too; gives how much it was.
+
+    Of a deleted note nothing is left but what the change log has.
+    """
     doomed = _Doomed.of(connection, before)
     _scrub(connection, doomed)
     for entity, *_ in doomed.entities:
@@ -42,11 +45,12 @@ def purge(connection: apsw.Connection, before: int) -> Counts:
         run(connection, "purge_entity", entity)
     run_many(connection, "purge_observation", [row[:1] for row in doomed.observations])
     run_many(connection, "purge_relation", [row[:1] for row in doomed.relations])
-    counts = Counts(len(doomed.entities), len(doomed.observations), len(doomed.relations))
-    if counts != Counts(0, 0, 0):
-        run(connection, "optimize_trigrams")
-        run(connection, "optimize_words")
-    return counts
+    run(connection, "purge_notes", before)
+    gone = Purged(len(doomed.entities), len(doomed.observations), len(doomed.relations), len(doomed.notes))
+    if gone != Purged():
+        for index in ("optimize_trigrams", "optimize_words", "optimize_vault_words"):
+            run(connection, index)
+    return gone
 
 
 def _entity(connection: apsw.Connection, row: Row, touching: Deaths) -> Trashed:
@@ -72,6 +76,7 @@ class _Doomed(Struct, frozen=True):
     entities: list[Row]
     observations: list[Row]
     relations: list[Row]
+    notes: dict[str, int]  # of the vault: keys, and when they were deleted
 
     @classmethod
     def of(cls, connection: apsw.Connection, before: int) -> "_Doomed":
@@ -79,7 +84,11 @@ class _Doomed(Struct, frozen=True):
             run(connection, "doomed_entities", before),
             run(connection, "doomed_observations", before),
             run(connection, "doomed_relations", before),
+            dict(run(connection, "doomed_notes", before)),
         )
+
+    def __bool__(self) -> bool:
+        return bool(self.entities or self.observations or self.relations or self.notes)
 
 
 class _Censor:
@@ -89,6 +98,7 @@ class _Censor:
         self._uids = {uid for _, uid, *_ in doomed.entities}
         self._ordinals = {(uid, row_id & ORDINALS) for row_id, uid, *_ in doomed.observations}
         self._relations = {(source, target, kind, at) for _, source, target, kind, at in doomed.relations}
+        self._memos = doomed.notes
         # By name: from when to when, and which ordinal; 0 is all of them.
         self._notes: defaultdict[str, list[tuple[int, int, int]]] = defaultdict(list)
         for _, _, name, born, died in doomed.entities:
@@ -101,7 +111,13 @@ class _Censor:
         entities = [self._entity(each) for each in rows.entities if each.id not in self._uids]
         notes = [noted for each in rows.notes if (noted := self._noted(each, at)).observations]
         relations = [each for each in rows.relations if (*each.key, each.created_at) not in self._relations]
-        return replace(rows, entities=tuple(entities), notes=tuple(notes), relations=tuple(relations))
+        memos = [each for each in rows.memos if not self._is_gone(each, at)]
+        return replace(
+            rows, entities=tuple(entities), notes=tuple(notes), relations=tuple(relations), memos=tuple(memos)
+        )
+
+    def _is_gone(self, note: Note, at: int) -> bool:
+        return note.scope == VAULT and at <= self._memos.get(note.key, -1)
 
     def _entity(self, entity: Entity) -> Entity:
         kept = [each for each in entity.observations if (entity.id, each.ordinal) not in self._ordinals]
@@ -117,7 +133,7 @@ _FOREVER = 1 << 62
 
 
 def _scrub(connection: apsw.Connection, doomed: _Doomed) -> None:
-    if not (doomed.entities or doomed.observations or doomed.relations):
+    if not doomed:
         return
     run_many(connection, "rewrite_change", list(_rewritten(connection, _Censor(doomed))))
 

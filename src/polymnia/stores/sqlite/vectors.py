@@ -59,7 +59,7 @@ class SqliteVectors:
 
         with self._reading() as connection:
             rows = run(connection, "vectors_since", model, vector, limit)
-        found = [Row(place, place >> ORDINAL_BITS, valid_at, at, blob) for _, place, valid_at, at, blob in rows]
+        found = [Row(place, _group(place), valid_at, at, blob) for _, place, valid_at, at, blob in rows]
         return (rows[-1][0] if rows else vector), found
 
     def gone_since(self, model: int, number: int) -> tuple[int, list[int]]:
@@ -75,9 +75,15 @@ class SqliteVectors:
     def groups(self, within: Within) -> list[int] | None:
         if within.names is None and within.types is None:
             return None
-        if within.types is None:
-            with self._reading() as connection:
-                return [number for _, number in run(connection, "entity_ids", as_json(within.names or ()))]
-        names, types = (None if each is None else as_json(each) for each in (within.names, within.types))
+        names = None if within.names is None else as_json(within.names)
         with self._reading() as connection:
-            return [number for (number,) in run(connection, "entities_within", names, types)]
+            if within.types is None:
+                rows = run(connection, "groups_named", names)
+            else:
+                rows = run(connection, "groups_within", names, as_json(within.types))
+        return [group for (group,) in rows]
+
+
+def _group(place: int) -> int:
+    """What a filter allows or not: an entity with all its observations, or a note."""
+    return place >> ORDINAL_BITS if place > 0 else place

@@ -4,19 +4,25 @@ from collections.abc import Collection, Iterable
 
 import apsw
 
-from polymnia.model import Passage, PassageKey, Within, WordCounts
+from polymnia.model import NOTE, Passage, PassageKey, Within, WordCounts
 from polymnia.search.stem import spelled
 from polymnia.search.words import derived, terms_of
+from polymnia.stores.sqlite.indexing import padded
 from polymnia.stores.sqlite.layout import ORDINAL_BITS, ORDINALS, Row, as_json, run
 
 
 def define_functions(connection: apsw.Connection) -> None:
     """Give the connection the functions that migrations call."""
     connection.create_scalar_function("derived_words", _derived, 1, deterministic=True)
+    connection.create_scalar_function("padded_text", _padded, 2, deterministic=True)
 
 
 def _derived(*values: object) -> str | None:
     return derived(str(values[0])) or None
+
+
+def _padded(*values: object) -> str:
+    return padded(map(str, values))
 
 
 def word_counts(connection: apsw.Connection, terms: Collection[str]) -> WordCounts:
@@ -43,11 +49,11 @@ def passages(
 
 
 def _passages_of(connection: apsw.Connection, match: str, limit: int, names: Collection[str]) -> list[Passage]:
-    """A stretch of row ids for each entity: quicker than to look at every match."""
+    """A stretch of row ids for each entity and each note: quicker than to look at every match."""
     found: list[Row] = []
-    for _, entity in run(connection, "entity_ids", as_json(set(names))):
-        first = entity << ORDINAL_BITS
-        found += run(connection, "match_words_of", match, first, first | ORDINALS, limit)
+    for (group,) in run(connection, "groups_named", as_json(set(names))):
+        first, last = (group << ORDINAL_BITS, group << ORDINAL_BITS | ORDINALS) if group > 0 else (group, group)
+        found += run(connection, "match_words_of", match, first, last, limit)
     return _passages(found)
 
 
@@ -65,7 +71,7 @@ def following(connection: apsw.Connection, keys: Collection[PassageKey]) -> dict
 
 
 def passages_at(connection: apsw.Connection, places: Collection[int]) -> list[Passage]:
-    return _passages(run(connection, "observations_at", as_json(places)))
+    return _passages(run(connection, "passages_at", as_json(places)))
 
 
 def between(connection: apsw.Connection, start: int, end: int, limit: int) -> list[Passage]:
@@ -81,7 +87,7 @@ def _passages(rows: list[Row]) -> list[Passage]:
 
 
 def _passage(row_id: int, name: str, kind: str, text: str, created_at: int, valid_at: int) -> Passage:
-    return Passage(name, kind, row_id & ORDINALS, text, created_at, valid_at, row_id)
+    return Passage(name, kind, row_id & ORDINALS if row_id > 0 else NOTE, text, created_at, valid_at, row_id)
 
 
 def _sizes(averages: bytes) -> tuple[int, int]:

@@ -29,7 +29,7 @@ def apply_change(connection: apsw.Connection, change: Change) -> None:
     if before.memos or after.memos:
         from polymnia.stores.sqlite.note_writing import apply_notes, without_session_texts  # few servers keep notes
 
-        apply_notes(connection, before.memos, after.memos)
+        apply_notes(connection, before.memos, after.memos, change.at)
         change = without_session_texts(change)
     _log(connection, change)
 

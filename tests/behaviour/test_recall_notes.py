@@ -1,0 +1,184 @@
+"""Notes among what recall finds: the vault's beside entities and observations, a session's never."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from polymnia.engine import notes, observations, search
+from polymnia.engine.memory import Memory
+from polymnia.engine.recall import recall
+from polymnia.engine.semantics import Semantics
+from polymnia.model import NOTE, VAULT, Draft, Hit, Note, NoteScope, PassageKey, Texts, Within
+from polymnia.stores import open_store
+from tests.behaviour.graphs import ME, create
+from tests.embedders.bag import BagEmbedder
+
+LONG = 30.0
+SESSION = NoteScope("one", "ann")
+
+
+@pytest.fixture(params=["memory.db", ":memory:"])
+def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
+    """A memory that holds notes."""
+    place = str(request.param)
+    store = open_store(place if place.startswith(":") else str(tmp_path / place))
+    yield Memory(store)
+    store.close()
+
+
+@pytest.fixture
+def library(memory: Memory) -> Memory:
+    create(memory, Draft("Caroline", "person", ("Paints sunsets", "Runs marathons")))
+    keep(memory, "deploy steps", "Restart the getUserName service, then warm the cache")
+    keep(memory, "Caroline", "Prefers to be called in the evening")
+    keep(memory, "地址", "位于北京市海淀区")
+    return memory
+
+
+def keep(memory: Memory, key: str, content: str, scope: NoteScope = VAULT) -> None:
+    notes.commit(memory, Note(key, content, scope=scope), by=ME)
+
+
+def hits(memory: Memory, question: str, within: Within | None = None) -> list[Hit]:
+    return recall(memory, question, limit=100, within=within).hits
+
+
+def keys(memory: Memory, question: str, within: Within | None = None) -> list[PassageKey]:
+    return [hit.passage.key for hit in hits(memory, question, within)]
+
+
+@pytest.mark.parametrize(
+    ("question", "key", "rung"),
+    [
+        ("deploy steps", "deploy steps", "key"),
+        ("prefers to be called in the evening", "Caroline", "text"),
+        ("warm the cache", "deploy steps", "phrase"),
+        ("restarting services", "deploy steps", "all words"),
+        ("deploying in a garden", "deploy steps", "any word"),
+        ("servic", "deploy steps", "all words"),
+        ("resta", "deploy steps", "prefix"),
+        ("cahce", "deploy steps", "typo"),
+        ("user name", "deploy steps", "phrase"),
+        ("海淀", "地址", "all words"),
+        ("海", "地址", "substring"),
+        ("erserv", "", ""),
+        ("tus", "deploy steps", "substring"),
+    ],
+)
+def test_a_note_is_found_on_every_rung_of_the_ladder(library: Memory, question: str, key: str, rung: str) -> None:
+    found = [(hit.passage.entity, hit.rung) for hit in hits(library, question) if hit.passage.kind == "note"]
+    assert found[:1] == ([(key, rung)] if key else [])
+
+
+def test_a_key_and_a_name_that_are_one_are_both_found_the_entity_first(library: Memory) -> None:
+    assert keys(library, "caroline")[:2] == [("Caroline", 0), ("Caroline", NOTE)]
+
+
+def test_a_note_with_the_text_of_an_observation_is_shown_beside_it(library: Memory) -> None:
+    observations.add(library, [Texts("Caroline", ("warm the kettle",))], by=ME, skip_repeats=True)
+    keep(library, "Caroline", "warm the kettle")
+    assert keys(library, "who warms a kettle")[:2] == [("Caroline", 3), ("Caroline", NOTE)]
+
+
+def test_a_note_is_found_by_its_newest_text_only(library: Memory) -> None:
+    keep(library, "deploy steps", "Ask Melanie")
+    assert keys(library, "restart cache") == []
+    assert keys(library, "ask melanie") == [("deploy steps", NOTE)]
+
+
+def test_a_deleted_note_is_not_found(library: Memory) -> None:
+    notes.prune(library, [VAULT], key="deploy steps", by=ME)
+    assert keys(library, "restart cache deploy steps") == []
+    assert keys(library, "tus") == []
+
+
+@pytest.mark.parametrize("question", ["secret plan", "plan", "secr", "secert", "cret", "hush", "hush secret"])
+def test_a_sessions_note_is_never_found_whoever_asks(library: Memory, question: str) -> None:
+    keep(library, "hush", "secret plan", SESSION)
+    assert keys(library, question) == []
+
+
+def test_a_sessions_note_does_not_tell_in_counts_or_scores(library: Memory) -> None:
+    terms = ("cach", "secret", "even")
+    with library.reading() as read:
+        counts, vocabulary = read.word_counts(terms), read.vocabulary("", "z", 1000)
+    before = hits(library, "which cache in the evening")
+    keep(library, "hush", "secret cache secret evening", SESSION)
+    with library.reading() as read:
+        assert (read.word_counts(terms), read.vocabulary("", "z", 1000)) == (counts, vocabulary)
+    assert hits(library, "which cache in the evening") == before
+
+
+def test_notes_are_filtered_by_type_key_and_time(library: Memory) -> None:
+    question = "runs the cache in the evening"
+    assert {key[1] for key in keys(library, question, Within(types=("note",)))} == {NOTE}
+    assert NOTE not in {key[1] for key in keys(library, question, Within(types=("person",)))}
+    assert keys(library, question, Within(names=("deploy steps",))) == [("deploy steps", NOTE)]
+    assert {key[0] for key in keys(library, question, Within(names=("Caroline",)))} == {"Caroline"}
+    assert keys(library, question, Within(names=("deploy steps",), since=5)) == [("deploy steps", NOTE)]
+    assert keys(library, question, Within(until=5)) == []
+
+
+def test_other_searches_know_entities_only(library: Memory) -> None:
+    for text in ("cache", "cache OR evening", "cach*", "Restart the getUserName"):
+        assert search.full_text(library, text).entities == []
+    assert search.containing(library, "cache").entities == []
+    assert search.containing(library, "海").entities == []
+    assert [each.name for each in search.full_text(library, "paints AND caroline").entities] == ["Caroline"]
+
+
+def test_notes_are_found_by_meaning(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path / "memory.db"))
+    memory = Memory(store)
+    memory.search_by_meaning(lambda table: Semantics(table, "local", lambda url: BagEmbedder()))
+    create(memory, Draft("Caroline", "person", ("Is a nurse at the clinic",)))
+    keep(memory, "pets", "Adopted a puppy from the shelter")
+    keep(memory, "hush", "The dog of a session", SESSION)
+    found = recall(memory, "dog", patience=LONG)
+    assert (found.note, found.hits[0].passage.key, found.hits[0].rung) == ("", ("pets", NOTE), "meaning")
+    assert {hit.passage.entity for hit in found.hits} == {"pets", "Caroline"}
+    assert memory.semantics is not None
+    keep(memory, "pets", "Has a job")
+    keep(memory, "more", "Feeds a dog")
+    assert recall(memory, "puppy", patience=LONG).hits[0].passage.key == ("more", NOTE)
+    within = Within(types=("note",), names=("pets",))
+    assert [hit.passage.key for hit in recall(memory, "puppy", within=within, patience=LONG).hits] == [("pets", NOTE)]
+    notes.prune(memory, [VAULT], by=ME)
+    assert {hit.passage.entity for hit in recall(memory, "puppy", patience=LONG).hits} == {"Caroline"}
+    memory.semantics.settle(LONG)
+    coverage = memory.semantics.coverage()
+    assert (coverage.embedded, coverage.total) == (1, 1)
+    memory.close()
+    store.close()
+
+
+WORDS = st.sampled_from(["red", "green", "tea", "Ann", "getUserName", "北京", "likes", "the", "May", "2023"])
+TEXTS = st.lists(WORDS, min_size=1, max_size=5).map(" ".join)
+KEYS = st.sampled_from(["Ann", "red tea", "北京", "the"])
+STEPS = st.lists(st.tuples(KEYS, st.none() | TEXTS), max_size=12)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(STEPS, TEXTS)
+def test_after_any_writes_the_vault_is_found_as_if_it_had_been_written_at_once(
+    steps: list[tuple[str, str | None]], question: str
+) -> None:
+    stepwise, at_once = Memory(open_store(":memory:")), Memory(open_store(":memory:"))
+    for key, content in steps:
+        if content is None:
+            notes.prune(stepwise, [VAULT], key=key, by=ME)
+        else:
+            keep(stepwise, key, content)
+            keep(stepwise, f"{key} aside", content, SESSION)
+    for note in notes.page(stepwise, VAULT):
+        keep(at_once, note.key, note.content)
+    found, expected = (
+        {hit.passage.key: round(hit.score, 6) for hit in hits(each, question)} for each in (stepwise, at_once)
+    )
+    assert found == expected
+    assert stepwise.store.check() == []
+    for each in (stepwise, at_once):
+        each.store.close()
