@@ -5,17 +5,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import apsw
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from polymnia.embedders.base import Embedder
-from polymnia.engine import entities, observations
+from polymnia.engine import entities, notes, observations, trash
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall import Recalled, recall
-from polymnia.engine.semantics import Semantics
+from polymnia.engine.semantics import Asked, Semantics
 from polymnia.errors import EmbedderError
-from polymnia.model import Draft, PassageKey, Texts, Within
+from polymnia.model import VAULT, Draft, Note, PassageKey, Texts, Within
 from polymnia.stores import open_store
 from tests.embedders.bag import BagEmbedder
 
@@ -221,6 +222,63 @@ def test_what_another_process_writes_and_deletes_is_seen(path: str) -> None:
         assert {hit.passage.key for hit in recall(memory, "dog").hits[:2]} == {("Caroline", 1), ("Melanie", 3)}
         entities.delete(other, ["Caroline"], by=ME)
         assert "Caroline" not in {hit.passage.entity for hit in recall(memory, "puppy").hits}
+
+
+def test_a_process_that_slept_through_many_deletions_finds_out(path: str) -> None:
+    with meaning(path, bag) as memory, meaning(path, bag) as other:
+        ask(memory, "dog")
+        for _ in range(8):
+            observations.add(other, [Texts("Melanie", ("Feeds a dog",))], by=ME, skip_repeats=True)
+            ask(other, "dog")
+            observations.remove(other, [Texts("Melanie", ("Feeds a dog",))], by=ME)
+        entities.delete(other, ["Caroline"], by=ME)
+        assert other.store.vectors is not None
+        other.store.vectors.forget_gone(1)
+        found = recall(memory, "dog", patience=LONG)
+        assert {hit.passage.key for hit in found.hits} == {("Melanie", 1), ("Melanie", 2)}
+        asked = semantics(memory).ask("dog", LONG)
+        assert isinstance(asked, Asked)
+        assert asked.nearest(100).keys() == other.store.vectors.places(1)
+
+
+def vectors_of(memory: Memory, model: int) -> list[bytes]:
+    assert memory.store.vectors is not None
+    return [row.vector for row in memory.store.vectors.since(model, 0, 100)[1]]
+
+
+def everything(path: str) -> bytes:
+    """What is in the store's file and those beside it."""
+    return b"".join([each.read_bytes() for each in sorted(Path(path).parent.iterdir())])
+
+
+def test_no_vector_of_a_purged_text_is_left_in_the_files(path: str) -> None:
+    with meaning(path, bag) as memory:
+        notes.commit(memory, Note("pets", "A dog"), by=ME)
+        ask(memory, "dog")
+        doomed = vectors_of(memory, 1)
+        assert len(doomed) == 5
+        assert all(vector in everything(path) for vector in doomed)
+        entities.delete(memory, ["Caroline", "Melanie"], by=ME)
+        notes.prune(memory, [VAULT], by=ME)
+    store = open_store(path)  # nobody reads in the background now: what is purged leaves the write-ahead log too
+    trash.purge(Memory(store), days=0)
+    assert not any(vector in everything(path) for vector in doomed)
+    assert vectors_of(Memory(store), 1) == []
+    store.close()
+
+
+def test_no_vector_of_a_model_that_is_no_longer_used_is_kept(path: str) -> None:
+    with meaning(path, bag) as memory:
+        ask(memory, "dog")
+        assert len(vectors_of(memory, 1)) == 4
+        entities.delete(memory, ["Melanie"], by=ME)
+    with meaning(path, lambda url: BagEmbedder(96, "newer"), "onnx:newer") as memory:
+        ask(memory, "dog")
+        assert (vectors_of(memory, 1), len(vectors_of(memory, 2))) == ([], 4)
+        connection = apsw.Connection(path)
+        for table in ("vectors", "vectors_gone", "unembedded"):
+            assert connection.execute(f"SELECT count(*) FROM {table} WHERE model = 1").fetchall() == [(0,)], table
+        connection.close()
 
 
 def test_a_filter_is_an_exact_mask_on_meaning_too(path: str) -> None:

@@ -32,6 +32,12 @@ def embed_all(table: SqliteVectors, model: int) -> None:
     table.put(model, [(place, text, VECTOR) for place, text in table.queued(model, 100)])
 
 
+def gone_since(table: SqliteVectors, model: int, number: int) -> tuple[int, list[int]]:
+    found = table.gone_since(model, number)
+    assert found is not None
+    return found
+
+
 def waiting(table: SqliteVectors, model: int) -> set[str | None]:
     return {text for _, text in table.queued(model, 100)}
 
@@ -56,7 +62,10 @@ def test_a_store_without_models_queues_nothing(store: SqliteStore, table: Sqlite
     observations.add(Memory(store), [Texts("A", ("four",))], by="me", skip_repeats=True)
     model = table.add_model("m/4", "local", 4)
     embed_all(table, model.number)
-    table.remove_model(model.number)
+    assert not table.remove_model(model.number, 2)
+    assert table.counts(model.number)[0] == 2
+    assert not table.remove_model(model.number, 2)
+    assert table.remove_model(model.number, 2)
     assert table.models() == []
     assert table.since(model.number, 0, 100) == (0, [])
 
@@ -67,9 +76,9 @@ def test_a_vector_goes_with_its_observation(store: SqliteStore, table: SqliteVec
     _, before = table.state()
     observations.remove(Memory(store), [Texts("A", ("one",))], by="me")
     entities.delete(Memory(store), ["B"], by="me")
-    number, gone = table.gone_since(model.number, before)
+    number, gone = gone_since(table, model.number, before)
     assert gone == [(1 << 24) + 1, (2 << 24) + 1]
-    assert table.gone_since(model.number, number) == (number, [])
+    assert gone_since(table, model.number, number) == (number, [])
     assert [row.place for row in table.since(model.number, 0, 100)[1]] == [(1 << 24) + 2]
 
 
@@ -105,3 +114,18 @@ def test_filters_become_groups(store: SqliteStore, table: SqliteVectors) -> None
     assert table.groups(Within(types=("y",))) == [2]
     assert table.groups(Within(names=("A", "Nobody"))) == [1]
     assert table.groups(Within(since=5)) is None
+
+
+def test_what_went_is_remembered_for_a_while_only(store: SqliteStore, table: SqliteVectors) -> None:
+    model = table.add_model("m/4", "local", 4)
+    memory = Memory(store)
+    for _ in range(6):
+        observations.add(memory, [Texts("A", ("passing",))], by="me", skip_repeats=True)
+        embed_all(table, model.number)
+        observations.remove(memory, [Texts("A", ("passing",))], by="me")
+    table.forget_gone(4)
+    assert len(gone_since(table, model.number, 0)[1]) == 6
+    table.forget_gone(2)
+    assert table.gone_since(model.number, 3) is None
+    assert len(gone_since(table, model.number, 4)[1]) == 2
+    assert table.places(model.number) == {row.place for row in table.since(model.number, 0, 100)[1]}

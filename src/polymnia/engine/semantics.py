@@ -31,6 +31,8 @@ PATIENCE = 0.5
 _BATCH = 32
 # Vectors read at once, and how many a search takes in by itself rather than leave them to the background.
 _STRETCH, _FEW = 5_000, 256
+# Vectors of an earlier model that are removed at once, and how many that went are remembered for other processes.
+_REMOVED, _GONE_KEPT = 1_000, 10_000
 # How often to look whether another process has written, and how long to leave a failing model alone, in seconds.
 _LOOK, _FIRST_PAUSE, _LONGEST_PAUSE = 2.0, 1.0, 60.0
 
@@ -205,6 +207,7 @@ class Semantics:
                 self._embed_queued()
                 if self._coverage.problem or self._table.state() != self._reported:  # counting takes a while
                     self._report("")
+                    self._table.forget_gone(_GONE_KEPT)
                 self._end_round(wanted)
                 pause = _FIRST_PAUSE
                 self._wake.wait(_LOOK)
@@ -273,7 +276,10 @@ class Semantics:
         """Take in what was written and take out what went: all, or so many and the rest in the background."""
         top = self._table.state()
         written, gone = self._seen
-        gone, places = self._table.gone_since(serving.model.number, gone)
+        known = self._table.gone_since(serving.model.number, gone)
+        if known is None:
+            known = top[1], list(serving.index.places - self._table.places(serving.model.number))
+        gone, places = known
         serving.index.remove(places)
         stretch = most or _STRETCH
         while True:
@@ -301,8 +307,9 @@ class Semantics:
         if not self._stop and self._serving is not own:
             self._serve(own)
         for model in self._table.models():
-            if not self._stop and model.number != own.model.number:
-                self._table.remove_model(model.number)
+            while not self._stop and model.number != own.model.number:
+                if self._table.remove_model(model.number, _REMOVED):
+                    break
 
     def _report(self, problem: str) -> None:
         own = self._own

@@ -54,6 +54,11 @@ class VectorIndex:
     def __len__(self) -> int:
         return len(self._at)
 
+    @property
+    def places(self) -> set[int]:
+        """Every place that has a vector here."""
+        return set(self._at)
+
     def add(self, rows: Sequence[Row]) -> None:
         """Take vectors in; one for a place that has one already takes its place."""
         if not rows:

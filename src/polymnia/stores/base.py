@@ -192,8 +192,8 @@ class VectorTable(Protocol):
     def add_model(self, identity: str, url: str, dimension: int) -> EmbeddingModel:
         """The model with that identity, kept from now on; if it is new, everything is queued for it."""
 
-    def remove_model(self, number: int) -> None:
-        """Forget a model and its vectors."""
+    def remove_model(self, number: int, most: int) -> bool:
+        """Forget so many vectors of a model, and with the last of them the model; False while there are more."""
 
     def queued(self, model: int, limit: int) -> list[tuple[int, str | None]]:
         """What the model has to embed next, by place and text; without a text where it is gone. At most so many."""
@@ -207,8 +207,17 @@ class VectorTable(Protocol):
     def since(self, model: int, vector: int, limit: int) -> tuple[int, list["Row"]]:
         """The number of the last one given, and the model's vectors written after a number, at most so many."""
 
-    def gone_since(self, model: int, number: int) -> tuple[int, list[int]]:
-        """The number of the last one given, and the places whose vectors of the model went after a number."""
+    def gone_since(self, model: int, number: int) -> tuple[int, list[int]] | None:
+        """The number of the last one given, and the places whose vectors of the model went after a number.
+
+        None when that is so long ago that it is not known any more.
+        """
+
+    def places(self, model: int) -> set[int]:
+        """Every place that has a vector of the model."""
+
+    def forget_gone(self, keep: int) -> None:
+        """Remember of the vectors that went no more than the last so many, or twice as many until it is worth it."""
 
     def counts(self, model: int) -> tuple[int, int]:
         """How many observations and notes have a vector of the model, and how many there are."""

@@ -371,8 +371,8 @@ INSERT INTO models (identity, url, dimension) VALUES (?, ?, ?) ON CONFLICT (iden
 DELETE FROM models WHERE id = ?;
 
 -- name: delete_vectors
--- All vectors of a model.
-DELETE FROM vectors WHERE model = ?;
+-- Some vectors of a model, so that nobody who writes waits for all of them.
+DELETE FROM vectors WHERE id IN (SELECT id FROM vectors WHERE model = ? LIMIT ?) RETURNING id;
 
 -- name: queue_all
 -- Every living observation, and every note in the vault, that has no vector of the model is to be embedded.
@@ -423,9 +423,29 @@ WHERE v.id > ?2 AND v.model = ?1 AND (o.id IS NOT NULL OR v.observation < 0) ORD
 -- The observations whose vectors of the model went after one.
 SELECT id, observation FROM vectors_gone WHERE id > ?2 AND model = ?1 ORDER BY id;
 
+-- name: forgotten_of
+-- Up to where what went of the model's vectors is no longer listed.
+SELECT forgotten FROM models WHERE id = ?;
+
+-- name: places_of
+-- Everything that has a vector of the model.
+SELECT observation FROM vectors WHERE model = ?;
+
 -- name: forget_gone
 -- Of a model that is no longer used nobody holds vectors.
 DELETE FROM vectors_gone WHERE model = ?;
+
+-- name: gone_bounds
+-- The first and the last that is listed: how many they are at most.
+SELECT (SELECT coalesce(min(id), 0) FROM vectors_gone), (SELECT coalesce(max(id), 0) FROM vectors_gone);
+
+-- name: mark_forgotten
+-- Who has not seen this number must look which vectors there are.
+UPDATE models SET forgotten = ?;
+
+-- name: forget_gone_until
+-- Those that every process has seen by now, or will find out without.
+DELETE FROM vectors_gone WHERE id <= ?;
 
 -- name: vector_counts
 -- How many observations and notes have a vector of the model, and how many there are.

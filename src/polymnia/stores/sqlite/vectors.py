@@ -35,10 +35,15 @@ class SqliteVectors:
                 run(connection, "queue_all", model.number)
         return model
 
-    def remove_model(self, number: int) -> None:
+    def remove_model(self, number: int, most: int) -> bool:
         with self._writing() as connection:
-            for query in ("delete_vectors", "forget_gone", "unqueue_all", "delete_model"):
+            removed = run(connection, "delete_vectors", number, most)
+            run(connection, "forget_gone", number)
+            if len(removed) == most:
+                return False
+            for query in ("unqueue_all", "delete_model"):
                 run(connection, query, number)
+        return True
 
     def queued(self, model: int, limit: int) -> list[tuple[int, str | None]]:
         with self._reading() as connection:
@@ -62,10 +67,26 @@ class SqliteVectors:
         found = [Row(place, _group(place), valid_at, at, blob) for _, place, valid_at, at, blob in rows]
         return (rows[-1][0] if rows else vector), found
 
-    def gone_since(self, model: int, number: int) -> tuple[int, list[int]]:
+    def gone_since(self, model: int, number: int) -> tuple[int, list[int]] | None:
         with self._reading() as connection:
             rows = run(connection, "vectors_gone_since", model, number)
+            forgotten = run(connection, "forgotten_of", model)
+        if not forgotten or number < forgotten[0][0]:  # asked after the rows, in case they went in between
+            return None
         return (rows[-1][0] if rows else number), [place for _, place in rows]
+
+    def places(self, model: int) -> set[int]:
+        with self._reading() as connection:
+            return {place for (place,) in run(connection, "places_of", model)}
+
+    def forget_gone(self, keep: int) -> None:
+        with self._reading() as connection:
+            ((first, last),) = run(connection, "gone_bounds")
+        if last - first < 2 * keep:
+            return
+        with self._writing() as connection:
+            run(connection, "mark_forgotten", last - keep)
+            run(connection, "forget_gone_until", last - keep)
 
     def counts(self, model: int) -> tuple[int, int]:
         with self._reading() as connection:

@@ -27,6 +27,9 @@ WHERE gone.value ->> '$.scope.session' IS NULL AND NOT EXISTS (
 )
 GROUP BY 1;
 
+-- Which vectors of a model went is listed for a while only: those up to this number of `vectors_gone` no longer are.
+ALTER TABLE models ADD COLUMN forgotten INTEGER NOT NULL DEFAULT 0;
+
 CREATE TRIGGER vault_note_added AFTER INSERT ON notes WHEN new.session = ''
 BEGIN
     INSERT OR IGNORE INTO unembedded (model, observation) SELECT id, -new.id FROM models;
