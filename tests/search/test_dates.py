@@ -68,7 +68,10 @@ def test_a_day_that_a_year_does_not_have_agrees_with_nothing_in_it() -> None:
 def test_questions_for_a_time_and_answers_that_tell_one_are_known() -> None:
     assert asks_when("When did she go?")
     assert asks_when("what year was it")
+    assert asks_when("In which month did they meet, and when was the wedding?")
+    assert asks_when("since when")
     assert not asks_when("whenever you like")
+    assert not asks_when("what happens to the flow when heat is added")
     assert tells_time(terms_of("I went yesterday"))
     assert tells_time(terms_of("back in 2019"))
     assert not tells_time(terms_of("I went home"))

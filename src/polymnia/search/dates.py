@@ -36,8 +36,12 @@ spring autumn fall monday tuesday wednesday thursday friday saturday sunday janu
 september october november december
 """
 _TIME_TERMS = frozenset([stem(word) for word in _TIMES.split()])
+# "When" in the middle of a sentence asks for a time only before a verb such as these; else it tells a condition.
+_ASKING = "am|are|can|could|did|do|does|had|has|have|is|may|might|must|shall|should|was|were|will|would"
 _ASKS_WHEN = re.compile(
-    r"\b(?:when|what (?:date|day|month|year|time)|which (?:date|day|month|year)|how long ago)\b", re.IGNORECASE
+    rf"(?:^\W*when|\bwhen\s+(?:{_ASKING})|\b(?:since|till|until)\s+when|\bwhat\s+(?:date|day|month|year|time)|"
+    r"\bwhich\s+(?:date|day|month|year)|\bhow\s+long\s+ago)\b",
+    re.IGNORECASE,
 )
 # A day that is off by this many is no longer near.
 _NEAR_DAYS = 10

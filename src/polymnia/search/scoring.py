@@ -66,6 +66,8 @@ class Matcher:
 # Among few candidates small differences mean nothing: cosines of unrelated texts differ by so much, and words are
 # measured by no less than this share of the best.
 _LEAST_SPREAD, _LEAST_SHARE, _NO_SPREAD = 0.1, 0.2, 1e-9
+# What a common term counts at least, as a share of a measure that never goes below nothing.
+_COMMON = 0.5
 # A word in the name of its entity says as much of an observation as this many in its text.
 _NAME_COUNTS = 0.5
 
@@ -94,8 +96,10 @@ def scores(signals: Sequence[Signals], scale: Sequence[Signals], weights: Weight
 
 
 def _rarity(counts: WordCounts, term: str) -> float:
+    """What a term says by being rare; one that half of the passages have still says something, in a small memory."""
     having = counts.having.get(term, 0)
-    return log(1 + (counts.passages - having + 0.5) / (having + 0.5))
+    odds = (counts.passages - having + 0.5) / (having + 0.5)
+    return max(log(odds), _COMMON * log(1 + odds))
 
 
 def _standard(values: Sequence[float], least: float = 0.0) -> tuple[float, float]:
