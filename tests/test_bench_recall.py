@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 
-from bench.recall import scale
+from bench.recall import scale, vectors
 from bench.recall.__main__ import main
 from bench.recall.locomo import load_locomo
 from bench.recall.measures import score
@@ -101,3 +102,13 @@ def test_size_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
     judged = [line for line in printed.splitlines() if ", budget <= " in line]
     assert len(judged) == 4
     assert all(line.endswith((": met", ": missed")) for line in judged)
+
+
+def test_vectors_are_searched_and_what_is_missed_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert vectors.main(["--count", "700", "--questions", "20"]) == 0
+    printed = capsys.readouterr().out
+    assert "700 vectors of 384 numbers, 20 questions" in printed
+    assert printed.count("100.00 % of them found") == 3  # so few are all compared
+    np.save(tmp_path / "own.npy", np.random.default_rng(1).normal(size=(150, 8)))
+    assert vectors.main(["--file", str(tmp_path / "own.npy"), "--questions", "10"]) == 0
+    assert "140 vectors of 8 numbers, 10 questions" in capsys.readouterr().out

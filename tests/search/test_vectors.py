@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from polymnia.search.vectors import AFTER, BEFORE, EARLIER, Row, VectorIndex, as_bytes
+from tests.search.crowds import crowd
 
 SIZE = 70
 
@@ -71,19 +72,53 @@ def test_groups_are_an_exact_mask() -> None:
     assert index.nearest(found[0], 30, []) == {}
 
 
-def test_signs_find_what_exact_search_finds() -> None:
-    centres = vectors(40, 3)
-    found = vectors(6_000, 4) + 2 * centres[np.random.default_rng(5).integers(0, 40, 6_000)]
-    found /= np.linalg.norm(found, axis=1, keepdims=True)
-    given_rows = rows(found, [0] * 6_000)
-    exact, quick = VectorIndex(SIZE), VectorIndex(SIZE, exact=100)
+def by_signs_and_exactly(found: NDArray[np.float32], valid_at: list[int]) -> tuple[VectorIndex, VectorIndex]:
+    """Two indexes of the same vectors; those of the first came in parts, the signs beginning with the second."""
+    given_rows = rows(found, valid_at)
+    quick, exact = VectorIndex(found.shape[1], exact=100), VectorIndex(found.shape[1])
+    for part in (given_rows[:50], given_rows[50:5_000], given_rows[5_000:5_003], given_rows[5_003:]):
+        quick.add(part)
     exact.add(given_rows)
-    quick.add(given_rows[:50])
-    quick.add(given_rows[50:])
-    shared = [
-        len(exact.nearest(question, 20).keys() & quick.nearest(question, 20).keys()) / 20 for question in found[::300]
-    ]
-    assert sum(shared) / len(shared) > 0.95
+    return quick, exact
+
+
+def shared(quick: VectorIndex, exact: VectorIndex, questions: NDArray[np.float32], groups: list[int] | None) -> float:
+    """Which share of the nearest ten is found by signs."""
+    pairs = [[set(index.nearest(question, 10, groups)) for index in (quick, exact)] for question in questions]
+    return sum(len(mine & theirs) / len(theirs) for mine, theirs in pairs) / len(pairs)
+
+
+@pytest.mark.parametrize("groups", [None, [1]], ids=["all", "a third"])
+@pytest.mark.parametrize("offset", [0.0, 1.5], ids=["all around", "on one side"])
+@pytest.mark.parametrize("together", [1, 4], ids=["alone", "in conversations"])
+def test_signs_find_what_exact_search_finds(groups: list[int] | None, offset: float, together: int) -> None:
+    found, questions = crowd(6_000, 384, offset=offset)
+    valid_at = [0 if together == 1 else 1 + place // together for place in range(6_000)]
+    quick, exact = by_signs_and_exactly(found, valid_at)
+    assert shared(quick, exact, questions, groups) >= 0.99
+
+
+def test_what_is_removed_is_not_found_by_its_signs_and_what_came_since_is() -> None:
+    found, questions = crowd(6_000, 384)
+    quick, exact = by_signs_and_exactly(found, [0] * 6_000)
+    gone = list(exact.nearest(questions[0], 5))
+    for index in (quick, exact):
+        index.remove(gone)
+        index.add([Row(7_000, 0, 0, 7_000, as_bytes(questions[:1])[0])])
+    near = quick.nearest(questions[0], 10)
+    assert next(iter(near)) == 7_000
+    assert not near.keys() & set(gone)
+    assert shared(quick, exact, questions, None) >= 0.99
+
+
+def test_few_that_a_filter_leaves_are_compared_exactly() -> None:
+    found, questions = crowd(6_000, 384)
+    given_rows = [Row(place + 1, place // 100, 0, place, row) for place, row in enumerate(as_bytes(found))]
+    quick, exact = VectorIndex(384, exact=100), VectorIndex(384)
+    for index in (quick, exact):
+        index.add(given_rows)
+    for question in questions:
+        assert quick.nearest(question, 50, [7, 8]) == pytest.approx(exact.nearest(question, 50, [7, 8]), abs=1e-4)
 
 
 def test_an_empty_index_has_nothing_near() -> None:

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 # To so many, comparing all is as quick as choosing first.
 EXACT = 20_000
 # Candidates for each vector that is wanted, and at least.
-_PER_WANTED, _AT_LEAST = 16, 384
+_PER_WANTED, _AT_LEAST = 20, 512
 # All are looked at by the signs of their first numbers, 64 to a word: as many as a byte can count.
 _FIRST_WORDS = 3
 # By all of their signs one in so many is looked at, and at least so many for each candidate.
-_ONE_IN, _PER_CANDIDATE = 32, 6
+_ONE_IN, _PER_CANDIDATE = 32, 8
 # What is worked on at once stays in the processor's cache.
 _BLOCK = 1 << 16
 # A threshold is taken from so many of the counts, not from all.
