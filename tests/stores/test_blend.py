@@ -82,3 +82,11 @@ def test_among_equals_the_newest_are_found() -> None:
     alike = np.repeat(crowd(1, SIZE)[0], COUNT, axis=0)
     held = kept(alike, exact=COUNT)
     assert sorted(held.best(alike[0], [], None, 3)) == [COUNT - 2, COUNT - 1, COUNT]
+
+
+def test_where_words_alone_give_more_than_any_vector_could_they_are_found() -> None:
+    vectors, questions = crowd(COUNT, SIZE)
+    quick, whole = kept(vectors, exact=85), kept(vectors, exact=COUNT)
+    without_vector = [(COUNT + number, -1.0) for number in range(1, LIMIT + 1)]
+    found = quick.best(questions[0], without_vector, None, LIMIT)
+    assert found == whole.best(questions[0], without_vector, None, LIMIT) == {note: 0.99 for note, _ in without_vector}
