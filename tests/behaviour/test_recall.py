@@ -137,6 +137,15 @@ def test_a_filter_by_type_name_or_time_keeps_only_what_it_allows(memory: Memory)
     assert keys(memory, "paints", within=Within(until=5)) == []
 
 
+def test_an_exact_name_comes_first_however_many_have_its_words(memory: Memory) -> None:
+    create(memory, Draft("Other", "thing", tuple([f"ann ann {number}" for number in range(150)])))
+    create(memory, *[Draft(f"Ann {number}", "person") for number in range(60)])
+    create(memory, Draft("Ann", "person", ("quiet",)))
+    for question in ("Ann", " ann\n"):
+        best = hits(memory, question)[0]
+        assert (best.passage.key, best.rung) == (("Ann", 0), "name")
+
+
 def test_nothing_is_found_for_nothing(memory: Memory) -> None:
     assert keys(memory, "anything") == []
     create(memory, *LIBRARY)
@@ -174,6 +183,31 @@ def test_a_filter_never_changes_the_order_of_what_remains(drafts: list[Draft], q
     assert [passage.key for passage in everything if within.has(passage) and passage.key in allowed] == [
         key for key in allowed if key in {passage.key for passage in everything}
     ]
+
+
+TURNS = st.lists(st.tuples(NAMES, TEXTS, st.sampled_from([1_000, 2_000])), max_size=12)
+TIMES = [
+    Within(since=1_500),
+    Within(names=("Ann",), until=3_000),
+    Within(types=("person",)),
+    Within(names=("Ben", "May")),
+]
+
+
+@ANY
+@given(MEMORIES, TURNS, TEXTS, st.sampled_from(TIMES), st.booleans())
+def test_a_filter_changes_no_score_in_a_conversation(
+    drafts: list[Draft], turns: list[tuple[str, str, int]], question: str, within: Within, ask_when: bool
+) -> None:
+    memory = remembered([*drafts, *[Draft(name, "person") for name, *_ in turns]])
+    for name, text, at in turns:
+        observations.add(memory, [Texts(name, (text,), at)], by=ME, skip_repeats=False)
+    question = f"When did {question}" if ask_when else question
+    everything = {hit.passage.key: hit.score for hit in hits(memory, question, 100)}
+    filtered = {hit.passage.key: hit.score for hit in hits(memory, question, 100, within)}
+    assert {key: score for key, score in filtered.items() if key in everything} == {
+        key: score for key, score in everything.items() if key in filtered
+    }
 
 
 @ANY

@@ -59,7 +59,7 @@ def recall(
         found = _gather(read, search, asked, None)
         scale = [each.signals for each in found]
         if within is not None:
-            found = [each for each in _gather(read, search, asked, within) if within.has(each.passage)]
+            found = _within(within, found, _gather(read, search, asked, within))
     weights = WORDS_ONLY if isinstance(asked, str) else WITH_MEANING
     return Recalled(_ranked(search, found, scale, limit, weights), asked if isinstance(asked, str) else "")
 
@@ -98,7 +98,7 @@ def _prepare(read: Reader, question: Question) -> _Search:
     counts = read.word_counts(possible_names(question))
     question, counts, meant = _repair(read, question, counts)
     names = [term for term in possible_names(question) if 0 < counts.having.get(term, 0) <= _TOO_COMMON]
-    about = named(question, read.named_with(names, 5 * _MOST_NAMES))
+    about = named(question, {*read.known([question.text.strip()]), *read.named_with(names, 5 * _MOST_NAMES)})
     terms = without(question, [name for name, share in about.items() if share == 1])
     other = _widened(read, terms, counts)
     weights = dict.fromkeys(terms, 1.0) | dict.fromkeys(other, _WIDENED)
@@ -152,6 +152,7 @@ def _prefixed(read: Reader, term: str) -> list[str]:
 def _gather(read: Reader, search: _Search, asked: "Asked | str", within: Within | None) -> list[_Candidate]:
     """Every passage worth a closer look."""
     passages = read.passages(search.find_by, CANDIDATES, within) or _containing(read, search.folded)
+    passages = _called(read, search) + passages
     if len(search.find_by) < len(search.terms) and len(passages) >= CANDIDATES:
         passages += read.passages(search.terms[:_MOST_TERMS], CANDIDATES, within, every=True)
     about = sorted(search.named, key=lambda name: -search.named[name])[:_MOST_NAMES]
@@ -172,6 +173,22 @@ def _gather(read: Reader, search: _Search, asked: "Asked | str", within: Within 
     places = [passage.place for passage in found.values()]
     cosines = {} if isinstance(asked, str) else asked.cosines(places)
     return _weighed(search, found, after, cosines, _linked(read, search))
+
+
+def _within(within: Within, found: list[_Candidate], more: list[_Candidate]) -> list[_Candidate]:
+    """What a filter allows of what is found without and with it.
+
+    What was found without keeps its signals: some are of what was said before, which the filter may not allow.
+    """
+    merged = {each.passage.key: each for each in [*more, *found]}
+    return [each for each in merged.values() if within.has(each.passage)]
+
+
+def _called(read: Reader, search: _Search) -> list[Passage]:
+    """The entity that has the question for its name, however many passages have its words."""
+    names = [name for name, share in search.named.items() if share == 1 and fold(name.strip()) == search.folded]
+    found = read.find(names) if names else []
+    return [Passage(each.name, each.type, 0, "", each.created_at) for each in found]
 
 
 def _containing(read: Reader, folded: str) -> list[Passage]:

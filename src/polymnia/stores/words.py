@@ -87,7 +87,7 @@ class WordIndex:
         for term in terms:
             for name in self._names_having.get(term, ()):
                 scores[name] += self._weight(term)
-        return sorted(scores, key=lambda name: (-scores[name], self._numbers[name]))[:limit]
+        return sorted(scores, key=lambda name: (-scores[name], len(name), self._numbers[name]))[:limit]
 
     def following(self, keys: Collection[PassageKey]) -> dict[PassageKey, Passage]:
         found = {}
