@@ -161,17 +161,18 @@ def _gather(read: Reader, search: _Search, asked: "Asked | str", within: Within 
     period = search.question.period
     if period is not None and period.bounds is not None:
         passages += read.between(*period.bounds, CANDIDATES)
+    cosines: dict[int, float] = {}
     if not isinstance(asked, str):
-        near = asked.nearest(NEAREST, within)
+        cosines = asked.nearest(NEAREST, within)
         if about:
-            near |= asked.nearest(NEAREST, Within(names=tuple(about)))
-        passages += read.passages_at(near)
+            cosines |= asked.nearest(NEAREST, Within(names=tuple(about)))
+        passages += read.passages_at(cosines)
     found = {passage.key: passage for passage in passages}
     said = [key for key, passage in found.items() if passage.valid_at]
     after = read.following(said) if said else {}
     found |= {passage.key: passage for passage in after.values()}
-    places = [passage.place for passage in found.values()]
-    cosines = {} if isinstance(asked, str) else asked.cosines(places)
+    if not isinstance(asked, str):
+        cosines |= asked.cosines([passage.place for passage in found.values() if passage.place not in cosines])
     return _weighed(search, found, after, cosines, _linked(read, search))
 
 
