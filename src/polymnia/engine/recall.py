@@ -19,7 +19,7 @@ from polymnia.search.words import terms_of
 from polymnia.stores.base import Reader
 
 if TYPE_CHECKING:
-    from polymnia.engine.semantics import Asked
+    from polymnia.engine.semantics import Asked, Asking
 
 # How many passages are looked at closely: for their words, and of each entity or time that the question names.
 CANDIDATES = 100
@@ -52,25 +52,29 @@ def recall(
 
     With `patience` it waits so many seconds for the model to be loaded and done; else it answers with what there is.
     """
+    if memory.semantics is not None and patience is not None:
+        memory.semantics.settle(patience)
     with memory.reading() as read:
         search = _prepare(read, parse(question))
-    asked = _ask(memory, search, patience)
-    with memory.reading() as read:
-        found = _gather(read, search, asked, None)
+        asking = _begin(memory, search, patience)
+        by_words = _by_words(read, search, None)  # while the model makes a vector of the question
+        asked = asking if isinstance(asking, str) else asking.answer()
+        found = _gather(read, search, by_words, asked, None)
         scale = [each.signals for each in found]
         if within is not None:
-            found = _within(within, found, _gather(read, search, asked, within))
+            more = _gather(read, search, _by_words(read, search, within), asked, within)
+            found = _within(within, found, more)
     weights = WORDS_ONLY if isinstance(asked, str) else WITH_MEANING
     return Recalled(_ranked(search, found, scale, limit, weights), asked if isinstance(asked, str) else "")
 
 
-def _ask(memory: Memory, search: "_Search", patience: float | None) -> "Asked | str":
-    """The question as a vector, without the names in it: they are weighed apart, and would drown the rest."""
+def _begin(memory: Memory, search: "_Search", patience: float | None) -> "Asking | str":
+    """Let the question be embedded, without the names in it: they are weighed apart, and would drown the rest."""
     semantics = memory.semantics
     if semantics is None:
         return "no embedder is chosen, or the store keeps no vectors"
     whole = [name for name, share in search.named.items() if share == 1]
-    return semantics.ask(unnamed(search.question.text, whole), patience)
+    return semantics.begin(unnamed(search.question.text, whole), patience)
 
 
 class _Search(Struct, frozen=True):
@@ -84,6 +88,12 @@ class _Search(Struct, frozen=True):
     find_by: tuple[str, ...]
     meant: frozenset[str]
     folded: str
+
+    @property
+    def about(self) -> Within | None:
+        """Those of the entities it names that it says most of; None when it names nobody."""
+        names = sorted(self.named, key=lambda name: -self.named[name])[:_MOST_NAMES]
+        return Within(names=tuple(names)) if names else None
 
 
 class _Candidate(Struct, frozen=True):
@@ -149,25 +159,32 @@ def _prefixed(read: Reader, term: str) -> list[str]:
     return read.vocabulary(term, term + _LAST_CHARACTER, _MOST_PREFIXED) if len(term) > 1 else []
 
 
-def _gather(read: Reader, search: _Search, asked: "Asked | str", within: Within | None) -> list[_Candidate]:
-    """Every passage worth a closer look."""
+def _by_words(read: Reader, search: _Search, within: Within | None) -> list[Passage]:
+    """What words, names and dates propose."""
     passages = read.passages(search.find_by, CANDIDATES, within) or _containing(read, search.folded)
     passages = _called(read, search) + passages
     if len(search.find_by) < len(search.terms) and len(passages) >= CANDIDATES:
         passages += read.passages(search.terms[:_MOST_TERMS], CANDIDATES, within, every=True)
-    about = sorted(search.named, key=lambda name: -search.named[name])[:_MOST_NAMES]
-    if about:
-        passages += read.passages(search.find_by, CANDIDATES, Within(names=tuple(about)))
+    about = search.about
+    if about is not None:
+        passages += read.passages(search.find_by, CANDIDATES, about)
     period = search.question.period
     if period is not None and period.bounds is not None:
         passages += read.between(*period.bounds, CANDIDATES)
+    return passages
+
+
+def _gather(
+    read: Reader, search: _Search, by_words: list[Passage], asked: "Asked | str", within: Within | None
+) -> list[_Candidate]:
+    """Every passage worth a closer look: by words, by meaning, and what was said next."""
+    found = {passage.key: passage for passage in by_words}
     cosines: dict[int, float] = {}
     if not isinstance(asked, str):
         cosines = asked.nearest(NEAREST, within)
-        if about:
-            cosines |= asked.nearest(NEAREST, Within(names=tuple(about)))
-        passages += read.passages_at(cosines)
-    found = {passage.key: passage for passage in passages}
+        if search.about is not None:
+            cosines |= asked.nearest(NEAREST, search.about)
+        found |= {passage.key: passage for passage in read.passages_at(cosines)}
     said = [key for key, passage in found.items() if passage.valid_at]
     after = read.following(said) if said else {}
     found |= {passage.key: passage for passage in after.values()}

@@ -54,24 +54,37 @@ class _Serving(Struct, frozen=True):
     index: "VectorIndex"
 
 
-class _Question:
-    """A question on its way to the model and back."""
+class Asking:
+    """A question on its way to the model and back; who asks may do something else meanwhile."""
 
-    def __init__(self, text: str, embedder: Embedder) -> None:
-        self.vector: Vectors | None = None
-        self.failure = ""
+    def __init__(self, semantics: "Semantics", serving: _Serving, text: str, patience: float) -> None:
         self.unwanted = False
-        self.over = threading.Event()
+        self._semantics = semantics
+        self._serving = serving
         self._text = text
-        self._embedder = embedder
+        self._patience = patience
+        self._vector: Vectors | None = None
+        self._failure = ""
+        self._over = threading.Event()
 
     def embed(self) -> None:
+        """Let the model make the vector."""
         try:
-            self.vector = self._embedder.embed([self._text], asking=True)[0]
+            self._vector = self._serving.embedder.embed([self._text], asking=True)[0]
         except EmbedderError as exc:
-            self.failure = str(exc)
+            self._failure = str(exc)
         finally:
-            self.over.set()
+            self._over.set()
+
+    def answer(self) -> "Asked | str":
+        """The question as a vector to compare with, or why there is none."""
+        if not self._over.wait(self._patience):
+            self.unwanted = True
+            self._failure = _TOO_LATE
+        if self._vector is None:
+            self._semantics.leave_alone()
+            return self._failure
+        return Asked(self._semantics, self._serving, self._vector)
 
 
 class Asked:
@@ -120,7 +133,7 @@ class Semantics:
         self._stop = False
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
-        self._questions: SimpleQueue[_Question | None] = SimpleQueue()
+        self._questions: SimpleQueue[Asking | None] = SimpleQueue()
         self._silent_until = 0.0
 
     def start(self) -> None:
@@ -150,24 +163,27 @@ class Semantics:
         return self._coverage
 
     def ask(self, question: str, patience: float | None = None) -> "Asked | str":
-        """The question as a vector to compare with, or why there is none."""
-        self.start()
+        """The question as a vector, or why there is none; with patience it waits until everything is embedded."""
         if patience is not None:
             self.settle(patience)
+        asking = self.begin(question, patience)
+        return asking if isinstance(asking, str) else asking.answer()
+
+    def begin(self, question: str, patience: float | None = None) -> "Asking | str":
+        """The question, given to the model, or why it cannot be; its answer is waited for no longer than that."""
+        self.start()
         serving = self._serving
         if serving is None:
             return self._coverage.problem
         if monotonic() < self._silent_until:
             return _TOO_LATE
-        asked = _Question(question, serving.embedder)
-        self._questions.put(asked)
-        if not asked.over.wait(max(PATIENCE, patience or 0)):
-            asked.unwanted = True
-            asked.failure = _TOO_LATE
-        if asked.vector is None:
-            self._silent_until = monotonic() + _FIRST_PAUSE
-            return asked.failure
-        return Asked(self, serving, asked.vector)
+        asking = Asking(self, serving, question, max(PATIENCE, patience or 0))
+        self._questions.put(asking)
+        return asking
+
+    def leave_alone(self) -> None:
+        """Ask the model nothing for a moment: it did not answer."""
+        self._silent_until = monotonic() + _FIRST_PAUSE
 
     def close(self) -> None:
         """Stop the background work."""
