@@ -42,6 +42,7 @@ class Stage:
         self.memory = Memory(open_store(self._path))
         self._cleanup.callback(self.memory.store.close)
         self._labels = self._load(case)
+        self.memory.store.compact()  # the plain rankings look into the index themselves
         self.semantics: Semantics | None = None
         self.embedding_seconds = 0.0
         if embedder is not None:
