@@ -149,3 +149,27 @@ def test_a_note_that_is_deleted_while_it_waits_is_not_found(store: SqliteStore, 
     notes.commit(memory, Note("tea", "Ann drinks it"), by=ME)
     notes.prune(memory, [VAULT], key="tea", by=ME)
     assert (by_words(store, "tea"), waiting(path), store.check()) == (set(), 0, [])
+
+
+def test_what_is_read_only_is_read_at_one_moment(store: SqliteStore, path: str) -> None:
+    remember(store, "Ann")
+    reader = SqliteStore(path, read_only=True)
+    with reader.reading() as graph:
+        graph.word_counts(["tea"])
+        remember(store, "Ben")
+        graph.word_counts(["tea"])
+        assert [entity.name for entity in graph.entities()] == ["Ann"]
+    reader.close()
+
+
+def test_another_process_that_writes_is_waited_for_once(
+    store: SqliteStore, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_store, "_SEARCH_WAIT", 0)
+    remember(store, "Ann")
+    other = apsw.Connection(path)
+    other.execute("BEGIN IMMEDIATE")
+    with store.reading() as graph:
+        graph.word_counts(["tea"])
+        other.close()
+        assert graph.word_counts(["tea"]).having == {}

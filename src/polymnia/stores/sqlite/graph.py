@@ -46,6 +46,7 @@ class SqliteGraph:
         self._connection = connection
         self._keep_notes = keep_notes
         self._index = index
+        self._indexed = False
         self._applied = [] if applied is None else applied
 
     @property
@@ -113,21 +114,21 @@ class SqliteGraph:
         return int(run(self._connection, "weight", row, most)[0][0])
 
     def word_counts(self, terms: Collection[str]) -> WordCounts:
-        self._index(self._connection)
+        self._see_all_indexed()
         return words.word_counts(self._connection, terms)
 
     def vocabulary(self, first: str, last: str, limit: int) -> list[str]:
-        self._index(self._connection)
+        self._see_all_indexed()
         return words.vocabulary(self._connection, first, last, limit)
 
     def passages(
         self, terms: Collection[str], limit: int, within: Within | None = None, *, every: bool = False
     ) -> list[Passage]:
-        self._index(self._connection)
+        self._see_all_indexed()
         return words.passages(self._connection, terms, limit, within, every=every)
 
     def named_with(self, terms: Collection[str], limit: int) -> list[str]:
-        self._index(self._connection)
+        self._see_all_indexed()
         return words.named_with(self._connection, terms, limit)
 
     def following(self, keys: Collection[PassageKey]) -> dict[PassageKey, Passage]:
@@ -141,7 +142,7 @@ class SqliteGraph:
 
     def matching(self, query: str) -> list[Entity]:
         """Entities that match an FTS5 query, best first; what is no valid query is searched as words."""
-        self._index(self._connection)
+        self._see_all_indexed()
         ids = rows_matching(self._connection, query)
         rows = {row[0]: row for row in run(self._connection, "entities_by_id", as_json(ids))}
         return self._with_observations([rows[each] for each in ids if each in rows])
@@ -152,6 +153,13 @@ class SqliteGraph:
     def apply(self, change: Change) -> None:
         apply_change(self._connection, change)
         self._applied.append(change)
+        self._indexed = False
+
+    def _see_all_indexed(self) -> None:
+        """Once for the transaction, or since the last change in it: where it cannot be done, trying takes time."""
+        if not self._indexed:
+            self._index(self._connection)
+            self._indexed = True
 
     def _with_observations(self, entities: list[Row]) -> list[Entity]:
         if not entities:

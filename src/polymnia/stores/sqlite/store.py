@@ -177,7 +177,7 @@ class SqliteStore:
             ) from exc
 
     def close(self) -> None:
-        if self._open and not self._alone:
+        if self._open and not (self._alone or self._read_only):
             self._index_waiting()  # for those who may only read the file
         self._close()
 
@@ -214,7 +214,7 @@ class SqliteStore:
 
         Where nothing can be written, what is indexed is searched: the rest is found by its characters alone.
         """
-        while waiting(connection):
+        while not self._read_only and waiting(connection):
             connection.execute("COMMIT")
             try:
                 indexed = self._index_waiting()
@@ -224,8 +224,6 @@ class SqliteStore:
                 return
 
     def _index_waiting(self) -> bool:
-        if self._read_only:
-            return False
         try:
             with self._lane.transaction(wait=_SEARCH_WAIT) as connection:
                 index_waiting(connection)
