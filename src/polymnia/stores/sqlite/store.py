@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -178,7 +178,7 @@ class SqliteStore:
 
     def close(self) -> None:
         if self._open and not (self._alone or self._read_only):
-            self._index_waiting()  # for those who may only read the file
+            self._leave_nothing_waiting()
         self._close()
 
     def _close(self) -> None:
@@ -217,15 +217,21 @@ class SqliteStore:
         while not self._read_only and waiting(connection):
             connection.execute("COMMIT")
             try:
-                indexed = self._index_waiting()
+                indexed = self._index_waiting(wait=_SEARCH_WAIT)
             finally:
                 connection.execute("BEGIN")
             if not indexed:
                 return
 
-    def _index_waiting(self) -> bool:
+    def _leave_nothing_waiting(self) -> None:
+        """For those who may only read the file; a process that writes just now will see to it itself."""
+        with suppress(StoreError), self._translated:
+            if waiting(self._writer):
+                self._index_waiting(wait=0)
+
+    def _index_waiting(self, *, wait: int) -> bool:
         try:
-            with self._lane.transaction(wait=_SEARCH_WAIT) as connection:
+            with self._lane.transaction(wait=wait) as connection:
                 index_waiting(connection)
         except StoreError as exc:
             logger.info("not everything is indexed: %s", exc)
