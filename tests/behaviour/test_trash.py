@@ -238,6 +238,18 @@ def test_a_note_that_was_written_again_keeps_its_new_history(memory: Memory) -> 
     assert [each.content for each in notes.page(memory, VAULT)] == ["new"]
 
 
+def test_a_note_whose_key_was_deleted_again_is_purged_in_its_time(memory: Memory, path: Path) -> None:
+    notes.commit(memory, Note("todo", "plugh"), by=ME)
+    notes.prune(memory, [VAULT], key="todo", by=ME)
+    age(path, days=99)
+    notes.commit(memory, Note("todo", "milk"), by=ME)
+    notes.prune(memory, [VAULT], key="todo", by=ME)
+    assert trash.purge(memory, days=30) == Purged(notes=1)
+    assert isinstance(memory.store, SqliteStore)
+    assert b"plugh" not in everything(path)
+    assert [note.content for change in memory.store.changes() for note in change.before.memos] == ["milk"]
+
+
 def test_the_change_log_keeps_who_and_when_of_what_was_purged(memory: Memory) -> None:
     bury_secrets(memory)
     assert isinstance(memory.store, SqliteStore)
@@ -275,10 +287,11 @@ def test_the_retention_setting_purges_in_housekeeping(memory: Memory, path: Path
 
 
 def age(path: Path, *, days: int) -> None:
-    """Let everything that was deleted have been deleted so much earlier."""
+    """Let everything that was done have been done so much earlier."""
     connection = apsw.Connection(str(path))
-    for table in ("entities", "observations", "relations"):
+    for table in ("entities", "observations", "relations", "notes_gone"):
         connection.execute(f"UPDATE {table} SET deleted_at = deleted_at - {days * 86_400 * 1_000_000}")
+    connection.execute(f"UPDATE changes SET at = at - {days * 86_400 * 1_000_000}")
     connection.close()
 
 

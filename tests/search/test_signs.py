@@ -64,6 +64,19 @@ def test_what_has_the_cosine_that_it_takes_is_among_fewer_candidates(offset: flo
     assert fewer > len(questions) / 2
 
 
+def test_what_came_later_and_lies_elsewhere_is_found_by_the_cosine_it_takes() -> None:
+    chance = np.random.default_rng(7)
+    noise = chance.normal(size=(6_000, 384)) * 0.7 / np.sqrt(384)
+    vectors = np.eye(384)[np.arange(6_000) // 5_000] + noise  # the last thousand are about something else
+    found = np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), np.float32)
+    held = Signs(found[:5_000], len(found))
+    held.put(slice(0, 5_000), found[:5_000])
+    held.put(slice(5_000, 6_000), found[5_000:])
+    nearly = found + chance.normal(size=found.shape).astype(np.float32) * 0.2 / np.sqrt(384)
+    missed = [row for row in range(5_000, 6_000, 50) if row not in held.candidates(nearly[row], 6_000, 10, cosine=0.9)]
+    assert missed == []
+
+
 def test_few_that_count_are_all_candidates() -> None:
     vectors, questions = crowd(COUNT, 384)
     among = np.zeros(COUNT, np.bool_)

@@ -121,6 +121,18 @@ def test_few_that_a_filter_leaves_are_compared_exactly() -> None:
         assert quick.nearest(question, 50, [7, 8]) == pytest.approx(exact.nearest(question, 50, [7, 8]), abs=1e-4)
 
 
+def test_neighbours_of_a_replaced_vector_forget_the_old_one() -> None:
+    own = np.eye(8, dtype=np.float32)
+    told = rows(own[:3], [77, 77, 77])
+    index, fresh = VectorIndex(8), VectorIndex(8)
+    index.add(told)
+    again = Row(told[1].place, 0, 77, 99, as_bytes(own[5:6])[0])
+    index.add([again])
+    fresh.add([told[0], told[2], again])
+    places = [row.place for row in told]
+    assert index.cosines(own[1], places) == fresh.cosines(own[1], places)
+
+
 def test_an_empty_index_has_nothing_near() -> None:
     assert VectorIndex(SIZE).nearest(vectors(1)[0], 5) == {}
     assert VectorIndex(SIZE).cosines(vectors(1)[0], [1]) == {}

@@ -10,12 +10,13 @@ import pytest
 from msgspec import json
 
 from polymnia.app import served
-from polymnia.engine import notes
+from polymnia.engine import notes, trash
 from polymnia.engine.memory import Memory
 from polymnia.errors import StoreBusy, StoreError
 from polymnia.model import NOTE, VAULT, Note, NoteScope, Purged, Rows
 from polymnia.search.embedding import packed
 from polymnia.settings import Settings
+from polymnia.stores.base import NoteQuery
 from polymnia.stores.sql import load_migrations
 from polymnia.stores.sqlite import adopt, store
 from polymnia.stores.sqlite.adopt import adopt_memories
@@ -159,6 +160,36 @@ def test_the_notes_of_an_older_file_are_found_by_a_search(path: str, monkeypatch
     assert opened.purge(6) == Purged(notes=1)
     assert [each.before.memos for each in opened.changes()] == [(Note("k", "", scope=SESSION),)]
     opened.close()
+
+
+FIRST, NEARLY, OTHER = (struct.pack("<2f", *numbers) for numbers in ((1, 0), (1, 0.5), (0, 1)))
+
+
+def found(memory: Memory) -> list[str]:
+    query = NoteQuery(text="nothing", vector=FIRST, limit=1)
+    return [hit.note.content for hit in notes.search(memory, query, [VAULT]).hits]
+
+
+def test_a_purged_note_gives_its_place_to_no_other(memory: Memory) -> None:
+    notes.commit(memory, Note("keep", "kept", embedding=NEARLY), by="ann")
+    notes.commit(memory, Note("old", "purged", embedding=FIRST), by="ann")
+    assert found(memory) == ["purged"]
+    notes.prune(memory, [VAULT], key="old", by="ann")
+    trash.purge(memory, days=0)
+    notes.commit(memory, Note("mine", "a secret of the session", scope=SESSION), by="ann")
+    assert found(memory) == ["kept"]
+
+
+def test_an_older_moment_does_not_see_a_session_in_the_place_of_a_note(memory: Memory) -> None:
+    notes.commit(memory, Note("keep", "kept", embedding=OTHER), by="ann")
+    notes.commit(memory, Note("mine", "a secret of the session", scope=SESSION), by="ann")
+    with memory.reading() as reader:
+        older = notes.held(memory, reader)
+        assert older.count(VAULT, ()) == 1
+        notes.prune(memory, [SESSION], by="ann")
+        notes.commit(memory, Note("public", "takes its row", embedding=FIRST), by="ann")
+        assert found(memory) == ["takes its row"]
+        assert [hit.note.content for hit in older.search(NoteQuery(text="nothing", vector=FIRST, limit=5))] == []
 
 
 @pytest.mark.parametrize(

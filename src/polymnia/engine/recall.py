@@ -58,7 +58,8 @@ def recall(
         search = _prepare(read, parse(question))
         asking = _begin(memory, search, patience)
         by_words = _by_words(read, search, None)  # while the model makes a vector of the question
-        asked = asking if isinstance(asking, str) else asking.answer()
+    asked = asking if isinstance(asking, str) else asking.answer()
+    with memory.reading() as read:
         found = _gather(read, search, by_words, asked, None)
         scale = [each.signals for each in found]
         if within is not None:

@@ -43,8 +43,8 @@ class Signs:
     def __init__(self, some: Floats, room: int) -> None:
         """`some` of the vectors give the centre."""
         self._centre: Floats = some.mean(0, dtype=np.float32)
-        along = some @ self._centre
-        self._least_along, self._most_along = float(along.min()), float(along.max())
+        # How far the vectors reach towards the centre: from where to where.
+        self._along = (math.inf, -math.inf)
         words = -(-some.shape[1] // 64)
         first = min(words, _FIRST_WORDS)
         # All pass over the first words, word by word; the rest is fetched for some, vector by vector.
@@ -61,6 +61,9 @@ class Signs:
 
     def put(self, rows: slice | Ints, vectors: Floats) -> None:
         """The vectors of these rows, from now on."""
+        along = vectors @ self._centre
+        least, most = self._along
+        self._along = (min(least, float(along.min(initial=least))), max(most, float(along.max(initial=most))))
         words = self._of(vectors)
         self._first[:, rows] = words[:, : len(self._first)].T
         self._rest[rows] = words[:, len(self._first) :]
@@ -120,9 +123,10 @@ class Signs:
         far = float(self._centre @ self._centre)
         shared = cosine - float(unit @ self._centre) + far
         length = max(float(np.linalg.norm(unit - self._centre)), 1e-6)
+        least, most = self._along
+        turning = min(max(1 + far - shared, least), most)  # where it is least, if that is in between
         return min(
-            (shared - along) / (length * math.sqrt(max(1 - 2 * along + far, 1e-12)))
-            for along in (self._least_along, self._most_along)
+            (shared - along) / (length * math.sqrt(max(1 - 2 * along + far, 1e-12))) for along in (least, turning, most)
         )
 
     def _rest_counts(self, asked: Bits, rows: Ints) -> NDArray[np.uint16]:

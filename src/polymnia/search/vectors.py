@@ -66,7 +66,7 @@ class VectorIndex:
         """Take vectors in; one for a place that has one already takes its place."""
         if not rows:
             return
-        self._forget(row.place for row in rows)
+        replaced = self._forget(row.place for row in rows)
         start = self._size
         self._grow(start + len(rows))
         self._size = start + len(rows)
@@ -77,7 +77,7 @@ class VectorIndex:
         halves = np.frombuffer(b"".join([row.vector for row in rows]), np.dtype("<f2"))
         self._keep(start, halves.reshape(len(rows), self.dimension).astype(np.float32))
         new = range(start, self._size)
-        if len(rows) > _FEW or not all(self._link(at) for at in new):
+        if replaced or len(rows) > _FEW or not all(self._link(at) for at in new):
             self._link_all(new)
         if self._signs is None and self._size > self._exact:
             self._begin_signs()

@@ -59,16 +59,20 @@ def serve_tcp(server: Server, bind: str, *, limit: int, guard: Guard, insecure: 
     with _listening(host, port) as listener, _stop_signal() as stop:
         logger.warning("listening on %s:%d", *listener.getsockname()[:2])
         clients = _Clients(server, limit, guard)
+        resting = threading.Thread()
         try:
             ready = _ready_of(listener, stop, patience=_ROUNDS)
             while stop not in (found := ready()):
                 if listener in found:
                     _accept(listener, clients)
                 clients.dismiss_unwelcome()
-                if not found and server.untidy:
-                    server.rest()
+                if not found and server.untidy and not resting.is_alive():
+                    resting = threading.Thread(target=server.rest, name="polymnia-rest")  # it may take its time
+                    resting.start()
         finally:
             clients.dismiss()
+            if resting.ident is not None:
+                resting.join()
 
 
 class _Clients:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import apsw
 
-from polymnia.errors import StoreError, StoreSealed, StoreStopped
+from polymnia.errors import StoreBusy, StoreError, StoreSealed, StoreStopped
 from polymnia.model import Change
 from polymnia.stores.sqlite.connection import BUSY_WAIT, SEALED, translated
 from polymnia.stores.sqlite.replica import Replica
@@ -59,9 +59,9 @@ class CommitLane:
     def transaction(self, changes: Sequence[Change] = (), *, wait: int = BUSY_WAIT) -> Iterator[apsw.Connection]:
         """The connection, inside a transaction; when the block ends, `changes` has what was done in it.
 
-        `wait` says for how many milliseconds another process that writes is waited for; then it is StoreBusy.
+        `wait` says for how many milliseconds others that write are waited for; then it is StoreBusy.
         """
-        self._enter()
+        self._enter(wait)
         try:
             group = self._join(wait)
             try:
@@ -85,11 +85,13 @@ class CommitLane:
         if not self.in_place:
             raise StoreError(f"{self._path} was moved, deleted or replaced meanwhile; start the server again")
 
-    def _enter(self) -> None:
+    def _enter(self, wait: int) -> None:
+        """Wait for the other writers of this process: who waits long for other processes, as long as it takes."""
         with self._counting:
             self._waiting += 1
         try:
-            self._lock.acquire()
+            if not self._lock.acquire(timeout=-1 if wait == BUSY_WAIT else wait / 1000):
+                raise StoreBusy(f"{self._path} is being written; nothing was changed, try again")
         finally:
             with self._counting:
                 self._waiting -= 1

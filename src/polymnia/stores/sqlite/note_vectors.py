@@ -48,6 +48,7 @@ class VaultVectors:
         self.quick = find_spec("numpy") is not None
         self._lock = Lock()
         self._moment = -1
+        self._purge = 0
         self._size = 0
         self._vectors: Vectors | None = None
         self._row_of: dict[str, int] = {}
@@ -68,8 +69,8 @@ class VaultVectors:
 
     def _brought_up(self, connection: apsw.Connection, size: int) -> Vectors | None:
         """The vectors at the moment that the transaction sees, or later; None when they are too large to keep."""
-        ((moment,),) = run(connection, "last_change")
-        known = size == self._size and self._moment >= 0
+        ((moment,),), ((purge,),) = run(connection, "last_change"), run(connection, "last_purge")
+        known = size == self._size and self._moment >= 0 and purge <= self._purge
         if known and moment <= self._moment:
             return self._vectors
         touched = _touched(connection, self._moment) if known and self._vectors is not None else None
@@ -79,7 +80,7 @@ class VaultVectors:
         else:
             self._forget(self._vectors, touched)
             self._add(self._vectors, run(connection, "vectors_keyed", as_json(touched), size))
-        self._moment = moment
+        self._moment, self._purge = moment, purge
         return self._vectors
 
     def _load(self, connection: apsw.Connection, size: int) -> None:

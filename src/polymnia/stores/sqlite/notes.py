@@ -1,12 +1,12 @@
 """Notes in SQLite: rows become values here, and it is known which sessions are in use."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 import apsw
 from msgspec import DecodeError, json
 
 from polymnia.errors import StoreError
-from polymnia.model import Note, NoteHit, NoteScope
+from polymnia.model import VAULT, Note, NoteHit, NoteScope
 from polymnia.stores.base import NoteQuery
 from polymnia.stores.sqlite.layout import Row, as_json, run
 from polymnia.stores.sqlite.note_search import ranked, tagged
@@ -58,14 +58,17 @@ class SqliteNotes:
 
     def containing(self, folded: str) -> list[Note]:
         found = notes_containing(self._connection, folded)
-        return [_note(row[1:]) for row in run(self._connection, "notes_by_id", as_json(sorted(found)))]
+        return [_note(row[1:]) for row in self._by_id(sorted(found), VAULT)]
 
     def search(self, query: NoteQuery) -> list[NoteHit]:
         found = ranked(self._connection, query, self._vectors)
-        rows = run(self._connection, "notes_by_id", as_json(note for note, _ in found))
+        rows = self._by_id([note for note, _ in found], query.scope)
         notes: dict[int, Note] = {row[0]: _note(row[1:]) for row in rows}
         # The vectors may be of a later moment than this transaction, and have notes that it does not see.
         return [NoteHit(notes[note], relevance) for note, relevance in found if note in notes]
+
+    def _by_id(self, notes: Iterable[int], scope: NoteScope) -> list[Row]:
+        return run(self._connection, "notes_by_id", as_json(notes), scope.owner, scope.session)
 
     def attend(self, seat: str, scope: NoteScope, at: int) -> None:
         try:

@@ -219,11 +219,13 @@ SELECT id FROM unindexed WHERE id BETWEEN ? AND ?;
 -- name: unindexed_texts
 -- What is to be indexed of the rows that wait: name and type of entities, the content of observations, both of notes.
 SELECT waiting.id, e.name, e.type, NULL FROM unindexed AS waiting CROSS JOIN entities AS e ON e.id = waiting.id >> 24
-WHERE waiting.id & 16777215 = 0
+WHERE waiting.id & 16777215 = 0 AND e.deleted_at IS NULL
 UNION ALL
 SELECT waiting.id, NULL, NULL, o.content FROM unindexed AS waiting CROSS JOIN observations AS o ON o.id = waiting.id
+WHERE o.deleted_at IS NULL
 UNION ALL
 SELECT waiting.id, n.key, NULL, n.content FROM unindexed AS waiting CROSS JOIN notes AS n ON n.id = -waiting.id
+WHERE n.session = ''
 ORDER BY 1;
 
 -- name: clear_unindexed
@@ -384,11 +386,15 @@ SELECT ?1, -n.id FROM notes AS n
 WHERE n.owner = '' AND n.session = '' AND NOT EXISTS (SELECT 1 FROM vectors AS v WHERE v.observation = -n.id AND v.model = ?1);
 
 -- name: queued
--- What the model has to embed next: the newest first, at most so many. What was deleted meanwhile has no text.
-SELECT u.observation, coalesce(o.content, n.key || ': ' || n.content) FROM unembedded AS u
+-- What the model has to embed next, at most so many: notes, then observations, of each the newest first. What was deleted
+-- meanwhile has no text.
+WITH
+    notes_due AS (SELECT observation FROM unembedded WHERE model = ?1 AND observation < 0 ORDER BY observation LIMIT ?2),
+    told_due AS (SELECT observation FROM unembedded WHERE model = ?1 AND observation > 0 ORDER BY observation DESC LIMIT ?2)
+SELECT u.observation, coalesce(o.content, n.key || ': ' || n.content)
+FROM (SELECT * FROM notes_due UNION ALL SELECT * FROM told_due LIMIT ?2) AS u
 LEFT JOIN observations AS o ON o.id = u.observation AND o.deleted_at IS NULL
-LEFT JOIN notes AS n ON n.id = -u.observation AND n.session = ''
-WHERE u.model = ? ORDER BY u.observation DESC LIMIT ?;
+LEFT JOIN notes AS n ON n.id = -u.observation AND n.session = '';
 
 -- name: unqueue
 -- It is embedded, or gone.
@@ -563,9 +569,9 @@ ORDER BY n.id;
 SELECT key FROM notes WHERE owner = ? AND session = ? AND key >= ? AND key < ? ORDER BY key;
 
 -- name: notes_by_id
--- The notes behind a search (a JSON array of ids), without vectors.
+-- The notes behind a search (a JSON array of ids) in a scope, without vectors. An id may be another note's by now.
 SELECT n.id, n.key, n.content, n.tags, n.owner, n.session, n.created_at, n.updated_at, x''
-FROM json_each(?) AS wanted CROSS JOIN notes AS n ON n.id = wanted.value;
+FROM json_each(?) AS wanted CROSS JOIN notes AS n ON n.id = wanted.value AND n.owner = ? AND n.session = ?;
 
 -- name: notes_exactly
 -- The notes whose key or whole content is the text.
@@ -648,8 +654,7 @@ DELETE FROM notes WHERE owner = ? AND session = ? AND key = ?;
 
 -- name: remember_gone
 -- That a note of the vault was deleted, and when: until it is purged the change log has its text.
-INSERT INTO notes_gone (key, deleted_at) VALUES (?, ?)
-ON CONFLICT (key) DO UPDATE SET deleted_at = excluded.deleted_at;
+INSERT OR IGNORE INTO notes_gone (key, deleted_at) VALUES (?, ?);
 
 -- name: insert_note_tag
 -- A tag of a note.
@@ -771,7 +776,15 @@ SELECT id, source, target, type, created_at FROM relations WHERE deleted_at > 0 
 
 -- name: doomed_notes
 -- Notes of the vault that were deleted before a time: what the change log has of them goes now.
-SELECT key, deleted_at FROM notes_gone WHERE deleted_at < ?;
+SELECT key, max(deleted_at) FROM notes_gone WHERE deleted_at < ? GROUP BY key;
+
+-- name: record_purge
+-- That the change log no longer tells of everything that went: who follows it must begin anew.
+INSERT INTO purges (cutoff) VALUES (?);
+
+-- name: last_purge
+-- The number of the last purge.
+SELECT coalesce(max(id), 0) FROM purges;
 
 -- name: purge_entity
 -- Gone.

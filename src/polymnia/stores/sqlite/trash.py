@@ -48,6 +48,7 @@ def purge(connection: apsw.Connection, before: int) -> Purged:
     run(connection, "purge_notes", before)
     gone = Purged(len(doomed.entities), len(doomed.observations), len(doomed.relations), len(doomed.notes))
     if gone != Purged():
+        run(connection, "record_purge", before)
         for index in ("optimize_trigrams", "optimize_words", "optimize_vault_words"):
             run(connection, index)
     return gone

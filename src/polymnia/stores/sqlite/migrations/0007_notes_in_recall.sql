@@ -11,21 +11,27 @@ SELECT -id, padded_text(key, content) FROM notes WHERE session = '' ORDER BY -id
 INSERT OR IGNORE INTO unembedded (model, observation)
 SELECT m.id, -n.id FROM notes AS n CROSS JOIN models AS m WHERE n.session = '';
 
--- Deleted notes of the vault whose texts the change log still has, and when they were deleted last.
+-- Deleted notes of the vault whose texts the change log still has, and when they were deleted; a key may be several times.
 CREATE TABLE notes_gone (
-    key        TEXT    PRIMARY KEY,
-    deleted_at INTEGER NOT NULL
+    key        TEXT    NOT NULL,
+    deleted_at INTEGER NOT NULL,
+    PRIMARY KEY (key, deleted_at)
 ) WITHOUT ROWID;
 CREATE INDEX notes_gone_by_time ON notes_gone (deleted_at);
 
 -- A note that is only before a change was deleted by it. Of a session's note the log has no text.
-INSERT INTO notes_gone (key, deleted_at)
-SELECT gone.value ->> 'key', max(c.at) FROM changes AS c, json_each(c.before_state, '$.memos') AS gone
+INSERT OR IGNORE INTO notes_gone (key, deleted_at)
+SELECT gone.value ->> 'key', c.at FROM changes AS c, json_each(c.before_state, '$.memos') AS gone
 WHERE gone.value ->> '$.scope.session' IS NULL AND NOT EXISTS (
     SELECT 1 FROM json_each(c.after_state, '$.memos') AS stays
     WHERE stays.value ->> 'key' = gone.value ->> 'key' AND stays.value ->> '$.scope.session' IS NULL
-)
-GROUP BY 1;
+);
+
+-- A row for each purge: after it the change log no longer tells of everything that went.
+CREATE TABLE purges (
+    id     INTEGER PRIMARY KEY AUTOINCREMENT,
+    cutoff INTEGER NOT NULL   -- what was deleted before that time went
+);
 
 -- Which vectors of a model went is listed for a while only: those up to this number of `vectors_gone` no longer are.
 ALTER TABLE models ADD COLUMN forgotten INTEGER NOT NULL DEFAULT 0;
