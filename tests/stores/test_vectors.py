@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from polymnia.engine import entities, observations
+from polymnia.engine import entities, notes, observations
 from polymnia.engine.memory import Memory
-from polymnia.model import Draft, Texts, Within
+from polymnia.model import Draft, Note, Texts, Within
 from polymnia.stores.sqlite.store import SqliteStore
 from polymnia.stores.sqlite.vectors import SqliteVectors
 
@@ -80,6 +80,24 @@ def test_a_vector_goes_with_its_observation(store: SqliteStore, table: SqliteVec
     assert gone == [(1 << 24) + 1, (2 << 24) + 1]
     assert gone_since(table, model.number, number) == (number, [])
     assert [row.place for row in table.since(model.number, 0, 100)[1]] == [(1 << 24) + 2]
+
+
+def test_a_note_that_has_a_new_vector_has_not_gone(store: SqliteStore, table: SqliteVectors) -> None:
+    notes.commit(Memory(store), Note("tea", "Ann drinks tea"), by="me")
+    model = table.add_model("m/4", "local", 4)
+    embed_all(table, model.number)
+    _, before = table.state()
+    notes.commit(Memory(store), Note("tea", "Ann drinks coffee"), by="me")
+    assert gone_since(table, model.number, before)[1] == [-1]
+    embed_all(table, model.number)
+    assert gone_since(table, model.number, before) == (before + 1, [])
+
+
+def test_notes_are_embedded_before_observations_and_the_newest_first(store: SqliteStore, table: SqliteVectors) -> None:
+    for key in ("old", "new"):
+        notes.commit(Memory(store), Note(key, "x"), by="me")
+    model = table.add_model("m/4", "local", 4)
+    assert [text for _, text in table.queued(model.number, 3)] == ["new: x", "old: x", "three"]
 
 
 def test_what_was_deleted_meanwhile_gets_no_vector(store: SqliteStore, table: SqliteVectors) -> None:

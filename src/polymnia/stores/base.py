@@ -208,9 +208,10 @@ class VectorTable(Protocol):
         """The number of the last one given, and the model's vectors written after a number, at most so many."""
 
     def gone_since(self, model: int, number: int) -> tuple[int, list[int]] | None:
-        """The number of the last one given, and the places whose vectors of the model went after a number.
+        """The number of the last one, and the places whose vectors of the model went after a number.
 
-        None when that is so long ago that it is not known any more.
+        Those that have a new one are left out: it may be known already. None when that is so long ago that it is not
+        known any more.
         """
 
     def places(self, model: int) -> set[int]:

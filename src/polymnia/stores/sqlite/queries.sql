@@ -426,8 +426,10 @@ FROM vectors AS v LEFT JOIN observations AS o ON o.id = v.observation
 WHERE v.id > ?2 AND v.model = ?1 AND (o.id IS NOT NULL OR v.observation < 0) ORDER BY v.id LIMIT ?3;
 
 -- name: vectors_gone_since
--- The observations whose vectors of the model went after one.
-SELECT id, observation FROM vectors_gone WHERE id > ?2 AND model = ?1 ORDER BY id;
+-- The observations whose vectors of the model went after one; nothing for those that have another by now.
+SELECT g.id, CASE WHEN v.id IS NULL THEN g.observation END
+FROM vectors_gone AS g LEFT JOIN vectors AS v ON v.observation = g.observation AND v.model = ?1
+WHERE g.id > ?2 AND g.model = ?1 ORDER BY g.id;
 
 -- name: forgotten_of
 -- Up to where what went of the model's vectors is no longer listed.

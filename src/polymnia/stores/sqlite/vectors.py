@@ -73,7 +73,7 @@ class SqliteVectors:
             forgotten = run(connection, "forgotten_of", model)
         if not forgotten or number < forgotten[0][0]:  # asked after the rows, in case they went in between
             return None
-        return (rows[-1][0] if rows else number), [place for _, place in rows]
+        return (rows[-1][0] if rows else number), [place for _, place in rows if place is not None]
 
     def places(self, model: int) -> set[int]:
         with self._reading() as connection:
