@@ -173,3 +173,12 @@ def test_another_process_that_writes_is_waited_for_once(
         graph.word_counts(["tea"])
         other.close()
         assert graph.word_counts(["tea"]).having == {}
+
+
+def test_a_row_that_waits_without_a_text_holds_up_no_search(store: SqliteStore, path: str) -> None:
+    remember(store, "Ann")
+    store.tidy()
+    stranger = apsw.Connection(path)
+    stranger.execute("INSERT INTO unindexed (id) VALUES (7 << 24), ((7 << 24) + 1), (-7)")
+    stranger.close()
+    assert (by_words(store, "tea"), waiting(path), store.check()) == ({"Ann"}, 0, [])

@@ -53,10 +53,9 @@ def waiting(connection: apsw.Connection, first: int = _FIRST, last: int = _LAST)
 
 
 def index_waiting(connection: apsw.Connection) -> None:
-    """Index the rows that wait."""
-    rows = [Texts(*row) for row in run(connection, "unindexed_texts")]
-    if rows:
-        _index(connection, rows)
+    """Index the rows that wait; none waits after it, not even one whose text is gone."""
+    if waiting(connection):
+        _index(connection, [Texts(*row) for row in run(connection, "unindexed_texts")])
         run(connection, "clear_unindexed")
 
 
@@ -66,7 +65,7 @@ def index_now(connection: apsw.Connection) -> None:
     connection.execute("SAVEPOINT indexed; RELEASE indexed")  # has the index write down what it counts
 
 
-def _index(connection: apsw.Connection, rows: Iterable[Texts]) -> None:
+def _index(connection: apsw.Connection, rows: list[Texts]) -> None:
     # In the order of row ids: the indexes would write a segment of their own for every step back.
     run_many(connection, "insert_trigrams", [(row.row_id, padded(_parts(row))) for row in rows])
     run_many(connection, "insert_words", [_words(row) for row in rows])
