@@ -17,7 +17,7 @@ from bench.rounds import Limits, take_rounds
 from bench.servers import POLYMNIA
 from polymnia.engine import entities
 from polymnia.engine.open import open_workspaces
-from polymnia.model import Draft
+from polymnia.model import EntityDraft
 
 SIZES = (10, 100, 1000)
 # Switching among many may take this many times as long as among the fewest.
@@ -114,7 +114,7 @@ def _served(home: Path, size: int) -> Iterator[Session]:
     for place in range(size):
         name = f"project-{place}"
         workspaces.create(name)
-        entities.create(workspaces.memory(name), [Draft(name, "project", ("one fact",))], by="bench")
+        entities.create(workspaces.memory(name), [EntityDraft(name, "project", ("one fact",))], by="bench")
     workspaces.close()
     command = (*POLYMNIA, "serve", "--dialect", "project", "--data-dir", str(directory))
     launch = Launch(f"{size} projects", command, {}, home / f"{size}.log")

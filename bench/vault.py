@@ -57,7 +57,7 @@ def fill(path: Path, count: int, dimension: int) -> None:
     notes = _notes(count, dimension)
     while batch := tuple(islice(notes, _BATCH)):
         with store.writing() as writer:
-            writer.apply(Change("fill", "bench", time_ns() // 1000, after=Rows(memos=batch)))
+            writer.apply(Change("fill", "bench", time_ns() // 1000, after=Rows(notes=batch)))
     store.compact()
     store.close()
 

@@ -20,7 +20,7 @@ from polymnia.engine import entities, observations
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall import recall
 from polymnia.engine.semantics import Asked, Semantics
-from polymnia.model import Draft, Texts
+from polymnia.model import EntityDraft, ObservationDraft
 from polymnia.search.vectors import as_bytes
 from polymnia.stores import open_store
 from polymnia.stores.base import VectorTable
@@ -80,7 +80,7 @@ def _fill(path: str, text: _Text, count: int) -> None:
     names = [f"Entity {number}" for number in range(count // _PER_ENTITY)]
     for start in range(0, len(names), _BATCH):
         drafts = [
-            Draft(name, "thing", tuple([text.make() for _ in range(_PER_ENTITY)]))
+            EntityDraft(name, "thing", tuple([text.make() for _ in range(_PER_ENTITY)]))
             for name in names[start : start + _BATCH]
         ]
         entities.create(memory, drafts, by=ME)
@@ -161,14 +161,14 @@ def _writes(path: str, text: _Text, count: int) -> Verdict:
     assert local is not None
     plain_path = f"{path}.plain.db"
     plain = Memory(open_store(plain_path))
-    entities.create(plain, [Draft("One", "thing")], by=ME)
+    entities.create(plain, [EntityDraft("One", "thing")], by=ME)
     embedding, semantics = _opened(f"{path}.embedding.db", local)
-    entities.create(embedding, [Draft("One", "thing")], by=ME)
+    entities.create(embedding, [EntityDraft("One", "thing")], by=ME)
     semantics.settle(_LONG)
     spent: dict[str, list[float]] = {"without": [], "with": []}
     for _ in range(count):
         for name, memory in (("without", plain), ("with", embedding)):
-            added = [Texts("One", (text.make(),))]
+            added = [ObservationDraft("One", (text.make(),))]
             began = perf_counter()
             observations.add(memory, added, by=ME, skip_repeats=False)
             spent[name].append(perf_counter() - began)

@@ -14,7 +14,7 @@ from polymnia.engine import entities, observations
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall import recall
 from polymnia.engine.semantics import Semantics
-from polymnia.model import Draft, Texts
+from polymnia.model import EntityDraft, ObservationDraft
 from polymnia.search.text import fold
 from polymnia.search.words import STOP_WORDS, words_of
 from polymnia.stores import open_store
@@ -70,12 +70,12 @@ class Stage:
 
     def _load(self, case: Case) -> dict[Place, str]:
         names = list(dict.fromkeys(told.entity for told in case.told))
-        entities.create(self.memory, [Draft(name, case.kind) for name in names], by=ME)
+        entities.create(self.memory, [EntityDraft(name, case.kind) for name in names], by=ME)
         labels = {}
         for told in _together(case.told):
             added = observations.add(
                 self.memory,
-                [Texts(each.entity, (each.text,), each.valid_at) for each in told],
+                [ObservationDraft(each.entity, (each.text,), each.valid_at) for each in told],
                 by=ME,
                 skip_repeats=False,
             )
@@ -115,7 +115,7 @@ class Stage:
         assert not isinstance(asked, str), asked
         near = asked.nearest(_DEEPEST)
         with self.memory.reading() as read:
-            at = {passage.place: passage.key for passage in read.passages_at(near)}
+            at = {passage.id: passage.key for passage in read.passages_at(near)}
         return [self._labels[at[place]] for place in near]
 
     def _recall(self, question: str, semantics: Semantics | None) -> list[str]:

@@ -2,12 +2,12 @@
 
 from polymnia.engine import entities, relations
 from polymnia.engine.memory import Memory
-from polymnia.model import Draft, Entity, Graph, Relation
+from polymnia.model import Entity, EntityDraft, Graph, Relation
 
 ME = "test"
 
 
-def create(memory: Memory, *drafts: Draft) -> list[Entity]:
+def create(memory: Memory, *drafts: EntityDraft) -> list[Entity]:
     return entities.create(memory, drafts, by=ME)
 
 

@@ -5,44 +5,53 @@ import pytest
 from polymnia.engine import curate, entities
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput, EntityNotFound
-from polymnia.model import Draft
+from polymnia.model import EntityDraft
 from tests.behaviour.graphs import ME, create, keys, link, names, texts
 
 
-def upsert(memory: Memory, *drafts: Draft) -> list[tuple[str, bool, tuple[str, ...]]]:
+def upsert(memory: Memory, *drafts: EntityDraft) -> list[tuple[str, bool, tuple[str, ...]]]:
     return [(each.name, each.created, each.added) for each in curate.upsert(memory, drafts, by=ME)]
 
 
 def test_an_upsert_creates_what_is_new(memory: Memory) -> None:
-    assert upsert(memory, Draft("A", "x", ("a", "a"))) == [("A", True, ("a",))]
+    assert upsert(memory, EntityDraft("A", "x", ("a", "a"))) == [("A", True, ("a",))]
     assert texts(memory, "A") == ("a",)
 
 
 def test_an_upsert_adds_what_a_known_entity_lacks_and_keeps_its_type(memory: Memory) -> None:
-    create(memory, Draft("A", "x", ("a",)))
-    assert upsert(memory, Draft("A", "y", ("b", "a", "b"))) == [("A", False, ("b",))]
+    create(memory, EntityDraft("A", "x", ("a",)))
+    assert upsert(memory, EntityDraft("A", "y", ("b", "a", "b"))) == [("A", False, ("b",))]
     (entity,) = entities.open_named(memory, ["A"]).entities
     assert (entity.type, entity.texts) == ("x", ("a", "b"))
 
 
 def test_an_upsert_may_name_an_entity_twice(memory: Memory) -> None:
-    create(memory, Draft("B", "x"))
+    create(memory, EntityDraft("B", "x"))
     outcome = upsert(
-        memory, Draft("A", "x", ("a",)), Draft("B", "x", ("a",)), Draft("A", "y", ("a", "b")), Draft("B", "x", ("b",))
+        memory,
+        EntityDraft("A", "x", ("a",)),
+        EntityDraft("B", "x", ("a",)),
+        EntityDraft("A", "y", ("a", "b")),
+        EntityDraft("B", "x", ("b",)),
     )
     assert outcome == [("A", True, ("a",)), ("B", False, ("a",)), ("A", False, ("b",)), ("B", False, ("b",))]
     assert (texts(memory, "A"), texts(memory, "B")) == (("a", "b"), ("a", "b"))
 
 
 def test_an_upsert_repeated_changes_nothing(memory: Memory) -> None:
-    upsert(memory, Draft("A", "x", ("a",)))
+    upsert(memory, EntityDraft("A", "x", ("a",)))
     before = entities.read_all(memory)
-    assert upsert(memory, Draft("A", "x", ("a",))) == [("A", False, ())]
+    assert upsert(memory, EntityDraft("A", "x", ("a",))) == [("A", False, ())]
     assert entities.read_all(memory) == before
 
 
 def test_a_merge_moves_observations_and_relations_and_deletes_the_source(memory: Memory) -> None:
-    create(memory, Draft("Alice", "person", ("a", "b")), Draft("Alicia", "person", ("b", "c")), Draft("Bob", "person"))
+    create(
+        memory,
+        EntityDraft("Alice", "person", ("a", "b")),
+        EntityDraft("Alicia", "person", ("b", "c")),
+        EntityDraft("Bob", "person"),
+    )
     link(memory, ("Alice", "Bob", "knows"), ("Bob", "Alice", "likes"), ("Bob", "Alicia", "likes"))
     merged = curate.merge(memory, "Alice", "Alicia", by=ME)
     assert (merged.moved, merged.added, merged.redirected) == (2, 1, 1)
@@ -52,7 +61,7 @@ def test_a_merge_moves_observations_and_relations_and_deletes_the_source(memory:
 
 
 def test_relations_between_the_merged_are_dropped(memory: Memory) -> None:
-    create(memory, Draft("A", "x"), Draft("B", "x"))
+    create(memory, EntityDraft("A", "x"), EntityDraft("B", "x"))
     link(memory, ("A", "B", "r"), ("B", "A", "r"), ("A", "A", "r"), ("A", "C", "r"))
     curate.merge(memory, "A", "B", by=ME)
     assert keys(entities.read_all(memory)) == [("B", "C", "r")]
@@ -60,21 +69,21 @@ def test_relations_between_the_merged_are_dropped(memory: Memory) -> None:
 
 @pytest.mark.parametrize(("source", "target"), [("A", "Nobody"), ("Nobody", "A")])
 def test_both_to_be_merged_must_exist(memory: Memory, source: str, target: str) -> None:
-    create(memory, Draft("A", "x", ("a",)))
+    create(memory, EntityDraft("A", "x", ("a",)))
     with pytest.raises(EntityNotFound, match="Nobody"):
         curate.merge(memory, source, target, by=ME)
     assert texts(memory, "A") == ("a",)
 
 
 def test_an_entity_is_not_merged_with_itself(memory: Memory) -> None:
-    create(memory, Draft("A", "x", ("a",)))
+    create(memory, EntityDraft("A", "x", ("a",)))
     with pytest.raises(BadInput, match="the same entity"):
         curate.merge(memory, "A", "A", by=ME)
     assert texts(memory, "A") == ("a",)
 
 
 def test_compacting_changes_nothing_that_is_remembered(memory: Memory) -> None:
-    create(memory, *[Draft(f"e{number}", "x", ("a", "b")) for number in range(20)])
+    create(memory, *[EntityDraft(f"e{number}", "x", ("a", "b")) for number in range(20)])
     link(memory, ("e1", "e2", "r"), ("e3", "e4", "r"))
     entities.delete(memory, [f"e{number}" for number in range(4, 20)], by=ME)
     before = entities.read_all(memory)

@@ -2,11 +2,11 @@
 
 from polymnia.engine import entities
 from polymnia.engine.memory import Memory
-from polymnia.model import Draft
+from polymnia.model import EntityDraft
 from tests.behaviour.graphs import ME, create, keys, link, names, texts
 
-ALICE = Draft("Alice", "person", ("Is a student", "Likes tea"))
-BOB = Draft("Bob", "person")
+ALICE = EntityDraft("Alice", "person", ("Is a student", "Likes tea"))
+BOB = EntityDraft("Bob", "person")
 
 
 def test_a_new_entity_is_given_back_as_it_was_asked_for(memory: Memory) -> None:
@@ -21,29 +21,29 @@ def test_a_new_entity_can_be_read(memory: Memory) -> None:
 
 def test_a_known_name_is_not_created_twice(memory: Memory) -> None:
     create(memory, ALICE)
-    assert create(memory, Draft("Alice", "robot", ("other",))) == []
+    assert create(memory, EntityDraft("Alice", "robot", ("other",))) == []
     assert texts(memory, "Alice") == ("Is a student", "Likes tea")
 
 
 def test_a_name_repeated_in_one_call_is_created_once(memory: Memory) -> None:
-    created = create(memory, ALICE, Draft("Alice", "robot"), BOB)
+    created = create(memory, ALICE, EntityDraft("Alice", "robot"), BOB)
     assert [(entity.name, entity.type) for entity in created] == [("Alice", "person"), ("Bob", "person")]
 
 
 def test_names_differ_by_case(memory: Memory) -> None:
-    create(memory, Draft("alice", "person"))
-    assert [entity.name for entity in create(memory, Draft("Alice", "person"))] == ["Alice"]
+    create(memory, EntityDraft("alice", "person"))
+    assert [entity.name for entity in create(memory, EntityDraft("Alice", "person"))] == ["Alice"]
 
 
 def test_repeated_observations_of_a_new_entity_are_kept_as_given(memory: Memory) -> None:
-    create(memory, Draft("Alice", "person", ("a", "a")))
+    create(memory, EntityDraft("Alice", "person", ("a", "a")))
     assert texts(memory, "Alice") == ("a", "a")
 
 
 def test_entities_are_read_in_the_order_of_creation(memory: Memory) -> None:
     wanted = ["z", "a", "m", "Ä", "b"]
     for name in wanted:
-        create(memory, Draft(name, "letter"))
+        create(memory, EntityDraft(name, "letter"))
     assert names(entities.read_all(memory)) == wanted
     assert names(entities.open_named(memory, {"b", "z", "Ä"})) == ["z", "Ä", "b"]
 
@@ -54,7 +54,7 @@ def test_opening_passes_over_names_that_nothing_has(memory: Memory) -> None:
 
 
 def test_opening_gives_every_relation_that_touches_what_was_found(memory: Memory) -> None:
-    create(memory, Draft("A", "x"), Draft("B", "x"), Draft("C", "x"))
+    create(memory, EntityDraft("A", "x"), EntityDraft("B", "x"), EntityDraft("C", "x"))
     link(memory, ("A", "B", "r"), ("B", "C", "r"), ("A", "C", "r"), ("B", "B", "r"))
     assert keys(entities.open_named(memory, ["A", "C"])) == [("A", "B", "r"), ("B", "C", "r"), ("A", "C", "r")]
 
@@ -66,7 +66,7 @@ def test_opening_a_name_that_only_relations_have_gives_nothing(memory: Memory) -
 
 
 def test_deleting_an_entity_takes_its_relations_both_ways(memory: Memory) -> None:
-    create(memory, Draft("A", "x"), Draft("B", "x"), Draft("C", "x"))
+    create(memory, EntityDraft("A", "x"), EntityDraft("B", "x"), EntityDraft("C", "x"))
     link(memory, ("A", "B", "r"), ("B", "A", "r"), ("B", "C", "r"))
     entities.delete(memory, ["A"], by=ME)
     graph = entities.read_all(memory)
@@ -89,7 +89,7 @@ def test_deleting_says_what_was_deleted(memory: Memory) -> None:
 def test_a_deleted_name_can_be_created_again_with_nothing_of_the_old(memory: Memory) -> None:
     create(memory, ALICE, BOB)
     entities.delete(memory, ["Alice"], by=ME)
-    create(memory, Draft("Alice", "robot", ("new",)))
+    create(memory, EntityDraft("Alice", "robot", ("new",)))
     graph = entities.read_all(memory)
     assert [(entity.name, entity.type, entity.texts) for entity in graph.entities] == [
         ("Bob", "person", ()),
@@ -126,7 +126,7 @@ def test_any_text_is_kept_as_it_is(memory: Memory) -> None:
         "e\u0301",
         "[1]",
     ]
-    create(memory, *[Draft(text, text, (text,)) for text in strange])
+    create(memory, *[EntityDraft(text, text, (text,)) for text in strange])
     graph = entities.open_named(memory, strange)
     assert [(entity.name, entity.type, entity.texts) for entity in graph.entities] == [
         (text, text, (text,)) for text in strange

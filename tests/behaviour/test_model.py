@@ -23,7 +23,7 @@ from polymnia.engine import (
 )
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput, EntityNotFound
-from polymnia.model import Draft, Entity, Graph, Noted, Passage, Relation, Texts, Within
+from polymnia.model import Entity, EntityDraft, Graph, ObservationDraft, ObservationSet, Passage, Relation, Within
 from polymnia.search.words import terms_of
 from polymnia.stores import open_store
 from polymnia.stores.memory import MemoryStore
@@ -35,9 +35,9 @@ ODD = ["a", "A", "ab", "abc", "abcd", "É", "e\u0301", "北京", "北京大学",
 WORDS = st.sampled_from(ODD)
 NAMES = st.lists(WORDS, max_size=4)
 TEXTS = st.lists(WORDS | st.text(max_size=6), max_size=4).map(tuple)
-DRAFTS = st.lists(st.builds(Draft, WORDS, WORDS, TEXTS), max_size=4)
+DRAFTS = st.lists(st.builds(EntityDraft, WORDS, WORDS, TEXTS), max_size=4)
 RELATIONS = st.lists(st.builds(Relation, WORDS, WORDS, st.sampled_from(["r", "s"])), max_size=4)
-ADDITIONS = st.lists(st.builds(Texts, WORDS, TEXTS), max_size=3)
+ADDITIONS = st.lists(st.builds(ObservationDraft, WORDS, TEXTS), max_size=3)
 
 
 class StoreMachine(RuleBasedStateMachine):
@@ -58,16 +58,16 @@ class StoreMachine(RuleBasedStateMachine):
         self.directory.cleanup()
 
     @rule(drafts=DRAFTS)
-    def create_entities(self, drafts: list[Draft]) -> None:
+    def create_entities(self, drafts: list[EntityDraft]) -> None:
         created = [entities.create(each, drafts, by=ME) for each in (self.memory, self.oracle)]
         assert _plain(created[0]) == _plain(created[1])
 
     @rule(additions=ADDITIONS, skip_repeats=st.booleans())
-    def add_observations(self, additions: list[Texts], skip_repeats: bool) -> None:
+    def add_observations(self, additions: list[ObservationDraft], skip_repeats: bool) -> None:
         assert _added(self.memory, additions, skip_repeats) == _added(self.oracle, additions, skip_repeats)
 
     @rule(removals=ADDITIONS)
-    def remove_observations(self, removals: list[Texts]) -> None:
+    def remove_observations(self, removals: list[ObservationDraft]) -> None:
         removed = [observations.remove(each, removals, by=ME) for each in (self.memory, self.oracle)]
         assert _noted(removed[0]) == _noted(removed[1])
 
@@ -87,7 +87,7 @@ class StoreMachine(RuleBasedStateMachine):
         assert _graph(deleted[0]) == _graph(deleted[1])
 
     @rule(drafts=DRAFTS, wanted=RELATIONS)
-    def absorb(self, drafts: list[Draft], wanted: list[Relation]) -> None:
+    def absorb(self, drafts: list[EntityDraft], wanted: list[Relation]) -> None:
         scratch = Memory(MemoryStore())
         entities.create(scratch, drafts, by=ME)
         relations.create(scratch, wanted, by=ME)
@@ -114,7 +114,7 @@ class StoreMachine(RuleBasedStateMachine):
             assert set(read.named_with(terms, 100)) == set(expected.named_with(terms, 100))
 
     @rule(drafts=DRAFTS)
-    def upsert(self, drafts: list[Draft]) -> None:
+    def upsert(self, drafts: list[EntityDraft]) -> None:
         assert curate.upsert(self.memory, drafts, by=ME) == curate.upsert(self.oracle, drafts, by=ME)
 
     @rule(start=WORDS, end=WORDS)
@@ -184,7 +184,7 @@ def _either(verb: Callable[..., object], *arguments: object, **options: object) 
     return _graph(found) if isinstance(found, Graph) else found
 
 
-def _added(memory: Memory, additions: list[Texts], skip_repeats: bool) -> object:
+def _added(memory: Memory, additions: list[ObservationDraft], skip_repeats: bool) -> object:
     try:
         return _noted(observations.add(memory, additions, by=ME, skip_repeats=skip_repeats))
     except EntityNotFound as exc:
@@ -209,5 +209,5 @@ def _graph(graph: Graph) -> object:
     return _plain(graph.entities), _keys(graph.relations)
 
 
-def _noted(noted: list[Noted]) -> object:
+def _noted(noted: list[ObservationSet]) -> object:
     return [(each.entity, [observation.text for observation in each.observations]) for each in noted]

@@ -9,18 +9,18 @@ from hypothesis import strategies as st
 from polymnia.engine import entities, observations, relations
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall import recall
-from polymnia.model import Draft, Hit, PassageKey, Relation, Texts, Within
+from polymnia.model import EntityDraft, Hit, ObservationDraft, PassageKey, Relation, Within
 from polymnia.search.text import fold
 from polymnia.stores import open_store
 from polymnia.stores.memory import MemoryStore
 from tests.behaviour.graphs import ME, create
 
 LIBRARY = (
-    Draft("Caroline", "person", ("Adopted a puppy from the shelter", "Paints sunsets in her studio")),
-    Draft("Melanie", "person", ("Runs marathons", "Paints portraits")),
-    Draft("Redis cache", "service", ("listens on port 6380", "evicts the least recently used keys")),
-    Draft("getUserName", "function", ("returns the user_name column", "100% sure: ->>")),
-    Draft("北京大学", "大学", ("位于北京市海淀区",)),
+    EntityDraft("Caroline", "person", ("Adopted a puppy from the shelter", "Paints sunsets in her studio")),
+    EntityDraft("Melanie", "person", ("Runs marathons", "Paints portraits")),
+    EntityDraft("Redis cache", "service", ("listens on port 6380", "evicts the least recently used keys")),
+    EntityDraft("getUserName", "function", ("returns the user_name column", "100% sure: ->>")),
+    EntityDraft("北京大学", "大学", ("位于北京市海淀区",)),
 )
 
 
@@ -34,7 +34,7 @@ def keys(memory: Memory, question: str, limit: int = 10, within: Within | None =
 
 def talk(memory: Memory, when: datetime, *turns: tuple[str, str]) -> None:
     at = int(when.timestamp()) * 1_000_000
-    observations.add(memory, [Texts(name, (text,), at) for name, text in turns], by=ME, skip_repeats=False)
+    observations.add(memory, [ObservationDraft(name, (text,), at) for name, text in turns], by=ME, skip_repeats=False)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_every_rung_of_the_ladder_finds_and_is_named(
 ) -> None:
     create(memory, *LIBRARY)
     best = hits(memory, question)[0]
-    assert (best.passage.key, best.rung) == (first, rung)
+    assert (best.passage.key, best.match_kind) == (first, rung)
 
 
 def test_a_name_with_a_typing_mistake_is_still_a_name(memory: Memory) -> None:
@@ -80,7 +80,7 @@ def test_a_part_of_a_name_leads_to_what_its_entity_has(memory: Memory) -> None:
 
 
 def test_the_date_in_a_question_counts(memory: Memory) -> None:
-    create(memory, Draft("Ann", "person"), Draft("Ben", "person"))
+    create(memory, EntityDraft("Ann", "person"), EntityDraft("Ben", "person"))
     talk(memory, datetime(2023, 5, 8, tzinfo=UTC), ("Ann", "I had dinner with Tom"))
     talk(memory, datetime(2023, 7, 9, tzinfo=UTC), ("Ann", "I had dinner with Sue"))
     best = hits(memory, "Who did Ann have dinner with in July 2023?")[0]
@@ -90,12 +90,12 @@ def test_the_date_in_a_question_counts(memory: Memory) -> None:
 
 
 def test_a_question_for_a_time_prefers_what_tells_one(memory: Memory) -> None:
-    create(memory, Draft("Ann", "person", ("camping was fun", "camping was last week")))
+    create(memory, EntityDraft("Ann", "person", ("camping was fun", "camping was last week")))
     assert keys(memory, "When was the camping?")[0] == ("Ann", 2)
 
 
 def test_an_answer_is_found_by_the_question_before_it(memory: Memory) -> None:
-    create(memory, Draft("Ann", "person"), Draft("Ben", "person"))
+    create(memory, EntityDraft("Ann", "person"), EntityDraft("Ben", "person"))
     talk(
         memory,
         datetime(2023, 5, 8, tzinfo=UTC),
@@ -104,16 +104,16 @@ def test_an_answer_is_found_by_the_question_before_it(memory: Memory) -> None:
         ("Ann", "Lovely weather we are having today here"),
     )
     best = hits(memory, "What is the name of Ben's turtle?")[0]
-    assert (best.passage.text, best.rung) == ("He is called Shelly because of his back", "context")
+    assert (best.passage.text, best.match_kind) == ("He is called Shelly because of his back", "context")
     assert best.signals.before > 0
 
 
 def test_what_is_related_to_a_named_entity_is_lifted(memory: Memory) -> None:
     create(
         memory,
-        Draft("Ann", "person"),
-        Draft("One", "project", ("the deadline is Monday",)),
-        Draft("Two", "project", ("the deadline is Friday",)),
+        EntityDraft("Ann", "person"),
+        EntityDraft("One", "project", ("the deadline is Monday",)),
+        EntityDraft("Two", "project", ("the deadline is Friday",)),
     )
     relations.create(memory, [Relation("Ann", "Two", "leads")], by=ME)
     best = hits(memory, "What is the deadline for Ann?")[0]
@@ -121,9 +121,9 @@ def test_what_is_related_to_a_named_entity_is_lifted(memory: Memory) -> None:
 
 
 def test_one_fact_is_shown_once(memory: Memory) -> None:
-    create(memory, Draft("Ann", "person"), Draft("Ben", "person", ("likes green tea",)))
+    create(memory, EntityDraft("Ann", "person"), EntityDraft("Ben", "person", ("likes green tea",)))
     for _ in range(5):
-        said = [Texts("Ann", ("likes green tea",)), Texts("Ann", ("Likes green tea!",))]
+        said = [ObservationDraft("Ann", ("likes green tea",)), ObservationDraft("Ann", ("Likes green tea!",))]
         observations.add(memory, said, by=ME, skip_repeats=False)
     found = hits(memory, "who likes tea")
     assert sorted(hit.passage.entity for hit in found) == ["Ann", "Ben"]
@@ -138,12 +138,12 @@ def test_a_filter_by_type_name_or_time_keeps_only_what_it_allows(memory: Memory)
 
 
 def test_an_exact_name_comes_first_however_many_have_its_words(memory: Memory) -> None:
-    create(memory, Draft("Other", "thing", tuple([f"ann ann {number}" for number in range(150)])))
-    create(memory, *[Draft(f"Ann {number}", "person") for number in range(60)])
-    create(memory, Draft("Ann", "person", ("quiet",)))
+    create(memory, EntityDraft("Other", "thing", tuple([f"ann ann {number}" for number in range(150)])))
+    create(memory, *[EntityDraft(f"Ann {number}", "person") for number in range(60)])
+    create(memory, EntityDraft("Ann", "person", ("quiet",)))
     for question in ("Ann", " ann\n"):
         best = hits(memory, question)[0]
-        assert (best.passage.key, best.rung) == (("Ann", 0), "name")
+        assert (best.passage.key, best.match_kind) == (("Ann", 0), "name")
 
 
 def test_nothing_is_found_for_nothing(memory: Memory) -> None:
@@ -163,12 +163,12 @@ WORDS = st.sampled_from(SPOKEN.split())
 TEXTS = st.lists(WORDS, min_size=1, max_size=6).map(" ".join)
 NAMES = st.sampled_from(["Ann", "Ben", "Red Tea", "getUserName", "北京", "May", "the"])
 MEMORIES = st.lists(
-    st.builds(Draft, NAMES, st.sampled_from(["person", "thing"]), st.lists(TEXTS).map(tuple)), max_size=6
+    st.builds(EntityDraft, NAMES, st.sampled_from(["person", "thing"]), st.lists(TEXTS).map(tuple)), max_size=6
 )
 ANY = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
-def remembered(drafts: list[Draft], url: str = "memory:") -> Memory:
+def remembered(drafts: list[EntityDraft], url: str = "memory:") -> Memory:
     memory = Memory(open_store(url))
     create(memory, *drafts)
     return memory
@@ -176,7 +176,9 @@ def remembered(drafts: list[Draft], url: str = "memory:") -> Memory:
 
 @ANY
 @given(MEMORIES, TEXTS, st.sampled_from([Within(types=("person",)), Within(names=("Ann", "May"))]))
-def test_a_filter_never_changes_the_order_of_what_remains(drafts: list[Draft], question: str, within: Within) -> None:
+def test_a_filter_never_changes_the_order_of_what_remains(
+    drafts: list[EntityDraft], question: str, within: Within
+) -> None:
     memory = remembered(drafts)
     everything = [hit.passage for hit in hits(memory, question, 100)]
     allowed = keys(memory, question, 100, within)
@@ -197,11 +199,11 @@ TIMES = [
 @ANY
 @given(MEMORIES, TURNS, TEXTS, st.sampled_from(TIMES), st.booleans())
 def test_a_filter_changes_no_score_in_a_conversation(
-    drafts: list[Draft], turns: list[tuple[str, str, int]], question: str, within: Within, ask_when: bool
+    drafts: list[EntityDraft], turns: list[tuple[str, str, int]], question: str, within: Within, ask_when: bool
 ) -> None:
-    memory = remembered([*drafts, *[Draft(name, "person") for name, *_ in turns]])
+    memory = remembered([*drafts, *[EntityDraft(name, "person") for name, *_ in turns]])
     for name, text, at in turns:
-        observations.add(memory, [Texts(name, (text,), at)], by=ME, skip_repeats=False)
+        observations.add(memory, [ObservationDraft(name, (text,), at)], by=ME, skip_repeats=False)
     question = f"When did {question}" if ask_when else question
     everything = {hit.passage.key: hit.score for hit in hits(memory, question, 100)}
     filtered = {hit.passage.key: hit.score for hit in hits(memory, question, 100, within)}
@@ -213,17 +215,17 @@ def test_a_filter_changes_no_score_in_a_conversation(
 @ANY
 @given(MEMORIES, TEXTS, NAMES)
 def test_another_observation_never_removes_an_exact_name_from_first_place(
-    drafts: list[Draft], text: str, name: str
+    drafts: list[EntityDraft], text: str, name: str
 ) -> None:
-    memory = remembered([*drafts, Draft(name, "thing"), Draft("Other", "thing")])
+    memory = remembered([*drafts, EntityDraft(name, "thing"), EntityDraft("Other", "thing")])
     assert keys(memory, name)[0] == (name, 0)
-    observations.add(memory, [Texts("Other", (text,))], by=ME, skip_repeats=False)
+    observations.add(memory, [ObservationDraft("Other", (text,))], by=ME, skip_repeats=False)
     assert keys(memory, name)[0] == (name, 0)
 
 
 @ANY
 @given(MEMORIES, st.data())
-def test_an_observation_is_found_first_by_its_own_text(drafts: list[Draft], data: st.DataObject) -> None:
+def test_an_observation_is_found_first_by_its_own_text(drafts: list[EntityDraft], data: st.DataObject) -> None:
     """Unless it is a name too: that comes first."""
     memory = remembered(drafts)
     known = entities.read_all(memory).entities
@@ -236,12 +238,12 @@ def test_an_observation_is_found_first_by_its_own_text(drafts: list[Draft], data
 
 @ANY
 @given(MEMORIES, TEXTS)
-def test_sqlite_finds_what_the_oracle_finds(drafts: list[Draft], question: str) -> None:
+def test_sqlite_finds_what_the_oracle_finds(drafts: list[EntityDraft], question: str) -> None:
     """The same, up to ties: of two with one score either may come first."""
     oracle, memory = Memory(MemoryStore()), Memory(open_store(":memory:"))
     for each in (oracle, memory):
         create(each, *drafts)
     mine, theirs = hits(memory, question, 100), hits(oracle, question, 100)
     assert [round(hit.score, 6) for hit in mine] == [round(hit.score, 6) for hit in theirs]
-    assert {hit.passage.key: hit.rung for hit in mine} == {hit.passage.key: hit.rung for hit in theirs}
+    assert {hit.passage.key: hit.match_kind for hit in mine} == {hit.passage.key: hit.match_kind for hit in theirs}
     memory.store.close()

@@ -11,7 +11,7 @@ from polymnia.engine import notes, observations, search
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall import recall
 from polymnia.engine.semantics import Semantics
-from polymnia.model import NOTE, VAULT, Draft, Hit, Note, NoteScope, PassageKey, Texts, Within
+from polymnia.model import NOTE, VAULT, EntityDraft, Hit, Note, NoteScope, ObservationDraft, PassageKey, Within
 from polymnia.stores import open_store
 from tests.behaviour.graphs import ME, create
 from tests.embedders.bag import BagEmbedder
@@ -31,7 +31,7 @@ def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
 
 @pytest.fixture
 def library(memory: Memory) -> Memory:
-    create(memory, Draft("Caroline", "person", ("Paints sunsets", "Runs marathons")))
+    create(memory, EntityDraft("Caroline", "person", ("Paints sunsets", "Runs marathons")))
     keep(memory, "deploy steps", "Restart the getUserName service, then warm the cache")
     keep(memory, "Caroline", "Prefers to be called in the evening")
     keep(memory, "地址", "位于北京市海淀区")
@@ -69,7 +69,7 @@ def keys(memory: Memory, question: str, within: Within | None = None) -> list[Pa
     ],
 )
 def test_a_note_is_found_on_every_rung_of_the_ladder(library: Memory, question: str, key: str, rung: str) -> None:
-    found = [(hit.passage.entity, hit.rung) for hit in hits(library, question) if hit.passage.kind == "note"]
+    found = [(hit.passage.entity, hit.match_kind) for hit in hits(library, question) if hit.passage.kind == "note"]
     assert found[:1] == ([(key, rung)] if key else [])
 
 
@@ -78,7 +78,7 @@ def test_a_key_and_a_name_that_are_one_are_both_found_the_entity_first(library: 
 
 
 def test_a_note_with_the_text_of_an_observation_is_shown_beside_it(library: Memory) -> None:
-    observations.add(library, [Texts("Caroline", ("warm the kettle",))], by=ME, skip_repeats=True)
+    observations.add(library, [ObservationDraft("Caroline", ("warm the kettle",))], by=ME, skip_repeats=True)
     keep(library, "Caroline", "warm the kettle")
     assert keys(library, "who warms a kettle")[:2] == [("Caroline", 3), ("Caroline", NOTE)]
 
@@ -134,11 +134,11 @@ def test_notes_are_found_by_meaning(tmp_path: Path) -> None:
     store = open_store(str(tmp_path / "memory.db"))
     memory = Memory(store)
     memory.search_by_meaning(lambda table: Semantics(table, "local", lambda url: BagEmbedder()))
-    create(memory, Draft("Caroline", "person", ("Is a nurse at the clinic",)))
+    create(memory, EntityDraft("Caroline", "person", ("Is a nurse at the clinic",)))
     keep(memory, "pets", "Adopted a puppy from the shelter")
     keep(memory, "hush", "The dog of a session", SESSION)
     found = recall(memory, "dog", patience=LONG)
-    assert (found.note, found.hits[0].passage.key, found.hits[0].rung) == ("", ("pets", NOTE), "meaning")
+    assert (found.note, found.hits[0].passage.key, found.hits[0].match_kind) == ("", ("pets", NOTE), "meaning")
     assert {hit.passage.entity for hit in found.hits} == {"pets", "Caroline"}
     assert memory.semantics is not None
     keep(memory, "pets", "Has a job")

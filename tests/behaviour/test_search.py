@@ -4,15 +4,15 @@ import pytest
 
 from polymnia.engine import entities, observations, search
 from polymnia.engine.memory import Memory
-from polymnia.model import Draft, Texts
+from polymnia.model import EntityDraft, ObservationDraft
 from tests.behaviour.graphs import ME, create, keys, link, names
 
 LIBRARY = (
-    Draft("John_Smith", "Person", ("Works at Google", "Née Müller, straße 5")),
-    Draft("北京大学", "大学", ("位于北京市海淀区",)),
-    Draft("École", "school", ("e\u0301tude",)),
-    Draft("x", "y", ("", "z")),
-    Draft("getUserName", "function", ('says "hi"', "100% sure_thing", "it's", "a AND b OR NOT c*")),
+    EntityDraft("John_Smith", "Person", ("Works at Google", "Née Müller, straße 5")),
+    EntityDraft("北京大学", "大学", ("位于北京市海淀区",)),
+    EntityDraft("École", "school", ("e\u0301tude",)),
+    EntityDraft("x", "y", ("", "z")),
+    EntityDraft("getUserName", "function", ('says "hi"', "100% sure_thing", "it's", "a AND b OR NOT c*")),
 )
 
 
@@ -54,34 +54,34 @@ def test_a_part_of_a_name_type_or_observation_is_found(memory: Memory, query: st
 
 
 def test_what_is_found_comes_with_the_relations_that_touch_it(memory: Memory) -> None:
-    create(memory, Draft("Aa", "x"), Draft("Bb", "x"), Draft("Cc", "x"))
+    create(memory, EntityDraft("Aa", "x"), EntityDraft("Bb", "x"), EntityDraft("Cc", "x"))
     link(memory, ("Aa", "Bb", "r"), ("Bb", "Cc", "r"), ("Aa", "Cc", "r"))
     assert keys(search.containing(memory, "bb")) == [("Aa", "Bb", "r"), ("Bb", "Cc", "r")]
 
 
 def test_what_is_deleted_is_not_found(memory: Memory) -> None:
-    create(memory, Draft("Alice", "person", ("plays chess", "likes tea")))
-    observations.remove(memory, [Texts("Alice", ("plays chess",))], by=ME)
+    create(memory, EntityDraft("Alice", "person", ("plays chess", "likes tea")))
+    observations.remove(memory, [ObservationDraft("Alice", ("plays chess",))], by=ME)
     assert names(search.containing(memory, "chess")) == []
     entities.delete(memory, ["Alice"], by=ME)
     assert names(search.containing(memory, "tea")) == names(search.containing(memory, "alice")) == []
 
 
 def test_what_is_added_later_is_found(memory: Memory) -> None:
-    create(memory, Draft("Alice", "person"))
+    create(memory, EntityDraft("Alice", "person"))
     search.containing(memory, "warm up any index that is made at the first search")
-    observations.add(memory, [Texts("Alice", ("plays chess",))], by=ME, skip_repeats=True)
-    create(memory, Draft("Bob", "chess club"))
+    observations.add(memory, [ObservationDraft("Alice", ("plays chess",))], by=ME, skip_repeats=True)
+    create(memory, EntityDraft("Bob", "chess club"))
     assert names(search.containing(memory, "chess")) == ["Alice", "Bob"]
 
 
 def test_a_text_is_not_found_across_two_observations(memory: Memory) -> None:
-    create(memory, Draft("Alice", "person", ("one", "two")))
+    create(memory, EntityDraft("Alice", "person", ("one", "two")))
     assert [names(search.containing(memory, query)) for query in ("netwo", "one\ntwo", "one\x00two")] == [[], [], []]
 
 
 def test_a_common_text_finds_everything_that_has_it(memory: Memory) -> None:
-    create(memory, *[Draft(f"entity {number}", "thing", ("always the same",)) for number in range(500)])
+    create(memory, *[EntityDraft(f"entity {number}", "thing", ("always the same",)) for number in range(500)])
     assert len(search.containing(memory, "the same").entities) == 500
     assert names(search.containing(memory, "entity 123")) == ["entity 123"]
     assert len(search.containing(memory, "e").entities) == 500

@@ -16,15 +16,15 @@ from polymnia.engine.memory import Memory
 from polymnia.engine.recall import Recalled, recall
 from polymnia.engine.semantics import Asked, Semantics
 from polymnia.errors import EmbedderError
-from polymnia.model import VAULT, Draft, Note, PassageKey, Texts, Within
+from polymnia.model import VAULT, EntityDraft, Note, ObservationDraft, PassageKey, Within
 from polymnia.stores import open_store
 from tests.embedders.bag import BagEmbedder
 
 ME = "test"
 LONG = 30.0
 LIBRARY = (
-    Draft("Caroline", "person", ("Adopted a puppy from the shelter", "Is a nurse at the clinic")),
-    Draft("Melanie", "person", ("Runs marathons", "Paints portraits")),
+    EntityDraft("Caroline", "person", ("Adopted a puppy from the shelter", "Is a nurse at the clinic")),
+    EntityDraft("Melanie", "person", ("Runs marathons", "Paints portraits")),
 )
 
 Opener = Callable[[str], Embedder | None]
@@ -69,7 +69,7 @@ def ask(memory: Memory, question: str) -> Recalled:
 def test_what_no_word_finds_is_found_by_meaning(path: str) -> None:
     with meaning(path, bag) as memory:
         found = ask(memory, "dog")
-        assert (first(found), found.hits[0].rung, found.note) == (("Caroline", 1), "meaning", "")
+        assert (first(found), found.hits[0].match_kind, found.note) == (("Caroline", 1), "meaning", "")
         assert found.hits[0].signals.meaning is not None
 
 
@@ -81,7 +81,7 @@ def test_nothing_is_loaded_before_the_first_question(path: str) -> None:
         return BagEmbedder()
 
     with meaning(path, opener) as memory:
-        observations.add(memory, [Texts("Caroline", ("Likes tea",))], by=ME, skip_repeats=True)
+        observations.add(memory, [ObservationDraft("Caroline", ("Likes tea",))], by=ME, skip_repeats=True)
         assert opened == []
         ask(memory, "dog")
         assert opened == ["local"]
@@ -91,7 +91,7 @@ def test_a_memory_that_has_vectors_gets_them_for_what_is_written(path: str) -> N
     with meaning(path, bag) as memory:
         ask(memory, "dog")
     with meaning(path, bag) as memory:
-        observations.add(memory, [Texts("Melanie", ("Likes a good job",))], by=ME, skip_repeats=True)
+        observations.add(memory, [ObservationDraft("Melanie", ("Likes a good job",))], by=ME, skip_repeats=True)
         semantics(memory).settle(LONG)
         coverage = semantics(memory).coverage()
         assert (coverage.embedded, coverage.total, coverage.problem) == (5, 5, "")
@@ -146,7 +146,7 @@ def test_a_failing_model_loses_nothing_and_recovers_by_itself(path: str) -> None
     with meaning(path, lambda url: unsteady) as memory:
         assert first(ask(memory, "dog")) == ("Caroline", 1)
         unsteady.broken = True
-        observations.add(memory, [Texts("Melanie", ("Her dog is old",))], by=ME, skip_repeats=True)
+        observations.add(memory, [ObservationDraft("Melanie", ("Her dog is old",))], by=ME, skip_repeats=True)
         assert semantics(memory).settle(LONG)
         assert semantics(memory).coverage().problem == "it broke"
         found = recall(memory, "nurse")
@@ -165,7 +165,7 @@ def test_a_model_that_comes_back_with_another_dimension_embeds_everything_again(
         assert first(ask(memory, "dog")) == ("Caroline", 1)
         unsteady.broken = True
         del models[0]
-        observations.add(memory, [Texts("Melanie", ("Her dog is old",))], by=ME, skip_repeats=True)
+        observations.add(memory, [ObservationDraft("Melanie", ("Her dog is old",))], by=ME, skip_repeats=True)
         assert semantics(memory).settle(LONG)
         assert recall(memory, "nurse").hits
         while semantics(memory).coverage().problem:
@@ -217,7 +217,7 @@ def test_another_model_embeds_everything_again_while_the_old_one_serves(path: st
 def test_what_another_process_writes_and_deletes_is_seen(path: str) -> None:
     with meaning(path, bag) as memory, meaning(path, bag) as other:
         ask(memory, "dog")
-        observations.add(other, [Texts("Melanie", ("Feeds the dog of a friend",))], by=ME, skip_repeats=True)
+        observations.add(other, [ObservationDraft("Melanie", ("Feeds the dog of a friend",))], by=ME, skip_repeats=True)
         ask(other, "dog")
         assert {hit.passage.key for hit in recall(memory, "dog").hits[:2]} == {("Caroline", 1), ("Melanie", 3)}
         entities.delete(other, ["Caroline"], by=ME)
@@ -228,9 +228,9 @@ def test_a_process_that_slept_through_many_deletions_finds_out(path: str) -> Non
     with meaning(path, bag) as memory, meaning(path, bag) as other:
         ask(memory, "dog")
         for _ in range(8):
-            observations.add(other, [Texts("Melanie", ("Feeds a dog",))], by=ME, skip_repeats=True)
+            observations.add(other, [ObservationDraft("Melanie", ("Feeds a dog",))], by=ME, skip_repeats=True)
             ask(other, "dog")
-            observations.remove(other, [Texts("Melanie", ("Feeds a dog",))], by=ME)
+            observations.remove(other, [ObservationDraft("Melanie", ("Feeds a dog",))], by=ME)
         entities.delete(other, ["Caroline"], by=ME)
         assert other.store.vectors is not None
         other.store.vectors.forget_gone(1)

@@ -4,7 +4,7 @@ import pytest
 
 from polymnia.engine import entities, search, survey
 from polymnia.engine.memory import Memory
-from polymnia.model import Draft
+from polymnia.model import EntityDraft
 from tests.behaviour.graphs import ME, create, keys, link, names
 
 
@@ -12,12 +12,12 @@ from tests.behaviour.graphs import ME, create, keys, link, names
 def town(memory: Memory) -> Memory:
     create(
         memory,
-        Draft("Ann", "person", ("likes coffee",)),
-        Draft("Café Ann", "shop", ("sells tea", "likes coffee")),
-        Draft("Ben", "person"),
-        Draft("gone", "ghost", ("boo",)),
-        Draft("Annex", "building", ("behind the shop",)),
-        Draft("coffee", "drink"),
+        EntityDraft("Ann", "person", ("likes coffee",)),
+        EntityDraft("Café Ann", "shop", ("sells tea", "likes coffee")),
+        EntityDraft("Ben", "person"),
+        EntityDraft("gone", "ghost", ("boo",)),
+        EntityDraft("Annex", "building", ("behind the shop",)),
+        EntityDraft("coffee", "drink"),
     )
     link(memory, ("Ann", "Ben", "knows"), ("Ben", "Ann", "knows"), ("Ann", "Annex", "visits"), ("Ben", "gone", "sees"))
     entities.delete(memory, ["gone"], by=ME)

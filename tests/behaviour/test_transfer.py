@@ -9,7 +9,7 @@ from polymnia.engine import entities, notes
 from polymnia.engine.memory import Memory
 from polymnia.engine.transfer import absorb, absorb_notes, count_notes, vault_notes
 from polymnia.errors import NoNotes
-from polymnia.model import Draft, Entity, Graph, Note, NoteScope, Observation, Relation
+from polymnia.model import Entity, EntityDraft, Graph, Note, NoteScope, Observation, Relation
 from polymnia.search.embedding import packed
 from polymnia.stores.memory import MemoryStore
 from polymnia.stores.sqlite.store import SqliteStore
@@ -38,7 +38,7 @@ def test_taking_in_twice_changes_nothing(memory: Memory) -> None:
 
 
 def test_a_known_entity_gains_what_it_lacks_and_keeps_what_it_has(memory: Memory) -> None:
-    create(memory, Draft("Alice", "robot", ("b", "c")))
+    create(memory, EntityDraft("Alice", "robot", ("b", "c")))
     assert absorb(memory, GRAPH, by=ME) == (1, 1)
     (alice,) = entities.open_named(memory, ["Alice"]).entities
     assert (alice.type, texts(memory, "Alice")) == ("robot", ("b", "c", "a"))

@@ -10,7 +10,7 @@ from polymnia.engine import entities, notes, observations, relations, search, tr
 from polymnia.engine.memory import Memory
 from polymnia.engine.workspaces import OneWorkspace
 from polymnia.errors import BadInput
-from polymnia.model import VAULT, Draft, Note, Purged, Relation, Texts
+from polymnia.model import VAULT, EntityDraft, Note, ObservationDraft, PurgeCounts, Relation
 from polymnia.stores import open_store
 from polymnia.stores.sqlite.store import SqliteStore
 from tests.behaviour.graphs import ME, create, keys, link, names, ordinals, texts
@@ -28,7 +28,10 @@ def memory(path: Path) -> Iterator[Memory]:
     store = SqliteStore(str(path))
     memory = Memory(store)
     create(
-        memory, Draft("Alice", "person", ("drinks tea", "writes Go")), Draft("Bob", "person"), Draft("Go", "language")
+        memory,
+        EntityDraft("Alice", "person", ("drinks tea", "writes Go")),
+        EntityDraft("Bob", "person"),
+        EntityDraft("Go", "language"),
     )
     link(memory, ("Alice", "Bob", "knows"), ("Alice", "Go", "uses"), ("Bob", "Go", "uses"))
     yield memory
@@ -40,7 +43,7 @@ def forget(memory: Memory, *names: str) -> None:
 
 
 def unsay(memory: Memory, name: str, *texts: str) -> None:
-    observations.remove(memory, [Texts(name, texts)], by=ME)
+    observations.remove(memory, [ObservationDraft(name, texts)], by=ME)
 
 
 def ids(memory: Memory) -> list[str]:
@@ -126,7 +129,7 @@ def test_a_relation_that_was_made_again_is_not_made_twice(memory: Memory) -> Non
 
 def test_a_name_that_is_taken_again_is_said_so(memory: Memory) -> None:
     forget(memory, "Alice")
-    create(memory, Draft("Alice", "cat"))
+    create(memory, EntityDraft("Alice", "cat"))
     with pytest.raises(BadInput, match="there is an entity Alice again"):
         trash.restore(memory, "Alice", by=ME)
     forget(memory, "Alice")
@@ -138,7 +141,7 @@ def test_a_name_that_is_taken_again_is_said_so(memory: Memory) -> None:
 
 def test_of_several_with_a_name_the_latest_comes_back(memory: Memory) -> None:
     forget(memory, "Bob")
-    create(memory, Draft("Bob", "robot"))
+    create(memory, EntityDraft("Bob", "robot"))
     forget(memory, "Bob")
     trash.restore(memory, "Bob", by=ME)
     (bob,) = entities.open_named(memory, ["Bob"]).entities
@@ -182,9 +185,9 @@ def test_what_was_not_deleted_cannot_be_restored(memory: Memory) -> None:
 def test_purging_keeps_what_lives_and_what_was_deleted_later(memory: Memory) -> None:
     before = entities.read_all(memory)
     forget(memory, "Bob")
-    assert trash.purge(memory, days=1) == Purged()
+    assert trash.purge(memory, days=1) == PurgeCounts()
     assert len(trash.listed(memory)) == 1
-    assert trash.purge(memory, days=0) == Purged(1, 0, 2)
+    assert trash.purge(memory, days=0) == PurgeCounts(1, 0, 2)
     assert trash.listed(memory) == []
     assert names(entities.read_all(memory)) == [each.name for each in before.entities if each.name != "Bob"]
     assert memory.store.check() == []
@@ -195,10 +198,10 @@ def everything(path: Path) -> bytes:
 
 
 def bury_secrets(memory: Memory) -> None:
-    """Texts in every place a text can be, all of them deleted."""
-    create(memory, Draft(f"name {SECRET}", f"type {SECRET}", (f"first {SECRET}",)))
-    observations.add(memory, [Texts(f"name {SECRET}", (f"second {SECRET}",))], by=ME, skip_repeats=False)
-    observations.add(memory, [Texts("Bob", (f"third {SECRET}", "harmless"))], by=ME, skip_repeats=False)
+    """ObservationDraft in every place a text can be, all of them deleted."""
+    create(memory, EntityDraft(f"name {SECRET}", f"type {SECRET}", (f"first {SECRET}",)))
+    observations.add(memory, [ObservationDraft(f"name {SECRET}", (f"second {SECRET}",))], by=ME, skip_repeats=False)
+    observations.add(memory, [ObservationDraft("Bob", (f"third {SECRET}", "harmless"))], by=ME, skip_repeats=False)
     link(memory, (f"name {SECRET}", "Bob", f"kind {SECRET}"), ("Bob", "Go", f"kind {SECRET}"))
     unsay(memory, "Bob", f"third {SECRET}")
     relations.delete(memory, [Relation("Bob", "Go", f"kind {SECRET}")], by=ME)
@@ -208,7 +211,7 @@ def bury_secrets(memory: Memory) -> None:
 def test_what_was_purged_is_nowhere_in_the_files(memory: Memory, path: Path) -> None:
     bury_secrets(memory)
     assert SECRET.encode() in everything(path)
-    assert trash.purge(memory, days=0) == Purged(1, 3, 2)
+    assert trash.purge(memory, days=0) == PurgeCounts(1, 3, 2)
     assert SECRET.encode() not in everything(path)
     assert SECRET[:6].encode() not in everything(path)
     assert texts(memory, "Bob") == ("harmless",)
@@ -220,11 +223,11 @@ def test_a_deleted_note_that_was_purged_is_nowhere_in_the_files(memory: Memory, 
     notes.commit(memory, Note(f"key {SECRET}", f"second {SECRET}"), by=ME)
     notes.prune(memory, [VAULT], key=f"key {SECRET}", by=ME)
     assert SECRET.encode() in everything(path)
-    assert trash.purge(memory, days=1) == Purged()
-    assert trash.purge(memory, days=0) == Purged(notes=1)
+    assert trash.purge(memory, days=1) == PurgeCounts()
+    assert trash.purge(memory, days=0) == PurgeCounts(notes=1)
     assert SECRET.encode() not in everything(path)
     assert SECRET[:6].encode() not in everything(path)
-    assert trash.purge(memory, days=0) == Purged()
+    assert trash.purge(memory, days=0) == PurgeCounts()
     assert memory.store.check() == []
 
 
@@ -232,9 +235,9 @@ def test_a_note_that_was_written_again_keeps_its_new_history(memory: Memory) -> 
     notes.commit(memory, Note("plan", "old"), by=ME)
     notes.prune(memory, [VAULT], key="plan", by=ME)
     notes.commit(memory, Note("plan", "new"), by=ME)
-    assert trash.purge(memory, days=0) == Purged(notes=1)
+    assert trash.purge(memory, days=0) == PurgeCounts(notes=1)
     assert isinstance(memory.store, SqliteStore)
-    assert [memo.content for each in memory.store.changes() for memo in each.after.memos] == ["new"]
+    assert [memo.content for each in memory.store.changes() for memo in each.after.notes] == ["new"]
     assert [each.content for each in notes.page(memory, VAULT)] == ["new"]
 
 
@@ -244,10 +247,10 @@ def test_a_note_whose_key_was_deleted_again_is_purged_in_its_time(memory: Memory
     age(path, days=99)
     notes.commit(memory, Note("todo", "milk"), by=ME)
     notes.prune(memory, [VAULT], key="todo", by=ME)
-    assert trash.purge(memory, days=30) == Purged(notes=1)
+    assert trash.purge(memory, days=30) == PurgeCounts(notes=1)
     assert isinstance(memory.store, SqliteStore)
     assert b"plugh" not in everything(path)
-    assert [note.content for change in memory.store.changes() for note in change.before.memos] == ["milk"]
+    assert [note.content for change in memory.store.changes() for note in change.before.notes] == ["milk"]
 
 
 def test_the_change_log_keeps_who_and_when_of_what_was_purged(memory: Memory) -> None:
@@ -257,16 +260,16 @@ def test_the_change_log_keeps_who_and_when_of_what_was_purged(memory: Memory) ->
     trash.purge(memory, days=0)
     after = memory.store.changes()
     assert [(each.id, each.at, each.actor, each.operation) for each in after] == before
-    assert [note.observations[0].text for each in after for note in each.after.notes] == ["harmless"]
+    assert [note.observations[0].text for each in after for note in each.after.observations] == ["harmless"]
 
 
 def test_a_namesake_that_lives_keeps_its_history(memory: Memory) -> None:
     forget(memory, "Bob")
-    create(memory, Draft("Bob", "robot"))
-    observations.add(memory, [Texts("Bob", ("new",))], by=ME, skip_repeats=False)
+    create(memory, EntityDraft("Bob", "robot"))
+    observations.add(memory, [ObservationDraft("Bob", ("new",))], by=ME, skip_repeats=False)
     trash.purge(memory, days=0)
     assert isinstance(memory.store, SqliteStore)
-    assert memory.store.changes()[-1].after.notes[0].observations[0].text == "new"
+    assert memory.store.changes()[-1].after.observations[0].observations[0].text == "new"
     assert texts(memory, "Bob") == ("new",)
 
 
@@ -275,7 +278,7 @@ def test_a_purged_entity_cannot_be_restored_and_its_name_is_free(memory: Memory)
     trash.purge(memory, days=0)
     with pytest.raises(BadInput):
         trash.restore(memory, "Bob", by=ME)
-    assert len(create(memory, Draft("Bob", "person"))) == 1
+    assert len(create(memory, EntityDraft("Bob", "person"))) == 1
 
 
 def test_the_retention_setting_purges_in_housekeeping(memory: Memory, path: Path) -> None:

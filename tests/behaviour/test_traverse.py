@@ -7,14 +7,14 @@ import pytest
 from polymnia.engine import paths, traverse
 from polymnia.engine.memory import Memory
 from polymnia.errors import EntityNotFound
-from polymnia.model import Draft
+from polymnia.model import EntityDraft
 from tests.behaviour.graphs import create, keys, link, names
 
 
 @pytest.fixture
 def river(memory: Memory) -> Memory:
     """a - b - c - d - e, a short cut from a to d, an island x - y, and z to a name that nothing has."""
-    create(memory, *[Draft(name, "place") for name in "abcdexyz"])
+    create(memory, *[EntityDraft(name, "place") for name in "abcdexyz"])
     link(memory, ("a", "b", "r"), ("c", "b", "r"), ("c", "d", "s"), ("e", "d", "r"), ("a", "d", "t"))
     link(memory, ("x", "y", "r"), ("z", "ghost", "r"), ("ghost", "a", "r"), ("a", "a", "self"))
     return memory
@@ -47,7 +47,7 @@ def test_a_path_needs_entities_at_both_ends(river: Memory) -> None:
 
 def test_a_long_chain_is_followed_to_its_end(memory: Memory) -> None:
     chain = [f"n{number}" for number in range(200)]
-    create(memory, *[Draft(name, "x") for name in chain])
+    create(memory, *[EntityDraft(name, "x") for name in chain])
     link(memory, *[(one, two, "next") for one, two in itertools.pairwise(chain)])
     assert traverse.shortest_path(memory, chain[0], chain[-1]) == chain
 
@@ -89,7 +89,7 @@ def test_a_search_that_takes_too_long_ends_and_says_so(memory: Memory, monkeypat
 
 
 def clique(memory: Memory, size: int) -> None:
-    create(memory, *[Draft(f"n{number}", "x") for number in range(size)])
+    create(memory, *[EntityDraft(f"n{number}", "x") for number in range(size)])
     link(memory, *[(f"n{one}", f"n{two}", "r") for one, two in itertools.combinations(range(size), 2)])
 
 

@@ -2,12 +2,12 @@
 
 from polymnia.engine import entities, observations
 from polymnia.engine.memory import Memory
-from polymnia.model import Draft, PassageKey, Texts, Within
+from polymnia.model import EntityDraft, ObservationDraft, PassageKey, Within
 from tests.behaviour.graphs import ME, create
 
 LIBRARY = (
-    Draft("Caroline", "person", ("likes running", "has a dog")),
-    Draft("getUserName", "function", ("returns the user_name", "位于北京市海淀区")),
+    EntityDraft("Caroline", "person", ("likes running", "has a dog")),
+    EntityDraft("getUserName", "function", ("returns the user_name", "位于北京市海淀区")),
 )
 
 
@@ -17,7 +17,7 @@ def having(memory: Memory, *terms: str, within: Within | None = None) -> set[Pas
 
 
 def talk(memory: Memory, valid_at: int, *turns: tuple[str, str]) -> None:
-    said = [Texts(name, (text,), valid_at) for name, text in turns]
+    said = [ObservationDraft(name, (text,), valid_at) for name, text in turns]
     observations.add(memory, said, by=ME, skip_repeats=False)
 
 
@@ -38,7 +38,7 @@ def test_passages_may_be_asked_of_some_entities_only(memory: Memory) -> None:
 
 
 def test_passages_may_be_asked_of_a_time_only(memory: Memory) -> None:
-    create(memory, Draft("Ann", "person", ("hello now",)))
+    create(memory, EntityDraft("Ann", "person", ("hello now",)))
     talk(memory, 1_000, ("Ann", "hello then"))
     assert having(memory, "hello", within=Within(until=1_001)) == {("Ann", 2)}
     assert having(memory, "hello", within=Within(since=1_001)) == {("Ann", 1)}
@@ -48,7 +48,7 @@ def test_passages_may_be_asked_of_a_time_only(memory: Memory) -> None:
 def test_what_is_deleted_is_not_found_by_its_words(memory: Memory) -> None:
     create(memory, *LIBRARY)
     assert having(memory, "dog", "user")
-    observations.remove(memory, [Texts("Caroline", ("has a dog",))], by=ME)
+    observations.remove(memory, [ObservationDraft("Caroline", ("has a dog",))], by=ME)
     entities.delete(memory, ["getUserName"], by=ME)
     assert having(memory, "dog", "user") == set()
     assert having(memory, "run", "carolin") == {("Caroline", 0), ("Caroline", 1)}
@@ -57,7 +57,7 @@ def test_what_is_deleted_is_not_found_by_its_words(memory: Memory) -> None:
 def test_what_is_added_later_is_found_too(memory: Memory) -> None:
     create(memory, *LIBRARY)
     assert having(memory, "hike") == set()
-    observations.add(memory, [Texts("Caroline", ("went hiking",))], by=ME, skip_repeats=True)
+    observations.add(memory, [ObservationDraft("Caroline", ("went hiking",))], by=ME, skip_repeats=True)
     assert having(memory, "hike") == {("Caroline", 3)}
 
 
@@ -84,7 +84,7 @@ def test_the_vocabulary_is_given_in_stretches(memory: Memory) -> None:
 
 
 def test_names_are_found_by_their_words(memory: Memory) -> None:
-    create(memory, *LIBRARY, Draft("Caroline Smith", "person", ("user",)))
+    create(memory, *LIBRARY, EntityDraft("Caroline Smith", "person", ("user",)))
     with memory.reading() as read:
         assert read.named_with(["smith", "carolin"], 10) == ["Caroline Smith", "Caroline"]
         assert read.named_with(["user"], 10) == ["getUserName"]
@@ -92,7 +92,7 @@ def test_names_are_found_by_their_words(memory: Memory) -> None:
 
 
 def test_a_conversation_is_followed_across_entities(memory: Memory) -> None:
-    create(memory, Draft("Ann", "person", ("no time",)), Draft("Ben", "person", ("no time",)))
+    create(memory, EntityDraft("Ann", "person", ("no time",)), EntityDraft("Ben", "person", ("no time",)))
     talk(memory, 7, ("Ann", "hello"), ("Ben", "hi"), ("Ann", "bye"))
     talk(memory, 9, ("Ben", "another day"))
     with memory.reading() as read:
@@ -103,7 +103,7 @@ def test_a_conversation_is_followed_across_entities(memory: Memory) -> None:
 
 
 def test_observations_are_found_by_their_time(memory: Memory) -> None:
-    create(memory, Draft("Ann", "person", ("just now",)))
+    create(memory, EntityDraft("Ann", "person", ("just now",)))
     talk(memory, 1_000, ("Ann", "first"))
     talk(memory, 2_000, ("Ann", "second"))
     with memory.reading() as read:

@@ -9,7 +9,7 @@ import pytest
 from polymnia.engine import entities
 from polymnia.engine.many_workspaces import ManyWorkspaces
 from polymnia.engine.memory import Memory
-from polymnia.model import Draft
+from polymnia.model import EntityDraft
 from polymnia.stores.projects import catalogue, files
 from polymnia.stores.projects.catalogue import Catalogue
 from polymnia.stores.projects.registry import Registry
@@ -26,7 +26,7 @@ def opened(directory: Path, most_open: int = 32) -> ManyWorkspaces:
 
 
 def write(memory: Memory, name: str) -> None:
-    entities.create(memory, [Draft(name, "thing", (f"{name} is known",))], by=ME)
+    entities.create(memory, [EntityDraft(name, "thing", (f"{name} is known",))], by=ME)
 
 
 def names_in(workspaces: ManyWorkspaces, project: str) -> list[str]:

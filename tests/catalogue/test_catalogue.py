@@ -21,7 +21,7 @@ from polymnia.errors import (
     WorkspaceArchived,
     WorkspaceNotFound,
 )
-from polymnia.model import Change, Draft
+from polymnia.model import Change, EntityDraft
 from polymnia.stores import open_store
 from polymnia.stores.projects import files
 from polymnia.stores.sqlite import connection as sqlite_connection
@@ -464,5 +464,5 @@ def test_a_change_tells_who_made_it_in_each_project(workspaces: ManyWorkspaces) 
     memory = workspaces.memory("alpha")
     heard: list[Change] = []
     memory.on_change(heard.append)
-    entities.create(memory, [Draft("A", "x")], by="ann")
+    entities.create(memory, [EntityDraft("A", "x")], by="ann")
     assert [change.actor for change in heard] == ["ann"]

@@ -12,7 +12,7 @@ import sys
 from polymnia.engine import entities
 from polymnia.engine.many_workspaces import ManyWorkspaces
 from polymnia.errors import StoreError, WorkspaceArchived
-from polymnia.model import Draft
+from polymnia.model import EntityDraft
 from polymnia.stores.projects.catalogue import Catalogue
 
 workspaces = ManyWorkspaces(Catalogue(sys.argv[1]))
@@ -20,7 +20,7 @@ refused = 0
 for number in range(int(sys.argv[2])):
     name = f"{sys.argv[3]}{number}"
     try:
-        entities.create(workspaces.memory("p"), [Draft(name, "x")], by="writer")
+        entities.create(workspaces.memory("p"), [EntityDraft(name, "x")], by="writer")
     except (StoreError, WorkspaceArchived):
         refused += 1
         continue

@@ -11,7 +11,7 @@ from polymnia import __version__
 from polymnia.cli.main import main
 from polymnia.engine import entities, notes, relations
 from polymnia.engine.memory import Memory
-from polymnia.model import Draft, Note, Relation
+from polymnia.model import EntityDraft, Note, Relation
 from polymnia.stores import open_store
 from polymnia.stores.sqlite.store import SqliteStore
 
@@ -33,7 +33,7 @@ def run(*arguments: str, directory: Path) -> subprocess.CompletedProcess[str]:
 def fill(path: str) -> None:
     store = open_store(path)
     memory = Memory(store)
-    entities.create(memory, [Draft("Zoë", "person", ("likes tea", "likes tea"))], by="test")
+    entities.create(memory, [EntityDraft("Zoë", "person", ("likes tea", "likes tea"))], by="test")
     relations.create(memory, [Relation("Zoë", "Bob", "knows")], by="test")
     store.close()
 

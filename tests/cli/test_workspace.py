@@ -11,7 +11,7 @@ import pytest
 from polymnia.cli.main import main
 from polymnia.engine import entities, observations
 from polymnia.engine.open import open_workspaces
-from polymnia.model import Draft, Texts
+from polymnia.model import EntityDraft, ObservationDraft
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +30,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 def remember(workspace: str, *names: str) -> None:
     workspaces = open_workspaces("data/")
     memory = workspaces.memory(workspace)
-    entities.create(memory, [Draft(name, "thing", (f"{name} is known", "twice")) for name in names], by="test")
+    entities.create(memory, [EntityDraft(name, "thing", (f"{name} is known", "twice")) for name in names], by="test")
     workspaces.close()
 
 
@@ -125,7 +125,7 @@ def test_single_observations_and_relations_are_shown_by_their_text(capsys: pytes
     run(capsys, "workspace", "create", "alpha", "--store", "data/")
     remember("alpha", "A")
     workspaces = open_workspaces("data/")
-    observations.remove(workspaces.memory("alpha"), [Texts("A", ("twice",))], by="test")
+    observations.remove(workspaces.memory("alpha"), [ObservationDraft("A", ("twice",))], by="test")
     workspaces.close()
     said = run(capsys, "trash", "list", "--store", "data", "--workspace", "alpha")[1]
     assert "observation  A: twice" in said

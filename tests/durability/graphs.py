@@ -6,7 +6,7 @@ from pathlib import Path
 
 from polymnia.engine import entities
 from polymnia.engine.memory import Memory
-from polymnia.model import Draft, Graph
+from polymnia.model import EntityDraft, Graph
 from polymnia.stores import open_store
 
 
@@ -22,7 +22,7 @@ def opened(path: Path) -> Iterator[Memory]:
 
 def create(memory: Memory, *names: str, observations: Iterable[str] = ("a fact",)) -> None:
     """Entities of these names, each with the same observations, in one change."""
-    drafts = [Draft(name, "thing", tuple(observations)) for name in names]
+    drafts = [EntityDraft(name, "thing", tuple(observations)) for name in names]
     entities.create(memory, drafts, by="a test")
 
 

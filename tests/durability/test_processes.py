@@ -14,7 +14,7 @@ import pytest
 from polymnia.engine import entities, observations
 from polymnia.engine.memory import Memory
 from polymnia.errors import EntityNotFound, StoreBusy, StoreError
-from polymnia.model import Entity, Rows, Texts
+from polymnia.model import Entity, ObservationDraft, Rows
 from polymnia.stores.files import lock
 from polymnia.stores.sqlite import connection
 from tests.durability.graphs import create, names, names_at, opened, read
@@ -166,7 +166,7 @@ def test_a_refused_verb_is_refused_to_its_own_caller_only(path: Path) -> None:
     def refused() -> None:
         for _ in range(20):
             with pytest.raises(EntityNotFound):
-                observations.add(memory, [Texts("nobody", ("a fact",))], by="a test", skip_repeats=True)
+                observations.add(memory, [ObservationDraft("nobody", ("a fact",))], by="a test", skip_repeats=True)
             outcomes.append("refused")
 
     def accepted(thread: int) -> None:

@@ -22,7 +22,7 @@ from polymnia.dialects.base import (
 )
 from polymnia.engine import entities
 from polymnia.errors import BadInput
-from polymnia.model import Change, Draft
+from polymnia.model import Change, EntityDraft
 
 NAMES_URI = "test://names"
 CLOCK_URI = "test://clock"
@@ -138,7 +138,7 @@ def refuse(call: Call, arguments: Nothing) -> Reply:
 @tool(Named, needs="write")
 def remember(call: Call, arguments: Named) -> Reply:
     """Create an entity"""
-    entities.create(call.memory, [Draft(arguments.name, "thing")], by=call.by)
+    entities.create(call.memory, [EntityDraft(arguments.name, "thing")], by=call.by)
     return Reply("remembered")
 
 

@@ -13,7 +13,7 @@ from polymnia.engine import entities
 from polymnia.engine.memory import Memory
 from polymnia.engine.search import full_text
 from polymnia.errors import PolymniaError
-from polymnia.model import Draft
+from polymnia.model import EntityDraft
 from polymnia.stores.sqlite.store import SqliteStore
 
 PIECES = [
@@ -88,7 +88,9 @@ def main() -> int:
     store = SqliteStore(":memory:")
     memory = Memory(store)
     drafts = [
-        Draft(f"{name} {number}", "thing", ("tea and coffee", name)) for number in range(50) for name in PIECES[:8]
+        EntityDraft(f"{name} {number}", "thing", ("tea and coffee", name))
+        for number in range(50)
+        for name in PIECES[:8]
     ]
     entities.create(memory, drafts, by="test")
     failures = answered = 0

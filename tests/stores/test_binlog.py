@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from polymnia.engine import entities, observations, relations
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput, StoreDamaged, StoreError, StoreTooNew
-from polymnia.model import Change, Draft, Entity, Relation, Rows, Texts
+from polymnia.model import Change, Entity, EntityDraft, ObservationDraft, Relation, Rows
 from polymnia.stores.files import binlog_bulk
 from polymnia.stores.files.binlog import BinlogStore
 from polymnia.stores.files.binlog_records import LIMIT, encode, encode_entity, encode_graph, whole_at
@@ -43,15 +43,21 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def write_every_kind(memory: Memory) -> None:
-    drafts = [Draft("Ada", "person", ("one", "zwei", "one")), Draft("Zoë", "person"), Draft("", "", ("",))]
+    drafts = [
+        EntityDraft("Ada", "person", ("one", "zwei", "one")),
+        EntityDraft("Zoë", "person"),
+        EntityDraft("", "", ("",)),
+    ]
     entities.create(memory, drafts, by="test")
     relations.create(memory, [Relation("Ada", "Zoë", "knows"), Relation("Zoë", "nobody", "knows")], by="test")
-    observations.add(memory, [Texts("Zoë", ("x", "x")), Texts("Ada", ("三",))], by="test", skip_repeats=False)
-    observations.remove(memory, [Texts("Ada", ("one",))], by="test")
+    observations.add(
+        memory, [ObservationDraft("Zoë", ("x", "x")), ObservationDraft("Ada", ("三",))], by="test", skip_repeats=False
+    )
+    observations.remove(memory, [ObservationDraft("Ada", ("one",))], by="test")
     relations.create(memory, [Relation("Ada", "Ada", "is"), Relation("a", "b", "c")], by="test")
     relations.delete(memory, [Relation("Ada", "Zoë", "knows")], by="test")
     entities.delete(memory, ["Zoë"], by="test")
-    entities.create(memory, [Draft("Zoë", "robot", ("long " * 30,))], by="test")
+    entities.create(memory, [EntityDraft("Zoë", "robot", ("long " * 30,))], by="test")
 
 
 def picture(memory: Memory) -> Picture:
@@ -82,7 +88,7 @@ def test_nothing_is_written_before_there_is_something_to_write(memory: Memory, p
 
 
 def test_the_documents_example_is_what_is_written(memory: Memory, path: Path) -> None:
-    entities.create(memory, [Draft("A", "x", ("hi",))], by="test")
+    entities.create(memory, [EntityDraft("A", "x", ("hi",))], by="test")
     example = re.search(r"```\n(.*?)```", DOC.read_text("utf-8"), re.DOTALL)
     assert example is not None
     lines = [re.split(r"\s{3,}|\s\s\"", line)[0] for line in example.group(1).splitlines()]
@@ -97,7 +103,7 @@ def test_a_reader_made_from_the_document_reads_the_log(memory: Memory, path: Pat
 def test_an_empty_file_is_an_empty_memory_and_can_be_written_to(memory: Memory, path: Path) -> None:
     path.touch()
     assert picture(memory) == Picture()
-    entities.create(memory, [Draft("A", "x")], by="test")
+    entities.create(memory, [EntityDraft("A", "x")], by="test")
     assert reopened(path) == Picture({"A": ("x", [])})
 
 
@@ -142,7 +148,7 @@ def test_every_other_kind_is_noticed(memory: Memory, path: Path) -> None:
 
 
 def test_zero_bytes_at_the_end_are_a_write_that_did_not_finish(memory: Memory, path: Path) -> None:
-    entities.create(memory, [Draft("A", "x")], by="test")
+    entities.create(memory, [EntityDraft("A", "x")], by="test")
     whole = path.read_bytes()
     path.write_bytes(whole + bytes(4096))
     assert reopened(path) == Picture({"A": ("x", [])})
@@ -152,7 +158,7 @@ def test_zero_bytes_at_the_end_are_a_write_that_did_not_finish(memory: Memory, p
 def test_the_first_write_after_a_cut_is_kept(path: Path, memory: Memory) -> None:
     write_every_kind(memory)
     path.write_bytes(path.read_bytes()[:-3])
-    entities.create(memory, [Draft("late", "x")], by="test")
+    entities.create(memory, [EntityDraft("late", "x")], by="test")
     assert reopened(path) == read_log(path.read_bytes())
     assert "late" in reopened(path).entities
 
@@ -177,7 +183,7 @@ def test_the_doctor_names_the_byte(path: Path, memory: Memory) -> None:
 
 
 def test_what_can_be_read_is_salvaged_to_a_new_log(path: Path, memory: Memory) -> None:
-    drafts = [Draft(name, "x", (f"about {name}",)) for name in "ABCD"]
+    drafts = [EntityDraft(name, "x", (f"about {name}",)) for name in "ABCD"]
     entities.create(memory, drafts, by="test")
     data = bytearray(path.read_bytes())
     first, second, third, _ = ends(bytes(data))
@@ -191,16 +197,18 @@ def test_what_can_be_read_is_salvaged_to_a_new_log(path: Path, memory: Memory) -
 
 
 def test_salvage_overwrites_nothing(path: Path, memory: Memory) -> None:
-    entities.create(memory, [Draft("A", "x")], by="test")
+    entities.create(memory, [EntityDraft("A", "x")], by="test")
     with pytest.raises(BadInput, match="exists already"):
         salvage(path, path)
 
 
 def test_a_large_entity_is_split_over_records(memory: Memory, path: Path) -> None:
     texts = tuple(f"{number} " + "é" * 9_000 for number in range(8))
-    entities.create(memory, [Draft("A", "x", texts)], by="test")
-    observations.add(memory, [Texts("A", tuple(f"more {text}" for text in texts))], by="test", skip_repeats=True)
-    observations.remove(memory, [Texts("A", texts[1:])], by="test")
+    entities.create(memory, [EntityDraft("A", "x", texts)], by="test")
+    observations.add(
+        memory, [ObservationDraft("A", tuple(f"more {text}" for text in texts))], by="test", skip_repeats=True
+    )
+    observations.remove(memory, [ObservationDraft("A", texts[1:])], by="test")
     assert len(ends(path.read_bytes())) == 9
     assert read_log(path.read_bytes()) == reopened(path) == picture(memory)
 
@@ -209,20 +217,20 @@ def test_a_large_entity_is_split_over_records(memory: Memory, path: Path) -> Non
 def test_the_longest_observation_is_kept_and_a_longer_one_refused(memory: Memory, path: Path, room: int) -> None:
     text = "o" * (LIMIT - 1 - 8 - 8 - 1 - 8 + room)
     if room == 0:
-        entities.create(memory, [Draft("A", "t" * 60_000, (text,))], by="test")
+        entities.create(memory, [EntityDraft("A", "t" * 60_000, (text,))], by="test")
         assert reopened(path).entities["A"][1] == [text]
         return
     with pytest.raises(BadInput, match=r"an observation of 'A' .* is 1 bytes too long"):
-        entities.create(memory, [Draft("B", "x"), Draft("A", "x", (text,))], by="test")
+        entities.create(memory, [EntityDraft("B", "x"), EntityDraft("A", "x", (text,))], by="test")
     assert (picture(memory), path.exists()) == (Picture(), False)
 
 
 def test_names_and_types_that_are_too_long_are_refused(memory: Memory) -> None:
     longest = LIMIT - 1 - 8 - 8 - 8
-    entities.create(memory, [Draft("n" * longest, "")], by="test")
+    entities.create(memory, [EntityDraft("n" * longest, "")], by="test")
     relations.create(memory, [Relation("f" * longest, "", "")], by="test")
     with pytest.raises(BadInput, match="the name and type of an entity"):
-        entities.create(memory, [Draft("m" * longest, "t")], by="test")
+        entities.create(memory, [EntityDraft("m" * longest, "t")], by="test")
     with pytest.raises(BadInput, match="the names and type of a relation"):
         relations.create(memory, [Relation("f" * longest, "", "t")], by="test")
     entities.delete(memory, ["n" * longest], by="test")
@@ -231,14 +239,18 @@ def test_names_and_types_that_are_too_long_are_refused(memory: Memory) -> None:
 
 def test_a_change_that_no_kind_has_a_word_for_is_kept_too(memory: Memory, path: Path) -> None:
     """Undoing: a type goes back, an observation returns to its place, one of two alike goes, an entity leaves edges."""
-    entities.create(memory, [Draft("A", "x", ("one", "two", "three")), Draft("B", "x"), Draft("C", "x")], by="test")
+    entities.create(
+        memory,
+        [EntityDraft("A", "x", ("one", "two", "three")), EntityDraft("B", "x"), EntityDraft("C", "x")],
+        by="test",
+    )
     relations.create(memory, [Relation("A", "B", "r"), Relation("C", "B", "r")], by="test")
-    (removed,) = observations.remove(memory, [Texts("A", ("two",))], by="test")
-    (added,) = observations.add(memory, [Texts("A", ("one",))], by="test", skip_repeats=False)
+    (removed,) = observations.remove(memory, [ObservationDraft("A", ("two",))], by="test")
+    (added,) = observations.add(memory, [ObservationDraft("A", ("one",))], by="test", skip_repeats=False)
     a, b = [entities.open_named(memory, [name]).entities[0] for name in "AB"]
     for before, after in [
-        (Rows(), Rows(notes=(removed,))),
-        (Rows(notes=(added,)), Rows()),
+        (Rows(), Rows(observations=(removed,))),
+        (Rows(observations=(added,)), Rows()),
         (Rows(entities=(a,)), Rows(entities=(Entity("A", "y"),))),
         (Rows(entities=(b,)), Rows()),
     ]:
@@ -287,6 +299,6 @@ def test_any_bytes_at_all_stop_both_ways_at_the_same_place(noise: bytes, cut: in
 def test_another_programs_file_is_refused_and_left_alone(path: Path, memory: Memory, data: bytes) -> None:
     path.write_bytes(data)
     with pytest.raises((StoreError, StoreTooNew)):
-        entities.create(memory, [Draft("A", "x")], by="test")
+        entities.create(memory, [EntityDraft("A", "x")], by="test")
     assert len(memory.store.check()) == 1
     assert (path.read_bytes(), files(path)) == (data, ["memory.mcpmem"])

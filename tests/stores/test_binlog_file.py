@@ -12,7 +12,7 @@ import pytest
 from polymnia.engine import entities, observations, relations
 from polymnia.engine.memory import Memory
 from polymnia.errors import StoreError, StoreFull, StoreStopped
-from polymnia.model import Draft, Entity, Relation, Rows, Texts
+from polymnia.model import Entity, EntityDraft, ObservationDraft, Relation, Rows
 from polymnia.stores.files import binlog
 from polymnia.stores.files.binlog import BinlogStore
 from tests.stores.binlog_reader import ends, read_log
@@ -23,7 +23,7 @@ import os, sys
 from pathlib import Path
 from polymnia.engine import entities, observations, relations
 from polymnia.engine.memory import Memory
-from polymnia.model import Draft, Relation, Texts
+from polymnia.model import EntityDraft, Relation, ObservationDraft
 from polymnia.stores import open_store
 memory = Memory(open_store(sys.argv[1]))
 """
@@ -63,15 +63,15 @@ def names(memory: Memory) -> list[str]:
 
 
 def create(memory: Memory, *wanted: str) -> None:
-    entities.create(memory, [Draft(name, "x", (f"about {name}",)) for name in wanted], by="test")
+    entities.create(memory, [EntityDraft(name, "x", (f"about {name}",)) for name in wanted], by="test")
 
 
 def test_several_processes_write_to_one_log_and_nothing_is_lost(path: Path, opened: Open) -> None:
     script = """
 for number in range(25):
-    entities.create(memory, [Draft(f"{sys.stdin.readline().strip() or os.getpid()} {number}", "x")], by="test")
-    entities.create(memory, [Draft("shared", "x")], by="test")
-    observations.add(memory, [Texts("shared", (f"{os.getpid()} {number}",))], by="test", skip_repeats=True)
+    entities.create(memory, [EntityDraft(f"{sys.stdin.readline().strip() or os.getpid()} {number}", "x")], by="test")
+    entities.create(memory, [EntityDraft("shared", "x")], by="test")
+    observations.add(memory, [ObservationDraft("shared", (f"{os.getpid()} {number}",))], by="test", skip_repeats=True)
     if number % 10 == 9:
         memory.store.compact()
 """
@@ -85,7 +85,7 @@ for number in range(25):
 def test_what_another_process_writes_is_seen_at_once(path: Path, opened: Open) -> None:
     script = """
 for line in sys.stdin:
-    entities.create(memory, [Draft(line.strip(), "x")], by="test")
+    entities.create(memory, [EntityDraft(line.strip(), "x")], by="test")
     print(len(entities.read_all(memory).entities), flush=True)
 """
     memory, process = opened(), run(path, script)
@@ -106,7 +106,7 @@ def test_only_what_was_appended_is_read(opened: Open, monkeypatch: pytest.Monkey
     monkeypatch.setattr(binlog, "load", None)
     create(one, "C")
     relations.create(one, [Relation("C", "A", "r")], by="test")
-    observations.add(one, [Texts("A", ("more",))], by="test", skip_repeats=True)
+    observations.add(one, [ObservationDraft("A", ("more",))], by="test", skip_repeats=True)
     entities.delete(one, ["B"], by="test")
     assert entities.read_all(other).relations == [Relation("C", "A", "r")]
     assert [(each.name, each.texts) for each in entities.read_all(other).entities] == [
@@ -131,8 +131,8 @@ def test_a_compacted_log_is_not_taken_for_the_old_one_by_its_inode(opened: Open)
     create(one, "A")
     relations.create(one, [Relation("A", "A", "r" * 100)], by="test")
     names(other)
-    observations.remove(one, [Texts("A", ("about A",))], by="test")
-    observations.add(one, [Texts("A", ("about B",))], by="test", skip_repeats=True)
+    observations.remove(one, [ObservationDraft("A", ("about A",))], by="test")
+    observations.add(one, [ObservationDraft("A", ("about B",))], by="test", skip_repeats=True)
     one.store.compact()
     one.store.compact()
     create(one, "C")
@@ -142,7 +142,7 @@ def test_a_compacted_log_is_not_taken_for_the_old_one_by_its_inode(opened: Open)
 def test_another_process_compacts_while_this_one_reads(path: Path, opened: Open) -> None:
     script = """
 for number in range(40):
-    entities.create(memory, [Draft(f"passing {number}", "x")], by="test")
+    entities.create(memory, [EntityDraft(f"passing {number}", "x")], by="test")
     entities.delete(memory, [f"passing {number}"], by="test")
     memory.store.compact()
 """
@@ -179,7 +179,7 @@ def test_compacting_leaves_the_smallest_log_of_the_same_memory(path: Path, opene
     memory = opened()
     create(memory, "A", "B", "C")
     relations.create(memory, [Relation("A", "C", "r"), Relation("A", "B", "r")], by="test")
-    observations.add(memory, [Texts("A", ("more",))], by="test", skip_repeats=True)
+    observations.add(memory, [ObservationDraft("A", ("more",))], by="test", skip_repeats=True)
     entities.delete(memory, ["B"], by="test")
     before = read_log(path.read_bytes())
     memory.store.compact()
@@ -253,7 +253,7 @@ def half(descriptor, data):
     write(descriptor, data[: len(data) // 2])
     os._exit(9)
 os.write = half
-entities.create(memory, [Draft(f"late {number}", "x", ("o" * 50,)) for number in range(4)], by="test")
+entities.create(memory, [EntityDraft(f"late {number}", "x", ("o" * 50,)) for number in range(4)], by="test")
 """
     memory = opened()
     create(memory, "A")

@@ -9,18 +9,18 @@ from polymnia.engine import entities, observations
 from polymnia.engine.memory import Memory
 from polymnia.engine.search import full_text
 from polymnia.errors import BadInput
-from polymnia.model import Draft, Texts
+from polymnia.model import EntityDraft, ObservationDraft
 from polymnia.stores.memory import MemoryStore
 from polymnia.stores.sqlite.store import SqliteStore
 from tests.stores.random_queries import queries
 
 ME = "test"
 DRAFTS = [
-    Draft("Alice", "person", ("drinks coffee every morning", "writes compilers in Go")),
-    Draft("Bob", "person", ("drinks tea", "has met Alice in Paris")),
-    Draft("Go", "language", ("compiled and garbage collected",)),
-    Draft("coffee machine", "device", ("stands in the kitchen",)),
-    Draft("Zoë", "person", ("naïve résumé", "日本語を話す")),
+    EntityDraft("Alice", "person", ("drinks coffee every morning", "writes compilers in Go")),
+    EntityDraft("Bob", "person", ("drinks tea", "has met Alice in Paris")),
+    EntityDraft("Go", "language", ("compiled and garbage collected",)),
+    EntityDraft("coffee machine", "device", ("stands in the kitchen",)),
+    EntityDraft("Zoë", "person", ("naïve résumé", "日本語を話す")),
 ]
 
 
@@ -126,9 +126,9 @@ def test_what_was_deleted_is_not_found() -> None:
     memory = Memory(store)
     entities.create(memory, DRAFTS, by=ME)
     entities.delete(memory, ["Bob"], by=ME)
-    observations.remove(memory, [Texts("Alice", ("drinks coffee every morning",))], by=ME)
+    observations.remove(memory, [ObservationDraft("Alice", ("drinks coffee every morning",))], by=ME)
     assert (found(memory, "tea"), found(memory, "coffee")) == ([], ["coffee machine"])
-    entities.create(memory, [Draft("Bob", "robot", ("drinks oil",))], by=ME)
+    entities.create(memory, [EntityDraft("Bob", "robot", ("drinks oil",))], by=ME)
     assert (found(memory, "bob"), found(memory, "tea")) == (["Bob"], [])
     store.close()
 

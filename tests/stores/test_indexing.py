@@ -6,7 +6,7 @@ import pytest
 from polymnia.engine import entities, notes, observations
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall import recall
-from polymnia.model import VAULT, Change, Draft, Note, Rows, Texts
+from polymnia.model import VAULT, Change, EntityDraft, Note, ObservationDraft, Rows
 from polymnia.stores.sqlite import store as sqlite_store
 from polymnia.stores.sqlite.store import SqliteStore
 
@@ -14,7 +14,7 @@ ME = "ann"
 
 
 def remember(store: SqliteStore, *names: str) -> None:
-    entities.create(Memory(store), [Draft(name, "person", (f"{name} drinks tea",)) for name in names], by=ME)
+    entities.create(Memory(store), [EntityDraft(name, "person", (f"{name} drinks tea",)) for name in names], by=ME)
 
 
 def by_characters(store: SqliteStore, text: str) -> list[str]:
@@ -73,7 +73,7 @@ def test_what_another_process_left_waiting_is_found(store: SqliteStore, path: st
 def test_what_is_deleted_or_changed_while_it_waits_is_not_found(store: SqliteStore) -> None:
     remember(store, "Ann", "Ben")
     entities.delete(Memory(store), ["Ann"], by=ME)
-    observations.remove(Memory(store), [Texts("Ben", ("Ben drinks tea",))], by=ME)
+    observations.remove(Memory(store), [ObservationDraft("Ben", ("Ben drinks tea",))], by=ME)
     assert (by_characters(store, "drinks"), by_words(store, "tea"), by_characters(store, "ann")) == ([], set(), [])
 
 
@@ -128,7 +128,7 @@ def test_a_search_does_not_wait_for_a_long_write_of_another_process(
 
 
 def test_a_search_inside_a_write_sees_what_was_written_before_in_it(store: SqliteStore) -> None:
-    ann = entities.born(Draft("Ann", "person", ("Ann drinks tea",)), 1)
+    ann = entities.born(EntityDraft("Ann", "person", ("Ann drinks tea",)), 1)
     with store.writing() as graph:
         graph.apply(Change("create", ME, 1, after=Rows(entities=(ann,))))
         assert [entity.name for entity in graph.matching("tea")] == ["Ann"]

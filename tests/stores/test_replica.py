@@ -14,7 +14,7 @@ from hypothesis.stateful import invariant, rule, run_state_machine_as_test
 from polymnia.engine import curate, entities, observations, relations
 from polymnia.engine.memory import Memory
 from polymnia.errors import StoreError
-from polymnia.model import Draft, Graph, Relation, Rows, Texts
+from polymnia.model import EntityDraft, Graph, ObservationDraft, Relation, Rows
 from polymnia.stores.sqlite import replica
 from polymnia.stores.sqlite.graph import look_up
 from polymnia.stores.sqlite.store import SqliteStore
@@ -25,13 +25,13 @@ from tests.durability.faults import SqliteDisk
 NAMES = ("A", "B", "C", "nobody")
 
 WRITES: dict[str, Callable[[Memory], object]] = {
-    "create": lambda memory: entities.create(memory, [Draft("C", "x", ("one",))], by="ann"),
+    "create": lambda memory: entities.create(memory, [EntityDraft("C", "x", ("one",))], by="ann"),
     "relate": lambda memory: relations.create(memory, [Relation("B", "A", "r"), Relation("A", "A", "r")], by="ann"),
     "unrelate": lambda memory: relations.delete(memory, [Relation("A", "B", "r")], by="ann"),
-    "add": lambda memory: observations.add(memory, [Texts("A", ("more",))], by="ann", skip_repeats=True),
-    "remove": lambda memory: observations.remove(memory, [Texts("A", ("one",))], by="ann"),
+    "add": lambda memory: observations.add(memory, [ObservationDraft("A", ("more",))], by="ann", skip_repeats=True),
+    "remove": lambda memory: observations.remove(memory, [ObservationDraft("A", ("one",))], by="ann"),
     "delete": lambda memory: entities.delete(memory, ["A"], by="ann"),
-    "upsert": lambda memory: curate.upsert(memory, [Draft("A", "y", ("two", "new"))], by="ann"),
+    "upsert": lambda memory: curate.upsert(memory, [EntityDraft("A", "y", ("two", "new"))], by="ann"),
     "merge": lambda memory: curate.merge(memory, source="A", target="B", by="ann"),
     "nothing": lambda memory: entities.delete(memory, ["nobody"], by="ann"),
     "tidy": lambda memory: memory.store.tidy(),
@@ -55,7 +55,7 @@ def store(path: str, eager: None) -> Iterator[SqliteStore]:
     """A store of two related entities that has been read."""
     store = SqliteStore(path)
     memory = Memory(store)
-    entities.create(memory, [Draft("A", "x", ("one", "two")), Draft("B", "x")], by="ann")
+    entities.create(memory, [EntityDraft("A", "x", ("one", "two")), EntityDraft("B", "x")], by="ann")
     relations.create(memory, [Relation("A", "B", "r"), Relation("A", "gone", "s")], by="ann")
     store.look_up("A")
     yield store
@@ -91,7 +91,7 @@ def test_a_larger_store_is_read_more_often_before_it_is_copied(path: str, monkey
     monkeypatch.setattr(replica, "_FIRST", 2)
     monkeypatch.setattr(replica, "_BYTES_PER_READ", 1000)
     store = SqliteStore(path)
-    entities.create(Memory(store), [Draft("A", "x", ("x" * 6000,))], by="ann")
+    entities.create(Memory(store), [EntityDraft("A", "x", ("x" * 6000,))], by="ann")
     reads = 0
     while kept(store, "A") is None:
         store.look_up("A")
@@ -116,8 +116,8 @@ def test_writes_of_others_are_seen_at_once(store: SqliteStore, path: str, write:
 
 def test_an_own_write_after_one_of_another_does_not_hide_it(store: SqliteStore, path: str) -> None:
     other = SqliteStore(path)
-    observations.add(Memory(other), [Texts("A", ("theirs",))], by="ben", skip_repeats=True)
-    observations.add(Memory(store), [Texts("A", ("ours",))], by="ann", skip_repeats=True)
+    observations.add(Memory(other), [ObservationDraft("A", ("theirs",))], by="ben", skip_repeats=True)
+    observations.add(Memory(store), [ObservationDraft("A", ("ours",))], by="ann", skip_repeats=True)
     assert store.look_up("A").entities[0].texts == ("one", "two", "theirs", "ours")
     other.close()
 
@@ -131,7 +131,7 @@ def test_an_edit_that_no_change_tells_of_is_seen_at_once(store: SqliteStore, pat
 
 def test_after_a_write_of_another_the_replica_is_made_again(store: SqliteStore, path: str) -> None:
     other = SqliteStore(path)
-    entities.create(Memory(other), [Draft("C", "x")], by="ben")
+    entities.create(Memory(other), [EntityDraft("C", "x")], by="ben")
     store.look_up("A")
     assert kept(store, "C") == filed(path, "C")
     other.close()
@@ -153,10 +153,10 @@ def test_of_a_group_only_what_was_not_taken_back_is_carried_over(store: SqliteSt
         for turn in range(10):
             name = f"{number}.{turn}"
             with pytest.raises(ZeroDivisionError), memory.writing("test", "ann") as transaction:
-                born = entities.born(Draft(f"doomed {name}", "x"), transaction.at)
+                born = entities.born(EntityDraft(f"doomed {name}", "x"), transaction.at)
                 transaction.apply(after=Rows(entities=(born,)))
                 raise ZeroDivisionError
-            entities.create(memory, [Draft(name, "x")], by="ann")
+            entities.create(memory, [EntityDraft(name, "x")], by="ann")
 
     threads = [threading.Thread(target=write, args=(number,)) for number in range(8)]
     for thread in threads:
@@ -175,7 +175,7 @@ def test_a_thread_that_has_written_can_look_up_what_it_wrote(store: SqliteStore)
     def write_and_look(thread: int) -> None:
         for number in range(25):
             name = f"{thread}.{number}"
-            entities.create(memory, [Draft(name, "x")], by="ann")
+            entities.create(memory, [EntityDraft(name, "x")], by="ann")
             if not store.look_up(name).entities:
                 missing.append(name)
 
@@ -191,11 +191,11 @@ def test_a_commit_that_the_disk_does_not_confirm_is_not_carried_over(path: str, 
     disk = SqliteDisk()
     try:
         store = SqliteStore(path)
-        entities.create(Memory(store), [Draft("A", "x")], by="ann")
+        entities.create(Memory(store), [EntityDraft("A", "x")], by="ann")
         store.look_up("A")
         disk.fail()
         with pytest.raises(StoreError):
-            entities.create(Memory(store), [Draft("B", "x")], by="ann")
+            entities.create(Memory(store), [EntityDraft("B", "x")], by="ann")
         disk.heal()
         assert (kept(store, "A"), kept(store, "B")) == (filed(path, "A"), Graph([], []))
         store.close()
@@ -206,7 +206,7 @@ def test_a_commit_that_the_disk_does_not_confirm_is_not_carried_over(path: str, 
 def test_a_store_that_weighs_too_much_has_no_replica(path: str, eager: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replica, "MOST", 10_000)
     store = SqliteStore(path)
-    entities.create(Memory(store), [Draft("A", "x", ("x" * 10_000,))], by="ann")
+    entities.create(Memory(store), [EntityDraft("A", "x", ("x" * 10_000,))], by="ann")
     store.look_up("A")
     assert kept(store, "A") is None
     store.close()
@@ -214,14 +214,14 @@ def test_a_store_that_weighs_too_much_has_no_replica(path: str, eager: None, mon
 
 def test_a_replica_that_grows_too_heavy_is_let_go(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replica, "MOST", 10_000)
-    observations.add(Memory(store), [Texts("A", ("x" * 10_000,))], by="ann", skip_repeats=True)
+    observations.add(Memory(store), [ObservationDraft("A", ("x" * 10_000,))], by="ann", skip_repeats=True)
     assert kept(store, "A") is None
     assert store.look_up("A").entities[0].texts[-1] == "x" * 10_000
 
 
 def test_a_sound_entity_of_a_damaged_store_can_still_be_read(path: str, eager: None) -> None:
     store = SqliteStore(path)
-    entities.create(Memory(store), [Draft("A", "x", ("one",)), Draft("B", "x", ("two",))], by="ann")
+    entities.create(Memory(store), [EntityDraft("A", "x", ("one",)), EntityDraft("B", "x", ("two",))], by="ann")
     connection = apsw.Connection(path)
     connection.execute("UPDATE observations SET content = CAST(x'ff' AS TEXT) WHERE content = 'two'")
     connection.close()
@@ -249,7 +249,7 @@ class ReplicaMachine(StoreMachine):
     kind = "sqlite"
 
     @rule(drafts=DRAFTS)
-    def another_creates(self, drafts: list[Draft]) -> None:
+    def another_creates(self, drafts: list[EntityDraft]) -> None:
         other = SqliteStore(self.url)
         entities.create(Memory(other), drafts, by="other")
         other.close()

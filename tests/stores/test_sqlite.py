@@ -10,7 +10,7 @@ import pytest
 from polymnia.engine import entities, observations, relations
 from polymnia.engine.memory import Memory
 from polymnia.errors import StoreError
-from polymnia.model import Change, Draft, Passage, Relation, Texts
+from polymnia.model import Change, EntityDraft, ObservationDraft, Passage, Relation
 from polymnia.stores.sql import load_migrations
 from polymnia.stores.sqlite import store as sqlite_store
 from polymnia.stores.sqlite.connection import connect
@@ -28,9 +28,9 @@ def rows(path: str, query: str) -> list[tuple[object, ...]]:
 
 def write_a_little(store: SqliteStore) -> list[Change]:
     memory = Memory(store)
-    entities.create(memory, [Draft("A", "x", ("one", "two"))], by="ann")
+    entities.create(memory, [EntityDraft("A", "x", ("one", "two"))], by="ann")
     relations.create(memory, [Relation("A", "B", "r")], by="ben")
-    observations.remove(memory, [Texts("A", ("one",))], by="ann")
+    observations.remove(memory, [ObservationDraft("A", ("one",))], by="ann")
     entities.delete(memory, ["A"], by="ben")
     return store.changes()
 
@@ -48,7 +48,7 @@ def test_the_change_log_has_what_was_before_and_after(store: SqliteStore) -> Non
     created, linked, removed, deleted = write_a_little(store)
     assert (created.before.entities, created.after.entities[0].texts) == ((), ("one", "two"))
     assert linked.after.relations[0].key == ("A", "B", "r")
-    assert removed.before.notes[0].observations[0].text == "one"
+    assert removed.before.observations[0].observations[0].text == "one"
     assert deleted.before.entities[0].texts == ("two",)
     assert deleted.before.relations[0].key == ("A", "B", "r")
     assert not deleted.after
@@ -91,7 +91,7 @@ def test_every_migration_is_recorded(store: SqliteStore, path: str) -> None:
 
 def test_a_later_migration_is_applied_to_an_old_file_once(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     old = SqliteStore(path)
-    entities.create(Memory(old), [Draft("A", "x")], by="ann")
+    entities.create(Memory(old), [EntityDraft("A", "x")], by="ann")
     old.close()
     known = load_migrations(Path(sqlite_store.__file__).parent)
     later = [*known, (known[-1][0] + 1, "ALTER TABLE entities ADD COLUMN colour TEXT;")]
@@ -117,7 +117,7 @@ def test_an_old_file_gets_its_words_indexed(path: str) -> None:
         assert {each.key for each in read.passages(["name"], 9)} == {("getUserName", 0), ("getUserName", 1)}
         (passage,) = read.passages(["return"], 9)
     assert passage == Passage("getUserName", "function", 1, "returns names", 5, 0, (1 << 24) + 1)
-    observations.remove(Memory(store), [Texts("getUserName", ("returns names",))], by="ann")
+    observations.remove(Memory(store), [ObservationDraft("getUserName", ("returns names",))], by="ann")
     assert store.check() == []
     store.close()
 
@@ -139,15 +139,15 @@ def test_the_words_index_is_sound_after_any_write(store: SqliteStore, path: str)
 
 def test_a_valid_time_is_kept(store: SqliteStore) -> None:
     memory = Memory(store)
-    entities.create(memory, [Draft("A", "x", ("one",)), Draft("B", "x")], by="ann")
-    observations.add(memory, [Texts("A", ("two",), 7)], by="ann", skip_repeats=True)
+    entities.create(memory, [EntityDraft("A", "x", ("one",)), EntityDraft("B", "x")], by="ann")
+    observations.add(memory, [ObservationDraft("A", ("two",), 7)], by="ann", skip_repeats=True)
     looked_up = store.look_up("A").entities[0]
     with store.reading() as read:
         assert read.find(["A"]) == [looked_up]
         assert read.find(["A", "B"])[0] == looked_up
         assert read.entities()[0] == looked_up
     assert [each.valid_at for each in looked_up.observations] == [0, 7]
-    assert store.changes()[-1].after.notes[0].observations[0].valid_at == 7
+    assert store.changes()[-1].after.observations[0].observations[0].valid_at == 7
 
 
 def test_a_migration_that_fails_leaves_the_file_as_it_was(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,7 +161,7 @@ def test_a_migration_that_fails_leaves_the_file_as_it_was(path: str, monkeypatch
 
 
 def test_one_row_of_ids_holds_an_entity_and_its_observations(store: SqliteStore, path: str) -> None:
-    entities.create(Memory(store), [Draft("A", "x", ("one",)), Draft("B", "x", ("two", "three"))], by="ann")
+    entities.create(Memory(store), [EntityDraft("A", "x", ("one",)), EntityDraft("B", "x", ("two", "three"))], by="ann")
     assert rows(path, "SELECT id >> 24, id & 0xFFFFFF, content FROM observations ORDER BY id") == [
         (1, 1, "one"),
         (2, 1, "two"),

@@ -13,7 +13,7 @@ from polymnia.app import served
 from polymnia.engine import notes, trash
 from polymnia.engine.memory import Memory
 from polymnia.errors import StoreBusy, StoreError
-from polymnia.model import NOTE, VAULT, Note, NoteScope, Purged, Rows
+from polymnia.model import NOTE, VAULT, Note, NoteScope, PurgeCounts, Rows
 from polymnia.search.embedding import packed
 from polymnia.settings import Settings
 from polymnia.stores.base import NoteQuery
@@ -85,7 +85,7 @@ def test_a_note_in_the_vault_is_in_the_change_log_before_and_after(memory: Memor
     logged = rows(path, "SELECT operation, actor, before_state, after_state FROM changes ORDER BY id")
     assert [row[:2] for row in logged] == [("commit_memory", "ann"), ("commit_memory", "ben"), ("prune_memory", "ann")]
     sides = [(json.decode(str(row[2]), type=Rows), json.decode(str(row[3]), type=Rows)) for row in logged]
-    assert [tuple(note.content for note in side.memos) for pair in sides for side in pair] == [
+    assert [tuple(note.content for note in side.notes) for pair in sides for side in pair] == [
         (),
         ("first",),
         ("first",),
@@ -93,11 +93,11 @@ def test_a_note_in_the_vault_is_in_the_change_log_before_and_after(memory: Memor
         ("second",),
         (),
     ]
-    assert sides[0][1].memos[0].embedding == vector
+    assert sides[0][1].notes[0].embedding == vector
 
 
 def test_old_rows_of_the_change_log_are_still_read() -> None:
-    assert json.decode(b'{"entities": []}', type=Rows).memos == ()
+    assert json.decode(b'{"entities": []}', type=Rows).notes == ()
 
 
 def test_a_prune_that_finds_nothing_is_not_logged(memory: Memory, path: str) -> None:
@@ -145,7 +145,7 @@ def test_the_notes_of_an_older_file_are_found_by_a_search(path: str, monkeypatch
         f"INSERT INTO notes VALUES (1, '', '', 'getUserName', 'returns names', '[]', {times},"
         f" (2, 'ann', 'one', 'hidden', 'names too', '[]', {times}; INSERT INTO models VALUES (7, 'm', 'local', 4)"
     )
-    gone = Rows(memos=(Note("old key", "old text"), Note("k", "", scope=SESSION)))
+    gone = Rows(notes=(Note("old key", "old text"), Note("k", "", scope=SESSION)))
     states = (json.encode(gone).decode(), json.encode(Rows()).decode())
     connection.execute("INSERT INTO changes VALUES (NULL, 5, 'ann', 'prune_memory', ?, ?)", states)
     connection.close()
@@ -157,8 +157,8 @@ def test_the_notes_of_an_older_file_are_found_by_a_search(path: str, monkeypatch
     assert opened.vectors is not None
     assert opened.vectors.queued(7, 9) == [(-1, "getUserName: returns names")]
     assert opened.check() == []
-    assert opened.purge(6) == Purged(notes=1)
-    assert [each.before.memos for each in opened.changes()] == [(Note("k", "", scope=SESSION),)]
+    assert opened.purge(6) == PurgeCounts(notes=1)
+    assert [each.before.notes for each in opened.changes()] == [(Note("k", "", scope=SESSION),)]
     opened.close()
 
 

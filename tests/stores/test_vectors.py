@@ -7,7 +7,7 @@ import pytest
 
 from polymnia.engine import entities, notes, observations
 from polymnia.engine.memory import Memory
-from polymnia.model import Draft, Note, Texts, Within
+from polymnia.model import EntityDraft, Note, ObservationDraft, Within
 from polymnia.stores.sqlite.store import SqliteStore
 from polymnia.stores.sqlite.vectors import SqliteVectors
 
@@ -17,7 +17,7 @@ VECTOR = b"\x00\x3c" * 4
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[SqliteStore]:
     store = SqliteStore(str(tmp_path / "memory.db"))
-    entities.create(Memory(store), [Draft("A", "x", ("one", "two")), Draft("B", "y", ("three",))], by="me")
+    entities.create(Memory(store), [EntityDraft("A", "x", ("one", "two")), EntityDraft("B", "y", ("three",))], by="me")
     yield store
     store.close()
 
@@ -53,13 +53,13 @@ def test_what_is_written_later_is_queued_with_it(store: SqliteStore, table: Sqli
     model = table.add_model("m/4", "local", 4)
     embed_all(table, model.number)
     assert waiting(table, model.number) == set()
-    observations.add(Memory(store), [Texts("A", ("four",))], by="me", skip_repeats=True)
+    observations.add(Memory(store), [ObservationDraft("A", ("four",))], by="me", skip_repeats=True)
     assert waiting(table, model.number) == {"four"}
     assert table.counts(model.number) == (3, 4)
 
 
 def test_a_store_without_models_queues_nothing(store: SqliteStore, table: SqliteVectors) -> None:
-    observations.add(Memory(store), [Texts("A", ("four",))], by="me", skip_repeats=True)
+    observations.add(Memory(store), [ObservationDraft("A", ("four",))], by="me", skip_repeats=True)
     model = table.add_model("m/4", "local", 4)
     embed_all(table, model.number)
     assert not table.remove_model(model.number, 2)
@@ -74,7 +74,7 @@ def test_a_vector_goes_with_its_observation(store: SqliteStore, table: SqliteVec
     model = table.add_model("m/4", "local", 4)
     embed_all(table, model.number)
     _, before = table.state()
-    observations.remove(Memory(store), [Texts("A", ("one",))], by="me")
+    observations.remove(Memory(store), [ObservationDraft("A", ("one",))], by="me")
     entities.delete(Memory(store), ["B"], by="me")
     number, gone = gone_since(table, model.number, before)
     assert gone == [(1 << 24) + 1, (2 << 24) + 1]
@@ -138,9 +138,9 @@ def test_what_went_is_remembered_for_a_while_only(store: SqliteStore, table: Sql
     model = table.add_model("m/4", "local", 4)
     memory = Memory(store)
     for _ in range(6):
-        observations.add(memory, [Texts("A", ("passing",))], by="me", skip_repeats=True)
+        observations.add(memory, [ObservationDraft("A", ("passing",))], by="me", skip_repeats=True)
         embed_all(table, model.number)
-        observations.remove(memory, [Texts("A", ("passing",))], by="me")
+        observations.remove(memory, [ObservationDraft("A", ("passing",))], by="me")
     table.forget_gone(4)
     assert len(gone_since(table, model.number, 0)[1]) == 6
     table.forget_gone(2)

@@ -12,7 +12,7 @@ import pytest
 
 from polymnia.engine import entities
 from polymnia.engine.memory import Memory
-from polymnia.model import Draft
+from polymnia.model import EntityDraft
 from polymnia.stores.sqlite.store import SqliteStore
 from tests.transports.running import (
     Events,
@@ -111,11 +111,11 @@ def test_a_change_made_elsewhere_is_told_once_and_one_made_here_too(tmp_path: Pa
         memory = Memory(elsewhere)
         told = []
         for number in range(3):
-            entities.create(memory, [Draft(f"there {number}", "t", ())], by="another")
+            entities.create(memory, [EntityDraft(f"there {number}", "t", ())], by="another")
             told.append(hear())
             ask(call("create_entities", f"here {number}", **creation(f"here {number}")))
             told += [hear() for _ in range(2 if way in ("stdio", "tcp", "sse") else 1)]
-        entities.create(memory, [Draft("last", "t", ())], by="another")
+        entities.create(memory, [EntityDraft("last", "t", ())], by="another")
         told.append(hear())
         elsewhere.close()
     updates = [each for each in told if each.get("method") == UPDATED]
@@ -140,14 +140,14 @@ def test_a_read_only_server_tells_too(tmp_path: Path) -> None:
         talk = Talk(server.port)
         with listening(talk) as events:
             talk.post(SUBSCRIBE)
-            entities.create(Memory(elsewhere), [Draft("new", "t", ())], by="another")
+            entities.create(Memory(elsewhere), [EntityDraft("new", "t", ())], by="another")
             assert events.message()["method"] == UPDATED
         talk.close()
     elsewhere.close()
 
 
 def made(store: SqliteStore, *names: str) -> None:
-    entities.create(Memory(store), [Draft(name, "t", ()) for name in names], by="test")
+    entities.create(Memory(store), [EntityDraft(name, "t", ()) for name in names], by="test")
 
 
 def test_a_store_gives_the_changes_of_others_and_not_its_own(tmp_path: Path) -> None:

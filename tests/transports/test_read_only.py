@@ -13,7 +13,7 @@ import pytest
 from polymnia.engine import entities
 from polymnia.engine.memory import Memory
 from polymnia.errors import StoreError
-from polymnia.model import Draft
+from polymnia.model import EntityDraft
 from polymnia.stores import open_store
 from tests.auth.arguments import made_for
 from tests.transports.running import Line, Running, Talk, call, initialize, request, text_of
@@ -27,7 +27,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A store with something in it."""
     path = tmp_path / NAMES[request.param]
     opened = open_store(str(path))
-    entities.create(Memory(opened), [Draft("known", "thing", ("fact",))], by="test")
+    entities.create(Memory(opened), [EntityDraft("known", "thing", ("fact",))], by="test")
     opened.close()
     return path
 
@@ -144,7 +144,7 @@ def test_a_file_with_an_older_schema_is_not_migrated(tmp_path: Path) -> None:
 def test_an_unfinished_end_of_a_log_is_left_where_it_is(tmp_path: Path) -> None:
     store = tmp_path / "memory.mcpmem"
     opened = open_store(str(store))
-    entities.create(Memory(opened), [Draft("known", "thing", ())], by="test")
+    entities.create(Memory(opened), [EntityDraft("known", "thing", ())], by="test")
     opened.close()
     with store.open("ab") as file:
         file.write(b"\x01\x02\x03")
@@ -162,10 +162,10 @@ def test_a_read_only_store_refuses_a_write_by_itself(tmp_path: Path, name: str) 
     store = tmp_path / name
     open_store(str(store)).close()
     if not store.exists():
-        entities.create(Memory(open_store(str(store))), [Draft("known", "thing", ())], by="test")
+        entities.create(Memory(open_store(str(store))), [EntityDraft("known", "thing", ())], by="test")
     reading = open_store(str(store), read_only=True)
     with pytest.raises(StoreError):
-        entities.create(Memory(reading), [Draft("new", "thing", ())], by="test")
+        entities.create(Memory(reading), [EntityDraft("new", "thing", ())], by="test")
     assert reading.tidy() is False
     reading.close()
 
@@ -173,7 +173,7 @@ def test_a_read_only_store_refuses_a_write_by_itself(tmp_path: Path, name: str) 
 def test_what_another_process_writes_is_seen(store: Path) -> None:
     reading = open_store(str(store), read_only=True)
     writing = open_store(str(store))
-    entities.create(Memory(writing), [Draft("new", "thing", ())], by="test")
+    entities.create(Memory(writing), [EntityDraft("new", "thing", ())], by="test")
     with reading.reading() as read:
         assert [each.name for each in read.entities()] == ["known", "new"]
     reading.close()

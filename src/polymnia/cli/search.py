@@ -55,7 +55,7 @@ def _hit_shape(hit: Hit) -> dict[str, object]:
         "text": passage.text,
         "time": _when(passage.valid_at or passage.created_at),
         "score": round(hit.score, 4),
-        "matched": hit.rung,
+        "matched": hit.match_kind,
         "alike": hit.alike,
         "why": {
             "words": round(signals.words, 4),
@@ -95,7 +95,7 @@ def _told(passage: Passage) -> str:
 
 def _reasons(hit: Hit) -> list[str]:
     signals = hit.signals
-    reasons = [hit.rung]
+    reasons = [hit.match_kind]
     if signals.meaning is not None:
         reasons.append(f"meaning {signals.meaning:.2f}")
     if signals.entity:

@@ -9,7 +9,7 @@ from polymnia.dialects.times import iso_time
 from polymnia.engine import trash as verbs
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput
-from polymnia.model import Trashed
+from polymnia.model import TrashItem
 from polymnia.settings import Settings
 
 
@@ -26,7 +26,7 @@ def trash(settings: Settings, options: argparse.Namespace) -> int:
         return _purge(memory, options.older_than, settings.trash_days)
 
 
-def _list(found: list[Trashed], *, as_json: bool) -> int:
+def _list(found: list[TrashItem], *, as_json: bool) -> int:
     if as_json:
         shown = [
             {"id": each.id, "kind": _kind(each), "what": _title(each), "deleted_at": iso_time(each.deleted_at)}
@@ -41,19 +41,19 @@ def _list(found: list[Trashed], *, as_json: bool) -> int:
     return 0
 
 
-def _kind(trashed: Trashed) -> str:
+def _kind(trashed: TrashItem) -> str:
     rows = trashed.rows
-    return "entity" if rows.entities else "observation" if rows.notes else "relation"
+    return "entity" if rows.entities else "observation" if rows.observations else "relation"
 
 
-def _title(trashed: Trashed) -> str:
+def _title(trashed: TrashItem) -> str:
     rows = trashed.rows
     if rows.entities:
         (entity,) = rows.entities
         more = f"{len(entity.observations)} observations, {len(rows.relations)} relations"
         return f"{entity.name} ({entity.type}): {more}"
-    if rows.notes:
-        (noted,) = rows.notes
+    if rows.observations:
+        (noted,) = rows.observations
         return f"{noted.entity}: {noted.observations[0].text}"
     (relation,) = rows.relations
     return f"{relation.source} -{relation.type}-> {relation.target}"
@@ -61,7 +61,7 @@ def _title(trashed: Trashed) -> str:
 
 def _restore(memory: Memory, what: str) -> int:
     back = verbs.restore(memory, what, by="polymnia trash")
-    names = [entity.name for entity in back.entities] + [noted.entity for noted in back.notes]
+    names = [entity.name for entity in back.entities] + [noted.entity for noted in back.observations]
     said = f"restored {what}" if not names else f"restored {', '.join(names)}"
     print(f"{said}, with {len(back.relations)} relations" if back.entities else said)
     return 0

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, field
 
-from polymnia.model import Draft, Entity, Graph, Noted, Relation, Texts
+from polymnia.model import Entity, EntityDraft, Graph, ObservationDraft, ObservationSet, Relation
 
 
 class EntityShape(Struct, frozen=True, rename="camel"):
@@ -39,20 +39,20 @@ class GraphShape(Struct, frozen=True):
     relations: list[RelationShape]
 
 
-def draft(shape: EntityShape) -> Draft:
-    return Draft(shape.name, shape.entity_type, tuple(shape.observations))
+def draft(shape: EntityShape) -> EntityDraft:
+    return EntityDraft(shape.name, shape.entity_type, tuple(shape.observations))
 
 
 def relation(shape: RelationShape) -> Relation:
     return Relation(shape.source, shape.target, shape.relation_type)
 
 
-def addition(shape: Addition) -> Texts:
-    return Texts(shape.entity_name, tuple(shape.contents))
+def addition(shape: Addition) -> ObservationDraft:
+    return ObservationDraft(shape.entity_name, tuple(shape.contents))
 
 
-def deletion(shape: Deletion) -> Texts:
-    return Texts(shape.entity_name, tuple(shape.observations))
+def deletion(shape: Deletion) -> ObservationDraft:
+    return ObservationDraft(shape.entity_name, tuple(shape.observations))
 
 
 def entity_shape(entity: Entity) -> EntityShape:
@@ -63,7 +63,7 @@ def relation_shape(relation: Relation) -> RelationShape:
     return RelationShape(relation.source, relation.target, relation.type)
 
 
-def added_shape(noted: Noted) -> AddedShape:
+def added_shape(noted: ObservationSet) -> AddedShape:
     return AddedShape(noted.entity, [each.text for each in noted.observations])
 
 

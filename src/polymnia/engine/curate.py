@@ -7,7 +7,7 @@ from msgspec import Struct
 from polymnia.engine.entities import born
 from polymnia.engine.memory import Memory, Transaction
 from polymnia.errors import BadInput, EntityNotFound
-from polymnia.model import Draft, Entity, Noted, Observation, Relation, Rows
+from polymnia.model import Entity, EntityDraft, Observation, ObservationSet, Relation, Rows
 
 
 class Upserted(Struct, frozen=True):
@@ -26,16 +26,16 @@ class Merged(Struct, frozen=True):
     redirected: int
 
 
-def upsert(memory: Memory, drafts: Sequence[Draft], *, by: str) -> list[Upserted]:
+def upsert(memory: Memory, drafts: Sequence[EntityDraft], *, by: str) -> list[Upserted]:
     """Create what is new; give what is known the observations it lacks. A known type stays."""
     with memory.writing("upsert_entities", by) as transaction:
         known = {each.name: each for each in transaction.read.find({draft.name for draft in drafts})}
         grown: dict[str, tuple[str, ...]] = {}
-        fresh: dict[str, Draft] = {}
+        fresh: dict[str, EntityDraft] = {}
         outcome = [_taken(draft, known, fresh, grown) for draft in drafts]
         created = tuple([born(each, transaction.at) for each in fresh.values()])
         notes = [_noted(known[name], texts, transaction.at) for name, texts in grown.items() if texts]
-        transaction.apply(after=Rows(entities=created, notes=tuple(notes)))
+        transaction.apply(after=Rows(entities=created, observations=tuple(notes)))
     return outcome
 
 
@@ -60,7 +60,7 @@ def compact(memory: Memory) -> None:
 
 
 def _taken(
-    draft: Draft, known: dict[str, Entity], fresh: dict[str, Draft], grown: dict[str, tuple[str, ...]]
+    draft: EntityDraft, known: dict[str, Entity], fresh: dict[str, EntityDraft], grown: dict[str, tuple[str, ...]]
 ) -> Upserted:
     if draft.name in known:
         earlier = grown.get(draft.name, ())
@@ -70,7 +70,7 @@ def _taken(
     first = fresh.get(draft.name)
     added = _lacking(draft.observations, first.observations if first else ())
     observations = (first.observations if first else ()) + added
-    fresh[draft.name] = Draft(draft.name, first.type if first else draft.type, observations)
+    fresh[draft.name] = EntityDraft(draft.name, first.type if first else draft.type, observations)
     return Upserted(draft.name, first is None, added)
 
 
@@ -79,9 +79,9 @@ def _lacking(texts: Sequence[str], has: Sequence[str]) -> tuple[str, ...]:
     return tuple([text for text in dict.fromkeys(texts) if text not in known])
 
 
-def _noted(entity: Entity, texts: Sequence[str], at: int) -> Noted:
+def _noted(entity: Entity, texts: Sequence[str], at: int) -> ObservationSet:
     numbered = enumerate(texts, entity.next_ordinal)
-    return Noted(entity.name, tuple([Observation(ordinal, text, at) for ordinal, text in numbered]))
+    return ObservationSet(entity.name, tuple([Observation(ordinal, text, at) for ordinal, text in numbered]))
 
 
 def _merge(transaction: Transaction, source: Entity, target: Entity) -> Merged:
@@ -92,7 +92,9 @@ def _merge(transaction: Transaction, source: Entity, target: Entity) -> Merged:
     linked = transaction.read.linked(wanted)
     new = tuple([each for key, each in wanted.items() if key not in linked])
     notes = (_noted(target, added, transaction.at),) if added else ()
-    transaction.apply(before=Rows(entities=(source,), relations=tuple(old)), after=Rows(notes=notes, relations=new))
+    transaction.apply(
+        before=Rows(entities=(source,), relations=tuple(old)), after=Rows(observations=notes, relations=new)
+    )
     return Merged(len(source.observations), len(added), len(new))
 
 

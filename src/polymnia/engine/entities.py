@@ -4,12 +4,12 @@ from collections.abc import Collection, Sequence
 from os import urandom
 
 from polymnia.engine.memory import Memory
-from polymnia.model import Draft, Entity, Graph, Observation, Relation, Rows
+from polymnia.model import Entity, EntityDraft, Graph, Observation, Relation, Rows
 
 
-def create(memory: Memory, drafts: Sequence[Draft], *, by: str) -> list[Entity]:
+def create(memory: Memory, drafts: Sequence[EntityDraft], *, by: str) -> list[Entity]:
     """The entities that were created; a name that is taken, or comes twice, is left as it is."""
-    wanted: dict[str, Draft] = {}
+    wanted: dict[str, EntityDraft] = {}
     for draft in drafts:
         wanted.setdefault(draft.name, draft)
     with memory.writing("create_entities", by) as transaction:
@@ -52,7 +52,7 @@ def new_id() -> str:
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
-def born(draft: Draft, at: int) -> Entity:
+def born(draft: EntityDraft, at: int) -> Entity:
     """The entity a draft becomes when it is created at that time."""
     observations = tuple([Observation(place, text, at) for place, text in enumerate(draft.observations, 1)])
     return Entity(

@@ -32,7 +32,7 @@ def commit(memory: Memory, note: Note, *, by: str, seat: str = "") -> Note:
         kept = _kept(note, known, transaction.at)
         if note.scope != VAULT:
             notes.attend(seat, note.scope, transaction.at)
-        transaction.apply(before=Rows(memos=(known,) if known else ()), after=Rows(memos=(kept,)))
+        transaction.apply(before=Rows(notes=(known,) if known else ()), after=Rows(notes=(kept,)))
     return kept
 
 
@@ -59,7 +59,7 @@ def prune(
     with memory.writing("prune_memory", by) as transaction:
         notes = held(memory, transaction.read)
         doomed = [note for scope in scopes for note in notes.like(scope, key=key, tags=tags, before=before)]
-        transaction.apply(before=Rows(memos=tuple(doomed)))
+        transaction.apply(before=Rows(notes=tuple(doomed)))
     return len(doomed)
 
 

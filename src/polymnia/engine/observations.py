@@ -5,11 +5,11 @@ from itertools import count
 
 from polymnia.engine.memory import Memory
 from polymnia.errors import EntityNotFound
-from polymnia.model import Entity, Noted, Observation, Rows, Texts
+from polymnia.model import Entity, Observation, ObservationDraft, ObservationSet, Rows
 from polymnia.stores.base import Reader
 
 
-def add(memory: Memory, additions: Sequence[Texts], *, by: str, skip_repeats: bool) -> list[Noted]:
+def add(memory: Memory, additions: Sequence[ObservationDraft], *, by: str, skip_repeats: bool) -> list[ObservationSet]:
     """What was added, one result per addition; with `skip_repeats`, texts the entity already has are left out.
 
     Raises EntityNotFound, and adds nothing at all, when one of the names is unknown.
@@ -17,7 +17,9 @@ def add(memory: Memory, additions: Sequence[Texts], *, by: str, skip_repeats: bo
     return [noted for _, noted in add_to(memory, additions, by=by, skip_repeats=skip_repeats)]
 
 
-def add_to(memory: Memory, additions: Sequence[Texts], *, by: str, skip_repeats: bool) -> list[tuple[Entity, Noted]]:
+def add_to(
+    memory: Memory, additions: Sequence[ObservationDraft], *, by: str, skip_repeats: bool
+) -> list[tuple[Entity, ObservationSet]]:
     """The same, each with the entity as it was before."""
     with memory.writing("add_observations", by) as transaction:
         entities = _by_name(transaction.read, additions)
@@ -30,12 +32,12 @@ def add_to(memory: Memory, additions: Sequence[Texts], *, by: str, skip_repeats:
                 raise EntityNotFound(addition.entity)
             taken = growing[addition.entity].take(addition, skip_repeats=skip_repeats)
             added.append((entities[addition.entity], taken))
-        grown = [Noted(name, tuple(each.added)) for name, each in growing.items() if each.added]
-        transaction.apply(after=Rows(notes=tuple(grown)))
+        grown = [ObservationSet(name, tuple(each.added)) for name, each in growing.items() if each.added]
+        transaction.apply(after=Rows(observations=tuple(grown)))
     return added
 
 
-def remove(memory: Memory, removals: Sequence[Texts], *, by: str) -> list[Noted]:
+def remove(memory: Memory, removals: Sequence[ObservationDraft], *, by: str) -> list[ObservationSet]:
     """What was taken away, by entity; unknown names and texts are passed over."""
     with memory.writing("delete_observations", by) as transaction:
         entities = _by_name(transaction.read, removals)
@@ -44,7 +46,7 @@ def remove(memory: Memory, removals: Sequence[Texts], *, by: str) -> list[Noted]
             doomed.setdefault(removal.entity, set()).update(removal.texts)
         removed = [_matching(entity, doomed[name]) for name, entity in entities.items()]
         removed = [noted for noted in removed if noted.observations]
-        transaction.apply(before=Rows(notes=tuple(removed)))
+        transaction.apply(before=Rows(observations=tuple(removed)))
     return removed
 
 
@@ -58,7 +60,7 @@ class _Growing:
         self._texts = set(entity.texts)
         self._times = times
 
-    def take(self, addition: Texts, *, skip_repeats: bool) -> Noted:
+    def take(self, addition: ObservationDraft, *, skip_repeats: bool) -> ObservationSet:
         taken = []
         for text in addition.texts:
             if skip_repeats and text in self._texts:
@@ -67,12 +69,12 @@ class _Growing:
             self._texts.add(text)
             self._next += 1
         self.added.extend(taken)
-        return Noted(self._name, tuple(taken))
+        return ObservationSet(self._name, tuple(taken))
 
 
-def _by_name(read: Reader, texts: Sequence[Texts]) -> dict[str, Entity]:
+def _by_name(read: Reader, texts: Sequence[ObservationDraft]) -> dict[str, Entity]:
     return {entity.name: entity for entity in read.find({each.entity for each in texts})}
 
 
-def _matching(entity: Entity, texts: set[str]) -> Noted:
-    return Noted(entity.name, tuple([each for each in entity.observations if each.text in texts]))
+def _matching(entity: Entity, texts: set[str]) -> ObservationSet:
+    return ObservationSet(entity.name, tuple([each for each in entity.observations if each.text in texts]))

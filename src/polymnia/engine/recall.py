@@ -190,7 +190,7 @@ def _gather(
     after = read.following(said) if said else {}
     found |= {passage.key: passage for passage in after.values()}
     if not isinstance(asked, str):
-        cosines |= asked.cosines([passage.place for passage in found.values() if passage.place not in cosines])
+        cosines |= asked.cosines([passage.id for passage in found.values() if passage.id not in cosines])
     return _weighed(search, found, after, cosines, _linked(read, search))
 
 
@@ -264,7 +264,7 @@ def _weighed(
             Signals(
                 words[key],
                 before.get(key, 0.0),
-                cosines.get(passage.place),
+                cosines.get(passage.id),
                 entity.get(passage.entity, 0.0) if passage.ordinal else 0.0,
                 1.0 if passage.entity in linked else 0.0,
                 agreement(period, passage.valid_at or passage.created_at) if period else 0.0,

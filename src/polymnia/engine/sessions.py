@@ -45,4 +45,4 @@ def expire(memory: Memory, *, by: str) -> None:
 def _forget_abandoned(memory: Memory, transaction: Transaction) -> None:
     notes = held(memory, transaction.read)
     doomed = [note for scope in notes.abandoned() for note in notes.like(scope, key=None, tags=(), before=None)]
-    transaction.apply(before=Rows(memos=tuple(doomed)))
+    transaction.apply(before=Rows(notes=tuple(doomed)))

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from polymnia.engine.entities import new_id
 from polymnia.engine.memory import Memory
 from polymnia.engine.notes import held
-from polymnia.model import VAULT, Entity, Graph, Note, Noted, Observation, Relation, Rows
+from polymnia.model import VAULT, Entity, Graph, Note, Observation, ObservationSet, Relation, Rows
 
 T = TypeVar("T")
 Progress = Callable[[int, int], None]
@@ -68,7 +68,7 @@ def _absorb_entities(memory: Memory, entities: Sequence[Entity], by: str) -> int
         fresh = [_settled(each, transaction.at) for name, each in wanted.items() if name not in known]
         lacking = [_lacking(each, wanted[name], transaction.at) for name, each in known.items()]
         notes = [noted for noted in lacking if noted.observations]
-        transaction.apply(after=Rows(entities=tuple(fresh), notes=tuple(notes)))
+        transaction.apply(after=Rows(entities=tuple(fresh), observations=tuple(notes)))
     return len(fresh)
 
 
@@ -93,7 +93,7 @@ def _absorb_batch(memory: Memory, notes: Sequence[Note], by: str) -> tuple[int, 
         older = [old for note in notes if (old := known[note.key]) and note.updated_at > old.updated_at]
         by_key = {note.key: note for note in notes}
         newer = [_dated(by_key[old.key], old.created_at) for old in older]
-        transaction.apply(before=Rows(memos=tuple(older)), after=Rows(memos=(*fresh, *newer)))
+        transaction.apply(before=Rows(notes=tuple(older)), after=Rows(notes=(*fresh, *newer)))
     return len(fresh), len(newer)
 
 
@@ -136,11 +136,11 @@ def _settled(entity: Entity, at: int) -> Entity:
     )
 
 
-def _lacking(known: Entity, entity: Entity, at: int) -> Noted:
+def _lacking(known: Entity, entity: Entity, at: int) -> ObservationSet:
     has = set(known.texts)
     texts = [text for text in dict.fromkeys(entity.texts) if text not in has]
     numbered = enumerate(texts, known.next_ordinal)
-    return Noted(known.name, tuple([Observation(ordinal, text, at) for ordinal, text in numbered]))
+    return ObservationSet(known.name, tuple([Observation(ordinal, text, at) for ordinal, text in numbered]))
 
 
 def _batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:

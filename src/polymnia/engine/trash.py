@@ -5,14 +5,14 @@ from weakref import WeakKeyDictionary
 
 from polymnia.engine.memory import Memory, Transaction
 from polymnia.errors import BadInput
-from polymnia.model import Purged, Relation, Rows, Trashed
+from polymnia.model import PurgeCounts, Relation, Rows, TrashItem
 from polymnia.stores.base import Reader, TrashReader, TrashStore
 
 _DAY = 86_400
 _SECOND = 1_000_000
 
 
-def listed(memory: Memory) -> list[Trashed]:
+def listed(memory: Memory) -> list[TrashItem]:
     """Everything that can be brought back. Raises BadInput when the store keeps nothing that is deleted."""
     with memory.reading() as read:
         return _trashed(memory, read)
@@ -31,7 +31,7 @@ def restore(memory: Memory, wanted: str, *, by: str) -> Rows:
     return back
 
 
-def purge(memory: Memory, *, days: float) -> Purged:
+def purge(memory: Memory, *, days: float) -> PurgeCounts:
     """Take away for good what was deleted longer ago than that, its text in the change log too."""
     if not isinstance(memory.store, TrashStore):
         raise _keeps_nothing(memory)
@@ -54,7 +54,7 @@ class Retention:
             purge(memory, days=self._days)
 
 
-def _trashed(memory: Memory, read: Reader) -> list[Trashed]:
+def _trashed(memory: Memory, read: Reader) -> list[TrashItem]:
     if not isinstance(read, TrashReader):
         raise _keeps_nothing(memory)
     return read.trashed()
@@ -64,7 +64,7 @@ def _keeps_nothing(memory: Memory) -> BadInput:
     return BadInput(f"{memory.store.url} keeps nothing that is deleted; only SQLite stores do")
 
 
-def _found(trashed: list[Trashed], wanted: str) -> Trashed:
+def _found(trashed: list[TrashItem], wanted: str) -> TrashItem:
     for each in trashed:
         if wanted == each.id:
             return each
@@ -74,7 +74,7 @@ def _found(trashed: list[Trashed], wanted: str) -> Trashed:
     raise BadInput(f"nothing that was deleted is called {wanted}; `polymnia trash list` shows what there is")
 
 
-def _restorable(transaction: Transaction, found: Trashed) -> Rows:
+def _restorable(transaction: Transaction, found: TrashItem) -> Rows:
     """What of it can come back now."""
     read, rows = transaction.read, found.rows
     names = {entity.name for entity in rows.entities}
@@ -84,7 +84,7 @@ def _restorable(transaction: Transaction, found: Trashed) -> Rows:
         raise BadInput(f"its entity is deleted too; restore that first: {found.owner}")
     relations = [each for each in rows.relations if not names or _joins_living(read, each, names)]
     linked = read.linked({each.key for each in relations})
-    return Rows(rows.entities, rows.notes, tuple([each for each in relations if each.key not in linked]))
+    return Rows(rows.entities, rows.observations, tuple([each for each in relations if each.key not in linked]))
 
 
 def _joins_living(read: Reader, relation: Relation, back: set[str]) -> bool:

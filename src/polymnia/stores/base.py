@@ -18,10 +18,10 @@ from polymnia.model import (
     NoteScope,
     Passage,
     PassageKey,
-    Purged,
+    PurgeCounts,
     Relation,
     RelationKey,
-    Trashed,
+    TrashItem,
     TypeCount,
     Within,
     WordCounts,
@@ -166,7 +166,7 @@ class FullTextReader(Protocol):
 class TrashReader(Protocol):
     """A reader over a store that keeps what was deleted."""
 
-    def trashed(self) -> list[Trashed]:
+    def trashed(self) -> list[TrashItem]:
         """Everything that can be brought back: entities, then observations, then relations, the latest first."""
 
 
@@ -290,5 +290,5 @@ class Followed(Protocol):
 class TrashStore(Protocol):
     """A store that keeps what was deleted until it is told not to."""
 
-    def purge(self, before: int) -> Purged:
+    def purge(self, before: int) -> PurgeCounts:
         """Take away for good what was deleted before that time, and its text with it; gives how much it was."""

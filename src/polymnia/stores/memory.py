@@ -14,7 +14,7 @@ from polymnia.model import (
     Counts,
     Entity,
     Graph,
-    Noted,
+    ObservationSet,
     Passage,
     PassageKey,
     Relation,
@@ -212,7 +212,7 @@ class MemoryGraph:
         for entity in rows.entities:
             if entity.name not in stays:
                 self.remove(entity.name)
-        for noted in rows.notes:
+        for noted in rows.observations:
             gone = {observation.ordinal for observation in noted.observations}
             entity = self._entities[noted.entity][1]
             kept = tuple(each for each in entity.observations if each.ordinal not in gone)
@@ -226,7 +226,7 @@ class MemoryGraph:
                 known = self._entities[entity.name][1]
                 entity = replace(entity, observations=known.observations, next_ordinal=known.next_ordinal)
             self.put(entity)
-        for noted in rows.notes:
+        for noted in rows.observations:
             self.put(_with_notes(self._entities[noted.entity][1], noted, at))
         for relation in rows.relations:
             self.link(relation)
@@ -331,7 +331,7 @@ def _folded(entity: Entity) -> str:
     return fold(_SEAM.join((entity.name, entity.type, *entity.texts)))
 
 
-def _with_notes(entity: Entity, noted: Noted, at: int) -> Entity:
+def _with_notes(entity: Entity, noted: ObservationSet, at: int) -> Entity:
     observations = sorted((*entity.observations, *noted.observations), key=lambda each: each.ordinal)
     next_ordinal = max(entity.next_ordinal, observations[-1].ordinal + 1)
     return replace(entity, observations=tuple(observations), next_ordinal=next_ordinal, updated_at=at)

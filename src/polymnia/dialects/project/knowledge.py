@@ -5,13 +5,13 @@ from polymnia.dialects.project import shapes
 from polymnia.dialects.project.projects import active_memory
 from polymnia.dialects.project.replies import added_shape, entity_shape, nodes, plain, relation_shape, wrapped
 from polymnia.engine import entities, observations, relations, search
-from polymnia.model import Draft, Graph, Relation, Texts
+from polymnia.model import EntityDraft, Graph, ObservationDraft, Relation
 
 
 @tool(shapes.CreateEntities, needs="write", returns=shapes.EntitiesReply)
 def create_entities(call: Call, arguments: shapes.CreateEntities) -> Reply:
     """Create one or more entities in the knowledge graph. Names that exist are left as they are."""
-    drafts = [Draft(each.name, each.entity_type, tuple(each.observations)) for each in arguments.entities]
+    drafts = [EntityDraft(each.name, each.entity_type, tuple(each.observations)) for each in arguments.entities]
     shaped = [entity_shape(each) for each in entities.create(active_memory(call), drafts, by=call.by)]
     known = {each.name for each in drafts} - {each.name for each in shaped}
     note = f"Left as they are, since they exist: {', '.join(sorted(known))}." if known else None
@@ -21,7 +21,7 @@ def create_entities(call: Call, arguments: shapes.CreateEntities) -> Reply:
 @tool(shapes.AddObservations, needs="write", returns=shapes.ObservationsReply)
 def add_observations(call: Call, arguments: shapes.AddObservations) -> Reply:
     """Add observations to existing entities."""
-    additions = [Texts(each.entity_name, tuple(each.contents)) for each in arguments.observations]
+    additions = [ObservationDraft(each.entity_name, tuple(each.contents)) for each in arguments.observations]
     added = observations.add_to(active_memory(call), additions, by=call.by, skip_repeats=False)
     shaped = [added_shape(entity, each) for entity, noted in added for each in noted.observations]
     return wrapped(shaped, shapes.ObservationsReply(shaped))
@@ -72,7 +72,7 @@ def delete_entities(call: Call, arguments: shapes.DeleteEntities) -> Reply:
 @tool(shapes.DeleteObservations, needs="write", returns=shapes.CountReply, destructive=True, idempotent=True)
 def delete_observations(call: Call, arguments: shapes.DeleteObservations) -> Reply:
     """Delete specific observations from entities by their exact text, and get how many."""
-    removals = [Texts(each.entity_name, tuple(each.observations)) for each in arguments.deletions]
+    removals = [ObservationDraft(each.entity_name, tuple(each.observations)) for each in arguments.deletions]
     removed = observations.remove(active_memory(call), removals, by=call.by)
     return plain(shapes.CountReply(sum(len(each.observations) for each in removed)))
 

@@ -18,7 +18,7 @@ _KEY = f"{_VAULT}/"
 
 def resource_set_changed(client: Client, change: Change) -> bool:
     """Whether a memory that the client may see came or went."""
-    return _addresses(client, change.before.memos) != _addresses(client, change.after.memos)
+    return _addresses(client, change.before.notes) != _addresses(client, change.after.notes)
 
 
 def own_resources(client: Client) -> list[Resource]:
@@ -27,9 +27,9 @@ def own_resources(client: Client) -> list[Resource]:
     return [] if scope is None else [_session_resource(scope)]
 
 
-def _addresses(client: Client, memos: Sequence[Note]) -> set[tuple[NoteScope, str]]:
+def _addresses(client: Client, notes: Sequence[Note]) -> set[tuple[NoteScope, str]]:
     own = own_session(client)
-    return {(note.scope, note.key) for note in memos if note.scope in (VAULT, own)}
+    return {(note.scope, note.key) for note in notes if note.scope in (VAULT, own)}
 
 
 def _session_resource(scope: NoteScope) -> Resource:
@@ -104,7 +104,7 @@ def _complete_key(call: Call, argument: str, value: str) -> Sequence[str]:
 
 
 def _both(change: Change) -> tuple[Note, ...]:
-    return change.before.memos + change.after.memos
+    return change.before.notes + change.after.notes
 
 
 def _listed(call: Call, scope: NoteScope, offset: int = 0, limit: int | None = None) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from polymnia.errors import BadInput
-from polymnia.model import Change, Entity, Noted, Relation
+from polymnia.model import Change, Entity, ObservationSet, Relation
 from polymnia.stores.files.binlog_records import (
     ADD_OBSERVATIONS,
     CREATE_RELATION,
@@ -28,7 +28,7 @@ _SHOWN = 40
 def refuse_unfit(change: Change) -> None:
     """Raises BadInput when a name, type or observation of the change is longer than a record can be."""
     _refuse_long_entities(change.after.entities)
-    for noted in change.after.notes:
+    for noted in change.after.observations:
         _refuse_long_texts(noted.entity, [each.text for each in noted.observations])
     _refuse_long_relations(change.after.relations)
 
@@ -57,7 +57,7 @@ def waste_of(change: Change) -> int:
     """How many bytes of the log say nothing any more, about: the records of what is deleted, and the deletes."""
     before = change.before
     entities = sum([entity_size(each) + record_size(each.name) for each in before.entities])
-    texts = sum([2 * (8 + size(each.text)) for noted in before.notes for each in noted.observations])
+    texts = sum([2 * (8 + size(each.text)) for noted in before.observations for each in noted.observations])
     return entities + texts + sum([2 * record_size(*each.key) for each in before.relations])
 
 
@@ -91,7 +91,7 @@ def _can_be_said(change: Change, graph: MemoryGraph, gone: set[str]) -> bool:
     types = {each.name: each.type for each in change.before.entities}
     if any(types.get(each.name, each.type) != each.type for each in change.after.entities) or graph.touching(gone):
         return False
-    removed, added = _texts_by_name(change.before.notes), _texts_by_name(change.after.notes)
+    removed, added = _texts_by_name(change.before.observations), _texts_by_name(change.after.observations)
     found = {name: graph.get(name) for name in removed | added}
     return all(
         entity is None or _follows(entity.texts, removed.get(name, []), added.get(name, []))
@@ -106,7 +106,7 @@ def _follows(texts: tuple[str, ...], removed: list[str], added: list[str]) -> bo
 
 
 def _removals(change: Change, gone: set[str]) -> Iterator[bytes]:
-    for name, texts in _texts_by_name(change.before.notes).items():
+    for name, texts in _texts_by_name(change.before.observations).items():
         yield from encode_texts(DELETE_OBSERVATIONS, name, list(dict.fromkeys(texts)))
     for relation in change.before.relations:
         if relation.source not in gone and relation.target not in gone:
@@ -121,11 +121,11 @@ def _creations(change: Change) -> Iterator[bytes]:
 
 
 def _additions(change: Change) -> Iterator[bytes]:
-    for name, texts in _texts_by_name(change.after.notes).items():
+    for name, texts in _texts_by_name(change.after.observations).items():
         yield from encode_texts(ADD_OBSERVATIONS, name, texts)
 
 
-def _texts_by_name(notes: Iterable[Noted]) -> dict[str, list[str]]:
+def _texts_by_name(notes: Iterable[ObservationSet]) -> dict[str, list[str]]:
     texts: dict[str, list[str]] = {}
     for noted in notes:
         texts.setdefault(noted.entity, []).extend([each.text for each in noted.observations])

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from polymnia.errors import StoreBusy, StoreForeign
-from polymnia.model import Change, Entity, Noted, Observation, Relation, RelationKey, Rows
+from polymnia.model import Change, Entity, Observation, ObservationSet, Relation, RelationKey, Rows
 from polymnia.stores.files.errors import translated as translated_files
 from polymnia.stores.files.replace import sync_directory
 from polymnia.stores.projects import files
@@ -155,7 +155,9 @@ def _life_and_death(each: _Dated) -> Iterator[Change]:
 def _deaths(each: _Dated) -> Iterator[Change]:
     """The observations that were deleted one by one, each at its time."""
     for at, observation in each.dead:
-        yield Change(_OPERATION, _ACTOR, at, before=Rows(notes=(Noted(each.value.name, (observation,)),)))
+        yield Change(
+            _OPERATION, _ACTOR, at, before=Rows(observations=(ObservationSet(each.value.name, (observation,)),))
+        )
 
 
 def _made(rows: Rows) -> Change:

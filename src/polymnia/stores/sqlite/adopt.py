@@ -71,7 +71,7 @@ def _store_beside(path: str, notes: list[Note]) -> Path:
         for start in range(0, len(notes), store.best_batch):
             batch = tuple(notes[start : start + store.best_batch])
             with store.writing() as writer:
-                writer.apply(Change("import", "polymnia", _now(), after=Rows(memos=batch)))
+                writer.apply(Change("import", "polymnia", _now(), after=Rows(notes=batch)))
         store.compact()
     finally:
         store.close()

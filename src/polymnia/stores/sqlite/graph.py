@@ -15,7 +15,7 @@ from polymnia.model import (
     PassageKey,
     Relation,
     RelationKey,
-    Trashed,
+    TrashItem,
     TypeCount,
     Within,
     WordCounts,
@@ -147,7 +147,7 @@ class SqliteGraph:
         rows = {row[0]: row for row in run(self._connection, "entities_by_id", as_json(ids))}
         return self._with_observations([rows[each] for each in ids if each in rows])
 
-    def trashed(self) -> list[Trashed]:
+    def trashed(self) -> list[TrashItem]:
         return trashed(self._connection)
 
     def apply(self, change: Change) -> None:

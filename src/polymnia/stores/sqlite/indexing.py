@@ -16,7 +16,7 @@ _MANY = 64
 _MOST = 128
 
 
-class Texts(NamedTuple):
+class IndexedTexts(NamedTuple):
     """What a row is found by: an entity by name and type, an observation by its content, a note by key and content."""
 
     row_id: int
@@ -30,7 +30,7 @@ def padded(texts: Iterable[str]) -> str:
     return "\n".join([fold(text) for text in texts]) + "\n\n"
 
 
-def index_soon(connection: apsw.Connection, rows: list[Texts]) -> None:
+def index_soon(connection: apsw.Connection, rows: list[IndexedTexts]) -> None:
     """Have living rows found by their texts, which are in the order of row ids."""
     if len(rows) >= _MANY:
         _index(connection, rows)
@@ -55,7 +55,7 @@ def waiting(connection: apsw.Connection, first: int = _FIRST, last: int = _LAST)
 def index_waiting(connection: apsw.Connection) -> None:
     """Index the rows that wait; none waits after it, not even one whose text is gone."""
     if waiting(connection):
-        _index(connection, [Texts(*row) for row in run(connection, "unindexed_texts")])
+        _index(connection, [IndexedTexts(*row) for row in run(connection, "unindexed_texts")])
         run(connection, "clear_unindexed")
 
 
@@ -65,15 +65,15 @@ def index_now(connection: apsw.Connection) -> None:
     connection.execute("SAVEPOINT indexed; RELEASE indexed")  # has the index write down what it counts
 
 
-def _index(connection: apsw.Connection, rows: list[Texts]) -> None:
+def _index(connection: apsw.Connection, rows: list[IndexedTexts]) -> None:
     # In the order of row ids: the indexes would write a segment of their own for every step back.
     run_many(connection, "insert_trigrams", [(row.row_id, padded(_parts(row))) for row in rows])
     run_many(connection, "insert_words", [_words(row) for row in rows])
 
 
-def _words(row: Texts) -> Row:
+def _words(row: IndexedTexts) -> Row:
     return (*row, derived(" ".join(_parts(row))) or None)
 
 
-def _parts(row: Texts) -> list[str]:
+def _parts(row: IndexedTexts) -> list[str]:
     return [text for text in row[1:] if text is not None]

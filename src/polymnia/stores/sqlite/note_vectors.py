@@ -35,7 +35,7 @@ class _Touched(Struct):
 
 
 class _Side(Struct):
-    memos: list[_Touched] = []
+    notes: list[_Touched] = []
 
 
 _side = Decoder(_Side)
@@ -140,4 +140,4 @@ def _touched(connection: apsw.Connection, since: int) -> set[str] | None:
     if len(rows) > _MOST_CHANGES:
         return None
     sides = [_side.decode(side) for row in rows for side in row[-2:]]
-    return {memo.key for side in sides for memo in side.memos if memo.scope == VAULT}
+    return {memo.key for side in sides for memo in side.notes if memo.scope == VAULT}

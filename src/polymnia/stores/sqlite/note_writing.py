@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from polymnia.model import VAULT, Change, Note, Rows
 from polymnia.search.embedding import length
-from polymnia.stores.sqlite.indexing import Texts, forget, index_soon
+from polymnia.stores.sqlite.indexing import IndexedTexts, forget, index_soon
 from polymnia.stores.sqlite.layout import as_json, run, run_many
 
 
@@ -44,11 +44,11 @@ def _index(connection: apsw.Connection, number: int, note: Note) -> None:
     run(connection, "delete_vault_words", number)
     run(connection, "insert_vault_words", number, note.key, note.content, " ".join(note.tags))
     forget(connection, [-number])
-    index_soon(connection, [Texts(-number, note.key, None, note.content)])
+    index_soon(connection, [IndexedTexts(-number, note.key, None, note.content)])
 
 
 def _without_texts(rows: Rows) -> Rows:
-    return replace(rows, memos=tuple([_without_text(note) for note in rows.memos]))
+    return replace(rows, notes=tuple([_without_text(note) for note in rows.notes]))
 
 
 def _without_text(note: Note) -> Note:

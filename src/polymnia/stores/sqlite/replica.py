@@ -157,5 +157,5 @@ class Replica:
 
 def _weight(rows: Rows) -> int:
     own = sum(len(entity.observations) for entity in rows.entities)
-    noted = sum(len(noted.observations) for noted in rows.notes)
+    noted = sum(len(noted.observations) for noted in rows.observations)
     return _ROW * (len(rows.entities) + own + noted + len(rows.relations)) + len(json.encode(rows))

@@ -12,7 +12,7 @@ import apsw
 from msgspec import json
 
 from polymnia.errors import StoreBusy, StoreError, StoreForeign, StoreSealed, StoreTooNew
-from polymnia.model import VAULT, Change, Graph, Purged, Rows
+from polymnia.model import VAULT, Change, Graph, PurgeCounts, Rows
 from polymnia.stores.place import make_place
 from polymnia.stores.sql import load_migrations
 from polymnia.stores.sqlite.commit import CommitLane
@@ -157,11 +157,11 @@ class SqliteStore:
             with self._translated, self._reader() as connection:
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
-    def purge(self, before: int) -> Purged:
+    def purge(self, before: int) -> PurgeCounts:
         """The file is written anew and the log emptied: pages that were given up before still have what was on them."""
         with self._lane.transaction() as connection:
             gone = purge(connection, before)
-        if gone != Purged() and not self._alone:
+        if gone != PurgeCounts() and not self._alone:
             self._write_anew()
         self.compact()
         return gone

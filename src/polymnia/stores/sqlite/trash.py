@@ -7,7 +7,7 @@ import apsw
 from msgspec import Struct, json
 from msgspec.structs import replace
 
-from polymnia.model import VAULT, Entity, Note, Noted, Observation, Purged, Relation, Rows, Trashed
+from polymnia.model import VAULT, Entity, Note, Observation, ObservationSet, PurgeCounts, Relation, Rows, TrashItem
 from polymnia.stores.sqlite.layout import ORDINAL_BITS, ORDINALS, Row, run, run_many
 from polymnia.stores.sqlite.rows import entity_of
 
@@ -15,7 +15,7 @@ from polymnia.stores.sqlite.rows import entity_of
 Deaths = dict[tuple[str, int], list[Relation]]
 
 
-def trashed(connection: apsw.Connection) -> list[Trashed]:
+def trashed(connection: apsw.Connection) -> list[TrashItem]:
     """Everything that can be brought back: entities, then single observations, then single relations."""
     relations = [(Relation(*row[1:5]), row[0], row[5]) for row in run(connection, "trashed_relations")]
     touching: Deaths = defaultdict(list)
@@ -26,14 +26,14 @@ def trashed(connection: apsw.Connection) -> list[Trashed]:
     observations = [_observation(*row) for row in run(connection, "trashed_observations")]
     with_entity = {each.key for entity in entities for each in entity.rows.relations}
     alone = [
-        Trashed(f"relation/{number}", at, Rows(relations=(relation,)))
+        TrashItem(f"relation/{number}", at, Rows(relations=(relation,)))
         for relation, number, at in relations
         if relation.key not in with_entity
     ]
     return [*entities, *observations, *alone]
 
 
-def purge(connection: apsw.Connection, before: int) -> Purged:
+def purge(connection: apsw.Connection, before: int) -> PurgeCounts:
     """Take away what was deleted before that time, in the change log too; gives how much it was.
 
     Of a deleted note nothing is left but what the change log has.
@@ -46,29 +46,29 @@ def purge(connection: apsw.Connection, before: int) -> Purged:
     run_many(connection, "purge_observation", [row[:1] for row in doomed.observations])
     run_many(connection, "purge_relation", [row[:1] for row in doomed.relations])
     run(connection, "purge_notes", before)
-    gone = Purged(len(doomed.entities), len(doomed.observations), len(doomed.relations), len(doomed.notes))
-    if gone != Purged():
+    gone = PurgeCounts(len(doomed.entities), len(doomed.observations), len(doomed.relations), len(doomed.notes))
+    if gone != PurgeCounts():
         run(connection, "record_purge", before)
         for index in ("optimize_trigrams", "optimize_words", "optimize_vault_words"):
             run(connection, index)
     return gone
 
 
-def _entity(connection: apsw.Connection, row: Row, touching: Deaths) -> Trashed:
+def _entity(connection: apsw.Connection, row: Row, touching: Deaths) -> TrashItem:
     """A deleted entity, with the observations and relations that were deleted in the same moment."""
     first, deleted_at = row[0] << ORDINAL_BITS, row[10]
     found = run(connection, "trashed_with", first, first | ORDINALS, deleted_at)
     entity = entity_of(row[:10], tuple([Observation(number & ORDINALS, *rest) for number, *rest in found]))
     relations = tuple(touching.get((entity.name, deleted_at), ()))
-    return Trashed(entity.id, deleted_at, Rows(entities=(entity,), relations=relations))
+    return TrashItem(entity.id, deleted_at, Rows(entities=(entity,), relations=relations))
 
 
 def _observation(
     row_id: int, text: str, created_at: int, valid_at: int, deleted_at: int, uid: str, name: str, owner_gone: int
-) -> Trashed:
+) -> TrashItem:
     observation = Observation(row_id & ORDINALS, text, created_at, valid_at)
-    rows = Rows(notes=(Noted(name, (observation,)),))
-    return Trashed(f"{uid}/{observation.ordinal}", deleted_at, rows, owner=uid, owner_gone=bool(owner_gone))
+    rows = Rows(observations=(ObservationSet(name, (observation,)),))
+    return TrashItem(f"{uid}/{observation.ordinal}", deleted_at, rows, owner=uid, owner_gone=bool(owner_gone))
 
 
 class _Doomed(Struct, frozen=True):
@@ -110,11 +110,11 @@ class _Censor:
     def passed(self, rows: Rows, at: int) -> Rows:
         """What may stay of one side of a change of that time."""
         entities = [self._entity(each) for each in rows.entities if each.id not in self._uids]
-        notes = [noted for each in rows.notes if (noted := self._noted(each, at)).observations]
+        notes = [noted for each in rows.observations if (noted := self._noted(each, at)).observations]
         relations = [each for each in rows.relations if (*each.key, each.created_at) not in self._relations]
-        memos = [each for each in rows.memos if not self._is_gone(each, at)]
+        memos = [each for each in rows.notes if not self._is_gone(each, at)]
         return replace(
-            rows, entities=tuple(entities), notes=tuple(notes), relations=tuple(relations), memos=tuple(memos)
+            rows, entities=tuple(entities), observations=tuple(notes), relations=tuple(relations), notes=tuple(memos)
         )
 
     def _is_gone(self, note: Note, at: int) -> bool:
@@ -124,10 +124,10 @@ class _Censor:
         kept = [each for each in entity.observations if (entity.id, each.ordinal) not in self._ordinals]
         return entity if len(kept) == len(entity.observations) else replace(entity, observations=tuple(kept))
 
-    def _noted(self, noted: Noted, at: int) -> Noted:
+    def _noted(self, noted: ObservationSet, at: int) -> ObservationSet:
         gone = {ordinal for born, died, ordinal in self._notes.get(noted.entity, ()) if born <= at <= died}
         kept = [each for each in noted.observations if not gone & {0, each.ordinal}]
-        return Noted(noted.entity, tuple(kept))
+        return ObservationSet(noted.entity, tuple(kept))
 
 
 _FOREVER = 1 << 62

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 import apsw
 from msgspec import json
 
-from polymnia.model import Change, Entity, Noted, Rows
-from polymnia.stores.sqlite.indexing import Texts, forget, index_soon
+from polymnia.model import Change, Entity, ObservationSet, Rows
+from polymnia.stores.sqlite.indexing import IndexedTexts, forget, index_soon
 from polymnia.stores.sqlite.layout import ORDINAL_BITS, ORDINALS, Row, as_json, run, run_many
 
 
@@ -16,27 +16,27 @@ def apply_change(connection: apsw.Connection, change: Change) -> None:
     ids = _row_ids(connection, before, after)
     stays = {entity.name for entity in before.entities} & {entity.name for entity in after.entities}
     _delete_entities(connection, [ids[each.name] for each in before.entities if each.name not in stays], change.at)
-    _delete_notes(connection, before.notes, ids, change.at)
+    _delete_notes(connection, before.observations, ids, change.at)
     _delete_relations(connection, before, change.at)
     _update_entities(connection, [each for each in after.entities if each.name in stays], ids)
     fresh = [each for each in after.entities if each.name not in stays]
     buried = _buried_ids(connection, fresh)
     _unbury_entities(connection, [(buried[each.id], each) for each in fresh if each.id in buried])
     _insert_entities(connection, [each for each in fresh if each.id not in buried])
-    _insert_notes(connection, after.notes, ids)
-    _touch(connection, before.notes + after.notes, ids, change.at)
+    _insert_notes(connection, after.observations, ids)
+    _touch(connection, before.observations + after.observations, ids, change.at)
     _insert_relations(connection, after)
-    if before.memos or after.memos:
+    if before.notes or after.notes:
         from polymnia.stores.sqlite.note_writing import apply_notes, without_session_texts  # few servers keep notes
 
-        apply_notes(connection, before.memos, after.memos, change.at)
+        apply_notes(connection, before.notes, after.notes, change.at)
         change = without_session_texts(change)
     _log(connection, change)
 
 
 def _row_ids(connection: apsw.Connection, before: Rows, after: Rows) -> dict[str, int]:
     names = {entity.name for entity in before.entities}
-    names |= {noted.entity for noted in before.notes + after.notes}
+    names |= {noted.entity for noted in before.observations + after.observations}
     return dict(run(connection, "entity_ids", as_json(names))) if names else {}
 
 
@@ -54,7 +54,7 @@ def _delete_entities(connection: apsw.Connection, ids: list[int], at: int) -> No
         run(connection, "delete_entity", at, entity)
 
 
-def _delete_notes(connection: apsw.Connection, notes: Iterable[Noted], ids: dict[str, int], at: int) -> None:
+def _delete_notes(connection: apsw.Connection, notes: Iterable[ObservationSet], ids: dict[str, int], at: int) -> None:
     rows = [row_id for row_id, *_ in _note_rows(notes, ids)]
     run_many(connection, "delete_observation", [(at, row_id) for row_id in rows])
     forget(connection, rows)
@@ -70,7 +70,7 @@ def _update_entities(connection: apsw.Connection, entities: Iterable[Entity], id
         about = (entity.summary, entity.summary_at, as_json(entity.tags), entity.updated_at)
         run(connection, "update_entity", entity.type, *about, row_id)
         forget(connection, [row_id << ORDINAL_BITS])
-        index_soon(connection, [Texts(row_id << ORDINAL_BITS, entity.name, entity.type, None)])
+        index_soon(connection, [IndexedTexts(row_id << ORDINAL_BITS, entity.name, entity.type, None)])
 
 
 def _unbury_entities(connection: apsw.Connection, numbered: list[tuple[int, Entity]]) -> None:
@@ -111,25 +111,25 @@ def _entity_row(row_id: int, entity: Entity) -> Row:
     return (row_id, entity.id, entity.name, entity.type, *about, *times)
 
 
-def _texts(numbered: Iterable[tuple[int, Entity]]) -> Iterator[Texts]:
+def _texts(numbered: Iterable[tuple[int, Entity]]) -> Iterator[IndexedTexts]:
     for base, entity in numbered:
-        yield Texts(base, entity.name, entity.type, None)
+        yield IndexedTexts(base, entity.name, entity.type, None)
         for each in entity.observations:
-            yield Texts(base | each.ordinal, None, None, each.text)
+            yield IndexedTexts(base | each.ordinal, None, None, each.text)
 
 
-def _insert_notes(connection: apsw.Connection, notes: Iterable[Noted], ids: dict[str, int]) -> None:
+def _insert_notes(connection: apsw.Connection, notes: Iterable[ObservationSet], ids: dict[str, int]) -> None:
     rows = sorted(_note_rows(notes, ids))
     run_many(connection, "insert_observation", rows)
-    index_soon(connection, [Texts(row_id, None, None, text) for row_id, text, *_ in rows])
+    index_soon(connection, [IndexedTexts(row_id, None, None, text) for row_id, text, *_ in rows])
 
 
-def _touch(connection: apsw.Connection, notes: Iterable[Noted], ids: dict[str, int], at: int) -> None:
+def _touch(connection: apsw.Connection, notes: Iterable[ObservationSet], ids: dict[str, int], at: int) -> None:
     rows = [(at, max(each.ordinal for each in noted.observations) + 1, ids[noted.entity]) for noted in notes]
     run_many(connection, "touch_entity", rows)
 
 
-def _note_rows(notes: Iterable[Noted], ids: dict[str, int]) -> list[tuple[int, str, int, int]]:
+def _note_rows(notes: Iterable[ObservationSet], ids: dict[str, int]) -> list[tuple[int, str, int, int]]:
     return [
         (ids[noted.entity] << ORDINAL_BITS | each.ordinal, each.text, each.created_at, each.valid_at)
         for noted in notes

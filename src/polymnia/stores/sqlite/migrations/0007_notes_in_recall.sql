@@ -21,9 +21,9 @@ CREATE INDEX notes_gone_by_time ON notes_gone (deleted_at);
 
 -- A note that is only before a change was deleted by it. Of a session's note the log has no text.
 INSERT OR IGNORE INTO notes_gone (key, deleted_at)
-SELECT gone.value ->> 'key', c.at FROM changes AS c, json_each(c.before_state, '$.memos') AS gone
+SELECT gone.value ->> 'key', c.at FROM changes AS c, json_each(c.before_state, '$.notes') AS gone
 WHERE gone.value ->> '$.scope.session' IS NULL AND NOT EXISTS (
-    SELECT 1 FROM json_each(c.after_state, '$.memos') AS stays
+    SELECT 1 FROM json_each(c.after_state, '$.notes') AS stays
     WHERE stays.value ->> 'key' = gone.value ->> 'key' AND stays.value ->> '$.scope.session' IS NULL
 );
 

@@ -1,0 +1,63 @@
+"""Access: who makes a request and what they may do."""
+
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from polymnia.errors import NotAllowed
+
+# Each capability includes those before it.
+Capability = Literal["read", "write", "admin"]
+CAPABILITIES: tuple[Capability, ...] = ("read", "write", "admin")
+
+
+class Principal(Struct, frozen=True, kw_only=True):
+    """Who makes a request, what they may do, and in which workspaces (None: in all).
+
+    `id` distinguishes principals with the same name. `until` is when the credentials expire, in seconds since 1970.
+    """
+
+    name: str = ""
+    can: Capability = "admin"
+    workspaces: frozenset[str] | None = None
+    id: str = ""
+    until: int | None = None
+
+    def is_same(self, other: "Principal") -> bool:
+        """Return True for the same principal with the same rights, whatever the expiry."""
+        return (self.id, self.name, self.can, self.workspaces) == (other.id, other.name, other.can, other.workspaces)
+
+    def may(self, needed: Capability) -> bool:
+        """Return True if the principal has the capability."""
+        return CAPABILITIES.index(needed) <= CAPABILITIES.index(self.can)
+
+    def enters(self, workspace: str) -> bool:
+        """Return True if the principal may use the workspace."""
+        return self.workspaces is None or workspace in self.workspaces
+
+    def require(self, needed: Capability, what: str) -> None:
+        """Raise NotAllowed unless the principal has the capability."""
+        if not self.may(needed):
+            raise NotAllowed(f"{self.title} may only {self.can}; {what} needs {needed}")
+
+    def require_entry(self, workspace: str) -> None:
+        """Raise NotAllowed unless the principal may use the workspace."""
+        if not self.enters(workspace):
+            theirs = ", ".join(sorted(self.workspaces or ())) or "none"
+            raise NotAllowed(f"{self.title} may not use the workspace {workspace!r} (only: {theirs})")
+
+    def restricted(self, to: Capability) -> "Principal":
+        """Return the principal with at most that capability."""
+        return replace(self, can=to) if self.may(to) else self
+
+    @property
+    def title(self) -> str:
+        """How an error names the principal."""
+        return f"the token {self.name}" if self.name else "this server"
+
+
+# Whoever started the process. The file system decides what they may do.
+OWNER = Principal()
+# A client that has not shown a token where one is needed.
+NOBODY = Principal(name="nobody", can="read", workspaces=frozenset())

@@ -1,0 +1,55 @@
+"""Changes: one per write, with the rows it ended and the rows it created."""
+
+from msgspec import Struct
+
+from polymnia.model.graph import Entity, ObservationSet, Relation
+from polymnia.model.notes import Note
+
+
+class Rows(Struct, frozen=True, omit_defaults=True):
+    """One side of a change.
+
+    Entities carry their own observations; `observations` holds those of entities that stay.
+    """
+
+    entities: tuple[Entity, ...] = ()
+    observations: tuple[ObservationSet, ...] = ()
+    relations: tuple[Relation, ...] = ()
+    notes: tuple[Note, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.entities or self.observations or self.relations or self.notes)
+
+
+class Change(Struct, frozen=True):
+    """One write: who made it, when, and the rows it touched before and after.
+
+    Rows only in `before` are deleted, rows only in `after` are created, rows in both are replaced.
+    """
+
+    operation: str
+    actor: str
+    at: int
+    before: Rows = Rows()
+    after: Rows = Rows()
+    id: int = 0
+
+
+class TrashItem(Struct, frozen=True):
+    """Something deleted that can be restored: an observation, a relation, a note, or an entity with all it had."""
+
+    id: str
+    deleted_at: int
+    rows: Rows
+    # For an observation: the id of its entity, and whether the entity is deleted too.
+    owner: str = ""
+    owner_gone: bool = False
+
+
+class PurgeCounts(Struct, frozen=True):
+    """How many rows a purge removed."""
+
+    entities: int = 0
+    observations: int = 0
+    relations: int = 0
+    notes: int = 0

@@ -1,0 +1,98 @@
+"""Entities, observations and relations. Times are microseconds since 1970 in UTC; 0 means unknown."""
+
+from msgspec import Struct
+
+RelationKey = tuple[str, str, str]
+
+
+class Observation(Struct, frozen=True, gc=False, omit_defaults=True):
+    """One fact about an entity. Its ordinal is never reused and never renumbered.
+
+    `valid_at` is when the fact was said or true; 0 means when it was created.
+    """
+
+    ordinal: int
+    text: str
+    created_at: int = 0
+    valid_at: int = 0
+
+
+class Entity(Struct, frozen=True, omit_defaults=True):
+    """A named thing and what is known about it. The name is unique among living entities."""
+
+    name: str
+    type: str
+    observations: tuple[Observation, ...] = ()
+    id: str = ""
+    next_ordinal: int = 1
+    summary: str | None = None
+    summary_at: int = 0
+    tags: tuple[str, ...] = ()
+    created_at: int = 0
+    updated_at: int = 0
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The texts of the observations, oldest first."""
+        return tuple([observation.text for observation in self.observations])
+
+
+class Relation(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A directed, typed edge between two names. Either end may be a name that no entity has yet."""
+
+    source: str
+    target: str
+    type: str
+    created_at: int = 0
+
+    @property
+    def key(self) -> RelationKey:
+        """What identifies the relation."""
+        return (self.source, self.target, self.type)
+
+
+class Graph(Struct, frozen=True):
+    """Entities and relations read together, each in order of creation."""
+
+    entities: list[Entity]
+    relations: list[Relation]
+
+
+class EntityDraft(Struct, frozen=True):
+    """An entity to create."""
+
+    name: str
+    type: str
+    observations: tuple[str, ...] = ()
+    summary: str | None = None
+    tags: tuple[str, ...] = ()
+
+
+class ObservationDraft(Struct, frozen=True):
+    """Texts to add to, or remove from, the named entity. `valid_at` as in Observation."""
+
+    entity: str
+    texts: tuple[str, ...]
+    valid_at: int = 0
+
+
+class ObservationSet(Struct, frozen=True):
+    """Some observations of the named entity."""
+
+    entity: str
+    observations: tuple[Observation, ...]
+
+
+class TypeCount(Struct, frozen=True):
+    """A type and how many entities or relations have it."""
+
+    type: str
+    count: int
+
+
+class Counts(Struct, frozen=True):
+    """How many living rows a store holds."""
+
+    entities: int
+    observations: int
+    relations: int

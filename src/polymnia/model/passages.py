@@ -1,0 +1,101 @@
+"""Passages: everything a search can return, and the values that rank them."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+PassageKey = tuple[str, int]
+# The ordinal and the type of a passage that is a note.
+NOTE, NOTE_TYPE = -1, "note"
+
+
+class Passage(Struct, frozen=True, gc=False):
+    """A text that a search can return: an observation, an entity's card (ordinal 0) or a vault note (ordinal NOTE).
+
+    The `entity` of a note is its key.
+    """
+
+    entity: str
+    type: str
+    ordinal: int
+    text: str
+    created_at: int = 0
+    valid_at: int = 0
+    id: int = 0  # 0 in stores without passage ids
+
+    @property
+    def key(self) -> PassageKey:
+        """What identifies the passage among the living ones."""
+        return (self.entity, self.ordinal)
+
+    @property
+    def kind(self) -> Literal["entity", "observation", "note"]:
+        """What the passage is."""
+        return "observation" if self.ordinal > 0 else "note" if self.ordinal == NOTE else "entity"
+
+    @property
+    def words(self) -> str:
+        """The text whose words find the passage."""
+        if self.ordinal > 0:
+            return self.text
+        return f"{self.entity}\n{self.text if self.ordinal == NOTE else self.type}"
+
+
+class WordCounts(Struct, frozen=True):
+    """The number of passages and words in a store, and how many passages contain each of some terms."""
+
+    passages: int
+    words: int
+    having: dict[str, int]
+
+
+class Within(Struct, frozen=True):
+    """Restrict a search to some names (keys of notes), some types and a period. None allows everything."""
+
+    names: tuple[str, ...] | None = None
+    types: tuple[str, ...] | None = None
+    since: int | None = None
+    until: int | None = None
+
+    def has(self, passage: Passage) -> bool:
+        """Return True if the passage satisfies every restriction."""
+        at = passage.valid_at or passage.created_at
+        return (
+            (self.names is None or passage.entity in self.names)
+            and (self.types is None or passage.type in self.types)
+            and (self.since is None or at >= self.since)
+            and (self.until is None or at < self.until)
+        )
+
+
+class Signals(Struct, frozen=True, gc=False):
+    """The evidence for one candidate, each signal on its own scale."""
+
+    words: float = 0.0  # BM25 of its text
+    before: float = 0.0  # BM25 of the turn before it
+    meaning: float | None = None  # cosine with the question; None without a vector
+    entity: float = 0.0  # the share of its entity's name that the question contains
+    linked: float = 0.0  # 1 if a relation joins its entity to a named one
+    date: float = 0.0  # agreement with the date in the question
+    tells_time: float = 0.0  # 1 if the question asks when and the text contains time words
+    length: float = 0.0  # log of its length, for turns of a conversation
+    asks: float = 0.0  # 1 if it is itself a question, for turns of a conversation
+
+
+class Hit(Struct, frozen=True):
+    """A passage that answers a question, its evidence, and how many similar passages it stands for."""
+
+    passage: Passage
+    score: float
+    match_kind: str
+    signals: Signals
+    alike: int = 0
+
+
+class EmbeddingModel(Struct, frozen=True):
+    """A model whose vectors a store holds."""
+
+    number: int
+    identity: str
+    url: str
+    dimension: int
