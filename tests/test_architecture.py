@@ -15,7 +15,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 LAYERS = [
     {"errors", "model", "__init__"},
     {"search"},
-    {"embedders", "stores"},
+    {"disk", "embedders", "stores"},
     {"engine"},
     {"dialects"},
     {"mcp"},

@@ -121,7 +121,7 @@ def test_while_the_earlier_program_runs_its_files_are_left_alone(
     workspaces.close()
 
 
-@pytest.mark.parametrize("step", ["_write", "_second_name", "sync_directory"])
+@pytest.mark.parametrize("step", ["_write", "_second_name", "fsync_directory"])
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_crash_while_it_is_taken_over_loses_nothing(
     directory: Path, monkeypatch: pytest.MonkeyPatch, step: str, when: str

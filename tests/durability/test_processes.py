@@ -11,11 +11,11 @@ from typing import Any
 import apsw
 import pytest
 
+from polymnia.disk import lock
 from polymnia.engine import entities, observations
 from polymnia.engine.memory import Memory
 from polymnia.errors import EntityNotFound, StoreBusy, StoreError
 from polymnia.model import Entity, ObservationDraft, Rows
-from polymnia.stores.files import lock
 from polymnia.stores.sqlite import connection
 from tests.durability.graphs import create, names, names_at, opened, read
 from tests.durability.servers import ServerProcess, creation, is_error, names_in, tool_call
@@ -214,14 +214,14 @@ def test_a_store_that_another_process_makes_meanwhile_is_not_a_strangers(
 def impatience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits long for another process."""
     monkeypatch.setattr(connection, "BUSY_WAIT", 1)
-    monkeypatch.setattr(lock, "PATIENCE", 0.001)
+    monkeypatch.setattr(lock, "LOCK_TIMEOUT_S", 0.001)
 
 
 @contextmanager
 def _held(path: Path) -> Iterator[None]:
     """Somebody else is writing for the length of the block, and does not come to an end."""
     if path.suffix != ".db":
-        with lock.locked(path):
+        with lock.file_lock(path):
             yield
         return
     holder = apsw.Connection(str(path))

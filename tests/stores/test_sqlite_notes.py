@@ -10,6 +10,7 @@ import pytest
 from msgspec import json
 
 from polymnia.app import served
+from polymnia.disk.lock import ServerLock
 from polymnia.engine import notes, trash
 from polymnia.engine.memory import Memory
 from polymnia.errors import StoreBusy, StoreError
@@ -20,7 +21,6 @@ from polymnia.stores.base import NoteQuery
 from polymnia.stores.sql import load_migrations
 from polymnia.stores.sqlite import adopt, store
 from polymnia.stores.sqlite.adopt import adopt_memories
-from polymnia.stores.sqlite.presence import Presence
 from polymnia.stores.sqlite.store import SqliteStore
 
 SESSION = NoteScope("one", "ann")
@@ -210,44 +210,44 @@ def test_a_note_that_searches_would_miss_is_found_by_a_check(
 
 
 def test_a_server_lives_as_long_as_it_holds_its_file(path: str) -> None:
-    one, other = Presence(path), Presence(path)
-    name = one.announce()
-    assert one.announce() == name
-    assert other.lives(name)
+    one, other = ServerLock(path), ServerLock(path)
+    name = one.acquire()
+    assert one.acquire() == name
+    assert other.is_running(name)
     one.close()
-    assert not other.lives(name)
-    assert not other.lives("never heard of")
+    assert not other.is_running(name)
+    assert not other.is_running("never heard of")
 
 
 def test_what_a_dead_server_left_is_removed(path: str, tmp_path: Path) -> None:
     (tmp_path / "memory.db-server-dead").touch()
-    assert not Presence(path).lives("dead")
+    assert not ServerLock(path).is_running("dead")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_new_server_removes_the_files_of_dead_ones_and_of_nobody_else(path: str, tmp_path: Path) -> None:
-    living = Presence(path)
+    living = ServerLock(path)
     for name in ("memory.db-server-dead", "memory.db-server-begun~", "other.db-server-dead"):
         (tmp_path / name).touch()
-    kept = {f"memory.db-server-{living.announce()}", "memory.db-server-begun~", "other.db-server-dead"}
+    kept = {f"memory.db-server-{living.acquire()}", "memory.db-server-begun~", "other.db-server-dead"}
     assert {each.name for each in tmp_path.iterdir()} == kept
-    kept.add(f"memory.db-server-{Presence(path).announce()}")
+    kept.add(f"memory.db-server-{ServerLock(path).acquire()}")
     assert {each.name for each in tmp_path.iterdir()} == kept
 
 
 def test_without_a_file_there_is_no_other_server() -> None:
-    presence = Presence(None)
-    assert presence.lives(presence.announce())
-    assert not presence.lives("other")
+    presence = ServerLock(None)
+    assert presence.is_running(presence.acquire())
+    assert not presence.is_running("other")
 
 
 def test_a_directory_that_cannot_be_written_to_is_a_clear_error(
     memory: Memory, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(self: Presence) -> str:
+    def refuse(self: ServerLock) -> str:
         raise PermissionError(13, "Permission denied", path)
 
-    monkeypatch.setattr(Presence, "announce", refuse)
+    monkeypatch.setattr(ServerLock, "acquire", refuse)
     with pytest.raises(StoreError, match="no session can be kept"):
         notes.commit(memory, Note("key", "word", (), SESSION), by="ann")
     assert notes.page(memory, SESSION) == []
@@ -317,7 +317,7 @@ def test_an_attempt_that_was_cut_short_is_begun_again(
     foreign.close()
     with monkeypatch.context() as patched:
         patched.setattr(Path, "replace", full_disk)
-        with pytest.raises(StoreError, match="no room left"):
+        with pytest.raises(StoreError, match="no space left"):
             adopt_memories(path)
     assert len(rows(path, "SELECT key FROM vault_memories")) == 2
     assert adopt_memories(path)

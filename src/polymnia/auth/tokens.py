@@ -14,12 +14,11 @@ from threading import Lock
 from msgspec import DecodeError, Struct, ValidationError, json
 from msgspec.structs import replace
 
+from polymnia.disk.errors import map_os_errors
+from polymnia.disk.lock import file_lock
+from polymnia.disk.replace import make_parent, replace_file
 from polymnia.errors import BadInput, NotAdmitted, StoreDamaged, StoreTooNew
 from polymnia.model import Capability, Principal
-from polymnia.stores.files.errors import translated
-from polymnia.stores.files.lock import locked
-from polymnia.stores.files.replace import replace_file
-from polymnia.stores.place import make_place
 
 _PREFIX = "ply"
 _MOST_NAME = 100
@@ -143,17 +142,17 @@ class Tokens:
     @contextmanager
     def _changing(self) -> Iterator[list[Token]]:
         """The tokens under the file's lock, to be changed in place; written back when the block ends well."""
-        make_place(self.path)
-        with locked(self.path):
+        make_parent(self.path)
+        with file_lock(self.path):
             tokens = self.all()
             yield tokens
             contents = json.format(json.encode(_Contents(version=_VERSION, tokens=tokens)), indent=2)
-            with translated(str(self.path)):
+            with map_os_errors(str(self.path)):
                 replace_file(self.path, [contents, b"\n"])
 
     def _refresh(self) -> None:
         """Read the file again if somebody has changed it."""
-        with translated(str(self.path)):
+        with map_os_errors(str(self.path)):
             stamp = _stamp(self.path)
             if stamp == self._stamp:
                 return

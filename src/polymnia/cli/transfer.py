@@ -8,6 +8,7 @@ from polymnia.app import configure_logging, opened
 from polymnia.cli.missing import refuse_missing
 from polymnia.cli.progress import progress_bar
 from polymnia.dialects import document
+from polymnia.disk.replace import replace_file
 from polymnia.engine import entities
 from polymnia.engine.memory import Memory
 from polymnia.engine.transfer import absorb, absorb_notes, count_notes, vault_notes
@@ -15,7 +16,6 @@ from polymnia.errors import BadInput, NoNotes
 from polymnia.model import Graph, Note
 from polymnia.settings import Settings
 from polymnia.stores.files.jsonl_lines import encode_lines
-from polymnia.stores.files.replace import replace_file
 
 _US = "polymnia import"
 

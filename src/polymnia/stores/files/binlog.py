@@ -10,6 +10,9 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
+from polymnia.disk.errors import map_os_errors
+from polymnia.disk.lock import file_lock
+from polymnia.disk.replace import make_parent, replace_file
 from polymnia.errors import StoreDamaged, StoreError, StoreStopped, StoreTooNew
 from polymnia.model import Graph
 from polymnia.stores.files.binlog_changes import records_of, refuse_unfit, refuse_unfit_graph, waste_of
@@ -17,11 +20,7 @@ from polymnia.stores.files.binlog_file import LogFile, keep_aside
 from polymnia.stores.files.binlog_forms import OURS, Form, Loaded, form_of, load
 from polymnia.stores.files.binlog_records import Fault, encode_graph, fault_at, whole_at
 from polymnia.stores.files.binlog_replay import Replay
-from polymnia.stores.files.errors import translated
-from polymnia.stores.files.lock import locked
-from polymnia.stores.files.replace import replace_file
 from polymnia.stores.memory import MemoryGraph
-from polymnia.stores.place import make_place
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +38,7 @@ class BinlogStore:
     def __init__(self, path: str, *, read_only: bool = False) -> None:
         self.url = path
         self._path = Path(path)
-        self._translated = translated(path)
+        self._translated = map_os_errors(path)
         self._lock = threading.RLock()
         self._read_only = read_only
         self._file = LogFile(path, read_only=read_only)
@@ -48,7 +47,7 @@ class BinlogStore:
         self._compact_from = SMALLEST_TO_COMPACT
         self._stopped: str | None = None
         if not read_only:
-            make_place(self._path)
+            make_parent(self._path)
 
     def look_up(self, name: str) -> Graph:
         with self._lock, self._translated:
@@ -76,7 +75,7 @@ class BinlogStore:
         with self._lock, self._translated:
             if not self._path.exists():
                 return []
-            with locked(self._path):
+            with file_lock(self._path):
                 return problems(self._path, self._path.read_bytes())
 
     def tidy(self) -> bool:
@@ -98,7 +97,7 @@ class BinlogStore:
             raise StoreError(f"{self._path} was opened for reading only; nothing was changed")
         if self._stopped is not None:
             raise StoreStopped(self._stopped)
-        with locked(self._path):
+        with file_lock(self._path):
             if not self._file.unchanged():
                 self._read()
             yield
@@ -110,7 +109,7 @@ class BinlogStore:
             self._file.settle_absent()
             self._become(MemoryGraph(), waste=0)
             return
-        with locked(self._path):  # what another process is just writing is not an unfinished end
+        with file_lock(self._path):  # what another process is just writing is not an unfinished end
             self._read()
 
     def _read(self) -> None:

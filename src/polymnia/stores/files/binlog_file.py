@@ -5,7 +5,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from polymnia.stores.files.replace import force, sync_directory
+from polymnia.disk.replace import fsync, fsync_directory
 
 # Which file it is, how long, and when it was written to; None when there is no file.
 Stamp = tuple[int, int, int, int]
@@ -69,9 +69,9 @@ class LogFile:
         descriptor = self._held()
         try:
             _write(descriptor, data)
-            force(descriptor, Path(self._path))
+            fsync(descriptor, Path(self._path))
             if created:
-                sync_directory(Path(self._path).resolve().parent)
+                fsync_directory(Path(self._path).resolve().parent)
         except BaseException:
             # Should this fail too, what was added is an unfinished write, and is cut away by whoever reads it next.
             with suppress(OSError):
@@ -86,7 +86,7 @@ class LogFile:
         """Take everything after an offset away, and wait for the disk."""
         if self._open():
             os.ftruncate(self._held(), end)
-            force(self._held(), Path(self._path))
+            fsync(self._held(), Path(self._path))
 
     def forget(self) -> None:
         """Have it read again, all of it."""
@@ -137,7 +137,7 @@ def keep_aside(path: Path, data: bytes, *, after_others: bool) -> None:
     descriptor = os.open(path, mode, 0o600)
     try:
         _write(descriptor, data)
-        force(descriptor, path)
+        fsync(descriptor, path)
     finally:
         os.close(descriptor)
 

@@ -3,15 +3,15 @@
 from pathlib import Path
 from typing import NamedTuple
 
+from polymnia.disk.errors import map_os_errors
+from polymnia.disk.lock import file_lock
+from polymnia.disk.replace import replace_file
 from polymnia.errors import BadInput
 from polymnia.model import Counts
 from polymnia.stores.files.binlog_changes import refuse_unfit_graph
 from polymnia.stores.files.binlog_forms import OURS, PLAIN, form_of
 from polymnia.stores.files.binlog_records import encode_graph, next_whole
 from polymnia.stores.files.binlog_replay import Replay
-from polymnia.stores.files.errors import translated
-from polymnia.stores.files.lock import locked
-from polymnia.stores.files.replace import replace_file
 from polymnia.stores.memory import MemoryGraph
 
 
@@ -31,11 +31,11 @@ def salvage(path: Path, target: Path) -> Salvaged:
         raise BadInput(f"there is no file {path}")
     if target.exists():
         raise BadInput(f"{target} exists already; name another file to write to")
-    with translated(str(path)), locked(path):
+    with map_os_errors(str(path)), file_lock(path):
         data = path.read_bytes()
     graph, gaps = readable(data)
     refuse_unfit_graph(graph)
-    with translated(str(target)):
+    with map_os_errors(str(target)):
         replace_file(target, encode_graph(graph.entities(), graph.relations()))
     return Salvaged(graph.counts(), gaps)
 

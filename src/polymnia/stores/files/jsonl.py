@@ -12,14 +12,13 @@ from glob import escape
 from io import FileIO
 from pathlib import Path
 
+from polymnia.disk.errors import map_os_errors
+from polymnia.disk.lock import file_lock
+from polymnia.disk.replace import fsync, make_parent, open_private, replace_file
 from polymnia.errors import StoreStopped
 from polymnia.model import Graph
-from polymnia.stores.files.errors import translated
 from polymnia.stores.files.jsonl_lines import encode_lines, parse
-from polymnia.stores.files.lock import locked
-from polymnia.stores.files.replace import force, private, replace_file
 from polymnia.stores.memory import MemoryGraph
-from polymnia.stores.place import make_place
 
 logger = logging.getLogger(__name__)
 
@@ -54,7 +53,7 @@ class JsonlStore:
         self.url = path
         self._path = Path(path)
         self._path_text = path
-        self._translated = translated(path)
+        self._translated = map_os_errors(path)
         self._lock = threading.RLock()
         self._graph = MemoryGraph()
         self._rejected: list[bytes] = []
@@ -62,7 +61,7 @@ class JsonlStore:
         self._stopped: str | None = None
         self._held: FileIO | None = None
         self._swept = False
-        make_place(self._path)
+        make_parent(self._path)
 
     def look_up(self, name: str) -> Graph:
         with self._lock, self._translated:
@@ -80,7 +79,7 @@ class JsonlStore:
         with self._lock, self._translated:
             if self._stopped is not None:
                 raise StoreStopped(self._stopped)
-            with locked(self._path.resolve()):
+            with file_lock(self._path.resolve()):
                 self._catch_up()
                 try:
                     yield self._graph
@@ -169,13 +168,13 @@ class JsonlStore:
         if not self._rejected:
             return
         block = b"".join(line + b"\n" for line in self._rejected)
-        with open(f"{self._path}.rejected", "a+b", opener=private) as file:
+        with open(f"{self._path}.rejected", "a+b", opener=open_private) as file:
             file.seek(0)
             before = b"\n" + file.read()
             if not before.endswith(b"\n" + block):  # else a write that failed later has put them there
                 file.write(block if before.endswith(b"\n") else b"\n" + block)
             file.flush()
-            force(file.fileno(), self._path)
+            fsync(file.fileno(), self._path)
         logger.warning("%d lines that could not be loaded are now in %s.rejected", len(self._rejected), self._path)
         self._rejected = []
 

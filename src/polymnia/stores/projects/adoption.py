@@ -11,10 +11,10 @@ import apsw
 from msgspec import Struct
 from msgspec.structs import replace
 
+from polymnia.disk.errors import map_os_errors
+from polymnia.disk.replace import fsync_directory
 from polymnia.errors import StoreBusy, StoreForeign
 from polymnia.model import Change, Entity, Observation, ObservationSet, Relation, RelationKey, Rows
-from polymnia.stores.files.errors import translated as translated_files
-from polymnia.stores.files.replace import sync_directory
 from polymnia.stores.projects import files
 from polymnia.stores.projects.registry import QUERIES
 from polymnia.stores.sqlite.connection import BUSY_WAIT, translated
@@ -168,11 +168,11 @@ def _made(rows: Rows) -> Change:
 def _put(part: Path, path: Path) -> None:
     """The old file gets a second name before the new one takes its first: there is always one in the place."""
     backup = path.with_name(f"{path.name}.bak")
-    with translated_files(str(path)):
+    with map_os_errors(str(path)):
         if not backup.exists():
             _second_name(path, backup)
         part.replace(path)
-        sync_directory(path.parent)
+        fsync_directory(path.parent)
 
 
 def _second_name(path: Path, backup: Path) -> None:

@@ -11,6 +11,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
+from polymnia.disk.errors import map_os_errors
+from polymnia.disk.lock import file_lock
 from polymnia.errors import (
     BadInput,
     PolymniaError,
@@ -22,8 +24,6 @@ from polymnia.errors import (
     WorkspaceNotFound,
 )
 from polymnia.model import Status, Workspace
-from polymnia.stores.files.errors import translated
-from polymnia.stores.files.lock import locked
 from polymnia.stores.projects import files
 from polymnia.stores.projects.adoption import adopt
 from polymnia.stores.projects.names import check_name, same_name
@@ -139,7 +139,7 @@ class Catalogue:
     def let_go(self, store: SqliteStore) -> None:
         """Close a store. One whose file was moved meanwhile must not take the logs of its successor with it."""
         try:
-            with locked(self._registry_path, patience=0):
+            with file_lock(self._registry_path, timeout=0):
                 if store.in_place:
                     store.close()
                 else:
@@ -171,8 +171,8 @@ class Catalogue:
     def _changing(self) -> Iterator[None]:
         """Nobody else changes anything meanwhile, and what the dead left is put right."""
         with ExitStack() as stack:
-            with translated(f"{self._registry_path}.lock"):
-                stack.enter_context(locked(self._registry_path))
+            with map_os_errors(f"{self._registry_path}.lock"):
+                stack.enter_context(file_lock(self._registry_path))
             for intent in self._registry.intents():
                 self._inherit(intent)
             yield

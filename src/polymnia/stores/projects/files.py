@@ -7,9 +7,9 @@ from time import monotonic, sleep
 
 import apsw
 
+from polymnia.disk.errors import map_os_errors
+from polymnia.disk.replace import fsync, fsync_directory, open_private
 from polymnia.errors import StoreBusy
-from polymnia.stores.files.errors import translated as translated_files
-from polymnia.stores.files.replace import force, private, sync_directory
 from polymnia.stores.sqlite.connection import BUSY_WAIT, OURS, SEALED, connect, translated
 
 _LOGS = ("-wal", "-shm")
@@ -34,17 +34,17 @@ def unseal(path: Path) -> None:
 
 def move(source: Path, target: Path) -> None:
     """Put a sealed file elsewhere. Raises StoreError."""
-    with translated_files(str(source)):
+    with map_os_errors(str(source)):
         target.parent.mkdir(parents=True, exist_ok=True)
         source.rename(target)
         for directory in (target.parent, source.parent):
-            sync_directory(directory)
+            fsync_directory(directory)
     drop_logs(source)
 
 
 def drop_logs(path: Path) -> None:
     """Take away the side files of a file that is sealed and moved: they are empty, and in the way of its successor."""
-    with translated_files(str(path)):
+    with map_os_errors(str(path)):
         for ending in _LOGS:
             path.with_name(path.name + ending).unlink(missing_ok=True)
 
@@ -58,30 +58,30 @@ def fold_log_in(path: Path) -> None:
 
 def copy(source: Path, target: Path) -> None:
     """A copy on disk, open to those the file is open to. Not the file itself: others may have that open, sealed."""
-    with translated_files(str(target)):
+    with map_os_errors(str(target)):
         target.parent.mkdir(parents=True, exist_ok=True)
         target.unlink(missing_ok=True)
-        with source.open("rb") as old, open(target, "xb", opener=private) as new:
+        with source.open("rb") as old, open(target, "xb", opener=open_private) as new:
             shutil.copymode(source, target)
             shutil.copyfileobj(old, new, 1 << 20)
             new.flush()
-            force(new.fileno(), target)
+            fsync(new.fileno(), target)
 
 
 def put(source: Path, target: Path) -> None:
     """Put a finished copy into its place."""
-    with translated_files(str(target)):
+    with map_os_errors(str(target)):
         source.replace(target)
-        sync_directory(target.parent)
+        fsync_directory(target.parent)
 
 
 def discard(path: Path) -> None:
     """Take a file away, its side files and its copy from before an adoption too."""
-    with translated_files(str(path)):
+    with map_os_errors(str(path)):
         for ending in ("", *_LOGS, ".bak"):
             path.with_name(path.name + ending).unlink(missing_ok=True)
         if path.parent.is_dir():
-            sync_directory(path.parent)
+            fsync_directory(path.parent)
 
 
 def _empty_log(path: Path, connection: apsw.Connection) -> None:

@@ -12,9 +12,9 @@ from typing import Any, Literal
 import apsw
 from msgspec import Struct
 
+from polymnia.disk.replace import make_parent
 from polymnia.errors import StoreError, StoreTooNew
 from polymnia.model import Status, Workspace
-from polymnia.stores.place import make_place
 from polymnia.stores.sql import load_migrations, load_queries
 from polymnia.stores.sqlite.connection import connect, translated
 
@@ -37,7 +37,7 @@ class Registry:
     """The rows. Each method is one transaction; several threads and processes may call them."""
 
     def __init__(self, path: Path) -> None:
-        make_place(path)
+        make_parent(path)
         self._translated = translated(str(path))
         self._lock = threading.Lock()
         self._connection = connect(str(path), partial(_refuse_strangers, str(path)))

@@ -12,10 +12,10 @@ from time import time_ns
 import apsw
 from msgspec import DecodeError, json
 
+from polymnia.disk.errors import map_os_errors
+from polymnia.disk.replace import fsync_directory
 from polymnia.model import Change, Note, NoteScope, Rows
 from polymnia.search.embedding import length
-from polymnia.stores.files.errors import translated as file_errors
-from polymnia.stores.files.replace import sync_directory
 from polymnia.stores.sqlite.commit import identity
 from polymnia.stores.sqlite.connection import BUSY_WAIT, translated
 from polymnia.stores.sqlite.layout import run
@@ -33,7 +33,7 @@ def adopt_memories(path: str) -> bool:
     """
     path = str(Path(path).resolve())  # through a symbolic link, so that the link stays
     file = identity(path)
-    with translated(path), file_errors(path), closing(apsw.Connection(path)) as connection:
+    with translated(path), map_os_errors(path), closing(apsw.Connection(path)) as connection:
         connection.set_busy_timeout(BUSY_WAIT)
         if not {name for (name,) in run(connection, "table_names")} >= _TABLES:
             return False
@@ -45,7 +45,7 @@ def adopt_memories(path: str) -> bool:
         new = _store_beside(path, notes)
         kept = _keep(Path(path))
         new.replace(path)
-        sync_directory(Path(path).parent)
+        fsync_directory(Path(path).parent)
     logger.warning("%s held %d memories of another program: taken over, and kept as %s", path, len(notes), kept)
     return True
 

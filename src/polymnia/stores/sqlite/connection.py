@@ -5,8 +5,8 @@ from time import monotonic, sleep
 
 import apsw
 
+from polymnia.disk.errors import ErrorMapping
 from polymnia.errors import StoreBusy, StoreDamaged, StoreError, StoreFull, StoreStopped
-from polymnia.stores.translated import Translated
 
 # What reading and writing may raise; a text that is not UTF-8 is damage.
 FAILURES = (apsw.Error, UnicodeDecodeError)
@@ -74,9 +74,9 @@ def _write_ahead(connection: apsw.Connection) -> None:
             sleep(_ASK_AGAIN)
 
 
-def translated(path: str) -> Translated:
+def translated(path: str) -> ErrorMapping:
     """A block in which what the driver raises becomes a sentence about the store at that path."""
-    return Translated(path, FAILURES, ours)
+    return ErrorMapping(path, FAILURES, ours)
 
 
 def ours(path: str, exc: apsw.Error | UnicodeDecodeError) -> StoreError:

@@ -5,13 +5,13 @@ from collections.abc import Collection, Iterable
 import apsw
 from msgspec import DecodeError, json
 
+from polymnia.disk.lock import ServerLock
 from polymnia.errors import StoreError
 from polymnia.model import VAULT, Note, NoteHit, NoteScope
 from polymnia.stores.base import NoteQuery
 from polymnia.stores.sqlite.layout import Row, as_json, run
 from polymnia.stores.sqlite.note_search import ranked, tagged
 from polymnia.stores.sqlite.note_vectors import VaultVectors
-from polymnia.stores.sqlite.presence import Presence
 from polymnia.stores.sqlite.search import notes_containing
 
 _LAST_CHARACTER = "\U0010ffff"
@@ -22,7 +22,7 @@ class NoteKeeping:
 
     def __init__(self, path: str | None) -> None:
         self.vectors = VaultVectors()
-        self.presence = Presence(path)
+        self.presence = ServerLock(path)
 
 
 class SqliteNotes:
@@ -72,7 +72,7 @@ class SqliteNotes:
 
     def attend(self, seat: str, scope: NoteScope, at: int) -> None:
         try:
-            server = self._presence.announce()
+            server = self._presence.acquire()
         except OSError as exc:
             raise StoreError(f"no session can be kept: {exc}; check the store's directory") from exc
         run(self._connection, "attend", seat or server, scope.owner, scope.session, server, at)
@@ -94,7 +94,7 @@ class SqliteNotes:
 
     def _dead(self) -> set[str]:
         servers = {server for server, *_ in run(self._connection, "attended")}
-        return {server for server in servers if not self._presence.lives(server)}
+        return {server for server in servers if not self._presence.is_running(server)}
 
 
 def _note(row: Row) -> Note:

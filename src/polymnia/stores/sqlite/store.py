@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import apsw
 from msgspec import json
 
+from polymnia.disk.replace import make_parent
 from polymnia.errors import StoreBusy, StoreError, StoreForeign, StoreSealed, StoreTooNew
 from polymnia.model import VAULT, Change, Graph, PurgeCounts, Rows
-from polymnia.stores.place import make_place
 from polymnia.stores.sql import load_migrations
 from polymnia.stores.sqlite.commit import CommitLane
 from polymnia.stores.sqlite.connection import BUSY_WAIT, FAILURES, OURS, SEALED, connect, ours, translated
@@ -51,7 +51,7 @@ class SqliteStore:
         self._open = True
         self._read_only = read_only and not self._alone
         if create and not (self._alone or self._read_only):
-            make_place(Path(path))
+            make_parent(Path(path))
         self._writer = connect(path, partial(_refuse_strangers, path), create=create, read_only=self._read_only)
         self._replica = Replica(path, self.reading, read_only=self._read_only)
         self._lane = CommitLane(path, self._writer, self._replica)

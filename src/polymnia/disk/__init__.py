@@ -1,0 +1,1 @@
+"""File primitives that stores, tokens and the command line share."""

@@ -1,0 +1,166 @@
+"""Locks between processes: a file lock held while writing, and a lock that shows that a server is running."""
+
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from glob import escape
+from pathlib import Path
+
+from polymnia.errors import StoreBusy
+
+LOCK_TIMEOUT_S = 15.0
+_BUSY = "the store is being written by another process; nothing was changed, try again"
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _try_lock(descriptor: int) -> bool:
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+
+    def _wait_for_lock(descriptor: int, timeout: float) -> None:
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_LOCK, 1)
+        except OSError as exc:  # after ten seconds
+            raise StoreBusy(_BUSY) from exc
+
+    def _release(descriptor: int) -> None:
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
+
+else:
+    import fcntl
+
+    def _try_lock(descriptor: int) -> bool:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def _wait_for_lock(descriptor: int, timeout: float) -> None:
+        """Wait in a thread: polling may starve, and a wait in the kernel has no timeout."""
+        waiter = threading.Thread(target=_block, args=(os.dup(descriptor),), daemon=True)
+        waiter.start()
+        waiter.join(timeout)
+        if waiter.is_alive():
+            raise StoreBusy(_BUSY)
+
+    def _block(descriptor: int) -> None:
+        """Take the lock. It belongs to every copy of the descriptor until the last one is closed."""
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        os.close(descriptor)
+
+    def _release(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
+@contextmanager
+def file_lock(path: Path, *, timeout: float | None = None) -> Iterator[None]:
+    """Hold `path`.lock during the block. The lock ends with the process, however that ends.
+
+    Raise StoreBusy after `timeout` seconds (LOCK_TIMEOUT_S by default); 0 does not wait at all.
+    """
+    timeout = LOCK_TIMEOUT_S if timeout is None else timeout
+    descriptor = _open(Path(f"{path}.lock"), os.O_CREAT)
+    try:
+        if not _try_lock(descriptor):
+            if not timeout:
+                raise StoreBusy(_BUSY)
+            _wait_for_lock(descriptor, timeout)
+        try:
+            yield
+        finally:
+            _release(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+# Ends a file name that is not final yet; final names are hexadecimal.
+_TEMPORARY = "~"
+
+
+class ServerLock:
+    """A locked file beside a store that shows that this server is running. Without a path there is only this server.
+
+    Unlike a process id, a lock also tells the truth across containers and after a reboot.
+    """
+
+    def __init__(self, path: str | None) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._name = ""
+        self._descriptor: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of this server; empty until `acquire`."""
+        return self._name
+
+    def acquire(self) -> str:
+        """Lock this server's file, once, and return the server's name. Raise OSError."""
+        with self._lock:
+            if not self._name:
+                name = os.urandom(8).hex()
+                if self._path is not None:
+                    self._descriptor = _create_locked(self._file(name))
+                    self._remove_dead(self._path)
+                self._name = name
+            return self._name
+
+    def is_running(self, name: str) -> bool:
+        """Return True if the named server runs. Remove the file of one that was killed."""
+        if name == self._name:
+            return True
+        if self._path is None:
+            return False
+        try:
+            descriptor = _open(self._file(name), 0)
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return True  # not readable for us, so it may be running
+        try:
+            if not _try_lock(descriptor):
+                return True
+        finally:
+            os.close(descriptor)
+        with suppress(OSError):  # another server may have removed it first
+            self._file(name).unlink()
+        return False
+
+    def close(self) -> None:
+        """Remove and unlock this server's file."""
+        with self._lock:
+            if self._descriptor is not None:
+                with suppress(OSError):
+                    self._file(self._name).unlink()
+                os.close(self._descriptor)
+                self._descriptor = None
+
+    def _remove_dead(self, path: str) -> None:
+        prefix = self._file("").name
+        for file in Path(path).parent.glob(f"{escape(prefix)}*[!{_TEMPORARY}]"):
+            self.is_running(file.name.removeprefix(prefix))
+
+    def _file(self, name: str) -> Path:
+        return Path(f"{self._path}-server-{name}")
+
+
+def _create_locked(path: Path) -> int:
+    """Create a file that is locked before it gets its name: an unlocked one is a dead server's."""
+    temporary = path if sys.platform == "win32" else path.with_name(path.name + _TEMPORARY)
+    descriptor = _open(temporary, os.O_CREAT | os.O_EXCL)
+    _try_lock(descriptor)
+    if temporary != path:
+        temporary.rename(path)
+    return descriptor
+
+
+def _open(path: Path, flags: int) -> int:
+    return os.open(path, os.O_RDWR | getattr(os, "O_CLOEXEC", 0) | flags, 0o600)

@@ -1,0 +1,93 @@
+"""Durable file operations: replace a file as a whole, force data to disk, create private directories."""
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from polymnia.errors import StoreError, StoreStopped
+
+
+def replace_file(path: Path, chunks: Iterable[bytes]) -> None:
+    """Write the chunks to a new file, force it to disk and rename it over `path`.
+
+    Readers and crashes see the old file or the new one. Raise OSError with the old file unchanged, or StoreStopped
+    when the disk does not confirm the write.
+    """
+    target = path.resolve()  # a symbolic link stays a link
+    spare = target.with_name(f"{target.name}.{os.urandom(8).hex()}.tmp")
+    try:
+        with open(spare, "xb", opener=open_private) as file:
+            _copy_mode(target, file.fileno())
+            file.writelines(chunks)
+            file.flush()
+            fsync(file.fileno(), target)
+        with _synced(target.parent):
+            spare.replace(target)
+    except BaseException:
+        with suppress(OSError):  # the first error matters more
+            spare.unlink()
+        raise
+
+
+def fsync(descriptor: int, path: Path) -> None:
+    """Wait until the disk has the data. Raise StoreStopped: after a failure nobody knows what was kept."""
+    try:
+        os.fsync(descriptor)
+    except OSError as exc:
+        raise StoreStopped(
+            f"the disk did not confirm a write to {path} ({exc.strerror}); nothing was acknowledged, "
+            "check the disk and start again"
+        ) from exc
+
+
+def fsync_directory(directory: Path) -> None:
+    """Force the entries of a directory to disk, where the system supports it."""
+    with _synced(directory):
+        pass
+
+
+def make_parent(path: Path) -> None:
+    """Create the directory of a store's file, durable and private to the user. Raise StoreError."""
+    if path.is_dir():
+        raise StoreError(f"{path} is a directory; name a file in it")
+    try:
+        _make_directory(path.parent)
+    except OSError as exc:
+        raise StoreError(f"cannot create the directory of {path} ({exc.strerror}); choose another path") from exc
+
+
+def open_private(path: str, flags: int) -> int:
+    """Open a file that only its owner may read; an opener for `open`."""
+    return os.open(path, flags, 0o600)
+
+
+def _make_directory(directory: Path) -> None:
+    if directory.is_dir():
+        return
+    _make_directory(directory.parent)
+    directory.mkdir(mode=0o700, exist_ok=True)
+    fsync_directory(directory.parent)
+
+
+@contextmanager
+def _synced(directory: Path) -> Iterator[None]:
+    """Force the directory's entries to disk after the block. Open it before, while nothing has changed yet."""
+    if not hasattr(os, "O_DIRECTORY"):
+        yield
+        return
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield
+        fsync(descriptor, directory)
+    finally:
+        os.close(descriptor)
+
+
+def _copy_mode(target: Path, descriptor: int) -> None:
+    """Keep the mode and, where allowed, the owner of the file that is replaced."""
+    if target.exists() and hasattr(os, "fchmod"):
+        state = target.stat()
+        with suppress(PermissionError):
+            os.fchown(descriptor, state.st_uid, state.st_gid)
+        os.fchmod(descriptor, state.st_mode & 0o777)
