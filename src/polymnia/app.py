@@ -3,7 +3,7 @@
 import gc
 import logging
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -12,20 +12,19 @@ from typing import TYPE_CHECKING, Any
 from polymnia.dialects import open_dialect
 from polymnia.dialects.base import Dialect, NoteRules
 from polymnia.engine.memory import Memory
-from polymnia.engine.open import first_workspace, open_workspaces
-from polymnia.engine.workspaces import Workspaces
+from polymnia.engine.workspaces import Workspaces, first_workspace, open_workspaces
 from polymnia.errors import BadInput, SettingsError
 from polymnia.mcp.server import Server
 from polymnia.model import OWNER, Capability
 from polymnia.settings import Settings
-from polymnia.stores.base import Store, VectorTable
+from polymnia.stores.contract import Store
 from polymnia.stores.open import store_kind
 
 if TYPE_CHECKING:
     from socket import socket
 
     from polymnia.auth.door import Door
-    from polymnia.engine.semantics import Semantics
+    from polymnia.engine.meaning import Meaning
     from polymnia.transports.http.workers import Crew
 
 logger = logging.getLogger(__name__)
@@ -205,7 +204,7 @@ def opened_workspaces(
     *,
     trash_days: int = 0,
     read_only: bool = False,
-    meaning: "Callable[[VectorTable], Semantics] | None" = None,
+    meaning: "Meaning | None" = None,
 ) -> Iterator[Workspaces]:
     """The workspaces behind the URL for the length of the block; where there is only one, it has that name."""
     workspaces = open_workspaces(url, only, trash_days=trash_days, read_only=read_only, meaning=meaning)
@@ -226,33 +225,20 @@ def _refuse_file_store(dialect: Dialect, url: str) -> None:
 @contextmanager
 def remembered(settings: Settings) -> Iterator[Memory]:
     """The memory of these settings for the length of the block; its model is loaded when it is first needed."""
-    meaning = _meaning(settings)
-    with opened_workspaces(settings.store, settings.workspace) as workspaces:
-        memory = _chosen(workspaces, settings.store, settings.workspace)
-        if meaning is not None:
-            memory.search_by_meaning(meaning)
-        try:
-            yield memory
-        finally:
-            memory.close()
+    with opened_workspaces(settings.store, settings.workspace, meaning=_meaning(settings)) as workspaces:
+        yield _chosen(workspaces, settings.store, settings.workspace)
 
 
-def _meaning(settings: Settings) -> "Callable[[VectorTable], Semantics] | None":
-    """What begins to search by meaning, when that is first needed; None where nobody wants it. Raises SettingsError."""
+def _meaning(settings: Settings) -> "Meaning | None":
+    """Return what searches by meaning; None if the embedder is `none`. Raise SettingsError."""
     if settings.embedder == "none":
         return None
-    if settings.embedder != "local":
-        from polymnia.embedders.open import check_embedder
-
-        check_embedder(settings.embedder)
-    return partial(_semantics, settings)
-
-
-def _semantics(settings: Settings, table: VectorTable) -> "Semantics":
     from polymnia.embedders import open_embedder
-    from polymnia.engine.semantics import Semantics
+    from polymnia.embedders.open import check_embedder
+    from polymnia.engine.meaning import Meaning, SharedEmbedder
 
-    return Semantics(table, settings.embedder, partial(open_embedder, key=settings.embedder_key))
+    check_embedder(settings.embedder)
+    return Meaning(SharedEmbedder(settings.embedder, partial(open_embedder, key=settings.embedder_key)))
 
 
 def configure_logging(level: str) -> None:

@@ -20,7 +20,7 @@
         ├── StoreFull         no room left on the device; what was there is kept
         ├── StoreDamaged      the data on disk is not what it should be
         ├── StoreTooNew       written by a later version than this one
-        ├── NoNotes           its format holds no notes
+        ├── NotSupported      this kind of store cannot do that
         ├── StoreForeign      a file of another program
         ├── StoreSealed       its workspace was archived or deleted meanwhile
         └── StoreStopped      an earlier failure to reach the disk; nothing is acknowledged any more
@@ -145,8 +145,8 @@ class StoreTooNew(StoreError):
     """The store was written by a later version than this one."""
 
 
-class NoNotes(StoreError):
-    """The store's format holds no notes."""
+class NotSupported(StoreError):
+    """This kind of store cannot do that."""
 
 
 class StoreForeign(StoreError):

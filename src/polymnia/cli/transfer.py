@@ -12,7 +12,7 @@ from polymnia.disk.replace import replace_file
 from polymnia.engine import entities
 from polymnia.engine.memory import Memory
 from polymnia.engine.transfer import absorb, absorb_notes, count_notes, vault_notes
-from polymnia.errors import BadInput, NoNotes
+from polymnia.errors import BadInput, NotSupported
 from polymnia.model import Graph, Note
 from polymnia.settings import Settings
 from polymnia.stores.files.jsonl_lines import encode_lines
@@ -63,7 +63,7 @@ def _import_notes(memory: Memory, notes: list[Note]) -> str:
         return ""
     try:
         new, renewed = absorb_notes(memory, notes, by=_US, progress=progress_bar)
-    except NoNotes as exc:
+    except NotSupported as exc:
         _say_left_out(len(notes), str(exc))
         return ""
     return f" and {len(notes)} notes ({new} new, {renewed} renewed)"

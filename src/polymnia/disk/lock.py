@@ -94,28 +94,20 @@ class ServerLock:
     def __init__(self, path: str | None) -> None:
         self._path = path
         self._lock = threading.Lock()
-        self._name = ""
         self._descriptor: int | None = None
-
-    @property
-    def name(self) -> str:
-        """The name of this server; empty until `acquire`."""
-        return self._name
+        self.name = os.urandom(8).hex()
 
     def acquire(self) -> str:
         """Lock this server's file, once, and return the server's name. Raise OSError."""
         with self._lock:
-            if not self._name:
-                name = os.urandom(8).hex()
-                if self._path is not None:
-                    self._descriptor = _create_locked(self._file(name))
-                    self._remove_dead(self._path)
-                self._name = name
-            return self._name
+            if self._descriptor is None and self._path is not None:
+                self._descriptor = _create_locked(self._file(self.name))
+                self._remove_dead(self._path)
+            return self.name
 
     def is_running(self, name: str) -> bool:
         """Return True if the named server runs. Remove the file of one that was killed."""
-        if name == self._name:
+        if name == self.name:
             return True
         if self._path is None:
             return False
@@ -139,7 +131,7 @@ class ServerLock:
         with self._lock:
             if self._descriptor is not None:
                 with suppress(OSError):
-                    self._file(self._name).unlink()
+                    self._file(self.name).unlink()
                 os.close(self._descriptor)
                 self._descriptor = None
 

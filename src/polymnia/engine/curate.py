@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from polymnia.engine.entities import born
+from polymnia.engine.entities import new_entity
 from polymnia.engine.memory import Memory, Transaction
 from polymnia.errors import BadInput, EntityNotFound
 from polymnia.model import Entity, EntityDraft, Observation, ObservationSet, Relation, Rows
@@ -33,7 +33,7 @@ def upsert(memory: Memory, drafts: Sequence[EntityDraft], *, by: str) -> list[Up
         grown: dict[str, tuple[str, ...]] = {}
         fresh: dict[str, EntityDraft] = {}
         outcome = [_taken(draft, known, fresh, grown) for draft in drafts]
-        created = tuple([born(each, transaction.at) for each in fresh.values()])
+        created = tuple([new_entity(each, transaction.at) for each in fresh.values()])
         notes = [_noted(known[name], texts, transaction.at) for name, texts in grown.items() if texts]
         transaction.apply(after=Rows(entities=created, observations=tuple(notes)))
     return outcome

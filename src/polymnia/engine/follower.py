@@ -1,57 +1,69 @@
-"""Changes that other processes make, told to those who listen: a thread that looks, while somebody wants to know."""
+"""Follow what other servers change: one thread that reads the change feeds of stores while somebody listens."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from threading import Event, Lock, Thread
+from weakref import WeakKeyDictionary
 
 from polymnia.errors import StoreError
 from polymnia.model import Change
-from polymnia.stores.base import Followed, Following, Store
+from polymnia.stores.contract import ChangeFeed, Store
 
 logger = logging.getLogger(__name__)
 
-# How often the store is asked, in seconds.
-_PAUSE = 0.2
+POLL_INTERVAL_S = 0.2
 
 
 class Follower:
-    """Looks for the changes of one store while they are wanted. A store that cannot tell is never asked."""
+    """Calls a listener with the workspace and the change, from a thread, while changes are wanted."""
 
-    def __init__(self, store: Store, tell: Callable[[Change], None], wanted: Callable[[], bool]) -> None:
-        self._store = store
-        self._tell = tell
-        self._wanted = wanted
+    def __init__(
+        self,
+        stores: Callable[[], Mapping[str, Store]],
+        listener: Callable[[str, Change], None],
+        is_wanted: Callable[[], bool],
+    ) -> None:
+        """`stores` returns the open stores by workspace."""
+        self._stores = stores
+        self._listener = listener
+        self._is_wanted = is_wanted
+        self._feeds: WeakKeyDictionary[Store, ChangeFeed] = WeakKeyDictionary()
         self._lock = Lock()
-        self._is_looking = False
+        self._is_running = False
         self._pause = Event()
 
     def start(self) -> None:
-        """Tell what is changed from now on; nothing new when it is being told already."""
-        if not isinstance(self._store, Followed):
-            return
+        """Follow from now on. Nothing happens if the thread runs already."""
         with self._lock:
-            if self._is_looking:
+            if self._is_running:
                 return
-            following = self._store.follow()
-            self._is_looking = True
-        Thread(target=self._look, args=(following,), name="polymnia-follower", daemon=True).start()
+            self._feeds.clear()
+            self._open_feeds()
+            self._is_running = True
+        Thread(target=self._run, name="polymnia-follower", daemon=True).start()
 
-    def _look(self, following: Following) -> None:
-        try:
-            while self._goes_on():
-                self._look_once(following)
-                self._pause.wait(_PAUSE)
-        finally:
-            following.close()
+    def _run(self) -> None:
+        while self._continues():
+            for workspace, store in self._open_feeds().items():
+                self._read(workspace, store)
+            self._pause.wait(POLL_INTERVAL_S)
 
-    def _goes_on(self) -> bool:
+    def _continues(self) -> bool:
         with self._lock:
-            self._is_looking = self._wanted()
-            return self._is_looking
+            self._is_running = self._is_wanted()
+            return self._is_running
 
-    def _look_once(self, following: Following) -> None:
+    def _open_feeds(self) -> dict[str, Store]:
+        """Return the stores that have a feed, with a new feed for those opened since."""
+        stores = {name: store for name, store in self._stores().items() if store.capabilities.change_feed}
+        for store in stores.values():
+            if store not in self._feeds:
+                self._feeds[store] = store.follow()
+        return stores
+
+    def _read(self, workspace: str, store: Store) -> None:
         try:
-            for change in following.news():
-                self._tell(change)
+            for change in self._feeds[store].read():
+                self._listener(workspace, change)
         except StoreError as exc:
-            logger.info("what others have changed cannot be read just now: %s", exc)
+            logger.info("changes of other servers cannot be read at the moment: %s", exc)

@@ -6,9 +6,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from polymnia.engine.memory import Memory
-from polymnia.errors import BadInput, NoNotes
-from polymnia.model import VAULT, Note, NoteHit, NoteScope, Rows
-from polymnia.stores.base import NoteQuery, Notes, Reader
+from polymnia.errors import BadInput, NotSupported
+from polymnia.model import VAULT, Note, NoteHit, NoteQuery, NoteScope, Rows
+from polymnia.stores.contract import NoteReader, Reader
 
 
 class Found(Struct, frozen=True):
@@ -18,20 +18,20 @@ class Found(Struct, frozen=True):
     searched: int
 
 
-def commit(memory: Memory, note: Note, *, by: str, seat: str = "") -> Note:
+def commit(memory: Memory, note: Note, *, by: str, member: str = "") -> Note:
     """The note as it is now kept; one with its key is replaced and stays as old as it was.
 
-    The seat is the conversation that a session's note belongs to. Without an embedding it keeps the one it had, unless
-    the content is another. Raises BadInput, NoNotes.
+    The member is the conversation that a session's note belongs to. Without an embedding it keeps the one it had, unless
+    the content is another. Raises BadInput, NotSupported.
     """
     if not note.key:
         raise BadInput("key: must not be empty")
     with memory.writing("commit_memory", by) as transaction:
-        notes = held(memory, transaction.read)
+        notes = notes_of(memory, transaction.read)
         known = notes.find(note.scope, note.key)
         kept = _kept(note, known, transaction.at)
         if note.scope != VAULT:
-            notes.attend(seat, note.scope, transaction.at)
+            transaction.read.sessions.join(member, note.scope, transaction.at)
         transaction.apply(before=Rows(notes=(known,) if known else ()), after=Rows(notes=(kept,)))
     return kept
 
@@ -39,7 +39,7 @@ def commit(memory: Memory, note: Note, *, by: str, seat: str = "") -> Note:
 def search(memory: Memory, query: NoteQuery, scopes: Sequence[NoteScope]) -> Found:
     """The best of what the query finds in the scopes, best first; among equals the first scope comes first."""
     with memory.reading() as reader:
-        notes = held(memory, reader)
+        notes = notes_of(memory, reader)
         hits = [hit for scope in scopes for hit in notes.search(replace(query, scope=scope))]
         searched = sum(notes.count(scope, query.tags) for scope in scopes)
     hits.sort(key=lambda hit: -hit.relevance)
@@ -57,7 +57,7 @@ def prune(
 ) -> int:
     """How many notes were deleted: those of the scopes that have the key and all tags and are older than `before`."""
     with memory.writing("prune_memory", by) as transaction:
-        notes = held(memory, transaction.read)
+        notes = notes_of(memory, transaction.read)
         doomed = [note for scope in scopes for note in notes.like(scope, key=key, tags=tags, before=before)]
         transaction.apply(before=Rows(notes=tuple(doomed)))
     return len(doomed)
@@ -66,39 +66,38 @@ def prune(
 def read(memory: Memory, scope: NoteScope, key: str) -> Note | None:
     """The note with that key."""
     with memory.reading() as reader:
-        return held(memory, reader).find(scope, key)
+        return notes_of(memory, reader).find(scope, key)
 
 
 def in_vault(memory: Memory, key: str) -> Note | None:
     """The vault's note with that key; None as well where the store holds no notes."""
     with memory.reading() as reader:
-        return reader.notes.find(VAULT, key) if reader.notes is not None else None
+        return reader.notes.find(VAULT, key) if memory.store.capabilities.notes else None
 
 
 def page(memory: Memory, scope: NoteScope, *, offset: int = 0, limit: int | None = None) -> list[Note]:
     """A stretch of a scope's notes, oldest first."""
     with memory.reading() as reader:
-        return held(memory, reader).page(scope, offset, limit)
+        return notes_of(memory, reader).page(scope, offset, limit)
 
 
 def keys(memory: Memory, scope: NoteScope, prefix: str) -> list[str]:
     """The keys of a scope that start so."""
     with memory.reading() as reader:
-        return held(memory, reader).keys(scope, prefix)
+        return notes_of(memory, reader).keys(scope, prefix)
 
 
 def require(memory: Memory) -> None:
-    """Raises NoNotes when the memory's store holds none."""
+    """Raises NotSupported when the memory's store holds none."""
     with memory.reading() as reader:
-        held(memory, reader)
+        notes_of(memory, reader)
 
 
-def held(memory: Memory, reader: Reader) -> Notes:
-    """The notes behind a reader. Raises NoNotes where the store holds none."""
-    notes = reader.notes
-    if notes is None:
-        raise NoNotes(f"{memory.store.url} cannot hold notes; use a SQLite store: a path ending in .db")
-    return notes
+def notes_of(memory: Memory, reader: Reader) -> NoteReader:
+    """Return the notes behind a reader. Raise NotSupported if the store holds none."""
+    if not memory.store.capabilities.notes:
+        raise NotSupported(f"{memory.store.url} cannot hold notes; use a SQLite store: a path ending in .db")
+    return reader.notes
 
 
 def _kept(note: Note, known: Note | None, at: int) -> Note:

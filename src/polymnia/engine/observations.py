@@ -6,7 +6,7 @@ from itertools import count
 from polymnia.engine.memory import Memory
 from polymnia.errors import EntityNotFound
 from polymnia.model import Entity, Observation, ObservationDraft, ObservationSet, Rows
-from polymnia.stores.base import Reader
+from polymnia.stores.contract import Reader
 
 
 def add(memory: Memory, additions: Sequence[ObservationDraft], *, by: str, skip_repeats: bool) -> list[ObservationSet]:

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from polymnia.engine.memory import Memory
 from polymnia.engine.traverse import require
-from polymnia.stores.base import Reader
+from polymnia.stores.contract import Reader
 
 # How many names may be looked at, and for how many seconds, before the answer is given as far as it is.
 MOST_NAMES = 20_000

@@ -16,7 +16,7 @@ from polymnia.search.scoring import WITH_MEANING, WORDS_ONLY, Matcher, Weights, 
 from polymnia.search.text import fold
 from polymnia.search.typos import nearest, starts
 from polymnia.search.words import terms_of
-from polymnia.stores.base import Reader
+from polymnia.stores.contract import Reader
 
 if TYPE_CHECKING:
     from polymnia.engine.semantics import Asked, Asking

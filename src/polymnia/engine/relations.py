@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from polymnia.engine.memory import Memory
 from polymnia.errors import EntityNotFound
 from polymnia.model import Relation, Rows
-from polymnia.stores.base import Reader
+from polymnia.stores.contract import Reader
 
 
 def create(memory: Memory, relations: Sequence[Relation], *, by: str, between_known: bool = False) -> list[Relation]:

@@ -5,7 +5,7 @@ from polymnia.errors import BadInput
 from polymnia.model import Entity, Graph
 from polymnia.search.ranking import rank
 from polymnia.search.text import fold
-from polymnia.stores.base import FullTextReader, Reader
+from polymnia.stores.contract import Reader
 
 
 def containing(memory: Memory, query: str) -> Graph:
@@ -35,9 +35,9 @@ def full_text(memory: Memory, query: str) -> Graph:
     Raises BadInput when the store has no full-text index.
     """
     with memory.reading() as read:
-        if not isinstance(read, FullTextReader):
+        if not memory.store.capabilities.match:
             raise BadInput(f"{memory.store.url} has no full-text index; use a SQLite store")
-        entities = read.matching(query)
+        entities = _matching(read, query)
         return Graph(entities, read.touching([entity.name for entity in entities]))
 
 

@@ -1,48 +1,53 @@
-"""The life of a session's notes: they last while a conversation uses them, and no longer."""
+"""The life of a session's notes: they last while a conversation uses the session."""
 
 from time import time_ns
 
 from polymnia.engine.memory import Memory, Transaction
-from polymnia.engine.notes import held
+from polymnia.engine.notes import require
 from polymnia.model import Rows
 
-# A session that clients without a connection name for themselves ends when none of them has written to it for so long.
-_UNUSED = 24 * 3600 * 1_000_000
+# Clients without a connection name their session in each request. It ends when none of them has used it for a day.
+UNUSED_LIFETIME_US = 24 * 3600 * 1_000_000
 
 
-def leave(memory: Memory, seat: str, *, by: str, keep: bool = False) -> None:
-    """A conversation is over: the notes of sessions that nobody else uses go, unless they are to be kept."""
+def leave(memory: Memory, member: str, *, by: str, keep: bool = False) -> None:
+    """End a conversation. The notes of sessions that nobody else uses are deleted, unless they are to be kept."""
+    require(memory)
     with memory.reading() as read:
-        if not held(memory, read).attends(seat):
+        if not read.sessions.has_joined(member):
             return
     with memory.writing("end_session", by) as transaction:
-        held(memory, transaction.read).leave(seat)
+        transaction.read.sessions.leave(member)
         if not keep:
-            _forget_abandoned(memory, transaction)
+            _delete_abandoned(transaction)
 
 
 def sweep(memory: Memory, *, by: str) -> None:
-    """Delete what sessions left behind whose server was killed; those of servers that run are left alone."""
+    """Delete the notes that sessions of killed servers left behind."""
+    require(memory)
     with memory.reading() as read:
-        if not held(memory, read).abandoned():
+        if not read.sessions.abandoned():
             return
     with memory.writing("end_session", by) as transaction:
-        held(memory, transaction.read).leave("", unused_since=0)
-        _forget_abandoned(memory, transaction)
+        transaction.read.sessions.leave("", unused_since=0)
+        _delete_abandoned(transaction)
 
 
 def expire(memory: Memory, *, by: str) -> None:
-    """Delete the notes of sessions that were named for themselves and have not been written to for a day."""
-    long_ago = time_ns() // 1000 - _UNUSED
+    """Delete the notes of sessions that clients named themselves and have not used for a day."""
+    require(memory)
+    long_ago = time_ns() // 1000 - UNUSED_LIFETIME_US
     with memory.reading() as read:
-        if not held(memory, read).attends("", unused_since=long_ago):
+        if not read.sessions.has_joined("", unused_since=long_ago):
             return
     with memory.writing("end_session", by) as transaction:
-        held(memory, transaction.read).leave("", unused_since=long_ago)
-        _forget_abandoned(memory, transaction)
+        transaction.read.sessions.leave("", unused_since=long_ago)
+        _delete_abandoned(transaction)
 
 
-def _forget_abandoned(memory: Memory, transaction: Transaction) -> None:
-    notes = held(memory, transaction.read)
-    doomed = [note for scope in notes.abandoned() for note in notes.like(scope, key=None, tags=(), before=None)]
-    transaction.apply(before=Rows(notes=tuple(doomed)))
+def _delete_abandoned(transaction: Transaction) -> None:
+    read = transaction.read
+    notes = [
+        note for scope in read.sessions.abandoned() for note in read.notes.like(scope, key=None, tags=(), before=None)
+    ]
+    transaction.apply(before=Rows(notes=tuple(notes)))

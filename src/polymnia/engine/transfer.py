@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
+from uuid import uuid4
 
 from msgspec.structs import replace
 
-from polymnia.engine.entities import new_id
 from polymnia.engine.memory import Memory
-from polymnia.engine.notes import held
+from polymnia.engine.notes import notes_of
 from polymnia.model import VAULT, Entity, Graph, Note, Observation, ObservationSet, Relation, Rows
 
 T = TypeVar("T")
@@ -36,13 +36,13 @@ def absorb(memory: Memory, graph: Graph, *, by: str, progress: Progress | None =
 def count_notes(memory: Memory) -> int:
     """How many notes the vault has."""
     with memory.reading() as reader:
-        return reader.notes.count(VAULT, ()) if reader.notes is not None else 0
+        return reader.notes.count(VAULT, ()) if memory.store.capabilities.notes else 0
 
 
 def vault_notes(memory: Memory) -> list[Note]:
     """The vault's notes with their embeddings, oldest first; none where the store holds none."""
     with memory.reading() as reader:
-        return reader.notes.like(VAULT, key=None, tags=(), before=None) if reader.notes is not None else []
+        return reader.notes.like(VAULT, key=None, tags=(), before=None) if memory.store.capabilities.notes else []
 
 
 def absorb_notes(
@@ -50,7 +50,7 @@ def absorb_notes(
 ) -> tuple[int, int]:
     """Take notes into the vault, a batch per transaction; gives how many were new and how many replaced older ones.
 
-    Of two with one key the one that was written last stays, so doing it twice changes nothing. Raises NoNotes.
+    Of two with one key the one that was written last stays, so doing it twice changes nothing. Raises NotSupported.
     """
     wanted = list(_by_key(notes).values())
     new = renewed = done = 0
@@ -87,7 +87,7 @@ def _absorb_relations(memory: Memory, relations: Sequence[Relation], by: str) ->
 
 def _absorb_batch(memory: Memory, notes: Sequence[Note], by: str) -> tuple[int, int]:
     with memory.writing("import", by) as transaction:
-        vault = held(memory, transaction.read)
+        vault = notes_of(memory, transaction.read)
         known = {note.key: vault.find(VAULT, note.key) for note in notes}
         fresh = [_dated(note, transaction.at) for note in notes if known[note.key] is None]
         older = [old for note in notes if (old := known[note.key]) and note.updated_at > old.updated_at]
@@ -129,7 +129,7 @@ def _settled(entity: Entity, at: int) -> Entity:
     observations = tuple([replace(each, created_at=each.created_at or at) for each in entity.observations])
     return replace(
         entity,
-        id=entity.id or new_id(),
+        id=entity.id or str(uuid4()),
         observations=observations,
         created_at=entity.created_at or at,
         updated_at=entity.updated_at or at,

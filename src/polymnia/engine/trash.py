@@ -5,8 +5,8 @@ from weakref import WeakKeyDictionary
 
 from polymnia.engine.memory import Memory, Transaction
 from polymnia.errors import BadInput
-from polymnia.model import PurgeCounts, Relation, Rows, TrashItem
-from polymnia.stores.base import Reader, TrashReader, TrashStore
+from polymnia.model import VAULT, PurgeCounts, Relation, Rows, TrashItem
+from polymnia.stores.contract import Reader
 
 _DAY = 86_400
 _SECOND = 1_000_000
@@ -33,7 +33,7 @@ def restore(memory: Memory, wanted: str, *, by: str) -> Rows:
 
 def purge(memory: Memory, *, days: float) -> PurgeCounts:
     """Take away for good what was deleted longer ago than that, its text in the change log too."""
-    if not isinstance(memory.store, TrashStore):
+    if not memory.store.capabilities.trash:
         raise _keeps_nothing(memory)
     return memory.store.purge(int((time() - days * _DAY) * _SECOND))
 
@@ -47,7 +47,7 @@ class Retention:
 
     def apply(self, memory: Memory) -> None:
         """Purge what is too old, if it is time to look."""
-        if not self._days or not isinstance(memory.store, TrashStore):
+        if not self._days or not memory.store.capabilities.trash:
             return
         if time() - self._looked.get(memory, 0.0) >= _DAY:
             self._looked[memory] = time()
@@ -55,9 +55,9 @@ class Retention:
 
 
 def _trashed(memory: Memory, read: Reader) -> list[TrashItem]:
-    if not isinstance(read, TrashReader):
+    if not memory.store.capabilities.trash:
         raise _keeps_nothing(memory)
-    return read.trashed()
+    return read.trash.items()
 
 
 def _keeps_nothing(memory: Memory) -> BadInput:
@@ -69,7 +69,8 @@ def _found(trashed: list[TrashItem], wanted: str) -> TrashItem:
         if wanted == each.id:
             return each
     for each in trashed:
-        if wanted in [entity.name for entity in each.rows.entities]:
+        names = [entity.name for entity in each.rows.entities] + [note.key for note in each.rows.notes]
+        if wanted in names:
             return each
     raise BadInput(f"nothing that was deleted is called {wanted}; `polymnia trash list` shows what there is")
 
@@ -80,11 +81,14 @@ def _restorable(transaction: Transaction, found: TrashItem) -> Rows:
     names = {entity.name for entity in rows.entities}
     if taken := read.known(names):
         raise BadInput(f"there is an entity {taken.pop()} again; delete that one first to restore the older")
+    if rows.notes and any(read.notes.find(VAULT, note.key) for note in rows.notes):
+        raise BadInput(f"there is a note {rows.notes[0].key} again; delete that one first to restore the older")
     if found.owner_gone:
         raise BadInput(f"its entity is deleted too; restore that first: {found.owner}")
     relations = [each for each in rows.relations if not names or _joins_living(read, each, names)]
     linked = read.linked({each.key for each in relations})
-    return Rows(rows.entities, rows.observations, tuple([each for each in relations if each.key not in linked]))
+    back = tuple([each for each in relations if each.key not in linked])
+    return Rows(rows.entities, rows.observations, back, rows.notes)
 
 
 def _joins_living(read: Reader, relation: Relation, back: set[str]) -> bool:

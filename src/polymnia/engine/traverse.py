@@ -9,10 +9,11 @@ from typing import Literal
 
 from msgspec import Struct
 
+from polymnia.engine.entities import open_named
 from polymnia.engine.memory import Memory
 from polymnia.errors import EntityNotFound
 from polymnia.model import Entity, Graph, Relation
-from polymnia.stores.base import Reader
+from polymnia.stores.contract import Reader
 
 Direction = Literal["out", "in", "both"]
 
@@ -58,7 +59,7 @@ def neighbours(memory: Memory, name: str, depth: int, *, kind: str | None, direc
 
 def describe(memory: Memory, name: str) -> Description:
     """The entity, every relation that touches it, and who is at their other ends. Raises EntityNotFound."""
-    graph = memory.store.look_up(name)
+    graph = open_named(memory, [name])
     if not graph.entities:
         raise EntityNotFound(name)
     others = [_other_end(relation, name) for relation in graph.relations]

@@ -1,71 +1,109 @@
-"""The memories a server has, by name: a namespace each, with its own graph."""
+"""The memories a server has, by workspace: one store, or the workspaces of a catalogue."""
 
+import weakref
+from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
-from threading import Lock
-from typing import Protocol
+from threading import Lock, RLock
+from typing import TYPE_CHECKING, Protocol
 
 from polymnia.engine.follower import Follower
 from polymnia.engine.memory import Memory
 from polymnia.engine.trash import Retention
-from polymnia.errors import BadInput, WorkspaceNotFound
+from polymnia.errors import BadInput, WorkspaceArchived, WorkspaceNotFound
 from polymnia.model import Change, Status, Workspace
+from polymnia.stores import open_catalogue, open_store
+from polymnia.stores.contract import Catalogue, Store
 
-# What the only workspace of a store is called unless somebody says otherwise.
+if TYPE_CHECKING:
+    from polymnia.engine.meaning import Meaning
+
+# The name of a store's only workspace, unless another one is given.
 DEFAULT = "default"
+# A store holds a handful of file handles, and processes are commonly limited to a thousand.
+MAX_OPEN_STORES = 32
+_ONLY_ID = "00000000-0000-4000-8000-000000000000"
 
-Listener = Callable[[str, Change], None]
+WorkspaceListener = Callable[[str, Change], None]
 
 
 class Workspaces(Protocol):
-    """Where a client's memory comes from. Safe to use from several threads."""
+    """Where a client's memory comes from. Safe for several threads."""
 
     @property
     def sole(self) -> str | None:
-        """The name of the only workspace there can be; None where there can be many."""
-
-    def memory(self, name: str) -> Memory:
-        """The memory of the workspace of that name. Raises WorkspaceNotFound, WorkspaceArchived."""
+        """The name of the only workspace there can be; None if there can be many."""
 
     @property
     def short_reads(self) -> bool:
-        """Whether a read of a few names never waits."""
+        """True if a read of a few names never waits."""
 
-    def on_change(self, listener: Listener) -> None:
-        """Call the listener with the workspace's name after every durable change made through these memories."""
+    def memory(self, name: str) -> Memory:
+        """Return the memory of the workspace. Raise WorkspaceNotFound, WorkspaceArchived, StoreError."""
 
-    def follow(self, listener: Listener, wanted: Callable[[], bool]) -> None:
-        """Call the listener, from a thread, after changes that other processes make, until they are not wanted."""
+    def on_change(self, listener: WorkspaceListener) -> None:
+        """Call the listener after every durable change made through these memories."""
 
-    def tidy(self) -> bool:
-        """A short piece of housekeeping; True while there is more to do."""
+    def follow(self, listener: WorkspaceListener, is_wanted: Callable[[], bool]) -> None:
+        """Call the listener, from a thread, after changes that other servers make, while they are wanted."""
+
+    def apply_retention(self) -> None:
+        """Purge what was deleted too long ago. Each memory is looked at once a day."""
 
     def find(self, name: str) -> Workspace:
-        """The workspace of that name, whatever its status. Raises WorkspaceNotFound."""
+        """Return the workspace with that name, whatever its status. Raise WorkspaceNotFound."""
 
     def listed(self, status: Status | None = None) -> list[Workspace]:
-        """The workspaces of a status, or all, by name."""
+        """Return the workspaces of a status, or all, by name."""
 
     def create(self, name: str, description: str = "") -> Workspace:
-        """A new workspace. Raises BadInput when the name cannot be one or is taken."""
+        """Create a workspace. Raise BadInput if the name is invalid or taken."""
 
     def archive(self, name: str) -> Workspace:
-        """Put a workspace away, all it holds kept. Raises WorkspaceNotFound, WorkspaceArchived."""
+        """Archive a workspace: it keeps everything and cannot be used. Raise WorkspaceNotFound, WorkspaceArchived."""
 
     def restore(self, name: str) -> Workspace:
-        """Bring an archived workspace back. Raises WorkspaceNotFound, BadInput when it is not archived."""
+        """Make an archived workspace usable again. Raise WorkspaceNotFound, BadInput if it is not archived."""
 
     def delete(self, name: str) -> Workspace:
-        """Take a workspace and all it holds away for good; gives what it was. Raises WorkspaceNotFound."""
+        """Delete a workspace and everything in it; return what it was. Raise WorkspaceNotFound."""
 
     def rename(self, name: str, new: str) -> Workspace:
-        """Give a workspace another name. Raises WorkspaceNotFound, BadInput when the name cannot be one or is taken."""
+        """Rename a workspace. Raise WorkspaceNotFound, BadInput if the name is invalid or taken."""
 
     def describe(self, name: str, description: str) -> Workspace:
-        """Say something else about a workspace. Raises WorkspaceNotFound."""
+        """Change the description of a workspace. Raise WorkspaceNotFound."""
 
     def close(self) -> None:
-        """Let go of files and locks."""
+        """Release files and locks."""
+
+
+def open_workspaces(
+    url: str, only: str = "", *, trash_days: int = 0, read_only: bool = False, meaning: "Meaning | None" = None
+) -> Workspaces:
+    """Open the workspaces behind a store's URL: those of a catalogue, or the only one of any other store.
+
+    `only` names the workspace of a store that has one. Raise SettingsError, StoreError.
+    """
+    catalogue = open_catalogue(url, read_only=read_only)
+    if catalogue is not None:
+        return ManyWorkspaces(catalogue, trash_days=trash_days, meaning=meaning)
+    memory = Memory(open_store(url, read_only=read_only), meaning)
+    return OneWorkspace(memory, only or DEFAULT, trash_days=trash_days)
+
+
+def first_workspace(workspaces: Workspaces, named: str, *, may_choose: bool) -> str | None:
+    """Return the workspace of clients that name none: the named one, else the only one, else `default`.
+
+    Return None if there are many and the client may choose. Only `default` is created when it is missing, because a
+    typed name may be a mistake. Raise WorkspaceNotFound.
+    """
+    if named:
+        return workspaces.find(named).name
+    if workspaces.sole is not None or not may_choose:
+        return workspaces.sole or _default(workspaces)
+    return None
 
 
 class OneWorkspace:
@@ -77,7 +115,7 @@ class OneWorkspace:
         self.sole: str | None = name
         self._memory = memory
         self._lock = Lock()
-        self._followers: dict[Listener, Follower] = {}
+        self._followers: dict[WorkspaceListener, Follower] = {}
         self._retention = Retention(trash_days)
 
     def memory(self, name: str) -> Memory:
@@ -85,24 +123,22 @@ class OneWorkspace:
             raise WorkspaceNotFound(name, f"the only one here is {self.name}")
         return self._memory
 
-    def on_change(self, listener: Listener) -> None:
+    def on_change(self, listener: WorkspaceListener) -> None:
         self._memory.on_change(lambda change: listener(self.name, change))
 
-    def follow(self, listener: Listener, wanted: Callable[[], bool]) -> None:
+    def follow(self, listener: WorkspaceListener, is_wanted: Callable[[], bool]) -> None:
         with self._lock:
             if listener not in self._followers:
-                tell = partial(listener, self.name)
-                self._followers[listener] = Follower(self._memory.store, tell, wanted)
+                self._followers[listener] = Follower(lambda: {self.name: self._memory.store}, listener, is_wanted)
         self._followers[listener].start()
 
-    def tidy(self) -> bool:
+    def apply_retention(self) -> None:
         self._retention.apply(self._memory)
-        return self._memory.store.tidy()
 
     def find(self, name: str) -> Workspace:
         self.memory(name)
-        # The one workspace of a store is as old as the store, which does not know; its id is the same everywhere.
-        return Workspace(id=_ONLY, name=self.name)
+        # A store does not know when its one workspace was created; the id is the same everywhere.
+        return Workspace(id=_ONLY_ID, name=self.name)
 
     def listed(self, status: Status | None = None) -> list[Workspace]:
         return [] if status == "archived" else [self.find(self.name)]
@@ -126,7 +162,8 @@ class OneWorkspace:
         raise self._refusal()
 
     def close(self) -> None:
-        self._memory.close()
+        if self._memory.meaning is not None:
+            self._memory.meaning.close()
         self._memory.store.close()
 
     def _refusal(self) -> BadInput:
@@ -136,4 +173,114 @@ class OneWorkspace:
         )
 
 
-_ONLY = "00000000-0000-4000-8000-000000000000"
+class ManyWorkspaces:
+    """The workspaces of a catalogue. A store that has not been used for long is closed when its last call is over."""
+
+    sole: str | None = None
+    # The first call to a workspace opens its store.
+    short_reads = False
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        *,
+        max_open: int = MAX_OPEN_STORES,
+        trash_days: int = 0,
+        meaning: "Meaning | None" = None,
+    ) -> None:
+        self._catalogue = catalogue
+        self._max_open = max_open
+        self._retention = Retention(trash_days)
+        self._meaning = meaning
+        self._open: OrderedDict[str, tuple[str, Memory]] = OrderedDict()  # name and memory by workspace id
+        self._listeners: list[WorkspaceListener] = []
+        self._followers: dict[WorkspaceListener, Follower] = {}
+        self._lock = RLock()
+        self.find = catalogue.find
+        self.listed = catalogue.listed
+        self.create = catalogue.create
+        self.restore = catalogue.restore
+        self.describe = catalogue.describe
+
+    def memory(self, name: str) -> Memory:
+        found = self._catalogue.find(name)
+        if found.status != "active":
+            raise WorkspaceArchived(name)
+        unused: list[tuple[str, Memory]] = []  # released after the lock: closing may wait for the disk
+        with self._lock:
+            known = self._open.get(found.id)
+            if known is not None and self._catalogue.is_current(known[1].store):
+                self._open.move_to_end(found.id)
+                return known[1]
+            return self._open_memory(found, unused)
+
+    def on_change(self, listener: WorkspaceListener) -> None:
+        with self._lock:
+            self._listeners.append(listener)
+
+    def follow(self, listener: WorkspaceListener, is_wanted: Callable[[], bool]) -> None:
+        with self._lock:
+            if listener not in self._followers:
+                self._followers[listener] = Follower(self._open_stores, listener, is_wanted)
+            follower = self._followers[listener]
+        follower.start()
+
+    def apply_retention(self) -> None:
+        with self._lock:
+            memories = [memory for _, memory in self._open.values()]
+        for memory in memories:
+            if self._catalogue.is_current(memory.store):
+                self._retention.apply(memory)
+
+    def archive(self, name: str) -> Workspace:
+        return self._retire(self._catalogue.archive, name)
+
+    def delete(self, name: str) -> Workspace:
+        return self._retire(self._catalogue.delete, name)
+
+    def rename(self, name: str, new: str) -> Workspace:
+        return self._retire(lambda old: self._catalogue.rename(old, new), name)
+
+    def close(self) -> None:
+        if self._meaning is not None:
+            self._meaning.close()
+        with self._lock:
+            self._open.clear()
+        self._catalogue.close()
+
+    def _open_memory(self, found: Workspace, unused: list[tuple[str, Memory]]) -> Memory:
+        store = self._catalogue.open(found.name)
+        memory = Memory(store, self._meaning)
+        memory.on_change(partial(self._announce, found.name))
+        # Calls hold the memory while they run: its store is closed when nobody holds it any more.
+        weakref.finalize(memory, self._catalogue.close_store, store)
+        self._open[found.id] = (found.name, memory)
+        self._open.move_to_end(found.id)
+        while len(self._open) > self._max_open:
+            unused.append(self._open.popitem(last=False)[1])
+        return memory
+
+    def _open_stores(self) -> dict[str, Store]:
+        with self._lock:
+            current = [(name, memory.store) for name, memory in self._open.values()]
+        return {name: store for name, store in current if self._catalogue.is_current(store)}
+
+    def _retire(self, change: Callable[[str], Workspace], name: str) -> Workspace:
+        """Change a workspace so that its open store no longer serves."""
+        changed = change(name)
+        with self._lock:
+            self._open.pop(changed.id, None)
+        return changed
+
+    def _announce(self, workspace: str, change: Change) -> None:
+        for listener in self._listeners:
+            listener(workspace, change)
+
+
+def _default(workspaces: Workspaces) -> str:
+    try:
+        return workspaces.find(DEFAULT).name
+    except WorkspaceNotFound:
+        with suppress(BadInput):  # another process that starts at the same time was first
+            workspaces.create(DEFAULT)
+        return workspaces.find(DEFAULT).name

@@ -3,6 +3,7 @@
 from polymnia.model.access import CAPABILITIES, NOBODY, OWNER, Capability, Principal
 from polymnia.model.changes import Change, PurgeCounts, Rows, TrashItem
 from polymnia.model.graph import (
+    MAX_ORDINAL,
     Counts,
     Entity,
     EntityDraft,
@@ -14,14 +15,17 @@ from polymnia.model.graph import (
     RelationKey,
     TypeCount,
 )
-from polymnia.model.notes import VAULT, Note, NoteHit, NoteScope
+from polymnia.model.notes import VAULT, Note, NoteHit, NoteQuery, NoteScope
 from polymnia.model.passages import (
     NOTE,
     NOTE_TYPE,
     EmbeddingModel,
     Hit,
+    Match,
+    Neighbours,
     Passage,
     PassageKey,
+    PassageKind,
     Signals,
     Within,
     WordCounts,
@@ -30,6 +34,7 @@ from polymnia.model.workspaces import Status, Workspace
 
 __all__ = [
     "CAPABILITIES",
+    "MAX_ORDINAL",
     "NOBODY",
     "NOTE",
     "NOTE_TYPE",
@@ -43,14 +48,18 @@ __all__ = [
     "EntityDraft",
     "Graph",
     "Hit",
+    "Match",
+    "Neighbours",
     "Note",
     "NoteHit",
+    "NoteQuery",
     "NoteScope",
     "Observation",
     "ObservationDraft",
     "ObservationSet",
     "Passage",
     "PassageKey",
+    "PassageKind",
     "Principal",
     "PurgeCounts",
     "Relation",

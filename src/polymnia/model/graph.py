@@ -3,6 +3,8 @@
 from msgspec import Struct
 
 RelationKey = tuple[str, str, str]
+# Ordinals are never reused, so this bounds the observations an entity can ever have.
+MAX_ORDINAL = 2**31 - 1
 
 
 class Observation(Struct, frozen=True, gc=False, omit_defaults=True):

@@ -30,3 +30,13 @@ class NoteHit(Struct, frozen=True):
 
     note: Note
     relevance: float
+
+
+class NoteQuery(Struct, frozen=True, kw_only=True):
+    """A search over the notes of one scope. The vector is little-endian float32, or empty."""
+
+    text: str
+    scope: NoteScope = VAULT
+    tags: tuple[str, ...] = ()
+    vector: bytes = b""
+    limit: int = 10

@@ -5,6 +5,7 @@ from typing import Literal
 from msgspec import Struct
 
 PassageKey = tuple[str, int]
+PassageKind = Literal["entity", "observation", "note"]
 # The ordinal and the type of a passage that is a note.
 NOTE, NOTE_TYPE = -1, "note"
 
@@ -12,7 +13,7 @@ NOTE, NOTE_TYPE = -1, "note"
 class Passage(Struct, frozen=True, gc=False):
     """A text that a search can return: an observation, an entity's card (ordinal 0) or a vault note (ordinal NOTE).
 
-    The `entity` of a note is its key.
+    The text of a card is the entity's summary. The `entity` of a note is its key.
     """
 
     entity: str
@@ -22,6 +23,7 @@ class Passage(Struct, frozen=True, gc=False):
     created_at: int = 0
     valid_at: int = 0
     id: int = 0  # 0 in stores without passage ids
+    tags: tuple[str, ...] = ()
 
     @property
     def key(self) -> PassageKey:
@@ -29,7 +31,7 @@ class Passage(Struct, frozen=True, gc=False):
         return (self.entity, self.ordinal)
 
     @property
-    def kind(self) -> Literal["entity", "observation", "note"]:
+    def kind(self) -> PassageKind:
         """What the passage is."""
         return "observation" if self.ordinal > 0 else "note" if self.ordinal == NOTE else "entity"
 
@@ -38,7 +40,25 @@ class Passage(Struct, frozen=True, gc=False):
         """The text whose words find the passage."""
         if self.ordinal > 0:
             return self.text
-        return f"{self.entity}\n{self.text if self.ordinal == NOTE else self.type}"
+        labels = self.tags if self.ordinal == NOTE else (self.type, *self.tags)
+        return "\n".join([self.entity, *labels, self.text])
+
+
+class Neighbours(Struct, frozen=True):
+    """What was written around an observation: just before it, before that, and just after it."""
+
+    before: Passage | None = None
+    earlier: Passage | None = None
+    after: Passage | None = None
+
+
+class Match(Struct, frozen=True, gc=False):
+    """A passage that matches a query expression. The BM25 score is positive; higher is better."""
+
+    id: int
+    entity: str  # the entity's name, or a note's key
+    kind: PassageKind
+    score: float
 
 
 class WordCounts(Struct, frozen=True):

@@ -1,22 +1,27 @@
-"""The graph in dictionaries: the `memory:` store, the oracle of the tests, and what file stores hold."""
+"""The graph in dictionaries: the `memory:` store, the oracle of the tests, and what file stores load."""
 
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from operator import itemgetter
+from time import time_ns
 from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
+from polymnia.errors import NotSupported
 from polymnia.model import (
     Change,
     Counts,
     Entity,
-    Graph,
+    Match,
+    Neighbours,
     ObservationSet,
     Passage,
     PassageKey,
+    PassageKind,
+    PurgeCounts,
     Relation,
     RelationKey,
     Rows,
@@ -24,19 +29,26 @@ from polymnia.model import (
     Within,
     WordCounts,
 )
+from polymnia.search.expression import Expression
 from polymnia.search.text import fold
+from polymnia.stores.contract import (
+    Capabilities,
+    ChangeFeed,
+    HistoryReader,
+    NoteReader,
+    Sessions,
+    TrashReader,
+    VectorReader,
+    VectorStore,
+)
 
 if TYPE_CHECKING:
-    from polymnia.stores.words import WordIndex
+    from polymnia.stores.word_index import WordIndex
 
 T = TypeVar("T")
 
 # For each name its relations by number.
 Touching = defaultdict[str, dict[int, Relation]]
-# After very many were read at once the first questions look through all of them: that is quicker than to sort them by
-# name, and the first answer comes sooner.
-_MOST_PASSES = 3
-
 # Between the folded texts of one entity; a query that contains it is checked text by text.
 _SEAM = "\x00"
 
@@ -44,17 +56,14 @@ _SEAM = "\x00"
 class MemoryGraph:
     """Entities by name and relations by key, each numbered in the order of creation."""
 
-    notes = None
-
     def __init__(self) -> None:
         self.applied: list[Change] = []
-        # Asked before a change is made: a store that cannot keep it raises.
+        # Called before a change is applied; a store that cannot keep the change raises.
         self.admit: Callable[[Change], None] | None = None
         self._entities: dict[str, tuple[int, Entity]] = {}
         self._relations: dict[RelationKey, tuple[int, Relation]] = {}
-        # The relations of each name; None until they are worth the time, see `_relations_of`.
+        # The relations of each name; None until they are first needed.
         self._touching: Touching | None = defaultdict(dict)
-        self._passes = 0
         self._folded: dict[str, str] | None = None
         self._words: WordIndex | None = None
         self._created = 0
@@ -65,11 +74,6 @@ class MemoryGraph:
     def find(self, names: Collection[str]) -> list[Entity]:
         found = [self._entities[name] for name in self.known(names)]
         return _in_order(found)
-
-    def look_up(self, name: str) -> Graph:
-        """The entity of that name and every relation that touches it."""
-        known = self._entities.get(name)
-        return Graph([known[1]], self._relations_of(name)) if known else Graph([], [])
 
     def get(self, name: str) -> Entity | None:
         """The entity of that name."""
@@ -131,19 +135,47 @@ class MemoryGraph:
     def vocabulary(self, first: str, last: str, limit: int) -> list[str]:
         return self._word_index().vocabulary(first, last, limit)
 
-    def passages(
+    def candidates(
         self, terms: Collection[str], limit: int, within: Within | None = None, *, every: bool = False
     ) -> list[Passage]:
-        return self._word_index().passages(terms, limit, within, every=every)
+        return self._word_index().candidates(terms, limit, within, every=every)
 
-    def named_with(self, terms: Collection[str], limit: int) -> list[str]:
-        return self._word_index().named_with(terms, limit)
+    def names_with(self, terms: Collection[str], limit: int) -> list[str]:
+        return self._word_index().names_with(terms, limit)
 
-    def following(self, keys: Collection[PassageKey]) -> dict[PassageKey, Passage]:
-        return self._word_index().following(keys)
+    def neighbours(self, passages: Collection[Passage]) -> dict[PassageKey, Neighbours]:
+        return self._word_index().neighbours(passages)
 
-    def passages_at(self, places: Collection[int]) -> list[Passage]:
+    def passages_by_id(self, ids: Collection[int]) -> list[Passage]:
         return []
+
+    def match(self, expression: Expression, kinds: Collection[PassageKind], limit: int | None = None) -> list[Match]:
+        raise _not_supported("query expressions")
+
+    @property
+    def notes(self) -> NoteReader:
+        raise _not_supported("notes")
+
+    @property
+    def sessions(self) -> Sessions:
+        raise _not_supported("notes")
+
+    @property
+    def vectors(self) -> VectorReader:
+        raise _not_supported("vectors")
+
+    @property
+    def trash(self) -> TrashReader:
+        raise _not_supported("a trash")
+
+    @property
+    def history(self) -> HistoryReader:
+        raise _not_supported("history")
+
+    def clock(self) -> int:
+        """Return the time for a change made now, later than that of the last one here."""
+        now = time_ns() // 1000
+        return max(now, self.applied[-1].at + 1) if self.applied else now
 
     def between(self, start: int, end: int, limit: int) -> list[Passage]:
         return self._word_index().between(start, end, limit)
@@ -212,10 +244,10 @@ class MemoryGraph:
         for entity in rows.entities:
             if entity.name not in stays:
                 self.remove(entity.name)
-        for noted in rows.observations:
-            gone = {observation.ordinal for observation in noted.observations}
-            entity = self._entities[noted.entity][1]
-            kept = tuple(each for each in entity.observations if each.ordinal not in gone)
+        for each in rows.observations:
+            gone = {observation.ordinal for observation in each.observations}
+            entity = self._entities[each.entity][1]
+            kept = tuple(one for one in entity.observations if one.ordinal not in gone)
             self.put(replace(entity, observations=kept, updated_at=at))
         for relation in rows.relations:
             self.unlink(relation.key)
@@ -226,21 +258,14 @@ class MemoryGraph:
                 known = self._entities[entity.name][1]
                 entity = replace(entity, observations=known.observations, next_ordinal=known.next_ordinal)
             self.put(entity)
-        for noted in rows.observations:
-            self.put(_with_notes(self._entities[noted.entity][1], noted, at))
+        for each in rows.observations:
+            self.put(_with_observations(self._entities[each.entity][1], each, at))
         for relation in rows.relations:
             self.link(relation)
 
     def _next(self) -> int:
         self._created += 1
         return self._created
-
-    def _relations_of(self, name: str) -> list[Relation]:
-        """In the order of creation: numbers only grow, and one that is replaced keeps its place."""
-        if self._touching is None and self._passes < _MOST_PASSES:
-            self._passes += 1
-            return [each for _, each in self._relations.values() if name in (each.source, each.target)]
-        return list(self._by_name().get(name, {}).values())
 
     def _by_name(self) -> Touching:
         if self._touching is None:
@@ -259,32 +284,69 @@ class MemoryGraph:
     def _word_index(self) -> "WordIndex":
         """Made at the first search and kept current from then on."""
         if self._words is None:
-            from polymnia.stores.words import WordIndex  # few servers are asked for words
+            from polymnia.stores.word_index import WordIndex  # few servers are asked for words
 
             self._words = WordIndex(self._entities.values())
         return self._words
 
 
-class MemoryStore:
+class MemoryHistory:
+    """The history of a graph, read from the list of its changes."""
+
+    def __init__(self, changes: list[Change]) -> None:
+        self._changes = changes
+
+    def changes(self, since: int = 0, limit: int | None = None) -> list[Change]:
+        found = [each for each in self._changes if each.id > since]
+        return found if limit is None else found[:limit]
+
+    def at(self, time: int, names: Collection[str] | None = None) -> Rows:
+        graph = MemoryGraph()
+        for change in self._changes:
+            if change.at <= time:
+                graph.apply(change)
+        if names is None:
+            return Rows(tuple(graph.entities()), (), tuple(graph.relations()))
+        found = graph.find(names)
+        return Rows(tuple(found), (), tuple(graph.touching({each.name for each in found})))
+
+
+class _RecordedGraph(MemoryGraph):
+    """A graph that numbers its changes and can be asked for its history."""
+
+    def apply(self, change: Change) -> None:
+        super().apply(replace(change, id=len(self.applied) + 1))
+
+    @property
+    def history(self) -> MemoryHistory:
+        return MemoryHistory(self.applied)
+
+
+class GraphOnlyStore:
+    """What a store refuses that holds a graph and nothing else."""
+
+    @property
+    def vectors(self) -> VectorStore:
+        raise _not_supported("vectors")
+
+    def follow(self) -> ChangeFeed:
+        raise _not_supported("a change feed")
+
+    def purge(self, before: int) -> PurgeCounts:
+        raise _not_supported("a trash")
+
+
+class MemoryStore(GraphOnlyStore):
     """A store that lasts as long as the process."""
 
     best_batch = 1_000_000
     short_reads = True
-    vectors = None
+    capabilities = Capabilities(history=True)
 
     def __init__(self, url: str = "memory:") -> None:
         self.url = url
-        self._graph = MemoryGraph()
+        self._graph = _RecordedGraph()
         self._lock = threading.RLock()
-
-    @property
-    def changes(self) -> list[Change]:
-        """Every change made, oldest first."""
-        return list(self._graph.applied)
-
-    def look_up(self, name: str) -> Graph:
-        with self._lock:
-            return self._graph.look_up(name)
 
     @contextmanager
     def reading(self) -> Iterator[MemoryGraph]:
@@ -299,14 +361,15 @@ class MemoryStore:
     def check(self) -> list[str]:
         return []
 
-    def tidy(self) -> bool:
-        return False
-
     def compact(self) -> None:
-        """There is never anything to give back."""
+        """Do nothing: there is never space to give back."""
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: there are no files."""
+
+
+def _not_supported(what: str) -> NotSupported:
+    return NotSupported(f"this kind of store has no {what}; use a SQLite store: a path ending in .db")
 
 
 def _in_order(numbered: list[tuple[int, T]]) -> list[T]:
@@ -331,7 +394,7 @@ def _folded(entity: Entity) -> str:
     return fold(_SEAM.join((entity.name, entity.type, *entity.texts)))
 
 
-def _with_notes(entity: Entity, noted: ObservationSet, at: int) -> Entity:
-    observations = sorted((*entity.observations, *noted.observations), key=lambda each: each.ordinal)
+def _with_observations(entity: Entity, added: ObservationSet, at: int) -> Entity:
+    observations = sorted((*entity.observations, *added.observations), key=lambda each: each.ordinal)
     next_ordinal = max(entity.next_ordinal, observations[-1].ordinal + 1)
     return replace(entity, observations=tuple(observations), next_ordinal=next_ordinal, updated_at=at)

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from polymnia.errors import SettingsError, StoreError
-from polymnia.stores.base import Store
+from polymnia.stores.contract import Catalogue, Store
 
 _SQLITE = (".db", ".sqlite", ".sqlite3")
 _JSONL = (".jsonl", ".json")
@@ -37,6 +37,16 @@ def open_store(url: str, *, read_only: bool = False) -> Store:
     from polymnia.stores.files.jsonl import JsonlStore
 
     return JsonlStore(path)
+
+
+def open_catalogue(url: str, *, read_only: bool = False) -> Catalogue | None:
+    """Open the catalogue behind a URL; None if the URL names a single store. Raise SettingsError, StoreError."""
+    kind, path = store_kind(url)
+    if kind != "directory":
+        return None
+    from polymnia.stores.projects.catalogue import DirectoryCatalogue
+
+    return DirectoryCatalogue(path)
 
 
 def is_in_memory(kind: str, path: str) -> bool:

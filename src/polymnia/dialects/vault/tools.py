@@ -11,10 +11,9 @@ from polymnia.dialects.vault.moment import microseconds
 from polymnia.dialects.vault.session import own_session, required_session
 from polymnia.engine import notes, sessions
 from polymnia.engine.memory import Memory
-from polymnia.errors import BadInput, InvalidParams, NoNotes, SettingsError
-from polymnia.model import VAULT, Note, NoteScope
+from polymnia.errors import BadInput, InvalidParams, NotSupported, SettingsError
+from polymnia.model import VAULT, Note, NoteQuery, NoteScope
 from polymnia.search.embedding import packed
-from polymnia.stores.base import NoteQuery
 
 _UNFILTERED = "Bulk vault prune requires at least one filter."
 _US = "polymnia"
@@ -46,7 +45,7 @@ class Vault:
         tags = tuple(dict.fromkeys(arguments.tags or ()))
         embedding = self._vector(arguments.embedding, "embedding")
         note = Note(arguments.key, arguments.content, tags, scope, embedding)
-        notes.commit(memory, note, by=call.by, seat=call.client.id)
+        notes.commit(memory, note, by=call.by, member=call.client.id)
         return _reply(shapes.Committed(True, arguments.key, arguments.scope))
 
     def search_memories(self, call: Call, arguments: shapes.Search) -> Reply:
@@ -93,7 +92,7 @@ are present and a query_embedding is provided."""
         """Delete what killed servers left. Raises SettingsError when the store holds no notes."""
         try:
             self._enter(call.memory)
-        except NoNotes as exc:
+        except NotSupported as exc:
             raise SettingsError(f"the vault dialect keeps notes, and {exc}") from exc
 
     def stopped(self) -> None:
@@ -122,11 +121,11 @@ are present and a query_embedding is provided."""
                 sessions.sweep(memory, by=_US)
             self._entered.append(memory)
 
-    def _leave(self, seat: str) -> None:
+    def _leave(self, member: str) -> None:
         with self._lock:
             entered = list(self._entered)
         for memory in entered:
-            sessions.leave(memory, seat, by=_US, keep=self._rules.persist_sessions)
+            sessions.leave(memory, member, by=_US, keep=self._rules.persist_sessions)
 
     def _vector(self, numbers: list[float] | UnsetType, name: str) -> bytes:
         return b"" if numbers is UNSET else packed(numbers, self._rules.dimension, name)

@@ -14,13 +14,13 @@ from polymnia.disk.errors import map_os_errors
 from polymnia.disk.lock import file_lock
 from polymnia.disk.replace import make_parent, replace_file
 from polymnia.errors import StoreDamaged, StoreError, StoreStopped, StoreTooNew
-from polymnia.model import Graph
+from polymnia.stores.contract import Capabilities
 from polymnia.stores.files.binlog_changes import records_of, refuse_unfit, refuse_unfit_graph, waste_of
 from polymnia.stores.files.binlog_file import LogFile, keep_aside
 from polymnia.stores.files.binlog_forms import OURS, Form, Loaded, form_of, load
 from polymnia.stores.files.binlog_records import Fault, encode_graph, fault_at, whole_at
 from polymnia.stores.files.binlog_replay import Replay
-from polymnia.stores.memory import MemoryGraph
+from polymnia.stores.memory import GraphOnlyStore, MemoryGraph
 
 logger = logging.getLogger(__name__)
 
@@ -28,12 +28,12 @@ logger = logging.getLogger(__name__)
 SMALLEST_TO_COMPACT = 1024 * 1024
 
 
-class BinlogStore:
+class BinlogStore(GraphOnlyStore):
     """The graph in memory, the file appended to at every write and read on where others have appended."""
 
     best_batch = 10_000
     short_reads = False
-    vectors = None
+    capabilities = Capabilities()
 
     def __init__(self, path: str, *, read_only: bool = False) -> None:
         self.url = path
@@ -48,11 +48,6 @@ class BinlogStore:
         self._stopped: str | None = None
         if not read_only:
             make_parent(self._path)
-
-    def look_up(self, name: str) -> Graph:
-        with self._lock, self._translated:
-            self._catch_up()
-            return self._graph.look_up(name)
 
     @contextmanager
     def reading(self) -> Iterator[MemoryGraph]:
@@ -77,9 +72,6 @@ class BinlogStore:
                 return []
             with file_lock(self._path):
                 return problems(self._path, self._path.read_bytes())
-
-    def tidy(self) -> bool:
-        return False
 
     def compact(self) -> None:
         with self._lock, self._translated, self._alone():

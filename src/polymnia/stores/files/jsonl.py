@@ -16,9 +16,9 @@ from polymnia.disk.errors import map_os_errors
 from polymnia.disk.lock import file_lock
 from polymnia.disk.replace import fsync, make_parent, open_private, replace_file
 from polymnia.errors import StoreStopped
-from polymnia.model import Graph
+from polymnia.stores.contract import Capabilities
 from polymnia.stores.files.jsonl_lines import encode_lines, parse
-from polymnia.stores.memory import MemoryGraph
+from polymnia.stores.memory import GraphOnlyStore, MemoryGraph
 
 logger = logging.getLogger(__name__)
 
@@ -42,12 +42,12 @@ def adopt_legacy(path: Path) -> None:
     logger.info("%s is now %s", legacy, path)
 
 
-class JsonlStore:
+class JsonlStore(GraphOnlyStore):
     """The graph in memory, read again when the file has changed, the file replaced whole at every write."""
 
     best_batch = 1_000_000
     short_reads = False
-    vectors = None
+    capabilities = Capabilities()
 
     def __init__(self, path: str) -> None:
         self.url = path
@@ -62,11 +62,6 @@ class JsonlStore:
         self._held: FileIO | None = None
         self._swept = False
         make_parent(self._path)
-
-    def look_up(self, name: str) -> Graph:
-        with self._lock, self._translated:
-            self._catch_up()
-            return self._graph.look_up(name)
 
     @contextmanager
     def reading(self) -> Iterator[MemoryGraph]:
@@ -95,9 +90,6 @@ class JsonlStore:
         with self._translated:
             loaded = parse(self._path.read_bytes())
         return [f"{self._path}, line {number}: {reason}" for number, reason in loaded.problems]
-
-    def tidy(self) -> bool:
-        return False
 
     def compact(self) -> None:
         """The file never holds more than it must."""

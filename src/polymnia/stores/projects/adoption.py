@@ -17,7 +17,7 @@ from polymnia.errors import StoreBusy, StoreForeign
 from polymnia.model import Change, Entity, Observation, ObservationSet, Relation, RelationKey, Rows
 from polymnia.stores.projects import files
 from polymnia.stores.projects.registry import QUERIES
-from polymnia.stores.sqlite.connection import BUSY_WAIT, translated
+from polymnia.stores.sqlite.connection import BUSY_TIMEOUT_MS, map_errors
 from polymnia.stores.sqlite.graph import SqliteGraph
 from polymnia.stores.sqlite.store import SqliteStore
 
@@ -45,8 +45,8 @@ def adopt(path: Path) -> None:
     """
     part = path.with_name(f"{path.name}.part")
     part.unlink(missing_ok=True)
-    with translated(str(path)), closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)) as old:
-        old.set_busy_timeout(BUSY_WAIT)
+    with map_errors(str(path)), closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)) as old:
+        old.set_busy_timeout(BUSY_TIMEOUT_MS)
         _refuse_unknown(path, old)
         _fold_log_in(path, old)
         entities, relations = _entities(old), _relations(old)

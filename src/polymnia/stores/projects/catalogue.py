@@ -24,6 +24,7 @@ from polymnia.errors import (
     WorkspaceNotFound,
 )
 from polymnia.model import Status, Workspace
+from polymnia.stores.contract import Store
 from polymnia.stores.projects import files
 from polymnia.stores.projects.adoption import adopt
 from polymnia.stores.projects.names import check_name, same_name
@@ -36,7 +37,7 @@ REGISTRY = "_meta.db"
 _ACTIVE, _ARCHIVE = "projects", "archive"
 
 
-class Catalogue:
+class DirectoryCatalogue:
     """The projects of one directory. Safe to use from several threads and several processes."""
 
     def __init__(self, directory: str) -> None:
@@ -120,7 +121,7 @@ class Catalogue:
         return self.find(name)
 
     def open(self, name: str) -> SqliteStore:
-        """The store of an active project; whoever opens it gives it back with `let_go`.
+        """The store of an active project; close it with `close_store`.
 
         Raises WorkspaceNotFound, WorkspaceArchived, StoreError.
         """
@@ -136,16 +137,20 @@ class Catalogue:
             with self._changing():
                 return _made_ours(path)
 
-    def let_go(self, store: SqliteStore) -> None:
-        """Close a store. One whose file was moved meanwhile must not take the logs of its successor with it."""
+    def is_current(self, store: Store) -> bool:
+        return isinstance(store, SqliteStore) and store.in_place
+
+    def close_store(self, store: Store) -> None:
+        """Close a store. One whose file was moved meanwhile must not remove the logs of its successor."""
+        assert isinstance(store, SqliteStore)  # `open` returns no others
         try:
             with file_lock(self._registry_path, timeout=0):
                 if store.in_place:
                     store.close()
                 else:
-                    store.leave()
+                    store.abandon()
         except (StoreBusy, OSError):
-            store.leave()
+            store.abandon()
 
     def check(self) -> list[str]:
         """Where files and registry do not agree, a sentence each."""

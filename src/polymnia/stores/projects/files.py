@@ -10,7 +10,7 @@ import apsw
 from polymnia.disk.errors import map_os_errors
 from polymnia.disk.replace import fsync, fsync_directory, open_private
 from polymnia.errors import StoreBusy
-from polymnia.stores.sqlite.connection import BUSY_WAIT, OURS, SEALED, connect, translated
+from polymnia.stores.sqlite.connection import APPLICATION_ID, BUSY_TIMEOUT_MS, SEALED_ID, connect, map_errors
 
 _LOGS = ("-wal", "-shm")
 _MOMENT = 0.005
@@ -21,15 +21,15 @@ def seal(path: Path) -> None:
 
     Writers look for the seal inside their transactions: a write is before it, and in the file, or is refused.
     """
-    with translated(str(path)), closing(connect(str(path), create=False)) as connection:
-        _mark(connection, SEALED, instead_of=OURS)
+    with map_errors(str(path)), closing(connect(str(path), create=False)) as connection:
+        _mark(connection, SEALED_ID, instead_of=APPLICATION_ID)
         _empty_log(path, connection)
 
 
 def unseal(path: Path) -> None:
     """The other way round, for a file that never left its place, or a copy that nobody has opened yet."""
-    with translated(str(path)), closing(connect(str(path), create=False)) as connection:
-        _mark(connection, OURS, instead_of=SEALED)
+    with map_errors(str(path)), closing(connect(str(path), create=False)) as connection:
+        _mark(connection, APPLICATION_ID, instead_of=SEALED_ID)
 
 
 def move(source: Path, target: Path) -> None:
@@ -52,7 +52,7 @@ def drop_logs(path: Path) -> None:
 def fold_log_in(path: Path) -> None:
     """Bring what is only in the log of a file into the file; sealed ones have none, those of others may."""
     if path.with_name(f"{path.name}-wal").exists():
-        with translated(str(path)), closing(connect(str(path), create=False)) as connection:
+        with map_errors(str(path)), closing(connect(str(path), create=False)) as connection:
             _empty_log(path, connection)
 
 
@@ -86,7 +86,7 @@ def discard(path: Path) -> None:
 
 def _empty_log(path: Path, connection: apsw.Connection) -> None:
     """Bring the log into the file. SQLite waits for readers, but not for somebody who does the same just now."""
-    until = monotonic() + BUSY_WAIT / 1000
+    until = monotonic() + BUSY_TIMEOUT_MS / 1000
     while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0][0]:
         if monotonic() > until:
             raise StoreBusy(f"{path} is being read by somebody who does not finish; nothing was changed, try again")

@@ -16,7 +16,7 @@ from polymnia.disk.replace import make_parent
 from polymnia.errors import StoreError, StoreTooNew
 from polymnia.model import Status, Workspace
 from polymnia.stores.sql import load_migrations, load_queries
-from polymnia.stores.sqlite.connection import connect, translated
+from polymnia.stores.sqlite.connection import connect, map_errors
 
 QUERIES = load_queries(Path(__file__).parent)
 # "PLYR", in the file's header.
@@ -38,10 +38,10 @@ class Registry:
 
     def __init__(self, path: Path) -> None:
         make_parent(path)
-        self._translated = translated(str(path))
+        self._map_errors = map_errors(str(path))
         self._lock = threading.Lock()
         self._connection = connect(str(path), partial(_refuse_strangers, str(path)))
-        with self._translated:
+        with self._map_errors:
             _migrate(str(path), self._connection)
 
     def find(self, name: str) -> Workspace | None:
@@ -99,12 +99,12 @@ class Registry:
             self._connection.close()
 
     def _run(self, query: str, *bindings: Any) -> list[tuple[Any, ...]]:
-        with self._lock, self._translated:
+        with self._lock, self._map_errors:
             return self._connection.execute(QUERIES[query], bindings).fetchall()
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        with self._lock, self._translated:
+        with self._lock, self._map_errors:
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield

@@ -16,9 +16,7 @@ from polymnia.disk.errors import map_os_errors
 from polymnia.disk.replace import fsync_directory
 from polymnia.model import Change, Note, NoteScope, Rows
 from polymnia.search.embedding import length
-from polymnia.stores.sqlite.commit import identity
-from polymnia.stores.sqlite.connection import BUSY_WAIT, translated
-from polymnia.stores.sqlite.layout import run
+from polymnia.stores.sqlite.connection import BUSY_TIMEOUT_MS, file_identity, map_errors, run
 from polymnia.stores.sqlite.store import SqliteStore
 
 logger = logging.getLogger(__name__)
@@ -32,14 +30,14 @@ def adopt_memories(path: str) -> bool:
     False, with nothing done, when the file is not of that kind. Raises StoreError.
     """
     path = str(Path(path).resolve())  # through a symbolic link, so that the link stays
-    file = identity(path)
-    with translated(path), map_os_errors(path), closing(apsw.Connection(path)) as connection:
-        connection.set_busy_timeout(BUSY_WAIT)
+    file = file_identity(path)
+    with map_errors(path), map_os_errors(path), closing(apsw.Connection(path)) as connection:
+        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         if not {name for (name,) in run(connection, "table_names")} >= _TABLES:
             return False
         # One file from here on, and nobody else writes to it.
         connection.execute("PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE").fetchall()
-        if identity(path) != file:
+        if file_identity(path) != file:
             return False  # another server of ours was first
         notes = [*_vault(connection), *_sessions(connection)]
         new = _store_beside(path, notes)

@@ -1,38 +1,45 @@
-"""One SQLite connection, set up for durability, and the one place where its errors become ours."""
+"""A SQLite connection: set up for durability, with named queries and with driver errors mapped to ours."""
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Collection, Iterable
+from pathlib import Path
 from time import monotonic, sleep
+from typing import Any
 
 import apsw
+from msgspec import json
 
 from polymnia.disk.errors import ErrorMapping
 from polymnia.errors import StoreBusy, StoreDamaged, StoreError, StoreFull, StoreStopped
+from polymnia.stores.sql import load_queries
 
-# What reading and writing may raise; a text that is not UTF-8 is damage.
-FAILURES = (apsw.Error, UnicodeDecodeError)
+QUERIES = load_queries(Path(__file__).parent)
+Row = tuple[Any, ...]
 
-# How long a writer waits for another process before it gives up, in milliseconds.
-BUSY_WAIT = 15_000
-# How soon one asks again where SQLite itself does not wait, in seconds.
-_ASK_AGAIN = 0.005
+# What reading and writing may raise. Text that is not UTF-8 is damage.
+DRIVER_ERRORS = (apsw.Error, UnicodeDecodeError)
+
+# How long a writer waits for another process before it gives up.
+BUSY_TIMEOUT_MS = 15_000
+_WAL_RETRY_S = 0.005
+
+# Written to the application id in the file's header. "PLYM" marks a store, "PLYS" one that was archived: it may be copied,
+# but nobody writes to it again.
+APPLICATION_ID = 0x504C594D
+SEALED_ID = 0x504C5953
 
 _CREATE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
-
 _READING = """
 PRAGMA cache_size = -8192;
 PRAGMA mmap_size = 268435456;
 PRAGMA temp_store = MEMORY;
 """
+# secure_delete: a purge must leave no text in unused pages.
 _WRITING = """
 PRAGMA synchronous = FULL;
+PRAGMA secure_delete = ON;
 PRAGMA journal_size_limit = 67108864;
 """
-
-
-# "PLYM", in the file's header: says that a database is ours. "PLYS": that it was, and is sealed: it may be copied,
-# but nothing is written to it ever again.
-OURS = 0x504C594D
-SEALED = 0x504C5953
 
 
 def connect(
@@ -42,18 +49,18 @@ def connect(
     create: bool = True,
     read_only: bool = False,
 ) -> apsw.Connection:
-    """A connection that waits for others and whose commits are on disk; `inspect` sees it before anything is changed.
+    """Open a connection that waits for other writers and whose commits are durable.
 
-    A read-only one leaves the file as it is, to the last byte. Raises StoreError.
+    `inspect` sees it before anything is changed. A read-only connection leaves the file unchanged. Raise StoreError.
     """
-    with translated(path):
+    with map_errors(path):
         writing = _CREATE if create else apsw.SQLITE_OPEN_READWRITE
         connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY if read_only else writing)
         try:
-            connection.set_busy_timeout(BUSY_WAIT)
+            connection.set_busy_timeout(BUSY_TIMEOUT_MS)
             inspect(connection)
             if not read_only:
-                _write_ahead(connection)
+                _enable_wal(connection)
             connection.execute(_READING if read_only else _WRITING + _READING).fetchall()
         except BaseException:
             connection.close()
@@ -61,9 +68,39 @@ def connect(
         return connection
 
 
-def _write_ahead(connection: apsw.Connection) -> None:
-    """Turn the write-ahead log on; while another does so to a new file SQLite does not wait, so we ask again."""
-    deadline = monotonic() + BUSY_WAIT / 1000
+def run(connection: apsw.Connection, query: str, *bindings: Any) -> list[Row]:
+    """Return the rows of a named query."""
+    return connection.execute(QUERIES[query], bindings).fetchall()
+
+
+def run_many(connection: apsw.Connection, query: str, bindings: Collection[Row]) -> None:
+    """Run a named query once for each set of bindings."""
+    if bindings:
+        connection.executemany(QUERIES[query], bindings)
+
+
+def as_json(values: Iterable[object]) -> str:
+    """Encode many values as one binding, which the query takes apart with `json_each`."""
+    return json.encode(list(values)).decode()
+
+
+def file_identity(path: str) -> tuple[int, int] | None:
+    """Return what distinguishes the file at the path from another one; None if there is none."""
+    try:
+        state = os.stat(path)  # noqa: PTH116  # before every operation, and Path.stat is slower
+    except OSError:
+        return None
+    return (state.st_dev, state.st_ino)
+
+
+def map_errors(path: str) -> ErrorMapping:
+    """Return a block that turns driver errors into StoreErrors about the store at that path."""
+    return ErrorMapping(path, DRIVER_ERRORS, store_error)
+
+
+def _enable_wal(connection: apsw.Connection) -> None:
+    """Turn write-ahead logging on. SQLite does not wait while another process does so on a new file, so retry."""
+    deadline = monotonic() + BUSY_TIMEOUT_MS / 1000
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL").fetchall()
@@ -71,20 +108,15 @@ def _write_ahead(connection: apsw.Connection) -> None:
         except apsw.BusyError:
             if monotonic() > deadline:
                 raise
-            sleep(_ASK_AGAIN)
+            sleep(_WAL_RETRY_S)
 
 
-def translated(path: str) -> ErrorMapping:
-    """A block in which what the driver raises becomes a sentence about the store at that path."""
-    return ErrorMapping(path, FAILURES, ours)
-
-
-def ours(path: str, exc: apsw.Error | UnicodeDecodeError) -> StoreError:
-    """Our error for what the driver raised about the store at that path."""
+def store_error(path: str, exc: apsw.Error | UnicodeDecodeError) -> StoreError:
+    """Return our error for what the driver raised about the store at that path."""
     if isinstance(exc, apsw.BusyError | apsw.LockedError):
         return StoreBusy(f"{path} is being written by another process; nothing was changed, try again")
     if isinstance(exc, apsw.FullError):
-        return StoreFull(f"no room left on the device of {path}; nothing was changed, free some space")
+        return StoreFull(f"no space left on the device of {path}; nothing was changed, free some space")
     if isinstance(exc, apsw.CorruptError | apsw.NotADBError | UnicodeDecodeError):
         return StoreDamaged(f"{path} is damaged ({exc}); run `polymnia doctor --store {path}`")
     if isinstance(exc, apsw.CantOpenError | apsw.ReadOnlyError | apsw.PermissionsError):
@@ -92,11 +124,11 @@ def ours(path: str, exc: apsw.Error | UnicodeDecodeError) -> StoreError:
     if isinstance(exc, apsw.IOError) and getattr(exc, "extendedresult", 0) in _LOST_WRITES:
         return StoreStopped(f"the disk did not confirm a write to {path} ({exc}); nothing was acknowledged")
     if isinstance(exc, apsw.IOError):
-        return StoreError(f"the disk refused {path} ({exc}); nothing was changed, check its room, quotas and health")
+        return StoreError(f"the disk refused {path} ({exc}); nothing was changed, check its space, quotas and health")
     return StoreError(f"{path}: {exc}")
 
 
-# After one of these the operating system may have dropped pages it had accepted: nobody can know what is on disk.
+# After one of these the operating system may have dropped pages it had accepted: nobody knows what is on disk.
 _LOST_WRITES = frozenset(
     {apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_DIR_FSYNC, apsw.SQLITE_IOERR_CLOSE, apsw.SQLITE_IOERR_TRUNCATE}
 )

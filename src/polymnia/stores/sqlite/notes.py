@@ -1,110 +1,192 @@
-"""Notes in SQLite: rows become values here, and it is known which sessions are in use."""
+"""Notes in SQLite: read them, search them by words and vectors, and know which sessions are in use."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 
 import apsw
-from msgspec import DecodeError, json
+from msgspec.structs import replace
 
 from polymnia.disk.lock import ServerLock
 from polymnia.errors import StoreError
-from polymnia.model import VAULT, Note, NoteHit, NoteScope
-from polymnia.stores.base import NoteQuery
-from polymnia.stores.sqlite.layout import Row, as_json, run
-from polymnia.stores.sqlite.note_search import ranked, tagged
-from polymnia.stores.sqlite.note_vectors import VaultVectors
+from polymnia.model import VAULT, Note, NoteHit, NoteQuery, NoteScope
+from polymnia.search.embedding import cosine, length, unpacked
+from polymnia.search.expression import expressions, wants_everything
+from polymnia.search.relevance import EXACT, Scores, best, blended, by_words
+from polymnia.stores.sqlite.connection import as_json, run, run_many
+from polymnia.stores.sqlite.rows import unpack_note
 from polymnia.stores.sqlite.search import notes_containing
+from polymnia.stores.sqlite.vectors import SqliteVectorReader
+from polymnia.stores.sqlite.write import client_model, note_texts, word_row
 
 _LAST_CHARACTER = "\U0010ffff"
-
-
-class NoteKeeping:
-    """What a store remembers for its notes from one transaction to the next."""
-
-    def __init__(self, path: str | None) -> None:
-        self.vectors = VaultVectors()
-        self.presence = ServerLock(path)
+# Matched notes that may be nearer than any other: so many more are asked for by vector.
+_MAX_NEARER = 1_000
 
 
 class SqliteNotes:
     """The notes in the file, as the connection's transaction sees them."""
 
-    def __init__(self, connection: apsw.Connection, keeping: NoteKeeping) -> None:
+    def __init__(self, connection: apsw.Connection, vectors: SqliteVectorReader) -> None:
         self._connection = connection
-        self._vectors = keeping.vectors
-        self._presence = keeping.presence
+        self._vectors = vectors
 
     def find(self, scope: NoteScope, key: str) -> Note | None:
-        rows = run(self._connection, "note_keyed", scope.owner, scope.session, key)
-        return _note(rows[0]) if rows else None
+        if scope == VAULT:
+            rows = run(self._connection, "note_keyed", key)
+        else:
+            rows = run(self._connection, "session_note_keyed", scope.owner, scope.session, key)
+        return replace(unpack_note(rows[0]), scope=scope) if rows else None
 
     def page(self, scope: NoteScope, offset: int, limit: int | None) -> list[Note]:
-        bound = -1 if limit is None else limit
-        return [_note(row) for row in run(self._connection, "notes_page", scope.owner, scope.session, bound, offset)]
+        if scope != VAULT:
+            notes = [replace(each, embedding=b"") for _, each in self._session(scope)]
+            return notes[offset:] if limit is None else notes[offset : offset + limit]
+        rows = run(self._connection, "notes_page", -1 if limit is None else limit, offset)
+        return [unpack_note(row) for row in rows]
 
     def like(self, scope: NoteScope, *, key: str | None, tags: Collection[str], before: int | None) -> list[Note]:
-        wanted = as_json(dict.fromkeys(tags))
-        rows = run(self._connection, "notes_like", scope.owner, scope.session, key, wanted, before)
-        return [_note(row) for row in rows]
+        if scope == VAULT:
+            rows = run(self._connection, "notes_like", key, as_json(dict.fromkeys(tags)), before)
+            return [unpack_note(row) for row in rows]
+        return [
+            each
+            for _, each in self._session(scope)
+            if key in (None, each.key) and set(tags) <= set(each.tags) and (before is None or each.created_at < before)
+        ]
 
     def keys(self, scope: NoteScope, prefix: str) -> list[str]:
-        end = prefix + _LAST_CHARACTER
-        return [key for (key,) in run(self._connection, "note_keys", scope.owner, scope.session, prefix, end)]
+        if scope != VAULT:
+            return sorted([each.key for _, each in self._session(scope) if each.key.startswith(prefix)])
+        return [key for (key,) in run(self._connection, "note_keys", prefix, prefix + _LAST_CHARACTER)]
 
     def count(self, scope: NoteScope, tags: Collection[str]) -> int:
+        if scope != VAULT:
+            return len([each for _, each in self._session(scope) if set(tags) <= set(each.tags)])
         if tags:
-            return len(tagged(self._connection, scope, tags))
-        rows = run(self._connection, "count_notes", scope.owner, scope.session)
-        return int(rows[0][0]) if rows else 0
+            return len(self._tagged(tags))
+        return int(run(self._connection, "count_notes")[0][0])
 
     def containing(self, folded: str) -> list[Note]:
-        found = notes_containing(self._connection, folded)
-        return [_note(row[1:]) for row in self._by_id(sorted(found), VAULT)]
+        return [note for _, note in self._by_id(notes_containing(self._connection, folded))]
 
     def search(self, query: NoteQuery) -> list[NoteHit]:
-        found = ranked(self._connection, query, self._vectors)
-        rows = self._by_id([note for note, _ in found], query.scope)
-        notes: dict[int, Note] = {row[0]: _note(row[1:]) for row in rows}
-        # The vectors may be of a later moment than this transaction, and have notes that it does not see.
-        return [NoteHit(notes[note], relevance) for note, relevance in found if note in notes]
+        if query.scope == VAULT:
+            scores = self._search_vault(query)
+            notes = dict(self._by_id(scores))
+        else:
+            notes = dict(self._session(query.scope))
+            scores = self._search_session(query, notes)
+        return [NoteHit(notes[number], score) for number, score in scores.items() if number in notes]
 
-    def _by_id(self, notes: Iterable[int], scope: NoteScope) -> list[Row]:
-        return run(self._connection, "notes_by_id", as_json(notes), scope.owner, scope.session)
+    def _search_vault(self, query: NoteQuery) -> Scores:
+        allowed = self._tagged(query.tags) if query.tags else None
+        exact = {row[0] for row in run(self._connection, "notes_exactly", query.text)} if query.text else set()
+        if not query.vector and wants_everything(query.text):
+            newest = allowed or {row[0] for row in run(self._connection, "newest_notes", query.limit)}
+            return _rank(dict.fromkeys(newest, 0.0), exact, allowed, query.limit)
+        words = by_words(_allow(self._match(query.text, "match_notes"), allowed))
+        cosines = self._cosines(query, words, allowed) if query.vector else {}
+        return _rank(blended(words, cosines), exact, allowed, query.limit)
 
-    def attend(self, seat: str, scope: NoteScope, at: int) -> None:
+    def _search_session(self, query: NoteQuery, notes: dict[int, Note]) -> Scores:
+        """Search all notes of a session: there are few, and what others keep must not show in the scores."""
+        allowed = {number for number, each in notes.items() if set(query.tags) <= set(each.tags)}
+        exact = {number for number, each in notes.items() if query.text and query.text in (each.key, each.content)}
+        if not query.vector and wants_everything(query.text):
+            return _rank(dict.fromkeys(allowed, 0.0), exact, allowed, query.limit)
+        words = by_words(_allow(self._match_session(query.text, notes), allowed))
+        cosines = _allow(_compare(query.vector, notes), allowed) if query.vector else {}
+        return _rank(blended(words, cosines), exact, allowed, query.limit)
+
+    def _match(self, text: str, statement: str) -> Scores:
+        """Return the BM25 scores of the notes that match the text as a query, or have its words."""
+        for expression in expressions(text):
+            try:
+                rows = run(self._connection, statement, expression)
+            except apsw.SQLError:  # the statement is sound, so the expression is not
+                continue
+            return dict(rows)
+        return {}
+
+    def _match_session(self, text: str, notes: dict[int, Note]) -> Scores:
+        run(self._connection, "create_session_words")
+        rows = [word_row(note_texts(number, note)) for number, note in notes.items()]
+        run_many(self._connection, "fill_session_words", rows)
         try:
-            server = self._presence.acquire()
+            return self._match(text, "match_session_words")
+        finally:
+            run(self._connection, "clear_session_words")
+
+    def _cosines(self, query: NoteQuery, matched: Scores, allowed: set[int] | None) -> Scores:
+        """Return the cosines of the matched notes and of the nearest others, for vectors that clients supplied."""
+        model = run(self._connection, "model_of", client_model(len(query.vector) // 4))
+        if not model:
+            return {}
+        number = model[0][0]
+        nearest = self._vectors.nearest_of(number, query.vector, query.limit + min(len(matched), _MAX_NEARER), allowed)
+        return nearest | self._vectors.nearest_of(number, query.vector, len(matched), matched)
+
+    def _session(self, scope: NoteScope) -> list[tuple[int, Note]]:
+        rows = run(self._connection, "session_notes", scope.owner, scope.session)
+        return [(row[0], replace(unpack_note(row), scope=scope)) for row in rows]
+
+    def _tagged(self, tags: Collection[str]) -> set[int]:
+        """Return the ids of the vault notes that have all of the tags."""
+        return {row[0] for row in run(self._connection, "notes_tagged", as_json(dict.fromkeys(tags)))}
+
+    def _by_id(self, ids: Collection[int]) -> list[tuple[int, Note]]:
+        return [(row[0], unpack_note(row)) for row in run(self._connection, "notes_by_id", as_json(ids))]
+
+
+class SqliteSessions:
+    """Which conversations use which sessions, as the connection's transaction sees it."""
+
+    def __init__(self, connection: apsw.Connection, server_lock: ServerLock) -> None:
+        self._connection = connection
+        self._server = server_lock
+
+    def join(self, member: str, scope: NoteScope, at: int) -> None:
+        try:
+            server = self._server.acquire()
         except OSError as exc:
-            raise StoreError(f"no session can be kept: {exc}; check the store's directory") from exc
-        run(self._connection, "attend", seat or server, scope.owner, scope.session, server, at)
+            raise StoreError(f"cannot keep a session: {exc}; check the permissions of the store's directory") from exc
+        run(self._connection, "join_session", member or server, scope.owner, scope.session, server, at)
 
-    def attends(self, seat: str, *, unused_since: int | None = None) -> bool:
-        return bool(run(self._connection, "attends", seat or self._presence.name, unused_since)[0][0])
+    def has_joined(self, member: str, *, unused_since: int | None = None) -> bool:
+        return bool(run(self._connection, "has_joined", member or self._server.name, unused_since)[0][0])
 
-    def leave(self, seat: str, *, unused_since: int | None = None) -> None:
-        run(self._connection, "leave", seat or self._presence.name, unused_since)
+    def leave(self, member: str, *, unused_since: int | None = None) -> None:
+        run(self._connection, "leave_sessions", member or self._server.name, unused_since)
         for server in self._dead():
-            run(self._connection, "leave_server", server)
+            run(self._connection, "remove_server", server)
 
     def abandoned(self) -> list[NoteScope]:
         dead = self._dead()
-        rows = run(self._connection, "attended")
+        rows = run(self._connection, "session_members")
         used = {(owner, session) for server, owner, session in rows if server not in dead}
         known = {(owner, session) for _, owner, session in rows} | set(run(self._connection, "sessions"))
         return [NoteScope(session, owner) for owner, session in sorted(known - used)]
 
     def _dead(self) -> set[str]:
-        servers = {server for server, *_ in run(self._connection, "attended")}
-        return {server for server in servers if not self._presence.is_running(server)}
+        servers = {server for server, *_ in run(self._connection, "session_members")}
+        return {server for server in servers if not self._server.is_running(server)}
 
 
-def _note(row: Row) -> Note:
-    key, content, tags, owner, session, created_at, updated_at, vector = row
-    parsed = () if tags == "[]" else _tags(tags)
-    return Note(key, content, parsed, NoteScope(session, owner), vector, created_at, updated_at)
+def _rank(scores: Scores, exact: set[int], allowed: set[int] | None, limit: int) -> Scores:
+    """Return the best notes, exact matches first."""
+    first = {number for number in exact if allowed is None or number in allowed}
+    others = {number: score for number, score in scores.items() if number not in first}
+    return dict([*best(dict.fromkeys(first, EXACT), limit), *best(others, limit)][:limit])
 
 
-def _tags(spelled: str) -> tuple[str, ...]:
-    try:
-        return json.decode(spelled, type=tuple[str, ...])
-    except DecodeError as exc:
-        raise apsw.CorruptError(f"tags are not a JSON array: {exc}") from exc
+def _allow(scores: Scores, allowed: set[int] | None) -> Scores:
+    return scores if allowed is None else {number: score for number, score in scores.items() if number in allowed}
+
+
+def _compare(vector: bytes, notes: dict[int, Note]) -> Scores:
+    """Return the cosines of the notes with an embedding of the same length."""
+    own, norm = unpacked(vector), length(vector)
+    return {
+        number: cosine(own, norm, each.embedding, length(each.embedding))
+        for number, each in notes.items()
+        if len(each.embedding) == len(vector)
+    }

@@ -1,715 +1,780 @@
 -- name: known_names
--- Which of the names (a JSON array) are taken.
-SELECT e.name FROM json_each(?) AS wanted CROSS JOIN entities AS e ON e.name = wanted.value AND e.deleted_at IS NULL;
+-- Which of the names (a JSON array) are taken. CROSS JOIN, here and below, makes the planner start from what is wanted.
+SELECT c.name FROM json_each(?) AS wanted CROSS JOIN cards AS c ON c.name = wanted.value AND c.until IS NULL;
 
 -- name: entity_ids
--- The rows behind names (a JSON array), to change them.
-SELECT e.name, e.id FROM json_each(?) AS wanted CROSS JOIN entities AS e ON e.name = wanted.value AND e.deleted_at IS NULL;
+-- The identities behind names (a JSON array), and their living cards, to change them.
+SELECT c.name, c.entity, c.id FROM json_each(?) AS wanted CROSS JOIN cards AS c ON c.name = wanted.value AND c.until IS NULL;
+
+-- name: entities_by_uid
+-- The identities with these ids (JSON arrays of texts and of UUIDs in hexadecimal) and, while they live, their names: a
+-- deleted entity comes back to its own.
+SELECT e.uid, e.id, (SELECT c.name FROM cards AS c WHERE c.entity = e.id AND c.until IS NULL)
+FROM json_each(?1) AS wanted CROSS JOIN entities AS e ON e.uid = wanted.value
+UNION ALL
+SELECT e.uid, e.id, (SELECT c.name FROM cards AS c WHERE c.entity = e.id AND c.until IS NULL)
+FROM json_each(?2) AS wanted CROSS JOIN entities AS e ON e.uid = unhex(wanted.value);
 
 -- name: entity_named
--- The one entity of that name: the shortest way to the commonest read.
-SELECT id, name, type, uid, next_ordinal, summary, summary_at, tags, created_at, updated_at
-FROM entities WHERE name = ? AND deleted_at IS NULL;
-
--- name: look_up
--- One entity, its observations and its relations at once: the commonest read is one statement, one moment.
-SELECT 0, id, name, type, uid, next_ordinal, summary, summary_at, tags, created_at, updated_at
-FROM entities WHERE name = ?1 AND deleted_at IS NULL
-UNION ALL
-SELECT 1, o.id, o.content, o.created_at, o.valid_at, NULL, NULL, NULL, NULL, NULL, NULL
-FROM (SELECT id << 24 AS first, (id + 1) << 24 AS last FROM entities WHERE name = ?1 AND deleted_at IS NULL LIMIT 1) AS e
-CROSS JOIN observations AS o WHERE o.id > e.first AND o.id < e.last AND o.deleted_at IS NULL
-UNION ALL
-SELECT 2, id, source, target, type, created_at, NULL, NULL, NULL, NULL, NULL
-FROM relations WHERE source = ?1 AND deleted_at IS NULL
-UNION ALL
-SELECT 2, id, source, target, type, created_at, NULL, NULL, NULL, NULL, NULL
-FROM relations WHERE target = ?1 AND source <> ?1 AND deleted_at IS NULL;
+-- One entity by name: the most frequent read.
+SELECT e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at
+FROM cards AS c CROSS JOIN entities AS e ON e.id = c.entity WHERE c.name = ? AND c.until IS NULL;
 
 -- name: entities_named
 -- The entities with these names (a JSON array), oldest first.
-SELECT id, name, type, uid, next_ordinal, summary, summary_at, tags, created_at, updated_at
-FROM entities
-WHERE deleted_at IS NULL AND name IN (SELECT value FROM json_each(?))
-ORDER BY id;
+SELECT e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at
+FROM json_each(?) AS wanted CROSS JOIN cards AS c ON c.name = wanted.value AND c.until IS NULL
+CROSS JOIN entities AS e ON e.id = c.entity ORDER BY e.id;
 
 -- name: entities_by_id
 -- The entities with these row ids (a JSON array), oldest first.
-SELECT id, name, type, uid, next_ordinal, summary, summary_at, tags, created_at, updated_at
-FROM entities
-WHERE deleted_at IS NULL AND id IN (SELECT value FROM json_each(?))
-ORDER BY id;
+SELECT e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at
+FROM json_each(?) AS wanted CROSS JOIN entities AS e ON e.id = wanted.value
+CROSS JOIN cards AS c ON c.entity = e.id AND c.until IS NULL ORDER BY e.id;
 
 -- name: entities_all
--- Every living entity, oldest first.
-SELECT id, name, type, uid, next_ordinal, summary, summary_at, tags, created_at, updated_at
-FROM entities WHERE deleted_at IS NULL ORDER BY id;
+-- Every living entity, oldest first. NOT INDEXED, here and below, because a scan of a partial index looks up every row.
+SELECT e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at
+FROM cards AS c NOT INDEXED CROSS JOIN entities AS e ON e.id = c.entity WHERE c.until IS NULL ORDER BY e.id;
+
+-- name: entities_page
+-- A page of the entities, or of those of one type, oldest first; -1 is no limit.
+SELECT e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at
+FROM entities AS e CROSS JOIN cards AS c ON c.entity = e.id AND c.until IS NULL
+WHERE ?1 IS NULL OR c.type = ?1 ORDER BY e.id LIMIT ?2 OFFSET ?3;
 
 -- name: observations_of
--- One entity's observations: a range of ids, in ordinal order.
-SELECT id, content, created_at, valid_at FROM observations WHERE id > ? AND id < ? AND deleted_at IS NULL ORDER BY id;
+-- The observations of one entity.
+SELECT entity, ordinal, text, created_at, valid_at FROM observations WHERE entity = ? AND until IS NULL ORDER BY ordinal;
 
 -- name: observations_of_many
--- The observations of these entities (a JSON array of row ids), entity by entity as they are given.
--- CROSS JOIN, here and below, because the planner must start from what is wanted, not from the table.
-SELECT o.id, o.content, o.created_at, o.valid_at
-FROM json_each(?) AS wanted CROSS JOIN observations AS o
-WHERE o.id > wanted.value << 24 AND o.id < (wanted.value + 1) << 24 AND o.deleted_at IS NULL;
+-- The observations of these entities (a JSON array of row ids), entity by entity.
+SELECT o.entity, o.ordinal, o.text, o.created_at, o.valid_at
+FROM json_each(?) AS wanted CROSS JOIN observations AS o ON o.entity = wanted.value AND o.until IS NULL
+ORDER BY o.entity, o.ordinal;
 
 -- name: observations_all
--- Every living observation, entity by entity.
-SELECT id, content, created_at, valid_at FROM observations WHERE deleted_at IS NULL ORDER BY id;
+-- Every living observation, for exports and snapshots.
+SELECT entity, ordinal, text, created_at, valid_at FROM observations NOT INDEXED WHERE until IS NULL;
 
 -- name: relations_of
--- The relations of one name, in no order: an index range each way, and no table to remove doubles in.
-SELECT id, source, target, type, created_at FROM relations WHERE source = ?1 AND deleted_at IS NULL
+-- The relations of one name, in no order.
+SELECT id, source, target, type, created_at FROM relations WHERE source = ?1 AND until IS NULL
 UNION ALL
-SELECT id, source, target, type, created_at FROM relations
-WHERE target = ?1 AND source <> ?1 AND deleted_at IS NULL;
+SELECT id, source, target, type, created_at FROM relations WHERE target = ?1 AND source <> ?1 AND until IS NULL;
 
 -- name: relations_of_many
 -- The relations that touch one of these names (a JSON array), in no order; one that touches two comes twice.
 SELECT r.id, r.source, r.target, r.type, r.created_at
-FROM json_each(?1) AS wanted CROSS JOIN relations AS r ON r.source = wanted.value AND r.deleted_at IS NULL
+FROM json_each(?1) AS wanted CROSS JOIN relations AS r ON r.source = wanted.value AND r.until IS NULL
 UNION ALL
 SELECT r.id, r.source, r.target, r.type, r.created_at
-FROM json_each(?1) AS wanted CROSS JOIN relations AS r ON r.target = wanted.value AND r.deleted_at IS NULL;
+FROM json_each(?1) AS wanted CROSS JOIN relations AS r ON r.target = wanted.value AND r.until IS NULL;
 
 -- name: relations_all
 -- Every living relation, oldest first.
-SELECT id, source, target, type, created_at FROM relations WHERE deleted_at IS NULL ORDER BY id;
+SELECT id, source, target, type, created_at FROM relations NOT INDEXED WHERE until IS NULL ORDER BY id;
 
 -- name: relations_keyed
 -- The relations with these keys (a JSON array of [source, target, type]).
 SELECT r.id, r.source, r.target, r.type, r.created_at
 FROM json_each(?) AS wanted CROSS JOIN relations AS r
     ON r.source = wanted.value ->> 0 AND r.target = wanted.value ->> 1 AND r.type = wanted.value ->> 2
-    AND r.deleted_at IS NULL
+    AND r.until IS NULL
 ORDER BY r.id;
 
--- name: entities_page
--- A stretch of the entities, or of those of one type, oldest first; -1 is no limit.
-SELECT id, name, type, uid, next_ordinal, summary, summary_at, tags, created_at, updated_at
-FROM entities WHERE deleted_at IS NULL AND (?1 IS NULL OR type = ?1)
-ORDER BY id LIMIT ?2 OFFSET ?3;
-
 -- name: relations_from
--- Relations that start at a name, perhaps with a given end and type.
+-- Relations from a name, perhaps with a given target and type.
 SELECT id, source, target, type, created_at FROM relations
-WHERE source = ?1 AND (?2 IS NULL OR target = ?2) AND (?3 IS NULL OR type = ?3) AND deleted_at IS NULL
+WHERE source = ?1 AND (?2 IS NULL OR target = ?2) AND (?3 IS NULL OR type = ?3) AND until IS NULL
 ORDER BY id;
 
 -- name: relations_to
--- Relations that end at a name, perhaps of a given type.
+-- Relations to a name, perhaps of a given type.
 SELECT id, source, target, type, created_at FROM relations
-WHERE target = ?1 AND (?2 IS NULL OR type = ?2) AND deleted_at IS NULL
+WHERE target = ?1 AND (?2 IS NULL OR type = ?2) AND until IS NULL
 ORDER BY id;
 
 -- name: relations_typed
 -- Relations of a type, or all.
-SELECT id, source, target, type, created_at FROM relations
-WHERE (?1 IS NULL OR type = ?1) AND deleted_at IS NULL
+SELECT id, source, target, type, created_at FROM relations NOT INDEXED
+WHERE (?1 IS NULL OR type = ?1) AND until IS NULL
 ORDER BY id;
 
 -- name: entity_types
--- The types of the living, the commonest first.
-SELECT type, count(*) FROM entities WHERE deleted_at IS NULL GROUP BY type ORDER BY count(*) DESC, type;
+-- The types of living entities, the most frequent first.
+SELECT type, count(*) FROM cards NOT INDEXED WHERE until IS NULL GROUP BY type ORDER BY count(*) DESC, type;
 
 -- name: relation_types
--- The types of the living, the commonest first.
-SELECT type, count(*) FROM relations WHERE deleted_at IS NULL GROUP BY type ORDER BY count(*) DESC, type;
+-- The types of living relations, the most frequent first.
+SELECT type, count(*) FROM relations NOT INDEXED WHERE until IS NULL GROUP BY type ORDER BY count(*) DESC, type;
 
 -- name: distinct_texts
 -- How many different texts there are, and their bytes.
 SELECT count(*), coalesce(sum(octet_length(text)), 0) FROM (
-    SELECT name AS text FROM entities WHERE deleted_at IS NULL
-    UNION SELECT type FROM entities WHERE deleted_at IS NULL
-    UNION SELECT content FROM observations WHERE deleted_at IS NULL
-    UNION SELECT source FROM relations WHERE deleted_at IS NULL
-    UNION SELECT target FROM relations WHERE deleted_at IS NULL
-    UNION SELECT type FROM relations WHERE deleted_at IS NULL
+    SELECT name AS text FROM cards WHERE until IS NULL
+    UNION SELECT type FROM cards WHERE until IS NULL
+    UNION SELECT text FROM observations WHERE until IS NULL
+    UNION SELECT source FROM relations WHERE until IS NULL
+    UNION SELECT target FROM relations WHERE until IS NULL
+    UNION SELECT type FROM relations WHERE until IS NULL
 );
 
 -- name: counts
--- How much is alive.
+-- How many rows live. The smallest index that has exactly the living ones is counted.
 SELECT
-    (SELECT count(*) FROM entities WHERE deleted_at IS NULL),
-    (SELECT count(*) FROM observations WHERE deleted_at IS NULL),
-    (SELECT count(*) FROM relations WHERE deleted_at IS NULL);
+    (SELECT count(*) FROM cards INDEXED BY cards_living WHERE until IS NULL),
+    (SELECT count(*) FROM observations INDEXED BY observations_living WHERE until IS NULL),
+    (SELECT count(*) FROM relations INDEXED BY relations_by_target WHERE until IS NULL);
 
--- name: weight
--- The bytes of all texts, and ?1 for each row; deleted rows too, so that looking at ?2 of a kind is enough.
-SELECT coalesce(sum(bytes + ?1), 0) FROM (
-    SELECT * FROM (SELECT octet_length(name) + octet_length(type) + octet_length(coalesce(summary, '')) + octet_length(tags)
-        AS bytes FROM entities LIMIT ?2)
-    UNION ALL
-    SELECT * FROM (SELECT octet_length(content) FROM observations LIMIT ?2)
-    UNION ALL
-    SELECT * FROM (SELECT octet_length(source) + octet_length(target) + octet_length(type) FROM relations LIMIT ?2)
-);
+-- name: last_change
+-- Where the history ends: the change, its time and the last row id given out.
+SELECT id, at, last_row FROM changes ORDER BY id DESC LIMIT 1;
 
--- name: last_entity
--- The newest row id, to number the next ones.
-SELECT coalesce(max(id), 0) FROM entities;
+-- name: insert_actor
+-- Who makes a change.
+INSERT OR IGNORE INTO actors (name, server) VALUES (?, ?);
 
--- name: insert_entity
--- A new entity, its row id chosen by the writer.
-INSERT INTO entities
-    (id, uid, name, type, summary, summary_at, tags, next_ordinal, created_at, updated_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
-
--- name: update_entity
--- What may change about an entity that stays.
-UPDATE entities SET type = ?, summary = ?, summary_at = ?, tags = ?, updated_at = ? WHERE id = ?;
-
--- name: touch_entity
--- Its observations changed: when, and the ordinal the next one gets.
-UPDATE entities SET updated_at = ?, next_ordinal = max(next_ordinal, ?) WHERE id = ?;
-
--- name: delete_entity
--- Out of sight, not gone.
-UPDATE entities SET deleted_at = ? WHERE id = ?;
-
--- name: insert_observation
--- A new observation; one that replaces another takes over its ordinal and its row.
-INSERT INTO observations (id, content, created_at, valid_at) VALUES (?, ?, ?, ?)
-ON CONFLICT (id) DO UPDATE SET
-    content = excluded.content, created_at = excluded.created_at, valid_at = excluded.valid_at, deleted_at = NULL;
-
--- name: delete_observation
--- Out of sight, not gone.
-UPDATE observations SET deleted_at = ? WHERE id = ?;
-
--- name: delete_observations_of
--- All of one entity: a range of ids.
-UPDATE observations SET deleted_at = ? WHERE id > ? AND id < ? AND deleted_at IS NULL;
-
--- name: insert_relation
--- A new relation.
-INSERT INTO relations (source, target, type, created_at) VALUES (?, ?, ?, ?);
-
--- name: delete_relation
--- Out of sight, not gone.
-UPDATE relations SET deleted_at = ? WHERE source = ? AND target = ? AND type = ? AND deleted_at IS NULL;
-
--- name: insert_trigrams
--- Index a row's folded text.
-INSERT INTO trigrams (rowid, content) VALUES (?, ?);
-
--- name: delete_trigrams
--- Forget a row's folded text.
-DELETE FROM trigrams WHERE rowid = ?;
-
--- name: postpone_index
--- A row that is to be indexed later.
-INSERT OR IGNORE INTO unindexed (id) VALUES (?);
-
--- name: delete_unindexed
--- A row that is not to be indexed after all.
-DELETE FROM unindexed WHERE id = ?;
-
--- name: count_unindexed
--- How many rows wait.
-SELECT count(*) FROM unindexed;
-
--- name: unindexed
--- The rows that wait, from one row id to another.
-SELECT id FROM unindexed WHERE id BETWEEN ? AND ?;
-
--- name: unindexed_texts
--- What is to be indexed of the rows that wait: name and type of entities, the content of observations, both of notes.
-SELECT waiting.id, e.name, e.type, NULL FROM unindexed AS waiting CROSS JOIN entities AS e ON e.id = waiting.id >> 24
-WHERE waiting.id & 16777215 = 0 AND e.deleted_at IS NULL
-UNION ALL
-SELECT waiting.id, NULL, NULL, o.content FROM unindexed AS waiting CROSS JOIN observations AS o ON o.id = waiting.id
-WHERE o.deleted_at IS NULL
-UNION ALL
-SELECT waiting.id, n.key, NULL, n.content FROM unindexed AS waiting CROSS JOIN notes AS n ON n.id = -waiting.id
-WHERE n.session = ''
-ORDER BY 1;
-
--- name: clear_unindexed
--- Nothing waits any more.
-DELETE FROM unindexed;
-
--- name: merge_trigrams
--- Join index segments, for so many pages of work.
-INSERT INTO trigrams (trigrams, rank) VALUES ('merge', ?);
-
--- name: insert_words
--- Index a row's words.
-INSERT INTO words (rowid, name, entity_type, content, parts) VALUES (?, ?, ?, ?, ?);
-
--- name: delete_words
--- Forget a row's words.
-DELETE FROM words WHERE rowid = ?;
-
--- name: merge_words
--- Join index segments, for so many pages of work.
-INSERT INTO words (words, rank) VALUES ('merge', ?);
-
--- name: word_sizes
--- How many rows and words are indexed: the index keeps count in its first record, which is quicker than counting.
-SELECT block FROM words_data WHERE id = 1;
-
--- name: word_frequencies
--- How many rows have each of the terms (a JSON array).
-SELECT t.term, t.doc FROM json_each(?) AS wanted CROSS JOIN word_terms AS t ON t.term = wanted.value;
-
--- name: words_between
--- The indexed terms from one to before another, at most so many.
-SELECT term FROM word_terms WHERE term >= ? AND term < ? LIMIT ?;
-
--- name: match_words
--- Rows that match the expression, the best so many, with their texts: entities, observations and the vault's notes.
-WITH best AS MATERIALIZED (SELECT rowid AS id FROM words WHERE words MATCH ? ORDER BY rank LIMIT ?)
-SELECT b.id, coalesce(e.name, n.key), coalesce(e.type, 'note'), coalesce(o.content, n.content, ''),
-    coalesce(o.created_at, e.created_at, n.updated_at), coalesce(o.valid_at, 0)
-FROM best AS b LEFT JOIN entities AS e ON e.id = b.id >> 24 LEFT JOIN observations AS o ON o.id = b.id
-LEFT JOIN notes AS n ON n.id = -b.id AND n.session = ''
-WHERE e.id IS NOT NULL OR n.id IS NOT NULL;
-
--- name: match_words_of
--- The same among the rows from one id to another: those of one entity, or one note.
-WITH best AS MATERIALIZED (
-    SELECT rowid AS id FROM words WHERE words MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rank LIMIT ?
-)
-SELECT b.id, coalesce(e.name, n.key), coalesce(e.type, 'note'), coalesce(o.content, n.content, ''),
-    coalesce(o.created_at, e.created_at, n.updated_at), coalesce(o.valid_at, 0)
-FROM best AS b LEFT JOIN entities AS e ON e.id = b.id >> 24 LEFT JOIN observations AS o ON o.id = b.id
-LEFT JOIN notes AS n ON n.id = -b.id AND n.session = ''
-WHERE e.id IS NOT NULL OR n.id IS NOT NULL;
-
--- name: match_words_within
--- The same among the rows of some names (a JSON array), some types (likewise) and a time.
-WITH best AS MATERIALIZED (
-    SELECT w.rowid AS id FROM words AS w LEFT JOIN entities AS e ON e.id = w.rowid >> 24
-    LEFT JOIN observations AS o ON o.id = w.rowid LEFT JOIN notes AS n ON n.id = -w.rowid AND n.session = ''
-    WHERE w.words MATCH ?1
-        AND (?3 IS NULL OR coalesce(e.name, n.key) IN (SELECT value FROM json_each(?3)))
-        AND (?4 IS NULL OR coalesce(e.type, 'note') IN (SELECT value FROM json_each(?4)))
-        AND (?5 IS NULL OR coalesce(nullif(o.valid_at, 0), o.created_at, e.created_at, n.updated_at) >= ?5)
-        AND (?6 IS NULL OR coalesce(nullif(o.valid_at, 0), o.created_at, e.created_at, n.updated_at) < ?6)
-    ORDER BY w.rank LIMIT ?2
-)
-SELECT b.id, coalesce(e.name, n.key), coalesce(e.type, 'note'), coalesce(o.content, n.content, ''),
-    coalesce(o.created_at, e.created_at, n.updated_at), coalesce(o.valid_at, 0)
-FROM best AS b LEFT JOIN entities AS e ON e.id = b.id >> 24 LEFT JOIN observations AS o ON o.id = b.id
-LEFT JOIN notes AS n ON n.id = -b.id AND n.session = ''
-WHERE e.id IS NOT NULL OR n.id IS NOT NULL;
-
--- name: match_names
--- Names of the entities whose own rows match the expression, the best so many. By bm25 and not by rank, which would be
--- worked out for observations too, to throw them away.
-WITH best AS MATERIALIZED (
-    SELECT rowid AS id FROM words WHERE words MATCH ? AND rowid > 0 AND rowid & 0xFFFFFF = 0
-    ORDER BY bm25(words), rowid LIMIT ?
-)
-SELECT e.name FROM best AS b CROSS JOIN entities AS e ON e.id = b.id >> 24;
-
--- name: observations_after
--- For observations (a JSON array of [entity, ordinal]) the one written next with the same valid time. Those written
--- in the same moment come first, apart from the later ones, so that each is one step into the index.
-SELECT e.name, o.id & 0xFFFFFF, n.id, f.name, f.type, n.content, n.created_at, n.valid_at
-FROM json_each(?) AS wanted
-CROSS JOIN entities AS e ON e.name = wanted.value ->> 0 AND e.deleted_at IS NULL
-CROSS JOIN observations AS o ON o.id = (e.id << 24) + (wanted.value ->> 1) AND o.valid_at <> 0
-CROSS JOIN observations AS n ON n.id = coalesce(
-    (
-        SELECT same.id FROM observations AS same
-        WHERE same.deleted_at IS NULL AND same.valid_at = o.valid_at
-            AND same.created_at = o.created_at AND same.id > o.id
-        ORDER BY same.id LIMIT 1
-    ),
-    (
-        SELECT later.id FROM observations AS later
-        WHERE later.deleted_at IS NULL AND later.valid_at = o.valid_at AND later.created_at > o.created_at
-        ORDER BY later.created_at, later.id LIMIT 1
-    )
-)
-CROSS JOIN entities AS f ON f.id = n.id >> 24;
-
--- name: observations_between
--- The newest observations from one time to before another: their valid time or, without one, when they were written.
-SELECT timed.id, e.name, e.type, timed.content, timed.created_at, timed.valid_at
-FROM (
-    SELECT * FROM (
-        SELECT id, content, created_at, valid_at, valid_at AS at FROM observations
-        WHERE deleted_at IS NULL AND valid_at >= max(?1, 1) AND valid_at < ?2
-        ORDER BY valid_at DESC, created_at DESC, id DESC LIMIT ?3
-    )
-    UNION ALL
-    SELECT * FROM (
-        SELECT id, content, created_at, valid_at, created_at AS at FROM observations
-        WHERE deleted_at IS NULL AND valid_at = 0 AND created_at >= ?1 AND created_at < ?2
-        ORDER BY created_at DESC, id DESC LIMIT ?3
-    )
-) AS timed CROSS JOIN entities AS e ON e.id = timed.id >> 24
-ORDER BY timed.at DESC, timed.created_at DESC, timed.id DESC LIMIT ?3;
-
--- name: passages_at
--- The living observations and the vault's notes with these row ids (a JSON array).
-SELECT o.id, e.name, e.type, o.content, o.created_at, o.valid_at
-FROM json_each(?1) AS wanted CROSS JOIN observations AS o ON o.id = wanted.value AND o.deleted_at IS NULL
-CROSS JOIN entities AS e ON e.id = o.id >> 24
-UNION ALL
-SELECT -n.id, n.key, 'note', n.content, n.updated_at, 0
-FROM json_each(?1) AS wanted CROSS JOIN notes AS n ON n.id = -wanted.value AND n.session = '';
-
--- name: models_all
--- The models that vectors are of, oldest first.
-SELECT id, identity, url, dimension FROM models ORDER BY id;
-
--- name: model_of
--- The model with that identity.
-SELECT id, identity, url, dimension FROM models WHERE identity = ?;
-
--- name: insert_model
--- A model whose vectors will be kept; a known one may be loaded from elsewhere now.
-INSERT INTO models (identity, url, dimension) VALUES (?, ?, ?) ON CONFLICT (identity) DO UPDATE SET url = excluded.url;
-
--- name: delete_model
--- A model that is no longer used.
-DELETE FROM models WHERE id = ?;
-
--- name: delete_vectors
--- Some vectors of a model, so that nobody who writes waits for all of them.
-DELETE FROM vectors WHERE id IN (SELECT id FROM vectors WHERE model = ? LIMIT ?) RETURNING id;
-
--- name: queue_all
--- Every living observation, and every note in the vault, that has no vector of the model is to be embedded.
-INSERT OR IGNORE INTO unembedded (model, observation)
-SELECT ?1, o.id FROM observations AS o
-WHERE o.deleted_at IS NULL AND NOT EXISTS (SELECT 1 FROM vectors AS v WHERE v.observation = o.id AND v.model = ?1)
-UNION ALL
-SELECT ?1, -n.id FROM notes AS n
-WHERE n.owner = '' AND n.session = '' AND NOT EXISTS (SELECT 1 FROM vectors AS v WHERE v.observation = -n.id AND v.model = ?1);
-
--- name: queued
--- What the model has to embed next, at most so many: notes, then observations, of each the newest first. What was deleted
--- meanwhile has no text.
-WITH
-    notes_due AS (SELECT observation FROM unembedded WHERE model = ?1 AND observation < 0 ORDER BY observation LIMIT ?2),
-    told_due AS (SELECT observation FROM unembedded WHERE model = ?1 AND observation > 0 ORDER BY observation DESC LIMIT ?2)
-SELECT u.observation, coalesce(o.content, n.key || ': ' || n.content)
-FROM (SELECT * FROM notes_due UNION ALL SELECT * FROM told_due LIMIT ?2) AS u
-LEFT JOIN observations AS o ON o.id = u.observation AND o.deleted_at IS NULL
-LEFT JOIN notes AS n ON n.id = -u.observation AND n.session = '';
-
--- name: unqueue
--- It is embedded, or gone.
-DELETE FROM unembedded WHERE model = ? AND observation = ?;
-
--- name: unqueue_all
--- A model that is no longer used has nothing to embed.
-DELETE FROM unembedded WHERE model = ?;
-
--- name: insert_vector
--- A vector, if the observation or note still has the text it was made from.
-INSERT INTO vectors (observation, model, vector)
-SELECT told.id, m.id, ?2 FROM (
-    SELECT id FROM observations WHERE id = ?3 AND content = ?4 AND deleted_at IS NULL
-    UNION ALL
-    SELECT -id FROM notes WHERE id = -?3 AND session = '' AND key || ': ' || content = ?4
-) AS told CROSS JOIN models AS m ON m.id = ?1
-WHERE true
-ON CONFLICT (observation, model) DO NOTHING;
-
--- name: vectors_state
--- The last vector written and the last one gone: whether there is anything new.
-SELECT (SELECT coalesce(max(id), 0) FROM vectors), (SELECT coalesce(max(id), 0) FROM vectors_gone);
-
--- name: vectors_since
--- The vectors of a model that were written after one, at most so many, with the times of their observations.
-SELECT v.id, v.observation, coalesce(o.valid_at, 0), coalesce(o.created_at, 0), v.vector
-FROM vectors AS v LEFT JOIN observations AS o ON o.id = v.observation
-WHERE v.id > ?2 AND v.model = ?1 AND (o.id IS NOT NULL OR v.observation < 0) ORDER BY v.id LIMIT ?3;
-
--- name: vectors_gone_since
--- The observations whose vectors of the model went after one; nothing for those that have another by now.
-SELECT g.id, CASE WHEN v.id IS NULL THEN g.observation END
-FROM vectors_gone AS g LEFT JOIN vectors AS v ON v.observation = g.observation AND v.model = ?1
-WHERE g.id > ?2 AND g.model = ?1 ORDER BY g.id;
-
--- name: forgotten_of
--- Up to where what went of the model's vectors is no longer listed.
-SELECT forgotten FROM models WHERE id = ?;
-
--- name: places_of
--- Everything that has a vector of the model.
-SELECT observation FROM vectors WHERE model = ?;
-
--- name: forget_gone
--- Of a model that is no longer used nobody holds vectors.
-DELETE FROM vectors_gone WHERE model = ?;
-
--- name: gone_bounds
--- The first and the last that is listed: how many they are at most.
-SELECT (SELECT coalesce(min(id), 0) FROM vectors_gone), (SELECT coalesce(max(id), 0) FROM vectors_gone);
-
--- name: mark_forgotten
--- Who has not seen this number must look which vectors there are.
-UPDATE models SET forgotten = ?;
-
--- name: forget_gone_until
--- Those that every process has seen by now, or will find out without.
-DELETE FROM vectors_gone WHERE id <= ?;
-
--- name: vector_counts
--- How many observations and notes have a vector of the model, and how many there are.
-SELECT (SELECT count(*) FROM vectors WHERE model = ?),
-    (SELECT count(*) FROM observations WHERE deleted_at IS NULL)
-    + coalesce((SELECT count FROM note_counts WHERE owner = '' AND session = ''), 0);
-
--- name: groups_named
--- Row ids of the entities of these names (a JSON array), and the negative ones of the vault's notes with these keys.
-SELECT e.id FROM json_each(?1) AS wanted CROSS JOIN entities AS e ON e.name = wanted.value AND e.deleted_at IS NULL
-UNION ALL
-SELECT -n.id FROM json_each(?1) AS wanted
-CROSS JOIN notes AS n ON n.owner = '' AND n.session = '' AND n.key = wanted.value;
-
--- name: groups_within
--- The same of some names (a JSON array, or nothing) and some types (a JSON array).
-SELECT id FROM entities
-WHERE deleted_at IS NULL AND (?1 IS NULL OR name IN (SELECT value FROM json_each(?1)))
-    AND type IN (SELECT value FROM json_each(?2))
-UNION ALL
-SELECT -id FROM notes
-WHERE owner = '' AND session = '' AND (?1 IS NULL OR key IN (SELECT value FROM json_each(?1)))
-    AND 'note' IN (SELECT value FROM json_each(?2));
+-- name: actor_id
+-- The row of whoever makes a change.
+SELECT id FROM actors WHERE name = ? AND server = ?;
 
 -- name: insert_change
--- The change log's row for this transaction.
-INSERT INTO changes (at, actor, operation, before_state, after_state) VALUES (?, ?, ?, ?, ?);
+-- A change, after all its rows.
+INSERT INTO changes (id, at, actor, operation, last_row) VALUES (?, ?, ?, ?, ?);
 
--- name: changes_since
--- The change log after an id, oldest first.
-SELECT id, at, actor, operation, before_state, after_state FROM changes WHERE id > ? ORDER BY id LIMIT ?;
+-- name: insert_entity
+-- A new identity.
+INSERT INTO entities (id, uid, next_ordinal, updated_at, touched) VALUES (?, ?, ?, ?, ?);
+
+-- name: update_entity
+-- A change to an entity: its time, and the ordinal the next observation gets.
+UPDATE entities SET next_ordinal = max(next_ordinal, ?), updated_at = ?, touched = ? WHERE id = ?;
+
+-- name: insert_card
+-- A version of an entity's attributes.
+INSERT INTO cards (id, entity, name, type, summary, summary_at, tags, created_at, since) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: end_card
+-- The card no longer holds.
+UPDATE cards SET until = ? WHERE id = ?;
+
+-- name: insert_observation
+-- A version of an observation.
+INSERT INTO observations (id, entity, ordinal, text, created_at, valid_at, since) VALUES (?, ?, ?, ?, ?, ?, ?);
+
+-- name: end_observation
+-- The observation no longer holds; gives its passage id.
+UPDATE observations SET until = ? WHERE entity = ? AND ordinal = ? AND until IS NULL RETURNING id;
+
+-- name: end_observations_of
+-- No observation of an entity holds any longer; gives their passage ids.
+UPDATE observations SET until = ? WHERE entity = ? AND until IS NULL RETURNING id;
+
+-- name: insert_relation
+-- A relation.
+INSERT INTO relations (id, source, target, type, created_at, since) VALUES (?, ?, ?, ?, ?, ?);
+
+-- name: end_relation
+-- The relation no longer holds.
+UPDATE relations SET until = ? WHERE source = ? AND target = ? AND type = ? AND until IS NULL;
+
+-- name: insert_note
+-- A version of a vault note.
+INSERT INTO notes (id, key, text, tags, created_at, updated_at, since) VALUES (?, ?, ?, ?, ?, ?, ?);
+
+-- name: end_note
+-- The vault note no longer holds; gives its passage id.
+UPDATE notes SET until = ? WHERE key = ? AND until IS NULL RETURNING id;
+
+-- name: insert_note_tag
+-- A tag of a living vault note.
+INSERT INTO note_tags (tag, note) VALUES (?, ?);
+
+-- name: delete_note_tag
+-- A tag of a vault note that ends.
+DELETE FROM note_tags WHERE tag = ? AND note = ?;
+
+-- name: upsert_session_note
+-- A session's note, new or in place of the one with its key.
+INSERT INTO session_notes (owner, session, key, text, tags, embedding, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (owner, session, key) DO UPDATE SET text = excluded.text, tags = excluded.tags,
+    embedding = excluded.embedding, created_at = excluded.created_at, updated_at = excluded.updated_at;
+
+-- name: delete_session_note
+-- A session's note leaves nothing behind.
+DELETE FROM session_notes WHERE owner = ? AND session = ? AND key = ?;
+
+-- name: insert_words
+-- Index the words of a passage.
+INSERT INTO words (rowid, name, labels, content, parts) VALUES (?, ?, ?, ?, ?);
+
+-- name: delete_words
+-- Remove a passage from the words.
+DELETE FROM words WHERE rowid = ?;
+
+-- name: insert_trigrams
+-- Index the folded text of a passage.
+INSERT INTO trigrams (rowid, text) VALUES (?, ?);
+
+-- name: delete_trigrams
+-- Remove a passage from the trigrams.
+DELETE FROM trigrams WHERE rowid = ?;
+
+-- name: merge_words
+-- Merge index segments, up to some pages of work; a negative number starts to merge everything.
+INSERT INTO words (words, rank) VALUES ('merge', ?);
+
+-- name: merge_trigrams
+-- Merge index segments, up to some pages of work; a negative number starts to merge everything.
+INSERT INTO trigrams (trigrams, rank) VALUES ('merge', ?);
+
+-- name: word_frequencies
+-- How many passages contain each of the terms (a JSON array).
+SELECT t.term, t.doc FROM json_each(?) AS wanted CROSS JOIN word_terms AS t ON t.term = wanted.value;
+
+-- name: word_totals
+-- How many passages and words are indexed, from the index itself; it answers only about a match.
+SELECT index_totals(words) FROM words WHERE words MATCH ? LIMIT 1;
+
+-- name: words_between
+-- The indexed terms from one to before another, up to a limit.
+SELECT term FROM word_terms WHERE term >= ? AND term < ? LIMIT ?;
+
+-- name: best_words
+-- The passages that match the expression best.
+SELECT rowid FROM words WHERE words MATCH ? ORDER BY rank LIMIT ?;
+
+-- name: best_words_within
+-- The same among the passages of some names (a JSON array), some types (likewise) and a period; NULL allows any.
+SELECT w.rowid FROM words AS w
+LEFT JOIN observations AS o ON o.id = w.rowid
+LEFT JOIN notes AS n ON n.id = w.rowid
+LEFT JOIN cards AS c ON c.id = coalesce(
+    (SELECT of.id FROM cards AS of WHERE of.entity = o.entity AND of.until IS NULL), w.rowid)
+WHERE w.words MATCH ?1
+    AND (?3 IS NULL OR coalesce(c.name, n.key) IN (SELECT value FROM json_each(?3)))
+    AND (?4 IS NULL OR coalesce(c.type, 'note') IN (SELECT value FROM json_each(?4)))
+    AND (?5 IS NULL OR coalesce(o.valid_at, o.created_at, c.created_at, n.updated_at) >= ?5)
+    AND (?6 IS NULL OR coalesce(o.valid_at, o.created_at, c.created_at, n.updated_at) < ?6)
+ORDER BY w.rank LIMIT ?2;
+
+-- name: best_names
+-- Names of the entities whose own cards match the expression best. By bm25 and not by rank, which would be worked out for
+-- observations too.
+SELECT c.name FROM words AS w CROSS JOIN cards AS c ON c.id = w.rowid
+WHERE w.words MATCH ? ORDER BY bm25(words), w.rowid LIMIT ?;
+
+-- name: match_words
+-- Every passage that matches the expression, with its BM25 score (the smaller the better): a name weighs more than a label,
+-- that more than content, and derived parts least.
+SELECT rowid, bm25(words, 8.0, 4.0, 1.0, 0.5) FROM words WHERE words MATCH ?;
+
+-- name: match_notes
+-- The vault notes that match the expression, with BM25 scores over equal columns; the smaller the better.
+SELECT w.rowid, bm25(words) FROM words AS w CROSS JOIN notes AS n ON n.id = w.rowid WHERE w.words MATCH ?;
+
+-- name: passages_by_id
+-- The living passages with these ids (a JSON array): cards, observations and notes.
+SELECT c.id, c.name, c.type, 0, coalesce(c.summary, ''), c.created_at, 0, c.tags
+FROM json_each(?1) AS wanted CROSS JOIN cards AS c ON c.id = wanted.value AND c.until IS NULL
+UNION ALL
+SELECT o.id, c.name, c.type, o.ordinal, o.text, o.created_at, coalesce(o.valid_at, 0), NULL
+FROM json_each(?1) AS wanted CROSS JOIN observations AS o ON o.id = wanted.value AND o.until IS NULL
+CROSS JOIN cards AS c ON c.entity = o.entity AND c.until IS NULL
+UNION ALL
+SELECT n.id, n.key, 'note', -1, n.text, n.updated_at, 0, n.tags
+FROM json_each(?1) AS wanted CROSS JOIN notes AS n ON n.id = wanted.value AND n.until IS NULL;
+
+-- name: observations_between
+-- The newest observations of a period.
+SELECT id FROM observations
+WHERE coalesce(valid_at, created_at) >= ? AND coalesce(valid_at, created_at) < ? AND until IS NULL
+ORDER BY coalesce(valid_at, created_at) DESC, created_at DESC, id DESC LIMIT ?;
+
+-- name: written_before
+-- The two observations written before another one, the nearer first; ?1 is its valid time, NULL for none.
+SELECT id FROM observations
+WHERE until IS NULL AND valid_at IS ?1 AND coalesce(valid_at, created_at) <= coalesce(?1, ?2)
+    AND (?1 IS NULL OR coalesce(valid_at, created_at) = ?1) AND (created_at, id) < (?2, ?3)
+ORDER BY coalesce(valid_at, created_at) DESC, created_at DESC, id DESC LIMIT 2;
+
+-- name: written_after
+-- The observation written after another one.
+SELECT id FROM observations
+WHERE until IS NULL AND valid_at IS ?1 AND coalesce(valid_at, created_at) >= coalesce(?1, ?2)
+    AND (?1 IS NULL OR coalesce(valid_at, created_at) = ?1) AND (created_at, id) > (?2, ?3)
+ORDER BY coalesce(valid_at, created_at), created_at, id LIMIT 1;
 
 -- name: match_trigrams
--- Rows that have the trigrams, from one row id to another: of entities or of notes. At most so many.
-SELECT rowid FROM trigrams WHERE trigrams MATCH ? AND rowid BETWEEN ? AND ? LIMIT ?;
+-- Passages that have the trigrams, up to a limit.
+SELECT rowid FROM trigrams WHERE trigrams MATCH ? LIMIT ?;
 
 -- name: trigrams_starting
--- The indexed trigrams between two texts, at most so many.
+-- The indexed trigrams between two texts, up to a limit.
 SELECT term FROM trigram_terms WHERE term >= ? AND term < ? LIMIT ?;
 
 -- name: texts_of
--- The texts behind a match, by entity: names and types of entities, contents of observations (JSON arrays of ids).
-SELECT e.id, e.name FROM json_each(?1) AS wanted CROSS JOIN entities AS e ON e.id = wanted.value
+-- The texts of cards and observations with these passage ids (a JSON array), by entity.
+SELECT c.entity, c.name, c.type FROM json_each(?1) AS wanted CROSS JOIN cards AS c ON c.id = wanted.value
 UNION ALL
-SELECT e.id, e.type FROM json_each(?1) AS wanted CROSS JOIN entities AS e ON e.id = wanted.value
-UNION ALL
-SELECT o.id >> 24, o.content FROM json_each(?2) AS wanted CROSS JOIN observations AS o ON o.id = wanted.value;
+SELECT o.entity, o.text, '' FROM json_each(?1) AS wanted CROSS JOIN observations AS o ON o.id = wanted.value;
 
 -- name: texts_of_all
 -- Every text by entity, for queries so short that nearly everything has them.
-SELECT id, name FROM entities WHERE deleted_at IS NULL
+SELECT entity, name, type FROM cards NOT INDEXED WHERE until IS NULL
 UNION ALL
-SELECT id, type FROM entities WHERE deleted_at IS NULL
-UNION ALL
-SELECT id >> 24, content FROM observations WHERE deleted_at IS NULL;
+SELECT entity, text, '' FROM observations NOT INDEXED WHERE until IS NULL;
 
--- name: texts_of_notes
--- The texts of the vault's notes, or of some of them (a JSON array of ids).
-SELECT id, key FROM notes
-WHERE owner = '' AND session = '' AND (?1 IS NULL OR id IN (SELECT value FROM json_each(?1)))
+-- name: note_texts
+-- The texts of living vault notes, or of some of them (a JSON array of ids).
+SELECT id, key, text FROM notes
+WHERE until IS NULL AND (?1 IS NULL OR id IN (SELECT value FROM json_each(?1)));
+
+-- name: note_keyed
+-- One vault note with the vector its client gave.
+SELECT n.id, n.key, n.text, n.tags, n.created_at, n.updated_at, (
+    SELECT v.vector FROM vectors AS v CROSS JOIN models AS m ON m.id = v.model
+    WHERE v.passage = n.id AND v.perspective = 1 AND m.url = 'client')
+FROM notes AS n WHERE n.key = ? AND n.until IS NULL;
+
+-- name: notes_page
+-- A page of the vault's notes without vectors, oldest first; -1 is no limit. A rewritten note keeps its place.
+SELECT id, key, text, tags, created_at, updated_at, NULL
+FROM notes WHERE until IS NULL ORDER BY created_at, id LIMIT ? OFFSET ?;
+
+-- name: notes_like
+-- Vault notes with their vectors; NULL is any key and any time, an empty JSON array no tags.
+SELECT n.id, n.key, n.text, n.tags, n.created_at, n.updated_at, (
+    SELECT v.vector FROM vectors AS v CROSS JOIN models AS m ON m.id = v.model
+    WHERE v.passage = n.id AND v.perspective = 1 AND m.url = 'client')
+FROM notes AS n
+WHERE n.until IS NULL AND (?1 IS NULL OR n.key = ?1) AND (?3 IS NULL OR n.created_at < ?3)
+    AND (SELECT count(*) FROM note_tags AS t WHERE t.note = n.id AND t.tag IN (SELECT value FROM json_each(?2)))
+        = json_array_length(?2)
+ORDER BY n.created_at, n.id;
+
+-- name: note_keys
+-- The vault's keys between two texts, for completion.
+SELECT key FROM notes WHERE key >= ? AND key < ? AND until IS NULL ORDER BY key;
+
+-- name: notes_by_id
+-- The vault notes behind a search (a JSON array of ids), without vectors.
+SELECT n.id, n.key, n.text, n.tags, n.created_at, n.updated_at, NULL
+FROM json_each(?) AS wanted CROSS JOIN notes AS n ON n.id = wanted.value AND n.until IS NULL;
+
+-- name: notes_exactly
+-- The vault notes whose key or whole text is the query.
+SELECT id FROM notes WHERE key = ?1 AND until IS NULL
+UNION
+SELECT id FROM notes WHERE substr(text, 1, 40) = substr(?1, 1, 40) AND text = ?1 AND until IS NULL;
+
+-- name: count_notes
+-- How many notes the vault has.
+SELECT count(*) FROM notes INDEXED BY notes_living WHERE until IS NULL;
+
+-- name: notes_tagged
+-- The ids of the vault notes that have all of the different tags (a JSON array).
+SELECT t.note FROM json_each(?1) AS wanted CROSS JOIN note_tags AS t ON t.tag = wanted.value
+GROUP BY t.note HAVING count(*) = json_array_length(?1);
+
+-- name: newest_notes
+-- The ids of the newest vault notes.
+SELECT id FROM notes WHERE until IS NULL ORDER BY id DESC LIMIT ?;
+
+-- name: session_notes
+-- All notes of one session, oldest first: there are few.
+SELECT id, key, text, tags, created_at, updated_at, embedding FROM session_notes WHERE owner = ? AND session = ? ORDER BY id;
+
+-- name: session_note_keyed
+-- One note of a session.
+SELECT id, key, text, tags, created_at, updated_at, embedding FROM session_notes WHERE owner = ? AND session = ? AND key = ?;
+
+-- name: create_session_words
+-- An index for the notes of one session, in this connection's own memory.
+CREATE VIRTUAL TABLE IF NOT EXISTS temp.session_words
+USING fts5 (name, labels, content, parts, content = '', contentless_delete = 1, tokenize = 'porter unicode61 remove_diacritics 2');
+
+-- name: fill_session_words
+-- Index a note of the session; what others keep must not show in the scores.
+INSERT INTO temp.session_words (rowid, name, labels, content, parts) VALUES (?, ?, ?, ?, ?);
+
+-- name: clear_session_words
+-- The next search starts with an empty index.
+INSERT INTO temp.session_words (session_words) VALUES ('delete-all');
+
+-- name: match_session_words
+-- The session's notes that match the expression; the smaller the score the better.
+SELECT rowid, bm25(session_words) FROM temp.session_words WHERE session_words MATCH ?;
+
+-- name: join_session
+-- A conversation uses a session, now.
+INSERT INTO session_members (member, owner, session, server, used_at) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (member, owner, session) DO UPDATE SET server = excluded.server, used_at = excluded.used_at;
+
+-- name: has_joined
+-- Whether a conversation uses any session, or any that it has not used since a time (NULL: ever).
+SELECT EXISTS (SELECT 1 FROM session_members WHERE member = ?1 AND (?2 IS NULL OR used_at < ?2));
+
+-- name: leave_sessions
+-- A conversation uses none any more, or none that it has not used since a time (NULL: ever).
+DELETE FROM session_members WHERE member = ?1 AND (?2 IS NULL OR used_at < ?2);
+
+-- name: remove_server
+-- A server is gone, and with it all its conversations.
+DELETE FROM session_members WHERE server = ?;
+
+-- name: session_members
+-- Who uses which session.
+SELECT server, owner, session FROM session_members;
+
+-- name: sessions
+-- The sessions that have notes.
+SELECT DISTINCT owner, session FROM session_notes;
+
+-- name: changes_since
+-- Changes after an id, oldest first; -1 is no limit.
+SELECT c.id, c.at, a.name, c.operation, c.last_row, a.server FROM changes AS c CROSS JOIN actors AS a ON a.id = c.actor
+WHERE c.id > ? ORDER BY c.id LIMIT ?;
+
+-- name: last_row_of
+-- The last row id that a change and all before it gave out.
+SELECT last_row FROM changes WHERE id <= ? ORDER BY id DESC LIMIT 1;
+
+-- name: change_at
+-- The last change at or before a time.
+SELECT id FROM changes WHERE at <= ? ORDER BY at DESC LIMIT 1;
+
+-- name: change_times
+-- The times of changes (a JSON array of ids).
+SELECT id, at FROM changes WHERE id IN (SELECT value FROM json_each(?));
+
+-- name: last_purge
+-- The last change whose ended rows are gone.
+SELECT coalesce(max(change), 0) FROM purges;
+
+-- name: cards_changed
+-- The cards that changes created (row ids ?1 to ?2) or ended (changes ?3 to ?4).
+SELECT c.id, c.since, c.until, e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at
+FROM cards AS c CROSS JOIN entities AS e ON e.id = c.entity WHERE c.id BETWEEN ?1 AND ?2
+UNION
+SELECT c.id, c.since, c.until, e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at
+FROM cards AS c CROSS JOIN entities AS e ON e.id = c.entity WHERE c.until BETWEEN ?3 AND ?4;
+
+-- name: observations_changed
+-- The observations that changes created or ended.
+SELECT id, since, until, entity, ordinal, text, created_at, valid_at FROM observations WHERE id BETWEEN ?1 AND ?2
+UNION
+SELECT id, since, until, entity, ordinal, text, created_at, valid_at FROM observations WHERE until BETWEEN ?3 AND ?4;
+
+-- name: relations_changed
+-- The relations that changes created or ended.
+SELECT id, since, until, source, target, type, created_at FROM relations WHERE id BETWEEN ?1 AND ?2
+UNION
+SELECT id, since, until, source, target, type, created_at FROM relations WHERE until BETWEEN ?3 AND ?4;
+
+-- name: notes_changed
+-- The vault notes that changes created or ended.
+SELECT id, since, until, key, text, tags, created_at, updated_at FROM notes WHERE id BETWEEN ?1 AND ?2
+UNION
+SELECT id, since, until, key, text, tags, created_at, updated_at FROM notes WHERE until BETWEEN ?3 AND ?4;
+
+-- name: card_versions
+-- Every version of the cards of these entities (a JSON array of row ids), to know an entity's name at a change.
+SELECT c.entity, c.name, c.since, c.until FROM json_each(?) AS wanted CROSS JOIN cards AS c ON c.entity = wanted.value;
+
+-- name: entities_called
+-- The entities that had one of these names (a JSON array) at a change.
+SELECT c.entity FROM json_each(?1) AS wanted CROSS JOIN cards AS c ON c.name = wanted.value AND c.until IS NULL
+WHERE c.since <= ?2
+UNION
+SELECT c.entity FROM json_each(?1) AS wanted CROSS JOIN cards AS c ON c.name = wanted.value AND c.until IS NOT NULL
+WHERE c.since <= ?2 AND c.until > ?2;
+
+-- name: cards_until
+-- The versions up to a change of the cards of some entities (a JSON array of row ids; NULL: all), to read a past state.
+SELECT c.since, c.until, e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at, e.touched
+FROM json_each(?2) AS wanted CROSS JOIN cards AS c ON c.entity = wanted.value CROSS JOIN entities AS e ON e.id = c.entity
+WHERE c.since <= ?1;
+
+-- name: observations_until
+-- The versions up to a change of the observations of some entities (a JSON array of row ids).
+SELECT o.since, o.until, o.entity, o.ordinal, o.text, o.created_at, o.valid_at
+FROM json_each(?2) AS wanted CROSS JOIN observations AS o ON o.entity = wanted.value AND o.until IS NULL WHERE o.since <= ?1
 UNION ALL
-SELECT id, content FROM notes
-WHERE owner = '' AND session = '' AND (?1 IS NULL OR id IN (SELECT value FROM json_each(?1)));
+SELECT o.since, o.until, o.entity, o.ordinal, o.text, o.created_at, o.valid_at
+FROM json_each(?2) AS wanted CROSS JOIN observations AS o ON o.entity = wanted.value AND o.until IS NOT NULL WHERE o.since <= ?1;
+
+-- name: all_cards_until
+-- The versions up to a change of every card.
+SELECT c.since, c.until, e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at, e.touched
+FROM cards AS c NOT INDEXED CROSS JOIN entities AS e ON e.id = c.entity WHERE c.since <= ?;
+
+-- name: all_observations_until
+-- The versions up to a change of every observation.
+SELECT since, until, entity, ordinal, text, created_at, valid_at FROM observations NOT INDEXED WHERE since <= ?;
+
+-- name: relations_at
+-- The relations that lived at a change.
+SELECT id, source, target, type, created_at FROM relations NOT INDEXED
+WHERE since <= ?1 AND (until IS NULL OR until > ?1) ORDER BY id;
+
+-- name: relations_of_at
+-- The relations that touched one of the names (a JSON array) at a change; one that touches two comes twice.
+SELECT r.id, r.source, r.target, r.type, r.created_at
+FROM json_each(?2) AS wanted CROSS JOIN relations AS r ON r.source = wanted.value AND r.until IS NULL WHERE r.since <= ?1
+UNION ALL
+SELECT r.id, r.source, r.target, r.type, r.created_at
+FROM json_each(?2) AS wanted CROSS JOIN relations AS r ON r.target = wanted.value AND r.until IS NULL WHERE r.since <= ?1
+UNION ALL
+SELECT r.id, r.source, r.target, r.type, r.created_at
+FROM json_each(?2) AS wanted CROSS JOIN relations AS r ON r.source = wanted.value AND r.until > ?1 WHERE r.since <= ?1
+UNION ALL
+SELECT r.id, r.source, r.target, r.type, r.created_at
+FROM json_each(?2) AS wanted CROSS JOIN relations AS r ON r.target = wanted.value AND r.until > ?1 WHERE r.since <= ?1;
+
+-- name: notes_at
+-- The vault notes that lived at a change.
+SELECT id, key, text, tags, created_at, updated_at, NULL FROM notes NOT INDEXED
+WHERE since <= ?1 AND (until IS NULL OR until > ?1) ORDER BY created_at, id;
+
+-- name: trashed_cards
+-- The last card of each deleted entity, the latest deletion first.
+SELECT e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at, c.until, ch.at
+FROM cards AS c CROSS JOIN entities AS e ON e.id = c.entity CROSS JOIN changes AS ch ON ch.id = c.until
+WHERE c.until IS NOT NULL AND NOT EXISTS (
+    SELECT 1 FROM cards AS later WHERE later.entity = c.entity AND (later.until IS NULL OR later.until > c.until)
+)
+ORDER BY c.until DESC, e.id;
+
+-- name: ended_with
+-- The observations of an entity that ended with a change.
+SELECT entity, ordinal, text, created_at, valid_at FROM observations WHERE entity = ? AND until = ? ORDER BY ordinal;
+
+-- name: trashed_observations
+-- The last version of each observation that was deleted by itself, the latest first, with its entity.
+SELECT o.ordinal, o.text, o.created_at, o.valid_at, ch.at, e.uid, c.name, c.until
+FROM observations AS o CROSS JOIN changes AS ch ON ch.id = o.until CROSS JOIN entities AS e ON e.id = o.entity
+CROSS JOIN cards AS c ON c.id = (
+    SELECT last.id FROM cards AS last WHERE last.entity = o.entity ORDER BY last.until IS NULL DESC, last.until DESC LIMIT 1
+)
+WHERE o.until IS NOT NULL AND o.until IS NOT c.until
+    AND NOT EXISTS (
+        SELECT 1 FROM observations AS living
+        WHERE living.entity = o.entity AND living.ordinal = o.ordinal AND living.until IS NULL
+    )
+    AND NOT EXISTS (
+        SELECT 1 FROM observations AS later
+        WHERE later.entity = o.entity AND later.ordinal = o.ordinal AND later.until > o.until
+    )
+ORDER BY o.until DESC, o.id;
+
+-- name: trashed_relations
+-- The last version of each deleted relation, the latest first.
+SELECT r.id, r.source, r.target, r.type, r.created_at, r.until, ch.at
+FROM relations AS r CROSS JOIN changes AS ch ON ch.id = r.until
+WHERE r.until IS NOT NULL
+    AND NOT EXISTS (
+        SELECT 1 FROM relations AS living
+        WHERE living.source = r.source AND living.target = r.target AND living.type = r.type AND living.until IS NULL
+    )
+    AND NOT EXISTS (
+        SELECT 1 FROM relations AS later
+        WHERE later.source = r.source AND later.target = r.target AND later.type = r.type AND later.until > r.until
+    )
+ORDER BY r.until DESC, r.id;
+
+-- name: trashed_notes
+-- The last version of each deleted vault note, the latest first.
+SELECT n.id, n.key, n.text, n.tags, n.created_at, n.updated_at, (
+    SELECT v.vector FROM vectors AS v CROSS JOIN models AS m ON m.id = v.model
+    WHERE v.passage = n.id AND v.perspective = 1 AND m.url = 'client'), ch.at
+FROM notes AS n CROSS JOIN changes AS ch ON ch.id = n.until
+WHERE n.until IS NOT NULL
+    AND NOT EXISTS (SELECT 1 FROM notes AS living WHERE living.key = n.key AND living.until IS NULL)
+    AND NOT EXISTS (SELECT 1 FROM notes AS later WHERE later.key = n.key AND later.until > n.until)
+ORDER BY n.until DESC, n.id;
+
+-- name: last_change_before
+-- The last change before a time.
+SELECT coalesce(max(id), 0) FROM changes WHERE at < ?;
+
+-- name: purge_cards
+-- Delete the cards that ended at or before a change.
+DELETE FROM cards WHERE until <= ? RETURNING id;
+
+-- name: purge_observations
+-- Delete the observations that ended at or before a change.
+DELETE FROM observations WHERE until <= ? RETURNING id;
+
+-- name: purge_relations
+-- Delete the relations that ended at or before a change.
+DELETE FROM relations WHERE until <= ? RETURNING id;
+
+-- name: purge_notes
+-- Delete the vault notes that ended at or before a change.
+DELETE FROM notes WHERE until <= ? RETURNING id;
+
+-- name: purge_entities
+-- Delete the identities that have no rows left.
+DELETE FROM entities WHERE NOT EXISTS (SELECT 1 FROM cards AS c WHERE c.entity = entities.id)
+    AND NOT EXISTS (SELECT 1 FROM observations AS o WHERE o.entity = entities.id AND o.until IS NOT NULL)
+    AND NOT EXISTS (SELECT 1 FROM observations AS o WHERE o.entity = entities.id AND o.until IS NULL)
+RETURNING id;
+
+-- name: delete_vectors_of
+-- Delete the vectors of a passage whose text is gone.
+DELETE FROM vectors WHERE passage = ?;
+
+-- name: record_purge
+-- Past states up to this change can no longer be read.
+INSERT OR IGNORE INTO purges (change) VALUES (?);
+
+-- name: models_all
+-- The models that embedders made vectors with, oldest first; clients' own vectors are not among them.
+SELECT id, identity, url, dimension FROM models WHERE url <> 'client' ORDER BY id;
+
+-- name: model_of
+-- One model by its identity.
+SELECT id, identity, url, dimension FROM models WHERE identity = ?;
+
+-- name: insert_model
+-- A model.
+INSERT OR IGNORE INTO models (identity, url, dimension) VALUES (?, ?, ?);
+
+-- name: delete_model
+-- A model without vectors.
+DELETE FROM models WHERE id = ?;
+
+-- name: delete_vectors_of_model
+-- Some vectors of a model.
+DELETE FROM vectors WHERE id IN (SELECT id FROM vectors WHERE model = ? LIMIT ?) RETURNING id;
+
+-- name: perspective_id
+-- A perspective by name.
+SELECT id FROM perspectives WHERE name = ?;
+
+-- name: insert_vector
+-- A vector of a passage that still lives; the first one stays.
+INSERT OR IGNORE INTO vectors (passage, perspective, model, vector)
+SELECT ?1, ?2, ?3, ?4 WHERE EXISTS (SELECT 1 FROM cards WHERE id = ?1 AND until IS NULL)
+    OR EXISTS (SELECT 1 FROM observations WHERE id = ?1 AND until IS NULL)
+    OR EXISTS (SELECT 1 FROM notes WHERE id = ?1 AND until IS NULL);
+
+-- name: vectors_since
+-- The vectors of living passages written after an id, in order, up to a limit.
+SELECT v.id, v.passage, v.vector FROM vectors AS v
+WHERE v.id > ?3 AND v.model = ?1 AND v.perspective = ?2
+ORDER BY v.id LIMIT ?4;
+
+-- name: ended_since
+-- The passages that ended after a change.
+SELECT id FROM cards WHERE until > ?1
+UNION ALL SELECT id FROM observations WHERE until > ?1
+UNION ALL SELECT id FROM notes WHERE until > ?1;
+
+-- name: living_passages
+-- Those of the passages (a JSON array of ids) that live.
+SELECT c.id FROM json_each(?1) AS wanted CROSS JOIN cards AS c ON c.id = wanted.value AND c.until IS NULL
+UNION ALL
+SELECT o.id FROM json_each(?1) AS wanted CROSS JOIN observations AS o ON o.id = wanted.value AND o.until IS NULL
+UNION ALL
+SELECT n.id FROM json_each(?1) AS wanted CROSS JOIN notes AS n ON n.id = wanted.value AND n.until IS NULL;
+
+-- name: vectors_by_passage
+-- The vectors of some passages (a JSON array of ids).
+SELECT v.passage, v.vector FROM json_each(?3) AS wanted
+CROSS JOIN vectors AS v ON v.passage = wanted.value AND v.perspective = ?2 AND v.model = ?1;
+
+-- name: passages_within
+-- The passages of some names (a JSON array), some types (likewise) and a period; NULL allows any.
+SELECT c.id FROM cards AS c
+WHERE c.until IS NULL AND (?1 IS NULL OR c.name IN (SELECT value FROM json_each(?1)))
+    AND (?2 IS NULL OR c.type IN (SELECT value FROM json_each(?2)))
+    AND (?3 IS NULL OR c.created_at >= ?3) AND (?4 IS NULL OR c.created_at < ?4)
+UNION ALL
+SELECT o.id FROM cards AS c CROSS JOIN observations AS o ON o.entity = c.entity AND o.until IS NULL
+WHERE c.until IS NULL AND (?1 IS NULL OR c.name IN (SELECT value FROM json_each(?1)))
+    AND (?2 IS NULL OR c.type IN (SELECT value FROM json_each(?2)))
+    AND (?3 IS NULL OR coalesce(o.valid_at, o.created_at) >= ?3) AND (?4 IS NULL OR coalesce(o.valid_at, o.created_at) < ?4)
+UNION ALL
+SELECT n.id FROM notes AS n
+WHERE n.until IS NULL AND (?1 IS NULL OR n.key IN (SELECT value FROM json_each(?1)))
+    AND (?2 IS NULL OR 'note' IN (SELECT value FROM json_each(?2)))
+    AND (?3 IS NULL OR n.updated_at >= ?3) AND (?4 IS NULL OR n.updated_at < ?4);
+
+-- name: pending_vectors
+-- Living observations and notes between two row ids without a vector of the model, the newest first.
+SELECT id, text FROM (
+    SELECT * FROM (
+        SELECT o.id, o.text FROM observations AS o NOT INDEXED
+        WHERE o.id > ?4 AND o.id < ?5 AND o.until IS NULL AND NOT EXISTS (
+            SELECT 1 FROM vectors AS v WHERE v.passage = o.id AND v.perspective = ?2 AND v.model = ?1
+        )
+        ORDER BY o.id DESC LIMIT ?3
+    )
+    UNION ALL
+    SELECT * FROM (
+        SELECT n.id, n.text FROM notes AS n NOT INDEXED
+        WHERE n.id > ?4 AND n.id < ?5 AND n.until IS NULL AND NOT EXISTS (
+            SELECT 1 FROM vectors AS v WHERE v.passage = n.id AND v.perspective = ?2 AND v.model = ?1
+        )
+        ORDER BY n.id DESC LIMIT ?3
+    )
+)
+ORDER BY id DESC LIMIT ?3;
+
+-- name: count_embeddable
+-- How many living passages should have a vector.
+SELECT (SELECT count(*) FROM observations INDEXED BY observations_living WHERE until IS NULL)
+    + (SELECT count(*) FROM notes INDEXED BY notes_living WHERE until IS NULL);
+
+-- name: count_vectors
+-- How many living observations and notes have a vector of the model.
+SELECT count(*) FROM vectors AS v
+WHERE v.model = ?1 AND v.perspective = ?2 AND (
+    EXISTS (SELECT 1 FROM observations AS o WHERE o.id = v.passage AND o.until IS NULL)
+    OR EXISTS (SELECT 1 FROM notes AS n WHERE n.id = v.passage AND n.until IS NULL)
+);
+
+-- name: take_lease
+-- Take a lease that is free, expired or already held by the server; gives a row when that worked.
+INSERT INTO leases (name, server, expires_at) VALUES (?1, ?2, ?3)
+ON CONFLICT (name) DO UPDATE SET server = excluded.server, expires_at = excluded.expires_at
+WHERE server = excluded.server OR expires_at <= ?4
+RETURNING server;
+
+-- name: release_lease
+-- Give up a lease.
+DELETE FROM leases WHERE name = ? AND server = ?;
 
 -- name: record_migration
 -- When a step of the schema was taken.
 INSERT INTO migrations (number, applied_at) VALUES (?, datetime('now'));
 
 -- name: count_tables
--- Whether a file without our version number is empty or somebody else's.
+-- Whether a file without our version number is empty or another program's.
 SELECT count(*) FROM sqlite_schema;
-
--- name: count_orphans
--- Living observations that no read sees: their entity is gone. Only damage makes them.
-SELECT count(*) FROM observations AS o
-WHERE o.deleted_at IS NULL
-    AND NOT EXISTS (SELECT 1 FROM entities AS e WHERE e.id = o.id >> 24 AND e.deleted_at IS NULL);
-
--- name: count_lost_notes
--- Notes of the vault that no search by words finds, and rows of the words index whose note is not there. Only damage
--- makes them.
-SELECT
-    (SELECT count(*) FROM notes AS n
-    WHERE n.owner = '' AND n.session = '' AND NOT EXISTS (SELECT 1 FROM words_docsize AS w WHERE w.id = -n.id)
-        AND NOT EXISTS (SELECT 1 FROM unindexed AS u WHERE u.id = -n.id)),
-    (SELECT count(*) FROM words_docsize AS w
-    WHERE w.id < 0 AND NOT EXISTS (SELECT 1 FROM notes AS n WHERE n.id = -w.id AND n.session = ''));
-
--- name: last_change
--- Where the change log ends: the number of a change just made, or the point from which to follow it.
-SELECT coalesce(max(id), 0) FROM changes;
-
--- name: note_keyed
--- One note with its vector, to change it.
-SELECT n.key, n.content, n.tags, n.owner, n.session, n.created_at, n.updated_at, coalesce(v.vector, x'')
-FROM notes AS n LEFT JOIN note_vectors AS v ON v.note = n.id
-WHERE n.owner = ?1 AND n.session = ?2 AND n.key = ?3;
-
--- name: notes_page
--- A stretch of a scope's notes without vectors, oldest first; -1 is no limit.
-SELECT key, content, tags, owner, session, created_at, updated_at, x''
-FROM notes WHERE owner = ?1 AND session = ?2 ORDER BY id LIMIT ?3 OFFSET ?4;
-
--- name: notes_like
--- Notes with their vectors, to delete them; NULL is any key and any time, an empty JSON array no tags.
-SELECT n.key, n.content, n.tags, n.owner, n.session, n.created_at, n.updated_at, coalesce(v.vector, x'')
-FROM notes AS n LEFT JOIN note_vectors AS v ON v.note = n.id
-WHERE n.owner = ?1 AND n.session = ?2 AND (?3 IS NULL OR n.key = ?3) AND (?5 IS NULL OR n.created_at < ?5)
-    AND (SELECT count(*) FROM note_tags AS t WHERE t.note = n.id AND t.tag IN (SELECT value FROM json_each(?4)))
-        = json_array_length(?4)
-ORDER BY n.id;
-
--- name: note_keys
--- The keys between two texts, for completion.
-SELECT key FROM notes WHERE owner = ? AND session = ? AND key >= ? AND key < ? ORDER BY key;
-
--- name: notes_by_id
--- The notes behind a search (a JSON array of ids) in a scope, without vectors. An id may be another note's by now.
-SELECT n.id, n.key, n.content, n.tags, n.owner, n.session, n.created_at, n.updated_at, x''
-FROM json_each(?) AS wanted CROSS JOIN notes AS n ON n.id = wanted.value AND n.owner = ? AND n.session = ?;
-
--- name: notes_exactly
--- The notes whose key or whole content is the text.
-SELECT id FROM notes WHERE owner = ?1 AND session = ?2 AND key = ?3
-UNION
-SELECT id FROM notes
-WHERE owner = ?1 AND session = ?2 AND substr(content, 1, 40) = substr(?3, 1, 40) AND content = ?3;
-
--- name: count_notes
--- How many notes a scope has.
-SELECT count FROM note_counts WHERE owner = ? AND session = ?;
-
--- name: notes_tagged
--- The ids of a scope's notes that have all of the different tags (a JSON array).
-SELECT n.id FROM (
-    SELECT t.note AS id FROM json_each(?3) AS wanted CROSS JOIN note_tags AS t ON t.tag = wanted.value
-    GROUP BY t.note HAVING count(*) = json_array_length(?3)
-) AS tagged CROSS JOIN notes AS n ON n.id = tagged.id
-WHERE n.owner = ?1 AND n.session = ?2;
-
--- name: note_ids
--- The ids of a scope's notes, the newest first, at most so many.
-SELECT id FROM notes WHERE owner = ? AND session = ? ORDER BY id DESC LIMIT ?;
-
--- name: match_vault
--- How well the vault's notes answer an expression, best first; less is better.
-SELECT rowid, rank FROM vault_words WHERE vault_words MATCH ? ORDER BY rank, rowid DESC LIMIT ?;
-
--- name: match_vault_all
--- The same of every note that answers, in no order.
-SELECT rowid, rank FROM vault_words WHERE vault_words MATCH ?;
-
--- name: make_session_words
--- An index for the notes of one session, in this connection's own memory.
-CREATE VIRTUAL TABLE IF NOT EXISTS temp.session_words
-USING fts5 (key, content, tags, content = '', contentless_delete = 1);
-
--- name: fill_session_words
--- Index the notes of one session: what others keep must not tell in the scores.
-INSERT INTO temp.session_words (rowid, key, content, tags)
-SELECT id, key, content, (SELECT group_concat(value, ' ') FROM json_each(notes.tags))
-FROM notes WHERE owner = ? AND session = ?;
-
--- name: clear_session_words
--- The next search starts anew.
-INSERT INTO temp.session_words (session_words) VALUES ('delete-all');
-
--- name: match_session
--- How well the indexed session's notes answer an expression; less is better.
-SELECT rowid, rank FROM temp.session_words WHERE session_words MATCH ?;
-
--- name: vectors_of_scope
--- A scope's vectors of one length in bytes.
-SELECT n.id, n.key, v.vector, v.norm FROM notes AS n CROSS JOIN note_vectors AS v ON v.note = n.id
-WHERE n.owner = ?1 AND n.session = ?2 AND length(v.vector) = ?3;
-
--- name: vectors_keyed
--- The vectors of one length in bytes of the vault's notes with these keys (a JSON array).
-SELECT n.id, n.key, v.vector, v.norm
-FROM json_each(?1) AS wanted CROSS JOIN notes AS n ON n.owner = '' AND n.session = '' AND n.key = wanted.value
-CROSS JOIN note_vectors AS v ON v.note = n.id
-WHERE length(v.vector) = ?2;
-
--- name: count_vault_vectors
--- How many vectors of one length in bytes the vault has, to know how large they are together.
-SELECT count(*) FROM note_vectors AS v CROSS JOIN notes AS n ON n.id = v.note
-WHERE n.session = '' AND length(v.vector) = ?;
-
--- name: upsert_note
--- A new note, or new contents for the one with its key; gives its id.
-INSERT INTO notes (owner, session, key, content, tags, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (owner, session, key)
-DO UPDATE SET content = excluded.content, tags = excluded.tags, created_at = excluded.created_at,
-    updated_at = excluded.updated_at
-RETURNING id;
-
--- name: delete_note
--- Its tags, vectors and words go with it.
-DELETE FROM notes WHERE owner = ? AND session = ? AND key = ?;
-
--- name: remember_gone
--- That a note of the vault was deleted, and when: until it is purged the change log has its text.
-INSERT OR IGNORE INTO notes_gone (key, deleted_at) VALUES (?, ?);
-
--- name: insert_note_tag
--- A tag of a note.
-INSERT INTO note_tags (tag, note) VALUES (?, ?);
-
--- name: delete_note_tags
--- Before a note gets new ones.
-DELETE FROM note_tags WHERE note = ?;
-
--- name: insert_note_vector
--- A note's vector.
-INSERT INTO note_vectors (note, vector, norm) VALUES (?, ?, ?);
-
--- name: delete_note_vector
--- Before a note gets a new one, or none.
-DELETE FROM note_vectors WHERE note = ?;
-
--- name: insert_vault_words
--- Index the words of a note in the vault.
-INSERT INTO vault_words (rowid, key, content, tags) VALUES (?, ?, ?, ?);
-
--- name: delete_vault_words
--- Before a note gets new ones.
-DELETE FROM vault_words WHERE rowid = ?;
-
--- name: attend
--- A conversation uses a session, now.
-INSERT INTO attendance (seat, owner, session, server, used_at) VALUES (?, ?, ?, ?, ?)
-ON CONFLICT (seat, owner, session) DO UPDATE SET server = excluded.server, used_at = excluded.used_at;
-
--- name: attends
--- Whether a conversation uses any session, or any that it has not used since a time (NULL: ever).
-SELECT EXISTS (SELECT 1 FROM attendance WHERE seat = ?1 AND (?2 IS NULL OR used_at < ?2));
-
--- name: leave
--- A conversation uses none any more, or none that it has not used since a time (NULL: ever).
-DELETE FROM attendance WHERE seat = ?1 AND (?2 IS NULL OR used_at < ?2);
-
--- name: leave_server
--- A server is gone, and with it all its conversations.
-DELETE FROM attendance WHERE server = ?;
-
--- name: attended
--- Who uses which session.
-SELECT server, owner, session FROM attendance;
-
--- name: sessions
--- The sessions that have notes.
-SELECT owner, session FROM note_counts WHERE session <> '';
 
 -- name: table_names
 -- Whose file it is.
 SELECT name FROM sqlite_schema WHERE type = 'table';
+
+-- name: count_orphans
+-- Living observations whose entity has no living card. Only damage makes them.
+SELECT count(*) FROM observations AS o
+WHERE o.until IS NULL AND NOT EXISTS (SELECT 1 FROM cards AS c WHERE c.entity = o.entity AND c.until IS NULL);
+
+-- name: count_unindexed
+-- Living passages that a search by words does not find, and indexed ones that do not live. Only damage makes them.
+SELECT
+    (SELECT count(*) FROM cards WHERE until IS NULL AND id NOT IN (SELECT id FROM words_docsize))
+    + (SELECT count(*) FROM observations WHERE until IS NULL AND id NOT IN (SELECT id FROM words_docsize))
+    + (SELECT count(*) FROM notes WHERE until IS NULL AND id NOT IN (SELECT id FROM words_docsize)),
+    (SELECT count(*) FROM words_docsize)
+    - (SELECT count(*) FROM cards WHERE until IS NULL AND id IN (SELECT id FROM words_docsize))
+    - (SELECT count(*) FROM observations WHERE until IS NULL AND id IN (SELECT id FROM words_docsize))
+    - (SELECT count(*) FROM notes WHERE until IS NULL AND id IN (SELECT id FROM words_docsize));
 
 -- name: foreign_vault
 -- What another program's vault holds.
@@ -719,107 +784,6 @@ SELECT key, content, tags, embedding, created_at, updated_at FROM vault_memories
 -- What another program's sessions hold.
 SELECT session_id, key, content, tags, created_at FROM session_memories ORDER BY id;
 
--- name: match_expression
--- Entities with a row that matches the FTS5 expression, the best first: a name weighs more than a type, that more than
--- an observation, and what is derived from them least. Materialized because ranks cannot be grouped where they are made.
-WITH found AS MATERIALIZED (
-    SELECT rowid >> 24 AS entity, bm25(words, 8.0, 4.0, 1.0, 0.5) AS score FROM words
-    WHERE words MATCH ? AND rowid > 0
-)
-SELECT entity, min(score) FROM found GROUP BY entity ORDER BY min(score), entity;
-
--- name: buried_ids
--- Rows of deleted entities by their UUIDs (a JSON array): one that comes back gets its old row.
-SELECT e.uid, e.id FROM json_each(?) AS wanted CROSS JOIN entities AS e ON e.uid = wanted.value AND e.deleted_at > 0;
-
--- name: unbury_entity
--- An entity that comes back to its row.
-UPDATE entities
-SET name = ?, type = ?, summary = ?, summary_at = ?, tags = ?, next_ordinal = max(next_ordinal, ?), created_at = ?,
-    updated_at = ?, deleted_at = NULL
-WHERE id = ?;
-
--- name: trashed_entities
--- Deleted entities, the latest first.
-SELECT id, name, type, uid, next_ordinal, summary, summary_at, tags, created_at, updated_at, deleted_at
-FROM entities WHERE deleted_at > 0 ORDER BY deleted_at DESC, id;
-
--- name: trashed_with
--- The observations that were deleted together with an entity.
-SELECT id, content, created_at, valid_at FROM observations WHERE id > ? AND id < ? AND deleted_at = ? ORDER BY id;
-
--- name: trashed_observations
--- Observations that were deleted by themselves, the latest first, with the entity they belong to.
-SELECT o.id, o.content, o.created_at, o.valid_at, o.deleted_at, e.uid, e.name, e.deleted_at IS NOT NULL
-FROM observations AS o CROSS JOIN entities AS e ON e.id = o.id >> 24
-WHERE o.deleted_at > 0 AND o.deleted_at IS NOT e.deleted_at ORDER BY o.deleted_at DESC, o.id;
-
--- name: trashed_relations
--- Deleted relations that have not been made again, the latest first.
-SELECT r.id, r.source, r.target, r.type, r.created_at, r.deleted_at FROM relations AS r
-WHERE r.deleted_at > 0 AND NOT EXISTS (
-    SELECT 1 FROM relations AS again
-    WHERE again.source = r.source AND again.target = r.target AND again.type = r.type AND again.deleted_at IS NULL
-)
-ORDER BY r.deleted_at DESC, r.id;
-
--- name: doomed_entities
--- Entities that were deleted before a time: for good now.
-SELECT id, uid, name, created_at, deleted_at FROM entities WHERE deleted_at > 0 AND deleted_at < ?;
-
--- name: doomed_observations
--- Observations that were deleted before a time, with what the change log calls them by.
-SELECT o.id, e.uid, e.name, e.created_at, coalesce(e.deleted_at, 0)
-FROM observations AS o CROSS JOIN entities AS e ON e.id = o.id >> 24 WHERE o.deleted_at > 0 AND o.deleted_at < ?;
-
--- name: doomed_relations
--- Relations that were deleted before a time.
-SELECT id, source, target, type, created_at FROM relations WHERE deleted_at > 0 AND deleted_at < ?;
-
--- name: doomed_notes
--- Notes of the vault that were deleted before a time: what the change log has of them goes now.
-SELECT key, max(deleted_at) FROM notes_gone WHERE deleted_at < ? GROUP BY key;
-
--- name: record_purge
--- That the change log no longer tells of everything that went: who follows it must begin anew.
-INSERT INTO purges (cutoff) VALUES (?);
-
--- name: last_purge
--- The number of the last purge.
-SELECT coalesce(max(id), 0) FROM purges;
-
--- name: purge_entity
--- Gone.
-DELETE FROM entities WHERE id = ?;
-
--- name: purge_observations_of
--- Gone with their entity, whenever they were deleted.
-DELETE FROM observations WHERE id > ? AND id < ?;
-
--- name: purge_observation
--- Gone.
-DELETE FROM observations WHERE id = ?;
-
--- name: purge_notes
--- Nothing is left of the notes that were deleted before a time.
-DELETE FROM notes_gone WHERE deleted_at < ?;
-
--- name: purge_relation
--- Gone.
-DELETE FROM relations WHERE id = ?;
-
--- name: rewrite_change
--- The change log without what was purged.
-UPDATE changes SET before_state = ?2, after_state = ?3 WHERE id = ?1;
-
--- name: optimize_trigrams
--- Merge the index whole: until then the grams of deleted rows are still in it.
-INSERT INTO trigrams (trigrams) VALUES ('optimize');
-
--- name: optimize_words
--- The same for words.
-INSERT INTO words (words) VALUES ('optimize');
-
--- name: optimize_vault_words
--- And for the words of notes.
-INSERT INTO vault_words (vault_words) VALUES ('optimize');
+-- name: model_dimension
+-- How long a model's vectors are.
+SELECT dimension FROM models WHERE id = ?;

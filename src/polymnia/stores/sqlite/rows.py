@@ -1,21 +1,74 @@
-"""Rows of the entities table become values here."""
+"""Convert between rows of SQLite and the values of the model."""
+
+from collections.abc import Iterable
 
 import apsw
 from msgspec import DecodeError, json
 
-from polymnia.model import Entity, Observation
-from polymnia.stores.sqlite.layout import Row
+from polymnia.model import Entity, Note, Observation, Relation
+from polymnia.stores.sqlite.connection import Row, as_json
 
 
-def entity_of(row: Row, observations: tuple[Observation, ...]) -> Entity:
-    """The entity in a row, with its observations."""
+def assemble(entities: list[Row], observations: Iterable[Row]) -> list[Entity]:
+    """Return the entities of these rows; the observations' rows start with the entity and are in order."""
+    of: dict[int, list[Observation]] = {row[0]: [] for row in entities}
+    for entity, *rest in observations:
+        of.setdefault(entity, []).append(unpack_observation(*rest))
+    return [unpack_entity(row, tuple(of[row[0]])) for row in entities]
+
+
+def unpack_entity(row: Row, observations: tuple[Observation, ...]) -> Entity:
+    """Return the entity of a row: id, name, type, uid, next_ordinal, summary, summary_at, tags, created_at, updated_at."""
     _, name, kind, uid, next_ordinal, summary, summary_at, tags, created_at, updated_at = row
-    parsed = () if tags == "[]" else _tags(tags)
-    return Entity(name, kind, observations, uid, next_ordinal, summary, summary_at, parsed, created_at, updated_at)
+    about = (summary, summary_at or 0, unpack_tags(tags))
+    return Entity(name, kind, observations, unpack_uid(uid), next_ordinal, *about, created_at, updated_at)
 
 
-def _tags(spelled: str) -> tuple[str, ...]:
+def unpack_observation(ordinal: int, text: str, created_at: int, valid_at: int | None) -> Observation:
+    """Return the observation of a row."""
+    return Observation(ordinal, text, created_at, valid_at or 0)
+
+
+def unpack_relations(rows: Iterable[Row]) -> list[Relation]:
+    """Return the relations of rows that start with a row id."""
+    return [Relation(source, target, kind, at) for _, source, target, kind, at in rows]
+
+
+def pack_uid(uid: str) -> bytes | str:
+    """Return a UUID as its 16 bytes, and any other id as it is."""
+    if len(uid) == 36 and uid[8] == uid[13] == uid[18] == uid[23] == "-":
+        try:
+            packed = bytes.fromhex(uid.replace("-", ""))
+        except ValueError:
+            return uid
+        return packed if unpack_uid(packed) == uid else uid
+    return uid
+
+
+def unpack_uid(uid: bytes | str) -> str:
+    """Return the id that `pack_uid` packed."""
+    if isinstance(uid, str):
+        return uid
+    text = uid.hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def pack_tags(tags: tuple[str, ...]) -> str | None:
+    """Return tags as a JSON array; None if there are none."""
+    return as_json(tags) if tags else None
+
+
+def unpack_tags(packed: str | None) -> tuple[str, ...]:
+    """Return the tags of a JSON array. Raise CorruptError for anything else."""
+    if packed is None:
+        return ()
     try:
-        return json.decode(spelled, type=tuple[str, ...])
+        return json.decode(packed, type=tuple[str, ...])
     except DecodeError as exc:
         raise apsw.CorruptError(f"tags are not a JSON array: {exc}") from exc
+
+
+def unpack_note(row: Row) -> Note:
+    """Return the vault note of a row: id, key, text, tags, created_at, updated_at, embedding."""
+    _, key, text, tags, created_at, updated_at, embedding = row
+    return Note(key, text, unpack_tags(tags), embedding=embedding or b"", created_at=created_at, updated_at=updated_at)

@@ -1,77 +1,161 @@
-"""Substring search in SQLite: trigrams find the candidates, the rows themselves decide."""
+"""Search in SQLite: substrings by trigrams, words by FTS5 with BM25, and what was written around a passage."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 import apsw
 
+from polymnia.model import Neighbours, Passage, PassageKey, Within, WordCounts
 from polymnia.search.text import fold, rarest, trigrams
-from polymnia.stores.sqlite.indexing import waiting
-from polymnia.stores.sqlite.layout import ORDINAL_BITS, ORDINALS, Row, as_json, run
+from polymnia.search.words import terms_of
+from polymnia.stores.sqlite.connection import Row, as_json, run
+from polymnia.stores.sqlite.rows import unpack_tags
 
-# Looking a trigram up costs about as much as checking a few dozen rows, so three are tried before all are.
+# How many of a query's trigrams are looked up first; that is usually enough to leave few candidates.
 _PROBES = 3
-_FEW = 200
-_ALL = -1
-# A text of one or two characters is looked for in this many trigrams that start with it, or in every row.
-_MOST_STARTS = 400
+_MAX_PROBED = 200
+# A query of one or two characters goes through the trigrams that start with it, unless there are more than this.
+_MAX_PREFIX_TRIGRAMS = 500
+_NO_LIMIT = -1
 _LAST_CHARACTER = "\U0010ffff"
 
-# From which row id to which entities with their observations are indexed, and notes.
-Stretch = tuple[int, int]
-_GRAPH: Stretch = (1, (1 << 63) - 1)
-_NOTES: Stretch = (-1 << 63, -1)
+
+def define_functions(connection: apsw.Connection) -> None:
+    """Register the functions that queries call."""
+    connection.register_fts5_function("index_totals", _index_totals)
 
 
-def rows_containing(connection: apsw.Connection, folded: str) -> set[int]:
-    """Row ids of the entities whose name, type or an observation contains the folded text."""
-    found = _having(connection, folded, _GRAPH)
-    if found is None:
-        return _owners(run(connection, "texts_of_all"), folded)
-    entities = as_json(row_id >> ORDINAL_BITS for row_id in found if not row_id & ORDINALS)
-    observations = as_json(row_id for row_id in found if row_id & ORDINALS)
-    return _owners(run(connection, "texts_of", entities, observations), folded)
+def entities_containing(connection: apsw.Connection, folded: str) -> set[int]:
+    """Return the row ids of the entities whose name, type or an observation contains the folded text."""
+    found = _candidates_by_characters(connection, folded)
+    rows = run(connection, "texts_of_all") if found is None else run(connection, "texts_of", as_json(found))
+    return _verify(rows, folded)
 
 
 def notes_containing(connection: apsw.Connection, folded: str) -> set[int]:
-    """Ids of the vault's notes whose key or content contains the folded text."""
-    found = _having(connection, folded, _NOTES)
-    notes = None if found is None else as_json(-each for each in found)
-    return _owners(run(connection, "texts_of_notes", notes), folded)
+    """Return the ids of the vault notes whose key or text contains the folded text."""
+    found = _candidates_by_characters(connection, folded)
+    return _verify(run(connection, "note_texts", None if found is None else as_json(found)), folded)
 
 
-def _having(connection: apsw.Connection, folded: str, stretch: Stretch) -> list[int] | None:
-    """Rows that may contain the text; None when looking at every one is as quick."""
-    # The tokenizer passes over NUL, so a text that contains the query has the query's grams without it.
-    grams = folded.replace("\x00", "")
-    if len(grams) > 2:
-        found: list[int] | None = _having_all(connection, trigrams(grams), stretch)
+def word_counts(connection: apsw.Connection, terms: Collection[str]) -> WordCounts:
+    """Return how many passages contain each term; the totals are 0 if none does."""
+    having = dict(run(connection, "word_frequencies", as_json(terms)))
+    if not having:
+        return WordCounts(0, 0, {})
+    ((totals,),) = run(connection, "word_totals", _quote(next(iter(having))))
+    passages, words = totals.split()
+    return WordCounts(int(passages), int(words), having)
+
+
+def vocabulary(connection: apsw.Connection, first: str, last: str, limit: int) -> list[str]:
+    """Return the indexed terms from `first` to before `last`."""
+    return [term for (term,) in run(connection, "words_between", first, last, limit)]
+
+
+def candidates(
+    connection: apsw.Connection, terms: Collection[str], limit: int, within: Within | None, *, every: bool
+) -> list[Passage]:
+    """Return the best passages by BM25 that contain one of the terms, or every one."""
+    if not terms:
+        return []
+    match = _join(terms, " AND " if every else " OR ")
+    if within is None:
+        rows = run(connection, "best_words", match, limit)
     else:
-        found = _having_start(connection, grams, stretch)
-    return None if found is None else found + waiting(connection, *stretch)
+        rows = run(connection, "best_words_within", match, limit, *bind_within(within))
+    return passages_by_id(connection, [row[0] for row in rows])
 
 
-def _having_all(connection: apsw.Connection, grams: list[str], stretch: Stretch) -> list[int]:
-    found = _matching(connection, " AND ", rarest(grams, _PROBES), stretch, _FEW)
-    if len(found) < _FEW:
+def bind_within(within: Within) -> tuple[str | None, str | None, int | None, int | None]:
+    """Return a filter as the bindings that queries take: names, types, since and until."""
+    names, types = (None if each is None else as_json(each) for each in (within.names, within.types))
+    return names, types, within.since, within.until
+
+
+def names_with(connection: apsw.Connection, terms: Collection[str], limit: int) -> list[str]:
+    """Return names of entities that contain one of the terms, best first."""
+    if not terms:
+        return []
+    found = run(connection, "best_names", f"{{name parts}} : ({_join(terms, ' OR ')})", limit)
+    # The parts are those of the labels too.
+    return [name for (name,) in found if not set(terms).isdisjoint(terms_of(name))]
+
+
+def neighbours(connection: apsw.Connection, passages: Collection[Passage]) -> dict[PassageKey, Neighbours]:
+    """Return what was written around each of the observations."""
+    around = {each.key: _around(connection, each) for each in passages if each.ordinal > 0}
+    ids = {one for three in around.values() for one in three if one is not None}
+    found = {each.id: each for each in passages_by_id(connection, ids)}
+    return {
+        key: Neighbours(*[None if one is None else found.get(one) for one in three]) for key, three in around.items()
+    }
+
+
+def passages_by_id(connection: apsw.Connection, ids: Collection[int]) -> list[Passage]:
+    """Return the living passages with these ids, in no particular order."""
+    return [_passage(*row) for row in run(connection, "passages_by_id", as_json(ids))] if ids else []
+
+
+def between(connection: apsw.Connection, start: int, end: int, limit: int) -> list[Passage]:
+    """Return the newest observations of a period."""
+    return passages_by_id(connection, [row[0] for row in run(connection, "observations_between", start, end, limit)])
+
+
+def _candidates_by_characters(connection: apsw.Connection, folded: str) -> list[int] | None:
+    """Return passages that may contain the text; None if looking at every one is as fast."""
+    # The tokenizer skips NUL, so a text that contains the query has the query's trigrams without it.
+    characters = folded.replace("\x00", "")
+    if len(characters) > 2:
+        return _having_all(connection, trigrams(characters))
+    return _having_prefix(connection, characters)
+
+
+def _having_all(connection: apsw.Connection, grams: list[str]) -> list[int]:
+    found = _having(connection, " AND ", rarest(grams, _PROBES), _MAX_PROBED)
+    if len(found) < _MAX_PROBED:
         return found
-    return _matching(connection, " AND ", grams, stretch, _ALL)
+    return _having(connection, " AND ", grams, _NO_LIMIT)
 
 
-def _having_start(connection: apsw.Connection, start: str, stretch: Stretch) -> list[int] | None:
-    if not start:
+def _having_prefix(connection: apsw.Connection, prefix: str) -> list[int] | None:
+    if not prefix:
         return None
-    terms = run(connection, "trigrams_starting", start, start + _LAST_CHARACTER, _MOST_STARTS + 1)
-    if len(terms) > _MOST_STARTS:
+    grams = run(connection, "trigrams_starting", prefix, prefix + _LAST_CHARACTER, _MAX_PREFIX_TRIGRAMS + 1)
+    if len(grams) > _MAX_PREFIX_TRIGRAMS:
         return None
-    return _matching(connection, " OR ", [term for (term,) in terms], stretch, _ALL) if terms else []
+    return _having(connection, " OR ", [gram for (gram,) in grams], _NO_LIMIT) if grams else []
 
 
-def _matching(
-    connection: apsw.Connection, operator: str, grams: Iterable[str], stretch: Stretch, limit: int
-) -> list[int]:
-    expression = operator.join(['"' + gram.replace('"', '""') + '"' for gram in grams])
-    return [row_id for (row_id,) in run(connection, "match_trigrams", expression, *stretch, limit)]
+def _having(connection: apsw.Connection, operator: str, grams: Iterable[str], limit: int) -> list[int]:
+    expression = operator.join([_quote(gram) for gram in grams])
+    return [row_id for (row_id,) in run(connection, "match_trigrams", expression, limit)]
 
 
-def _owners(texts: list[Row], folded: str) -> set[int]:
-    return {entity for entity, text in texts if folded in fold(text)}
+def _verify(rows: Iterable[Row], folded: str) -> set[int]:
+    return {owner for owner, *texts in rows if any(folded in fold(text) for text in texts)}
+
+
+def _around(connection: apsw.Connection, passage: Passage) -> Sequence[int | None]:
+    """Return the ids of what was written just before, before that, and just after."""
+    place = (passage.valid_at or None, passage.created_at, passage.id)
+    before = [row[0] for row in run(connection, "written_before", *place)]
+    after = [row[0] for row in run(connection, "written_after", *place)]
+    return [*before, *[None] * (2 - len(before)), *(after or [None])]
+
+
+def _passage(
+    number: int, name: str, kind: str, ordinal: int, text: str, created_at: int, valid_at: int, tags: str | None
+) -> Passage:
+    return Passage(name, kind, ordinal, text, created_at, valid_at, number, unpack_tags(tags))
+
+
+def _index_totals(api: apsw.FTS5ExtensionApi) -> str:
+    return f"{api.row_count} {api.column_total_size()}"
+
+
+def _join(terms: Iterable[str], operator: str) -> str:
+    return operator.join([_quote(term) for term in terms])
+
+
+def _quote(term: str) -> str:
+    return '"' + term.replace('"', '""') + '"'

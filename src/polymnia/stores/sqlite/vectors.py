@@ -1,110 +1,211 @@
-"""Vectors in SQLite: what is still to be embedded, what was, and what another process did meanwhile."""
+"""Vectors in SQLite: one table, compared in memory with numpy or, without it, one by one."""
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
+from heapq import nlargest
+from importlib.util import find_spec
+from struct import pack, unpack
+from threading import Lock
+from time import time_ns
 from typing import TYPE_CHECKING
 
 import apsw
 
+from polymnia.errors import BadInput
 from polymnia.model import EmbeddingModel, Within
-from polymnia.stores.sqlite.layout import ORDINAL_BITS, as_json, run, run_many
+from polymnia.search.embedding import cosine, length, unpacked
+from polymnia.stores.contract.vectors import TEXT
+from polymnia.stores.sqlite.connection import QUERIES, as_json, run, run_many
+from polymnia.stores.sqlite.search import bind_within
 
 if TYPE_CHECKING:
-    from polymnia.search.vectors import Row
+    from polymnia.stores.sqlite.vector_index import VectorIndex
 
-Connected = Callable[[], AbstractContextManager[apsw.Connection]]
+# Vectors read from the file at once.
+_READ_BATCH = 5_000
+_MICROSECONDS = 1_000_000
+_NO_BOUND = 2**63 - 1
+
+Transaction = Callable[[], AbstractContextManager[apsw.Connection]]
 
 
-class SqliteVectors:
-    """The vectors of one store, on the store's own connections."""
+class VectorCache:
+    """The vector indexes that a store keeps in memory, one per model and perspective."""
 
-    def __init__(self, reading: Connected, writing: Connected) -> None:
-        self._reading = reading
-        self._writing = writing
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._indexes: dict[tuple[int, int], VectorIndex] = {}
+
+    @property
+    def is_available(self) -> bool:
+        """True if numpy is installed."""
+        return find_spec("numpy") is not None
+
+    def index(self, model: int, perspective: int, dimension: int) -> "VectorIndex":
+        """Return the index of a model and perspective."""
+        from polymnia.stores.sqlite.vector_index import VectorIndex  # numpy: 70 MB that many servers never need
+
+        with self._lock:
+            return self._indexes.setdefault((model, perspective), VectorIndex(dimension))
+
+    def clear(self) -> None:
+        """Forget everything; the next search reads the vectors again."""
+        with self._lock:
+            self._indexes.clear()
+
+
+class SqliteVectorReader:
+    """The vectors in the file, as the connection's transaction sees them."""
+
+    def __init__(self, connection: apsw.Connection, cache: VectorCache) -> None:
+        self._connection = connection
+        self._cache = cache
 
     def models(self) -> list[EmbeddingModel]:
-        with self._reading() as connection:
-            return [EmbeddingModel(*row) for row in run(connection, "models_all")]
+        return [EmbeddingModel(*row) for row in run(self._connection, "models_all")]
+
+    def nearest(
+        self, model: int, vector: bytes, k: int, within: Within | None = None, *, perspective: str = TEXT
+    ) -> dict[int, float]:
+        allowed = None
+        if within is not None:
+            allowed = [row[0] for row in run(self._connection, "passages_within", *bind_within(within))]
+        return self.nearest_of(model, vector, k, allowed, perspective=perspective)
+
+    def nearest_of(
+        self, model: int, vector: bytes, k: int, allowed: Collection[int] | None, *, perspective: str = TEXT
+    ) -> dict[int, float]:
+        """Return the k nearest of the allowed passages; None allows all."""
+        number = self._perspective(perspective)
+        if self._cache.is_available:
+            found = self._from_index(model, number, vector, k, allowed)
+        else:
+            found = self._one_by_one(model, number, vector, k, allowed)
+        living = {row[0] for row in run(self._connection, "living_passages", as_json(found))}
+        return {passage: score for passage, score in found.items() if passage in living}
+
+    def vectors(self, model: int, passages: Collection[int], *, perspective: str = TEXT) -> dict[int, bytes]:
+        number = self._perspective(perspective)
+        rows = run(self._connection, "vectors_by_passage", model, number, as_json(passages))
+        dimension = self._dimension(model)
+        return {passage: widen(vector, dimension) for passage, vector in rows}
+
+    def pending(
+        self, model: int, limit: int, *, above: int = 0, below: int | None = None, perspective: str = TEXT
+    ) -> list[tuple[int, str]]:
+        stretch = (above, _NO_BOUND if below is None else below)
+        rows = run(self._connection, "pending_vectors", model, self._perspective(perspective), limit, *stretch)
+        return [(passage, text) for passage, text in rows]
+
+    def last_passage(self) -> int:
+        last = run(self._connection, "last_change")
+        return last[0][2] if last else 0
+
+    def coverage(self, model: int, *, perspective: str = TEXT) -> tuple[int, int]:
+        number = self._perspective(perspective)
+        ((total,),) = run(self._connection, "count_embeddable")
+        if not self._cache.is_available:
+            return int(run(self._connection, "count_vectors", model, number)[0][0]), total
+        index = self._cache.index(model, number, self._dimension(model))
+        with index.lock:
+            self._bring_up_to_date(index, model, number)
+            return min(len(index), total), total
+
+    def _from_index(
+        self, model: int, perspective: int, vector: bytes, k: int, allowed: Collection[int] | None
+    ) -> dict[int, float]:
+        index = self._cache.index(model, perspective, self._dimension(model))
+        with index.lock:
+            self._bring_up_to_date(index, model, perspective)
+            return index.nearest(vector, k, allowed)
+
+    def _bring_up_to_date(self, index: "VectorIndex", model: int, perspective: int) -> None:
+        """Add vectors that were written since, remove passages that ended since. An index never goes back in time."""
+        change: int = (run(self._connection, "last_change") or [(0,)])[0][0]
+        ((purge,),) = run(self._connection, "last_purge")
+        if purge > index.change:
+            index.clear()  # passages may have ended and gone unseen
+        for batch in self._written_since(model, perspective, index.vector):
+            index.add([row[1] for row in batch], [row[2] for row in batch])
+            index.vector = batch[-1][0]
+        if change > index.change:
+            index.remove([row[0] for row in run(self._connection, "ended_since", index.change)])
+            index.change = change
+
+    def _written_since(self, model: int, perspective: int, vector: int) -> Iterator[list[tuple[int, int, bytes]]]:
+        while rows := run(self._connection, "vectors_since", model, perspective, vector, _READ_BATCH):
+            yield [(number, passage, blob) for number, passage, blob in rows]
+            vector = rows[-1][0]
+
+    def _one_by_one(
+        self, model: int, perspective: int, vector: bytes, k: int, allowed: Collection[int] | None
+    ) -> dict[int, float]:
+        own, norm = unpacked(vector), length(vector)
+        wanted = None if allowed is None else set(allowed)
+        # Row by row: together they may be larger than memory.
+        rows = self._connection.execute(QUERIES["vectors_since"], (model, perspective, 0, -1))
+        scores = (
+            (cosine(own, norm, widen(blob, len(own)), length(widen(blob, len(own)))), passage)
+            for _, passage, blob in rows
+            if wanted is None or passage in wanted
+        )
+        return {passage: score for score, passage in nlargest(k, scores)}
+
+    def _dimension(self, model: int) -> int:
+        return int(run(self._connection, "model_dimension", model)[0][0])
+
+    def _perspective(self, name: str) -> int:
+        rows = run(self._connection, "perspective_id", name)
+        if not rows:
+            raise BadInput(f"there is no perspective {name!r}")
+        return int(rows[0][0])
+
+
+class SqliteVectorStore:
+    """Writes of vectors, each in a transaction of its own."""
+
+    def __init__(self, transaction: Transaction, server: str) -> None:
+        self._transaction = transaction
+        self._server = server
 
     def add_model(self, identity: str, url: str, dimension: int) -> EmbeddingModel:
-        with self._writing() as connection:
-            known = run(connection, "model_of", identity)
+        with self._transaction() as connection:
             run(connection, "insert_model", identity, url, dimension)
-            model = EmbeddingModel(*run(connection, "model_of", identity)[0])
-            if not known:
-                run(connection, "queue_all", model.number)
-        return model
+            return EmbeddingModel(*run(connection, "model_of", identity)[0])
 
-    def remove_model(self, number: int, most: int) -> bool:
-        with self._writing() as connection:
-            removed = run(connection, "delete_vectors", number, most)
-            run(connection, "forget_gone", number)
-            if len(removed) == most:
-                return False
-            for query in ("unqueue_all", "delete_model"):
-                run(connection, query, number)
-        return True
+    def remove_model(self, model: int, limit: int) -> bool:
+        with self._transaction() as connection:
+            removed = run(connection, "delete_vectors_of_model", model, limit)
+            if len(removed) < limit:
+                run(connection, "delete_model", model)
+        return len(removed) < limit
 
-    def queued(self, model: int, limit: int) -> list[tuple[int, str | None]]:
-        with self._reading() as connection:
-            return [(place, text) for place, text in run(connection, "queued", model, limit)]
+    def put(self, model: int, vectors: Sequence[tuple[int, bytes]], *, perspective: str = TEXT) -> None:
+        with self._transaction() as connection:
+            number = run(connection, "perspective_id", perspective)[0][0]
+            rows = [(passage, number, model, shorten(vector)) for passage, vector in vectors]
+            run_many(connection, "insert_vector", rows)
 
-    def put(self, model: int, embedded: Sequence[tuple[int, str | None, bytes]]) -> None:
-        with self._writing() as connection:
-            run_many(connection, "insert_vector", [(model, vector, place, text) for place, text, vector in embedded])
-            run_many(connection, "unqueue", [(model, place) for place, *_ in embedded])
+    def lease(self, name: str, seconds: float) -> bool:
+        now = time_ns() // 1000
+        with self._transaction() as connection:
+            return bool(run(connection, "take_lease", name, self._server, now + int(seconds * _MICROSECONDS), now))
 
-    def state(self) -> tuple[int, int]:
-        with self._reading() as connection:
-            written, gone = run(connection, "vectors_state")[0]
-        return written, gone
-
-    def since(self, model: int, vector: int, limit: int) -> tuple[int, list["Row"]]:
-        from polymnia.search.vectors import Row
-
-        with self._reading() as connection:
-            rows = run(connection, "vectors_since", model, vector, limit)
-        found = [Row(place, _group(place), valid_at, at, blob) for _, place, valid_at, at, blob in rows]
-        return (rows[-1][0] if rows else vector), found
-
-    def gone_since(self, model: int, number: int) -> tuple[int, list[int]] | None:
-        with self._reading() as connection:
-            rows = run(connection, "vectors_gone_since", model, number)
-            forgotten = run(connection, "forgotten_of", model)
-        if not forgotten or number < forgotten[0][0]:  # asked after the rows, in case they went in between
-            return None
-        return (rows[-1][0] if rows else number), [place for _, place in rows if place is not None]
-
-    def places(self, model: int) -> set[int]:
-        with self._reading() as connection:
-            return {place for (place,) in run(connection, "places_of", model)}
-
-    def forget_gone(self, keep: int) -> None:
-        with self._reading() as connection:
-            ((first, last),) = run(connection, "gone_bounds")
-        if last - first < 2 * keep:
-            return
-        with self._writing() as connection:
-            run(connection, "mark_forgotten", last - keep)
-            run(connection, "forget_gone_until", last - keep)
-
-    def counts(self, model: int) -> tuple[int, int]:
-        with self._reading() as connection:
-            embedded, total = run(connection, "vector_counts", model)[0]
-        return embedded, total
-
-    def groups(self, within: Within) -> list[int] | None:
-        if within.names is None and within.types is None:
-            return None
-        names = None if within.names is None else as_json(within.names)
-        with self._reading() as connection:
-            if within.types is None:
-                rows = run(connection, "groups_named", names)
-            else:
-                rows = run(connection, "groups_within", names, as_json(within.types))
-        return [group for (group,) in rows]
+    def release(self, name: str) -> None:
+        with self._transaction() as connection:
+            run(connection, "release_lease", name, self._server)
 
 
-def _group(place: int) -> int:
-    """What a filter allows or not: an entity with all its observations, or a note."""
-    return place >> ORDINAL_BITS if place > 0 else place
+def shorten(vector: bytes) -> bytes:
+    """Return a float32 vector as float16 with length one."""
+    numbers = unpacked(vector)
+    norm = math.hypot(*numbers) or 1.0
+    return pack(f"<{len(numbers)}e", *[number / norm for number in numbers])
+
+
+def widen(vector: bytes, dimension: int) -> bytes:
+    """Return a stored vector as float32: float16 is widened, a client's float32 stays as it is."""
+    if len(vector) != 2 * dimension:
+        return vector
+    return pack(f"<{dimension}f", *unpack(f"<{dimension}e", vector))

@@ -1,19 +1,19 @@
-"""The words index of a graph in memory: the same answers as a database's, made at the first search and kept current."""
+"""The words index of a graph in memory. It answers as a database does; it is built at the first search and kept current."""
 
 from bisect import bisect_left, insort
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
 from math import log
 
-from polymnia.model import Entity, Observation, Passage, PassageKey, Within, WordCounts
+from polymnia.model import Entity, Neighbours, Observation, Passage, PassageKey, Within, WordCounts
 from polymnia.search.words import terms_of
 
-# When something was said, when it was written, by what it is told apart from the rest of that moment.
+# When an observation was said and when it was written, then the entity's number and the ordinal.
 Moment = tuple[int, int, int, int]
 
 
 class WordIndex:
-    """Which passages have a term, and in which order observations were written."""
+    """Which passages contain a term, and in which order observations were written."""
 
     def __init__(self, numbered: Iterable[tuple[int, Entity]]) -> None:
         self._entities: dict[str, Entity] = {}
@@ -29,9 +29,9 @@ class WordIndex:
         self._moments.sort()
 
     def put(self, number: int, entity: Entity) -> None:
-        """Index the entity in the place of the one that had its name."""
+        """Index the entity in place of the one that had its name."""
         known = self._entities.get(entity.name)
-        if known is None or known.type != entity.type:
+        if known is None or _card(known) != _card(entity):
             self.remove(entity.name)
             self._add(number, entity)
             self._moments.sort()
@@ -45,13 +45,13 @@ class WordIndex:
             insort(self._moments, (self._moment(entity.name, new), (entity.name, new.ordinal)))
 
     def remove(self, name: str) -> None:
-        """Forget the entity of that name."""
+        """Remove the entity with that name."""
         entity = self._entities.get(name)
         if entity is None:
             return
         for observation in entity.observations:
             self._drop_observation(name, observation)
-        self._drop((name, 0), terms_of(f"{name}\n{entity.type}"))
+        self._drop((name, 0), terms_of(_card(entity).words))
         for term in set(terms_of(name)):
             self._names_having[term].discard(name)
         del self._entities[name]
@@ -68,7 +68,7 @@ class WordIndex:
         living = [term for term in self._terms[start:end] if self._having[term]]
         return living[:limit]
 
-    def passages(self, terms: Collection[str], limit: int, within: Within | None, *, every: bool) -> list[Passage]:
+    def candidates(self, terms: Collection[str], limit: int, within: Within | None, *, every: bool) -> list[Passage]:
         scores: defaultdict[PassageKey, float] = defaultdict(float)
         for term in terms:
             weight = self._weight(term)
@@ -82,24 +82,15 @@ class WordIndex:
             return [self._passage(key) for key in best[:limit]]
         return [passage for passage in map(self._passage, best) if within.has(passage)][:limit]
 
-    def named_with(self, terms: Collection[str], limit: int) -> list[str]:
+    def names_with(self, terms: Collection[str], limit: int) -> list[str]:
         scores: defaultdict[str, float] = defaultdict(float)
         for term in terms:
             for name in self._names_having.get(term, ()):
                 scores[name] += self._weight(term)
         return sorted(scores, key=lambda name: (-scores[name], len(name), self._numbers[name]))[:limit]
 
-    def following(self, keys: Collection[PassageKey]) -> dict[PassageKey, Passage]:
-        found = {}
-        for key in keys:
-            observation = self._observation(key)
-            if observation is None or not observation.valid_at:
-                continue
-            moment = self._moment(key[0], observation)
-            place = bisect_left(self._moments, (moment, key)) + 1
-            if place < len(self._moments) and self._moments[place][0][0] == moment[0]:
-                found[key] = self._passage(self._moments[place][1])
-        return found
+    def neighbours(self, passages: Collection[Passage]) -> dict[PassageKey, Neighbours]:
+        return {each.key: self._around(each) for each in passages if each.ordinal > 0 and self._observation(each.key)}
 
     def between(self, start: int, end: int, limit: int) -> list[Passage]:
         timed = [
@@ -110,11 +101,23 @@ class WordIndex:
         newest = sorted([each for each in timed if start <= each[0] < end], reverse=True)
         return [self._passage((each[-1], each[3])) for each in newest[:limit]]
 
+    def _around(self, passage: Passage) -> Neighbours:
+        moment = (passage.valid_at, passage.created_at, self._numbers[passage.entity], passage.ordinal)
+        place = bisect_left(self._moments, (moment, passage.key))
+        near = [self._at(place + step, passage.valid_at) for step in (-1, -2, 1)]
+        return Neighbours(*near)
+
+    def _at(self, place: int, valid_at: int) -> Passage | None:
+        """Return the observation at that place in order of writing, if it belongs to the conversation."""
+        if not 0 <= place < len(self._moments) or self._moments[place][0][0] != valid_at:
+            return None
+        return self._passage(self._moments[place][1])
+
     def _add(self, number: int, entity: Entity) -> None:
         name = entity.name
         self._entities[name] = entity
         self._numbers[name] = number
-        self._index((name, 0), terms_of(f"{name}\n{entity.type}"))
+        self._index((name, 0), terms_of(_card(entity).words))
         for term in terms_of(name):
             self._names_having.setdefault(term, set()).add(name)
         for observation in entity.observations:
@@ -157,9 +160,13 @@ class WordIndex:
         entity = self._entities[key[0]]
         observation = self._observation(key)
         if observation is None:
-            return Passage(entity.name, entity.type, 0, "", entity.created_at)
+            return _card(entity)
         times = (observation.created_at, observation.valid_at)
         return Passage(entity.name, entity.type, observation.ordinal, observation.text, *times)
+
+
+def _card(entity: Entity) -> Passage:
+    return Passage(entity.name, entity.type, 0, entity.summary or "", entity.created_at, tags=entity.tags)
 
 
 def _as_bytes(term: str) -> bytes:

@@ -1,0 +1,205 @@
+"""Keep vectors current: embed new passages in the background, one server at a time, or all at once on request."""
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Protocol
+from weakref import WeakKeyDictionary, WeakSet, ref
+
+from polymnia.errors import EmbedderError, StoreBusy, StoreError
+from polymnia.model import EmbeddingModel
+from polymnia.stores.contract import Store
+
+logger = logging.getLogger(__name__)
+
+# Indexing starts this long after a write, so that a burst of writes is indexed together.
+INDEX_DELAY_S = 1.0
+# When to look again after another server had the lease, or the embedder failed.
+RETRY_INDEXING_S = 30.0
+_BATCH = 32
+_REMOVE_BATCH = 1_000
+# One server embeds a store at a time. It renews the lease with every batch; a killed one loses it after this long.
+_LEASE, _LEASE_S = "embedding", 60.0
+
+Progress = Callable[[int, int], None]
+
+
+class IndexEmbedder(Protocol):
+    """The embedder as the indexer uses it."""
+
+    url: str
+    idle: float
+
+    @property
+    def identity(self) -> str: ...
+
+    @property
+    def dimension(self) -> int: ...
+
+    def embed(self, texts: list[str]) -> list[bytes]: ...
+
+    def release_if_idle(self) -> None: ...
+
+
+class Indexed(Protocol):
+    """What is indexed: a memory, which keeps its store open while somebody holds it."""
+
+    store: Store
+
+
+class Indexer:
+    """A thread that embeds new passages of memories, started by the first request."""
+
+    def __init__(self, embedder: IndexEmbedder) -> None:
+        self._embedder = embedder
+        self._wake = threading.Condition()
+        self._requested: WeakSet[Indexed] = WeakSet()
+        # The passage id up to which everything is embedded.
+        self._indexed: WeakKeyDictionary[Indexed, int] = WeakKeyDictionary()
+        self._thread: threading.Thread | None = None
+        self._stopped = False
+
+    def request(self, memory: Indexed) -> None:
+        """Index the memory soon."""
+        with self._wake:
+            self._requested.add(memory)
+            if self._thread is None and not self._stopped:
+                self._thread = threading.Thread(target=self._work, name="polymnia-indexer", daemon=True)
+                self._thread.start()
+            self._wake.notify()
+
+    def close(self) -> None:
+        """Stop after the batch that is being embedded."""
+        with self._wake:
+            self._stopped = True
+            self._wake.notify()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _work(self) -> None:
+        while not self._stopped:
+            for memory in self._next_memories():
+                self._index(memory)
+            self._embedder.release_if_idle()
+
+    def _next_memories(self) -> list[Indexed]:
+        """Wait for a request, then for a burst of writes to end."""
+        with self._wake:
+            self._wake.wait_for(lambda: self._stopped or len(self._requested), self._embedder.idle)
+            if len(self._requested):
+                self._wake.wait_for(lambda: self._stopped, INDEX_DELAY_S)
+            memories = [] if self._stopped else list(self._requested)
+            self._requested.clear()
+        return memories
+
+    def _index(self, memory: Indexed) -> None:
+        above = self._indexed.get(memory, 0)
+        work = Embedding(memory.store, self._embedder, above=above, is_stopped=lambda: self._stopped)
+        try:
+            with _leased(memory.store) as is_leased:
+                if is_leased:
+                    self._indexed[memory] = work.run()
+                    return
+        except (EmbedderError, StoreError) as exc:
+            logger.info("searching by words alone for now: %s", exc)
+        self._retry_later(ref(memory))
+
+    def _retry_later(self, memory: Callable[[], Indexed | None]) -> None:
+        timer = threading.Timer(RETRY_INDEXING_S, self._retry, [memory])
+        timer.daemon = True
+        timer.start()
+
+    def _retry(self, memory: Callable[[], Indexed | None]) -> None:
+        if (found := memory()) is not None and not self._stopped:
+            self.request(found)
+
+
+class Embedding:
+    """One run over a store: embed what has no vector, the newest first, and remove the vectors of other models."""
+
+    def __init__(
+        self,
+        store: Store,
+        embedder: IndexEmbedder,
+        *,
+        above: int = 0,
+        is_stopped: Callable[[], bool] = lambda: False,
+        progress: Progress | None = None,
+    ) -> None:
+        self.embedded = 0
+        self._store = store
+        self._embedder = embedder
+        self._above = above
+        self._is_stopped = is_stopped
+        self._progress = progress
+
+    def run(self) -> int:
+        """Return the passage id up to which everything is embedded now."""
+        with self._store.reading() as read:
+            top = read.vectors.last_passage()
+        if top <= self._above:
+            return self._above
+        model = self._store.vectors.add_model(self._embedder.identity, self._embedder.url, self._embedder.dimension)
+        total = self._count(model)
+        below: int | None = None
+        while not self._is_stopped():
+            with self._store.reading() as read:
+                batch = read.vectors.pending(model.number, _BATCH, above=self._above, below=below)
+            if not batch:
+                self._remove_other_models(model)
+                return top
+            self._embed(model, batch)
+            below = batch[-1][0]
+            self._report(total)
+        return self._above
+
+    def _embed(self, model: EmbeddingModel, batch: list[tuple[int, str]]) -> None:
+        vectors = self._embedder.embed([text for _, text in batch])
+        passages = [passage for passage, _ in batch]
+        self._store.vectors.put(model.number, list(zip(passages, vectors, strict=True)))
+        self._store.vectors.lease(_LEASE, _LEASE_S)
+        self.embedded += len(batch)
+
+    def _count(self, model: EmbeddingModel) -> int:
+        """Return how many passages have no vector, if somebody wants to know."""
+        if self._progress is None:
+            return 0
+        with self._store.reading() as read:
+            embedded, total = read.vectors.coverage(model.number)
+        return total - embedded
+
+    def _report(self, total: int) -> None:
+        if self._progress is not None:
+            self._progress(self.embedded, max(total, self.embedded))
+
+    def _remove_other_models(self, model: EmbeddingModel) -> None:
+        with self._store.reading() as read:
+            others = [each.number for each in read.vectors.models() if each.number != model.number]
+        for number in others:
+            while not self._is_stopped() and not self._store.vectors.remove_model(number, _REMOVE_BATCH):
+                continue
+
+
+def index_store(store: Store, embedder: IndexEmbedder, *, progress: Progress | None = None) -> int:
+    """Embed everything in the store that has no vector; return how many passages.
+
+    Raise StoreBusy while another server does the same, EmbedderError when the embedder fails.
+    """
+    work = Embedding(store, embedder, progress=progress)
+    with _leased(store) as is_leased:
+        if not is_leased:
+            raise StoreBusy(f"another server is embedding {store.url}; wait until it is done")
+        work.run()
+    return work.embedded
+
+
+@contextmanager
+def _leased(store: Store) -> Iterator[bool]:
+    """Yield True while this server is the one that embeds the store."""
+    is_leased = store.vectors.lease(_LEASE, _LEASE_S)
+    try:
+        yield is_leased
+    finally:
+        if is_leased:
+            store.vectors.release(_LEASE)

@@ -1,0 +1,169 @@
+"""Search by meaning: an embedder that is loaded when needed, and questions as vectors."""
+
+import logging
+import threading
+from collections.abc import Callable
+from time import monotonic
+from typing import TYPE_CHECKING, TypeVar
+
+from msgspec import Struct
+
+from polymnia.embedders import open_embedder
+from polymnia.embedders.base import Embedder
+from polymnia.engine.indexer import Indexed, Indexer, Progress, index_store
+from polymnia.errors import EmbedderError
+from polymnia.stores.contract import Store
+
+if TYPE_CHECKING:
+    from polymnia.embedders.base import Vectors
+
+T = TypeVar("T")
+logger = logging.getLogger(__name__)
+
+# How long a search waits for its question to be embedded before it answers from words alone.
+QUESTION_TIMEOUT_S = 0.5
+# How long the embedder is left alone after it failed or was too slow.
+RETRY_AFTER_S = 1.0
+# The embedder is released when nobody has used it for this long.
+IDLE_RELEASE_S = 300.0
+
+EmbedderOpener = Callable[[str], Embedder | None]
+
+
+class AskedVector(Struct, frozen=True):
+    """A question as a little-endian float32 vector of the model with that identity."""
+
+    identity: str
+    vector: bytes
+
+
+class SharedEmbedder:
+    """One embedder for all memories of a process. It is loaded when first needed and released when idle."""
+
+    def __init__(self, url: str, opener: EmbedderOpener = open_embedder, *, idle: float = IDLE_RELEASE_S) -> None:
+        self.url = url
+        self.idle = idle
+        self._opener = opener
+        self._lock = threading.Lock()
+        self._embedder: Embedder | None = None
+        self._users = 0
+        self._used_at = 0.0
+
+    @property
+    def is_loaded(self) -> bool:
+        """True while the embedder is in memory."""
+        return self._embedder is not None
+
+    @property
+    def identity(self) -> str:
+        """The identity of the model. Loads it. Raise EmbedderError."""
+        return self._use(lambda embedder: embedder.identity)
+
+    @property
+    def dimension(self) -> int:
+        """The length of its vectors. Loads it. Raise EmbedderError."""
+        return self._use(lambda embedder: embedder.dimension)
+
+    def embed(self, texts: list[str]) -> list[bytes]:
+        """Return the vectors of texts as float32. Raise EmbedderError."""
+        return self._use(lambda embedder: _pack(embedder.embed(texts)))
+
+    def embed_question(self, question: str) -> AskedVector:
+        """Return a question as a vector. Raise EmbedderError."""
+        return self._use(
+            lambda embedder: AskedVector(embedder.identity, _pack(embedder.embed([question], asking=True))[0])
+        )
+
+    def release_if_idle(self) -> None:
+        """Drop the embedder if nobody has used it for some minutes."""
+        with self._lock:
+            if self._embedder is not None and not self._users and monotonic() - self._used_at >= self.idle:
+                self._embedder = None
+                logger.info("released the embedder %s", self.url)
+
+    def _use(self, action: Callable[[Embedder], T]) -> T:
+        embedder = self._load()
+        try:
+            return action(embedder)
+        finally:
+            with self._lock:
+                self._users -= 1
+                self._used_at = monotonic()
+
+    def _load(self) -> Embedder:
+        with self._lock:
+            if self._embedder is None:
+                self._embedder = self._opener(self.url)
+                if self._embedder is None:
+                    raise EmbedderError("no embedder is configured")
+                logger.info("loaded the embedder %s", self._embedder.identity)
+            self._users += 1
+            return self._embedder
+
+
+class Meaning:
+    """Turns questions into vectors and keeps the vectors of all memories of a process current."""
+
+    def __init__(self, embedder: SharedEmbedder) -> None:
+        self._embedder = embedder
+        self._indexer = Indexer(embedder)
+        self._quiet_until = 0.0
+
+    def ask(self, question: str, *, timeout: float = QUESTION_TIMEOUT_S) -> "Asking":
+        """Start to embed a question. The caller may do something else before it takes the answer."""
+        asking = Asking(timeout, self._pause)
+        if monotonic() >= self._quiet_until:
+            threading.Thread(target=asking.embed, args=(self._embedder, question), daemon=True).start()
+        else:
+            asking.give_up()
+        return asking
+
+    def request_indexing(self, memory: Indexed) -> None:
+        """Embed in the background what the memory has without vectors."""
+        self._indexer.request(memory)
+
+    def index(self, store: Store, progress: Progress | None = None) -> int:
+        """Embed now what the store has without vectors; return how many passages. Raise EmbedderError, StoreError."""
+        return index_store(store, self._embedder, progress=progress)
+
+    def close(self) -> None:
+        """Stop the background work."""
+        self._indexer.close()
+
+    def _pause(self) -> None:
+        self._quiet_until = monotonic() + RETRY_AFTER_S
+
+
+class Asking:
+    """A question on its way to the embedder and back."""
+
+    def __init__(self, timeout: float, on_failure: Callable[[], None]) -> None:
+        self._timeout = timeout
+        self._on_failure = on_failure
+        self._done = threading.Event()
+        self._vector: AskedVector | None = None
+        self._problem = "the embedder did not answer in time"
+
+    def answer(self) -> AskedVector | str:
+        """Return the question as a vector, or why there is none."""
+        if not self._done.wait(self._timeout):
+            self._on_failure()
+        return self._vector or self._problem
+
+    def embed(self, embedder: SharedEmbedder, question: str) -> None:
+        """Embed the question. This runs in its own thread: a slow embedder must not hold up the search."""
+        try:
+            self._vector = embedder.embed_question(question)
+        except EmbedderError as exc:
+            self._problem = str(exc)
+            self._on_failure()
+        finally:
+            self._done.set()
+
+    def give_up(self) -> None:
+        """Answer without a vector."""
+        self._done.set()
+
+
+def _pack(vectors: "Vectors") -> list[bytes]:
+    return [row.astype("<f4").tobytes() for row in vectors]

@@ -1,0 +1,65 @@
+"""The schema of a store's file: migrations, and refusing files that are not ours."""
+
+from pathlib import Path
+
+import apsw
+
+from polymnia.errors import StoreError, StoreForeign, StoreSealed, StoreTooNew
+from polymnia.stores.sql import load_migrations
+from polymnia.stores.sqlite.connection import APPLICATION_ID, SEALED_ID, run
+
+
+def migrate(path: str, connection: apsw.Connection) -> None:
+    """Bring the file to the newest schema in one transaction. Raise StoreTooNew, StoreForeign."""
+    migrations = load_migrations(Path(__file__).parent)
+    newest = migrations[-1][0]
+    if _version(connection) == newest:
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        version = _version(connection)
+        _refuse_newer(path, version, newest)
+        refuse_foreign(path, connection)
+        for number, statements in migrations:
+            if number > version:
+                _apply(connection, number, statements)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def require_schema(path: str, connection: apsw.Connection) -> None:
+    """Raise StoreError for a file that would have to be migrated before it can be read."""
+    newest = load_migrations(Path(__file__).parent)[-1][0]
+    version = _version(connection)
+    _refuse_newer(path, version, newest)
+    if version < newest:
+        raise StoreError(f"{path} has schema {version} and needs {newest}; open it once without --read-only")
+
+
+def refuse_foreign(path: str, connection: apsw.Connection) -> None:
+    """Raise StoreForeign for another program's file and StoreSealed for an archived workspace."""
+    # In this order: another process may be creating the store, and its tables and its id appear together.
+    tables, mark = run(connection, "count_tables")[0][0], connection.pragma("application_id")
+    if mark == SEALED_ID:
+        raise StoreSealed(f"{path} is an archived workspace; `polymnia workspace restore` makes it usable again")
+    if tables and mark != APPLICATION_ID:
+        raise StoreForeign(f"{path} is a SQLite file of another program; give polymnia a file of its own")
+
+
+def _refuse_newer(path: str, version: int, newest: int) -> None:
+    if version > newest:
+        raise StoreTooNew(f"{path} has schema {version}, this version knows up to {newest}; upgrade polymnia")
+
+
+def _version(connection: apsw.Connection) -> int:
+    return int(connection.pragma("user_version"))
+
+
+def _apply(connection: apsw.Connection, number: int, statements: str) -> None:
+    connection.execute(statements)
+    run(connection, "record_migration", number)
+    connection.pragma("user_version", number)
+    connection.pragma("application_id", APPLICATION_ID)
