@@ -128,7 +128,7 @@ class Reader(Protocol):
         """How many different texts there are in all, and their length in UTF-8 bytes."""
 
     def word_counts(self, terms: Collection[str]) -> WordCounts:
-        """How common the terms are; a term is a stemmed word as `search.words` makes it."""
+        """How common the terms are; a term is a stemmed word as `search.terms` makes it."""
 
     def vocabulary(self, first: str, last: str, limit: int) -> list[str]:
         """The terms from `first` to before `last`, in order, at most so many."""

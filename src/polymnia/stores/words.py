@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from math import log
 
 from polymnia.model import Entity, Observation, Passage, PassageKey, Within, WordCounts
-from polymnia.search.words import terms_of
+from polymnia.search.terms import terms_of
 
 # When something was said, when it was written, by what it is told apart from the rest of that moment.
 Moment = tuple[int, int, int, int]

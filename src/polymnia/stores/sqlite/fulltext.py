@@ -5,7 +5,7 @@ from collections import Counter
 
 import apsw
 
-from polymnia.search.words import STOP_WORDS, derived, words_of
+from polymnia.search.terms import STOP_WORDS, derived, words_of
 from polymnia.stores.sqlite.layout import run
 
 # Words, perhaps with a star for a prefix, perhaps with AND between them.

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import apsw
 
+from polymnia.search.terms import derived
 from polymnia.search.text import fold
-from polymnia.search.words import derived
 from polymnia.stores.sqlite.layout import Row, run, run_many
 
 _FIRST, _LAST = -1 << 63, (1 << 63) - 1

@@ -5,8 +5,7 @@ from collections.abc import Collection, Iterable
 import apsw
 
 from polymnia.model import NOTE, Passage, PassageKey, Within, WordCounts
-from polymnia.search.stem import spelled
-from polymnia.search.words import derived, terms_of
+from polymnia.search.terms import derived, spelled, terms_of
 from polymnia.stores.sqlite.indexing import padded
 from polymnia.stores.sqlite.layout import ORDINAL_BITS, ORDINALS, Row, as_json, run
 
