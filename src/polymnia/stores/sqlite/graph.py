@@ -20,9 +20,11 @@ from polymnia.model import (
     Within,
     WordCounts,
 )
+from polymnia.search.expression import Expression, parse, plain_words
+from polymnia.search.matching import match_entities, matches
 from polymnia.stores.sqlite import words
-from polymnia.stores.sqlite.fulltext import rows_matching
 from polymnia.stores.sqlite.layout import ORDINAL_BITS, ORDINALS, QUERIES, Row, as_json, run
+from polymnia.stores.sqlite.match import is_exact, render
 from polymnia.stores.sqlite.rows import entity_of
 from polymnia.stores.sqlite.search import rows_containing
 from polymnia.stores.sqlite.trash import trashed
@@ -30,6 +32,9 @@ from polymnia.stores.sqlite.writing import apply_change
 
 if TYPE_CHECKING:
     from polymnia.stores.sqlite.notes import SqliteNotes
+
+# The columns that a query may name.
+_COLUMNS = {"name": "name", "entity_type": "entity_type", "content": "content"}
 
 Keep = Callable[[apsw.Connection], "SqliteNotes"]
 # What lets a transaction see everything indexed.
@@ -143,9 +148,22 @@ class SqliteGraph:
     def matching(self, query: str) -> list[Entity]:
         """Entities that match an FTS5 query, best first; what is no valid query is searched as words."""
         self._see_all_indexed()
-        ids = rows_matching(self._connection, query)
+        ids = match_entities(parse(query, _COLUMNS) or plain_words(query), self._match)
         rows = {row[0]: row for row in run(self._connection, "entities_by_id", as_json(ids))}
         return self._with_observations([rows[each] for each in ids if each in rows])
+
+    def _match(self, expression: Expression) -> dict[int, float]:
+        rows = run(self._connection, "match_rows", render(expression))
+        if not is_exact(expression):
+            texts = run(self._connection, "texts_at", as_json([row_id for row_id, _ in rows]))
+            exact = {
+                row_id for row_id, *columns in texts if matches(expression, dict(zip(_COLUMNS, columns, strict=True)))
+            }
+            rows = [row for row in rows if row[0] in exact]
+        scores: dict[int, float] = {}
+        for row_id, score in rows:  # the first score of an entity is its best
+            scores.setdefault(row_id >> ORDINAL_BITS, score)
+        return scores
 
     def trashed(self) -> list[TrashItem]:
         return trashed(self._connection)

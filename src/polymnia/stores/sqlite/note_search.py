@@ -6,8 +6,9 @@ import apsw
 
 from polymnia.model import VAULT, NoteScope
 from polymnia.search.embedding import cosine, length, unpacked
-from polymnia.search.expression import expressions, wants_everything
+from polymnia.search.expression import MAX_WORDS, wants_everything
 from polymnia.search.relevance import EXACT, Scores, best, blended, by_words
+from polymnia.search.terms import words_of
 from polymnia.stores.base import NoteQuery
 from polymnia.stores.sqlite.layout import QUERIES, Row, as_json, run
 from polymnia.stores.sqlite.note_vectors import VaultVectors
@@ -53,13 +54,19 @@ def _everything(connection: apsw.Connection, query: NoteQuery, allowed: set[int]
 
 
 def _matched(connection: apsw.Connection, query: NoteQuery, allowed: set[int] | None) -> list[Row]:
-    for expression in expressions(query.text):
+    for expression in _expressions(query.text):
         try:
             rows = _match(connection, query, expression, allowed)
         except apsw.SQLError:  # the statement is sound, so it is the expression that is not
             continue
         return rows if allowed is None else [row for row in rows if row[0] in allowed]
     return []
+
+
+def _expressions(query: str) -> list[str]:
+    """Return what to ask the index, one after the other until it understands: the query as it is, any of its words."""
+    words = list(dict.fromkeys(words_of(query)))[:MAX_WORDS]
+    return [query.replace("\x00", " "), " OR ".join([f'"{word}"' for word in words])] if words else []
 
 
 def _match(connection: apsw.Connection, query: NoteQuery, expression: str, allowed: set[int] | None) -> list[Row]:

@@ -719,14 +719,18 @@ SELECT key, content, tags, embedding, created_at, updated_at FROM vault_memories
 -- What another program's sessions hold.
 SELECT session_id, key, content, tags, created_at FROM session_memories ORDER BY id;
 
--- name: match_expression
--- Entities with a row that matches the FTS5 expression, the best first: a name weighs more than a type, that more than
--- an observation, and what is derived from them least. Materialized because ranks cannot be grouped where they are made.
-WITH found AS MATERIALIZED (
-    SELECT rowid >> 24 AS entity, bm25(words, 8.0, 4.0, 1.0, 0.5) AS score FROM words
-    WHERE words MATCH ? AND rowid > 0
-)
-SELECT entity, min(score) FROM found GROUP BY entity ORDER BY min(score), entity;
+-- name: match_rows
+-- Rows of entities that match the FTS5 expression, the best first: a name weighs more than a type, that more than an
+-- observation, and what is derived from them least.
+SELECT rowid, bm25(words, 8.0, 4.0, 1.0, 0.5) AS score FROM words WHERE words MATCH ? AND rowid > 0
+ORDER BY score, rowid;
+
+-- name: texts_at
+-- The indexed texts of rows (a JSON array of their ids): name and type of an entity, or the content of an observation.
+SELECT wanted.value, e.name, e.type, '' FROM json_each(?1) AS wanted
+CROSS JOIN entities AS e ON e.id = wanted.value >> 24 WHERE wanted.value & 16777215 = 0
+UNION ALL
+SELECT o.id, '', '', o.content FROM json_each(?1) AS wanted CROSS JOIN observations AS o ON o.id = wanted.value;
 
 -- name: buried_ids
 -- Rows of deleted entities by their UUIDs (a JSON array): one that comes back gets its old row.
