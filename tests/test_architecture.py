@@ -89,7 +89,7 @@ def test_only_settings_reads_the_environment() -> None:
 
 
 def test_the_sqlite_driver_stays_in_its_store() -> None:
-    assert {name.rsplit("/", 1)[0] for name in users_of("apsw")} == {"stores/sqlite", "stores/projects"}
+    assert {name.rsplit("/", 1)[0] for name in users_of("apsw")} == {"search", "stores/sqlite", "stores/projects"}
 
 
 def test_only_the_command_line_prints() -> None:

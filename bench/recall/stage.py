@@ -16,7 +16,7 @@ from polymnia.engine.recall import recall
 from polymnia.engine.semantics import Semantics
 from polymnia.model import EntityDraft, ObservationDraft
 from polymnia.search.text import fold
-from polymnia.search.words import STOP_WORDS, words_of
+from polymnia.search.terms import STOP_WORDS, words_of
 from polymnia.stores import open_store
 
 ME = "bench"

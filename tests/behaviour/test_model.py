@@ -24,7 +24,7 @@ from polymnia.engine import (
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput, EntityNotFound
 from polymnia.model import Entity, EntityDraft, Graph, ObservationDraft, ObservationSet, Passage, Relation, Within
-from polymnia.search.words import terms_of
+from polymnia.search.terms import terms_of
 from polymnia.stores import open_store
 from polymnia.stores.memory import MemoryStore
 from tests.conftest import ON_DISK, STORES

@@ -6,7 +6,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from polymnia.search.words import terms_of
+from polymnia.search.terms import terms_of
 
 # Words that mean the same have the same direction.
 _SAME = {"dog": "puppi", "job": "nurs", "work": "nurs"}

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from polymnia.search.dates import Period, agreement, asks_when, period_in, tells_time
-from polymnia.search.words import terms_of
+from polymnia.search.terms import terms_of
 
 
 def micros(year: int, month: int, day: int) -> int:

@@ -1,4 +1,4 @@
-"""Full-text search over the SQLite store: FTS5 syntax, words across the texts of an entity, and any text at all."""
+"""Full-text search over the SQLite store: FTS5 syntax, words across the passages of an entity, and any text at all."""
 
 from collections.abc import Iterator
 
@@ -20,6 +20,7 @@ DRAFTS = [
     EntityDraft("Bob", "person", ("drinks tea", "has met Alice in Paris")),
     EntityDraft("Go", "language", ("compiled and garbage collected",)),
     EntityDraft("coffee machine", "device", ("stands in the kitchen",)),
+    EntityDraft("login", "service", ("authenticates the organization",)),
     EntityDraft("Zoë", "person", ("naïve résumé", "日本語を話す")),
 ]
 
@@ -48,6 +49,11 @@ def found(memory: Memory, query: str) -> list[str]:
         ("person NOT alice", ["Bob", "Zoë"]),
         ("drinks NOT tea", ["Alice"]),
         ("compil*", ["Go", "Alice"]),
+        ("compiled*", ["Go"]),
+        ("authentica*", ["login"]),
+        ("organiz*", ["login"]),
+        ("content : organizatio*", ["login"]),
+        ("person NOT natur*", ["Alice", "Bob", "Zoë"]),
         ('"every morning"', ["Alice"]),
         ('"morning every"', []),
         ("name : alice", ["Alice"]),
@@ -75,7 +81,7 @@ def test_names_come_before_types_and_those_before_observations(memory: Memory) -
 
 
 @pytest.mark.parametrize("query", ["alice coffee", "alice AND coffee", "Alice coff*", "coffee compilers"])
-def test_words_may_be_in_different_texts_of_an_entity(memory: Memory, query: str) -> None:
+def test_words_may_be_in_different_passages_of_an_entity(memory: Memory, query: str) -> None:
     assert found(memory, query) == ["Alice"]
 
 
@@ -101,6 +107,10 @@ def test_where_nothing_has_all_words_what_has_some_is_found(memory: Memory) -> N
         ('""', []),
         ("*reads", []),
         ("\x00", []),
+        ("\x00tea", ["Bob"]),
+        ("\ud800 tea", ["Bob"]),
+        ("NEAR(" + "tea " * 100 + ")", ["Bob"]),
+        ("(" * 100 + "tea" + ")" * 100, ["Bob"]),
     ],
 )
 def test_text_that_is_no_expression_is_searched_as_words(memory: Memory, query: str, names: list[str]) -> None:

@@ -7,7 +7,7 @@ from polymnia.cli.missing import refuse_missing
 from polymnia.errors import BadInput, StoreError
 from polymnia.model import VAULT
 from polymnia.settings import Settings
-from polymnia.stores import store_kind
+from polymnia.stores import open_catalogue, store_kind
 
 
 def doctor(settings: Settings) -> int:
@@ -23,9 +23,8 @@ def doctor(settings: Settings) -> int:
 
 def _examine_all(settings: Settings, directory: str) -> int:
     """Every workspace that is in use, and whether files and registry agree."""
-    from polymnia.stores.projects.catalogue import Catalogue
-
-    catalogue = Catalogue(directory)
+    catalogue = open_catalogue(settings.store)
+    assert catalogue is not None  # it is a directory
     problems = catalogue.check()
     names = [each.name for each in catalogue.listed("active")]
     catalogue.close()
@@ -44,7 +43,7 @@ def _examine(settings: Settings, workspace: str) -> int:
             problems = store.check()
             with store.reading() as read:
                 counts = read.counts()
-                notes = read.notes.count(VAULT, ()) if read.notes is not None else 0
+                notes = read.notes.count(VAULT, ()) if store.capabilities.notes else 0
     except StoreError as exc:
         print(f"cannot be read: {exc}")
         print(_rescue(settings.store))

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
+from uuid import uuid4
 
 from msgspec import DecodeError, Raw, Struct, field
 from msgspec.json import Decoder, encode
 from msgspec.json import format as reformat
 
 from polymnia.dialects.content import Block
-from polymnia.engine.entities import new_id
 from polymnia.engine.memory import Memory
 from polymnia.engine.workspaces import Workspaces
 from polymnia.errors import BadInput, Cancelled, NoWorkspace
@@ -38,7 +38,7 @@ class Client(Struct, kw_only=True):
     workspace: str | None = None
     session: str = ""
     lasting: bool = True
-    id: str = field(default_factory=new_id)
+    id: str = field(default_factory=lambda: str(uuid4()))
     # What it offers to do for a server, in its own words.
     capabilities: Raw = Raw(b"{}")
 

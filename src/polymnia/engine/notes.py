@@ -21,8 +21,8 @@ class Found(Struct, frozen=True):
 def commit(memory: Memory, note: Note, *, by: str, member: str = "") -> Note:
     """The note as it is now kept; one with its key is replaced and stays as old as it was.
 
-    The member is the conversation that a session's note belongs to. Without an embedding it keeps the one it had, unless
-    the content is another. Raises BadInput, NotSupported.
+    The member is the conversation that a session's note belongs to. Without an embedding the note keeps the one it had,
+    unless its content changes. Raises BadInput, NotSupported.
     """
     if not note.key:
         raise BadInput("key: must not be empty")

@@ -13,9 +13,9 @@ from polymnia.search.dates import agreement, tells_time
 from polymnia.search.diversity import distinct
 from polymnia.search.question import Question, named, parse, possible_names, repaired, unnamed, without
 from polymnia.search.scoring import WITH_MEANING, WORDS_ONLY, Matcher, Weights, length_of, scores
+from polymnia.search.terms import terms_of
 from polymnia.search.text import fold
 from polymnia.search.typos import nearest, starts
-from polymnia.search.words import terms_of
 from polymnia.stores.contract import Reader
 
 if TYPE_CHECKING:

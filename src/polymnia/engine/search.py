@@ -1,11 +1,18 @@
 """Verbs that find: entities by a part of their text, as they stand or the best first."""
 
+from functools import partial
+
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput
 from polymnia.model import Entity, Graph
+from polymnia.search.expression import Expression, parse, plain_words
+from polymnia.search.matching import match_entities
 from polymnia.search.ranking import rank
 from polymnia.search.text import fold
 from polymnia.stores.contract import Reader
+
+# What full-text queries call the columns of a passage.
+QUERY_COLUMNS = {"name": "name", "entity_type": "labels", "content": "content"}
 
 
 def containing(memory: Memory, query: str) -> Graph:
@@ -37,8 +44,24 @@ def full_text(memory: Memory, query: str) -> Graph:
     with memory.reading() as read:
         if not memory.store.capabilities.match:
             raise BadInput(f"{memory.store.url} has no full-text index; use a SQLite store")
-        entities = _matching(read, query)
+        entities = _match(read, query)
         return Graph(entities, read.touching([entity.name for entity in entities]))
+
+
+def _match(read: Reader, query: str) -> list[Entity]:
+    """Return the entities that match, best first."""
+    expression = parse(query, QUERY_COLUMNS) or plain_words(query)
+    names = match_entities(expression, partial(_best_scores, read))
+    found = {entity.name: entity for entity in read.find(names)} if names else {}
+    return [found[name] for name in names if name in found]
+
+
+def _best_scores(read: Reader, expression: Expression) -> dict[str, float]:
+    """Return the entities that have a matching passage, with the score of the best one; less is better."""
+    scores: dict[str, float] = {}
+    for match in read.match(expression, ("entity", "observation")):
+        scores.setdefault(match.entity, -match.score)
+    return scores
 
 
 def _candidates(read: Reader, folded: str, words: list[str]) -> list[Entity]:

@@ -93,7 +93,8 @@ class Server:
     def rest(self) -> None:
         """Nobody asks for anything: do a little of what makes later answers quicker."""
         try:
-            self.untidy = self.workspaces.tidy()
+            self.workspaces.apply_retention()
+            self.untidy = False
         except StoreError as exc:
             logger.info("housekeeping was put off: %s", exc)
             self.untidy = False

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from msgspec import Struct
 
-from polymnia.search.stem import stem
+from polymnia.search.terms import stem
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH = (

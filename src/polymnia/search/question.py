@@ -6,8 +6,7 @@ from collections.abc import Collection, Sequence
 from msgspec import Struct
 
 from polymnia.search.dates import Period, asks_when, period_in
-from polymnia.search.stem import stem, stems
-from polymnia.search.words import STOP_WORDS, derived, plain, words_of
+from polymnia.search.terms import STOP_WORDS, derived, plain, stem, stems_of, words_of
 
 _SPACED = re.compile(r"[^\W_]+")
 
@@ -26,9 +25,9 @@ class Question(Struct, frozen=True):
 def parse(text: str) -> Question:
     """The question that a text asks; a text of stop words alone means them."""
     period, rest = period_in(text)
-    spoken = tuple(stems(words_of(text)))
+    spoken = tuple(stems_of(text))
     words = [word for word in words_of(rest) if word not in STOP_WORDS] or words_of(rest) or words_of(text)
-    content = stems(words) + stems(words_of(derived(rest)))
+    content = stems_of(" ".join(words)) + stems_of(derived(rest))
     capitalised = frozenset([stem(plain(word)) for word in _SPACED.findall(text)[1:] if word[:1].isupper()])
     return Question(text, spoken, tuple(dict.fromkeys(content)), capitalised, period, asks_when(text))
 
@@ -43,7 +42,7 @@ def named(question: Question, names: Collection[str]) -> dict[str, float]:
     """Those of the names that the question speaks of: 1 where it says the whole name, less for a part of it."""
     found: dict[str, float] = {}
     for name in names:
-        terms = stems(words_of(name)) or [plain(name)]
+        terms = stems_of(name) or [plain(name)]
         if _says(question.spoken, terms):
             found[name] = 1.0
         elif len(terms) > 1:
@@ -58,7 +57,7 @@ _PART = 0.4
 
 def without(question: Question, names: Collection[str]) -> tuple[str, ...]:
     """The content terms without those of the names; all of them when nothing else would be left."""
-    said = {stem(word) for name in names for word in words_of(name)}
+    said = {term for name in names for term in stems_of(name)}
     return tuple([term for term in question.content if term not in said]) or question.content
 
 

@@ -6,7 +6,7 @@ from math import inf, log, sqrt
 from msgspec import Struct
 
 from polymnia.model import Signals, WordCounts
-from polymnia.search.words import plain
+from polymnia.search.terms import plain
 
 # How soon a repeated word counts no more, and how much a long text is held back.
 K1, B = 1.5, 0.6

@@ -1,4 +1,4 @@
-"""The words index of a graph in memory. It answers as a database does; it is built at the first search and kept current."""
+"""The words index of a graph in memory, built at the first search and kept current."""
 
 from bisect import bisect_left, insort
 from collections import Counter, defaultdict
@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from math import log
 
 from polymnia.model import Entity, Neighbours, Observation, Passage, PassageKey, Within, WordCounts
-from polymnia.search.words import terms_of
+from polymnia.search.terms import terms_of
 
 # When an observation was said and when it was written, then the entity's number and the ordinal.
 Moment = tuple[int, int, int, int]

@@ -18,7 +18,7 @@ from polymnia.model import Change, Entity, Observation, ObservationSet, Relation
 from polymnia.stores.projects import files
 from polymnia.stores.projects.registry import QUERIES
 from polymnia.stores.sqlite.connection import BUSY_TIMEOUT_MS, map_errors
-from polymnia.stores.sqlite.graph import SqliteGraph
+from polymnia.stores.sqlite.reader import SqliteWriter
 from polymnia.stores.sqlite.store import SqliteStore
 
 _COLUMNS = {
@@ -121,7 +121,7 @@ def _run(old: apsw.Connection, query: str) -> list[tuple[Any, ...]]:
     return old.execute(QUERIES[query]).fetchall()
 
 
-def _write(writer: SqliteGraph, entities: list[_Dated], relations: list[_Dated]) -> None:
+def _write(writer: SqliteWriter, entities: list[_Dated], relations: list[_Dated]) -> None:
     """The dead first: a living one may have the same name."""
     for each in entities:
         if each.deleted_at:

@@ -23,8 +23,8 @@ DRIVER_ERRORS = (apsw.Error, UnicodeDecodeError)
 BUSY_TIMEOUT_MS = 15_000
 _WAL_RETRY_S = 0.005
 
-# Written to the application id in the file's header. "PLYM" marks a store, "PLYS" one that was archived: it may be copied,
-# but nobody writes to it again.
+# The application id in the file's header. "PLYM" marks a store, "PLYS" an archived one: it may be copied, but nobody
+# writes to it again.
 APPLICATION_ID = 0x504C594D
 SEALED_ID = 0x504C5953
 

@@ -75,7 +75,7 @@ class SqliteHistory:
             if entity in later:
                 ended = until if until is not None and until <= change else 0
                 last[entity] = max(last[entity], since, ended)
-        times = dict(run(self._connection, "change_times", as_json(set(last.values()))))
+        times: dict[int, int] = dict(run(self._connection, "change_times", as_json(set(last.values()))))
         return {entity: times[number] for entity, number in last.items() if number in times}
 
 
@@ -143,7 +143,7 @@ class _Versions:
         cards = run(connection, "cards_changed", *span)
         self._cards = [_Version(row[1], row[2], row[3], unpack_entity(row[3:], ())) for row in cards]
         observations = run(connection, "observations_changed", *span)
-        self._observations = [_Version(*row[1:4], unpack_observation(*row[4:])) for row in observations]
+        self._observations = [_Version(row[1], row[2], row[3], unpack_observation(*row[4:])) for row in observations]
         relations = run(connection, "relations_changed", *span)
         self._relations = [_Version(row[1], row[2], 0, Relation(*row[3:])) for row in relations]
         notes = run(connection, "notes_changed", *span)

@@ -1,6 +1,7 @@
 """Notes in SQLite: read them, search them by words and vectors, and know which sessions are in use."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from functools import partial
 
 import apsw
 from msgspec.structs import replace
@@ -9,15 +10,19 @@ from polymnia.disk.lock import ServerLock
 from polymnia.errors import StoreError
 from polymnia.model import VAULT, Note, NoteHit, NoteQuery, NoteScope
 from polymnia.search.embedding import cosine, length, unpacked
-from polymnia.search.expression import expressions, wants_everything
+from polymnia.search.expression import Expression, alternatives, wants_everything
+from polymnia.search.matching import matches
 from polymnia.search.relevance import EXACT, Scores, best, blended, by_words
 from polymnia.stores.sqlite.connection import as_json, run, run_many
+from polymnia.stores.sqlite.match import is_exact, render
 from polymnia.stores.sqlite.rows import unpack_note
-from polymnia.stores.sqlite.search import notes_containing
+from polymnia.stores.sqlite.search import match_notes, notes_containing
 from polymnia.stores.sqlite.vectors import SqliteVectorReader
 from polymnia.stores.sqlite.write import client_model, note_texts, word_row
 
 _LAST_CHARACTER = "\U0010ffff"
+# What queries call the columns of the words index.
+_COLUMNS = {"key": "name", "content": "content", "tags": "labels"}
 # Matched notes that may be nearer than any other: so many more are asked for by vector.
 _MAX_NEARER = 1_000
 
@@ -83,7 +88,7 @@ class SqliteNotes:
         if not query.vector and wants_everything(query.text):
             newest = allowed or {row[0] for row in run(self._connection, "newest_notes", query.limit)}
             return _rank(dict.fromkeys(newest, 0.0), exact, allowed, query.limit)
-        words = by_words(_allow(self._match(query.text, "match_notes"), allowed))
+        words = by_words(_allow(_first_found(query.text, partial(match_notes, self._connection)), allowed))
         cosines = self._cosines(query, words, allowed) if query.vector else {}
         return _rank(blended(words, cosines), exact, allowed, query.limit)
 
@@ -97,24 +102,20 @@ class SqliteNotes:
         cosines = _allow(_compare(query.vector, notes), allowed) if query.vector else {}
         return _rank(blended(words, cosines), exact, allowed, query.limit)
 
-    def _match(self, text: str, statement: str) -> Scores:
-        """Return the BM25 scores of the notes that match the text as a query, or have its words."""
-        for expression in expressions(text):
-            try:
-                rows = run(self._connection, statement, expression)
-            except apsw.SQLError:  # the statement is sound, so the expression is not
-                continue
-            return dict(rows)
-        return {}
-
     def _match_session(self, text: str, notes: dict[int, Note]) -> Scores:
         run(self._connection, "create_session_words")
         rows = [word_row(note_texts(number, note)) for number, note in notes.items()]
         run_many(self._connection, "fill_session_words", rows)
         try:
-            return self._match(text, "match_session_words")
+            return _first_found(text, partial(self._match_session_words, notes))
         finally:
             run(self._connection, "clear_session_words")
+
+    def _match_session_words(self, notes: dict[int, Note], expression: Expression) -> Scores:
+        found: Scores = dict(run(self._connection, "match_session_words", render(expression)))
+        if is_exact(expression):
+            return found
+        return {number: score for number, score in found.items() if matches(expression, _columns(notes[number]))}
 
     def _cosines(self, query: NoteQuery, matched: Scores, allowed: set[int] | None) -> Scores:
         """Return the cosines of the matched notes and of the nearest others, for vectors that clients supplied."""
@@ -169,6 +170,15 @@ class SqliteSessions:
     def _dead(self) -> set[str]:
         servers = {server for server, *_ in run(self._connection, "session_members")}
         return {server for server in servers if not self._server.is_running(server)}
+
+
+def _first_found(text: str, match: Callable[[Expression], Scores]) -> Scores:
+    """Return the BM25 scores of the notes that match the text as a query, or all of its words, or any of them."""
+    return next((found for expression in alternatives(text, _COLUMNS) if (found := match(expression))), {})
+
+
+def _columns(note: Note) -> dict[str, str]:
+    return {"name": note.key, "labels": " ".join(note.tags), "content": note.content}
 
 
 def _rank(scores: Scores, exact: set[int], allowed: set[int] | None, limit: int) -> Scores:

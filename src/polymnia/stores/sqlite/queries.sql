@@ -266,9 +266,19 @@ SELECT c.name FROM words AS w CROSS JOIN cards AS c ON c.id = w.rowid
 WHERE w.words MATCH ? ORDER BY bm25(words), w.rowid LIMIT ?;
 
 -- name: match_words
--- Every passage that matches the expression, with its BM25 score (the smaller the better): a name weighs more than a label,
--- that more than content, and derived parts least.
-SELECT rowid, bm25(words, 8.0, 4.0, 1.0, 0.5) FROM words WHERE words MATCH ?;
+-- The passages of some kinds (a JSON array) that match the expression, best first, with BM25 scores: a name weighs more
+-- than a label, that more than content, and derived parts least. Materialized because bm25 works only where the match is.
+WITH found AS MATERIALIZED (SELECT rowid AS id, -bm25(words, 8.0, 4.0, 1.0, 0.5) AS score FROM words WHERE words MATCH ?1)
+SELECT f.id, c.name, 'entity' AS kind, f.score FROM found AS f CROSS JOIN cards AS c ON c.id = f.id
+WHERE 'entity' IN (SELECT value FROM json_each(?2))
+UNION ALL
+SELECT f.id, c.name, 'observation', f.score FROM found AS f CROSS JOIN observations AS o ON o.id = f.id
+CROSS JOIN cards AS c ON c.entity = o.entity AND c.until IS NULL
+WHERE 'observation' IN (SELECT value FROM json_each(?2))
+UNION ALL
+SELECT f.id, n.key, 'note', f.score FROM found AS f CROSS JOIN notes AS n ON n.id = f.id
+WHERE 'note' IN (SELECT value FROM json_each(?2))
+ORDER BY 4 DESC, 1 LIMIT ?3;
 
 -- name: match_notes
 -- The vault notes that match the expression, with BM25 scores over equal columns; the smaller the better.

@@ -18,7 +18,7 @@ def assemble(entities: list[Row], observations: Iterable[Row]) -> list[Entity]:
 
 
 def unpack_entity(row: Row, observations: tuple[Observation, ...]) -> Entity:
-    """Return the entity of a row: id, name, type, uid, next_ordinal, summary, summary_at, tags, created_at, updated_at."""
+    """Return the entity of a row. Its columns are those that the queries for entities select."""
     _, name, kind, uid, next_ordinal, summary, summary_at, tags, created_at, updated_at = row
     about = (summary, summary_at or 0, unpack_tags(tags))
     return Entity(name, kind, observations, unpack_uid(uid), next_ordinal, *about, created_at, updated_at)

@@ -4,10 +4,13 @@ from collections.abc import Collection, Iterable, Sequence
 
 import apsw
 
-from polymnia.model import Neighbours, Passage, PassageKey, Within, WordCounts
+from polymnia.model import Match, Neighbours, Passage, PassageKey, PassageKind, Within, WordCounts
+from polymnia.search.expression import Expression
+from polymnia.search.matching import matches
+from polymnia.search.terms import terms_of
 from polymnia.search.text import fold, rarest, trigrams
-from polymnia.search.words import terms_of
 from polymnia.stores.sqlite.connection import Row, as_json, run
+from polymnia.stores.sqlite.match import is_exact, render
 from polymnia.stores.sqlite.rows import unpack_tags
 
 # How many of a query's trigrams are looked up first; that is usually enough to leave few candidates.
@@ -37,9 +40,31 @@ def notes_containing(connection: apsw.Connection, folded: str) -> set[int]:
     return _verify(run(connection, "note_texts", None if found is None else as_json(found)), folded)
 
 
+def match(
+    connection: apsw.Connection, expression: Expression, kinds: Collection[PassageKind], limit: int | None
+) -> list[Match]:
+    """Return the passages of these kinds that match the expression, best first."""
+    exact = is_exact(expression)
+    bound = _NO_LIMIT if limit is None or not exact else limit
+    found = [Match(*row) for row in run(connection, "match_words", render(expression), as_json(kinds), bound)]
+    if exact:
+        return found
+    matching = _verify_expression(connection, expression, [each.id for each in found])
+    return [each for each in found if each.id in matching][:limit]
+
+
+def match_notes(connection: apsw.Connection, expression: Expression) -> dict[int, float]:
+    """Return the vault notes that match the expression, with BM25 scores; the smaller the better."""
+    found: dict[int, float] = dict(run(connection, "match_notes", render(expression)))
+    if is_exact(expression):
+        return found
+    matching = _verify_expression(connection, expression, found)
+    return {note: score for note, score in found.items() if note in matching}
+
+
 def word_counts(connection: apsw.Connection, terms: Collection[str]) -> WordCounts:
     """Return how many passages contain each term; the totals are 0 if none does."""
-    having = dict(run(connection, "word_frequencies", as_json(terms)))
+    having: dict[str, int] = dict(run(connection, "word_frequencies", as_json(terms)))
     if not having:
         return WordCounts(0, 0, {})
     ((totals,),) = run(connection, "word_totals", _quote(next(iter(having))))
@@ -101,6 +126,19 @@ def between(connection: apsw.Connection, start: int, end: int, limit: int) -> li
     return passages_by_id(connection, [row[0] for row in run(connection, "observations_between", start, end, limit)])
 
 
+def _verify_expression(connection: apsw.Connection, expression: Expression, ids: Collection[int]) -> set[int]:
+    """Return those of the passages that really match: the index cannot tell how a stemmed word began."""
+    return {each.id for each in passages_by_id(connection, ids) if matches(expression, columns_of(each))}
+
+
+def columns_of(passage: Passage) -> dict[str, str]:
+    """Return the texts of a passage by the columns of the words index."""
+    if passage.kind == "observation":
+        return {"content": passage.text}
+    labels = passage.tags if passage.kind == "note" else (passage.type, *passage.tags)
+    return {"name": passage.entity, "labels": " ".join(labels), "content": passage.text}
+
+
 def _candidates_by_characters(connection: apsw.Connection, folded: str) -> list[int] | None:
     """Return passages that may contain the text; None if looking at every one is as fast."""
     # The tokenizer skips NUL, so a text that contains the query has the query's trigrams without it.
@@ -149,7 +187,7 @@ def _passage(
     return Passage(name, kind, ordinal, text, created_at, valid_at, number, unpack_tags(tags))
 
 
-def _index_totals(api: apsw.FTS5ExtensionApi) -> str:
+def _index_totals(api: apsw.FTS5ExtensionApi, /, *_: object) -> str:
     return f"{api.row_count} {api.column_total_size()}"
 
 

@@ -104,7 +104,11 @@ class SqliteStore:
         with self._map_errors, nullcontext(self._writer) if self._in_memory else closing(self._connect()) as connection:
             found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check").fetchall()]
             reader = SqliteReader(connection, self._server, self._cache)
-            everything = (reader.entities, reader.relations, partial(reader.notes.page, VAULT, 0, None))
+            everything: list[Callable[[], object]] = [
+                reader.entities,
+                reader.relations,
+                partial(reader.notes.page, VAULT, 0, None),
+            ]
             found += [problem for problem in map(_failure, everything) if problem]
             found += _broken_links(connection)
         return [f"{self._path}: {problem}" for problem in found if problem != "ok"]

@@ -62,7 +62,9 @@ def merge_indexes(connection: apsw.Connection, *, start: bool) -> bool:
 
     Until then the words of deleted rows remain in old segments.
     """
-    return any([_merge(connection, query, start=start) for query in ("merge_words", "merge_trigrams")])
+    words = _merge(connection, "merge_words", start=start)
+    trigrams = _merge(connection, "merge_trigrams", start=start)
+    return words or trigrams
 
 
 def _merge(connection: apsw.Connection, query: str, *, start: bool) -> bool:

@@ -75,8 +75,9 @@ class VectorIndex:
 
     def _cosines(self, question: NDArray[np.float32], chosen: NDArray[Any]) -> NDArray[np.float32]:
         if self._rows.dtype == np.float32 and 2 * len(chosen) > self._count:
-            return (self._rows[: self._count] @ question)[chosen]  # without a copy of nearly everything
-        return self._rows[chosen].astype(np.float32, copy=False) @ question
+            # Without a copy of nearly everything.
+            return np.asarray((self._rows[: self._count] @ question)[chosen], np.float32)
+        return np.asarray(self._rows[chosen].astype(np.float32, copy=False) @ question, np.float32)
 
     def _grow(self, size: int) -> None:
         room = len(self._ids)
@@ -101,4 +102,4 @@ def _read(vectors: Sequence[bytes], dimension: int) -> NDArray[np.float32]:
             joined = b"".join([vectors[place] for place in chosen])
             rows[chosen] = np.frombuffer(joined, kind).reshape(len(chosen), dimension)
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows / np.where(norms > 0, norms, 1)
+    return np.asarray(rows / np.where(norms > 0, norms, 1), np.float32)

@@ -7,8 +7,8 @@ import apsw
 
 from polymnia.errors import BadInput
 from polymnia.model import MAX_ORDINAL, VAULT, Change, Entity, Note, Observation, ObservationSet, Relation, Rows
+from polymnia.search.terms import derived
 from polymnia.search.text import fold
-from polymnia.search.words import derived
 from polymnia.stores.sqlite.connection import Row, as_json, run, run_many
 from polymnia.stores.sqlite.rows import pack_tags, pack_uid
 
@@ -31,13 +31,14 @@ def apply_change(connection: apsw.Connection, change: Change, server: str) -> No
 
 
 class _Application:
-    """One change while it is applied: its id, the next free row id, and what it adds to and removes from the indexes."""
+    """One change while it is applied: its id, the next row id, and what enters and leaves the indexes."""
 
     def __init__(self, connection: apsw.Connection, change: Change) -> None:
         self._connection = connection
         self._change = change
         last = run(connection, "last_change")
-        self._id, self._row = (last[0][0] + 1, last[0][2]) if last else (1, 0)
+        self._id: int = last[0][0] + 1 if last else 1
+        self._row: int = last[0][2] if last else 0
         self._added: list[Texts] = []
         self._removed: list[int] = []
 
@@ -48,9 +49,8 @@ class _Application:
         self._end_entities(known, before.entities, kept)
         self._end_observations(known, before.observations)
         run_many(self._connection, "end_relation", [(self._id, *each.key) for each in before.relations])
-        self._create_entities(
-            after.entities, {each.id: known[each.name][0] for each in before.entities if each.id in kept}
-        )
+        identities = {each.id: known[each.name][0] for each in before.entities if each.id in kept}
+        self._create_entities(after.entities, identities)
         self._create_observations(known, after.observations)
         self._touch(known, before.observations + after.observations)
         self._create_relations(after.relations)
@@ -74,7 +74,6 @@ class _Application:
             self._removed.append(card)
             if each.id not in kept:
                 self._removed += [row for (row,) in run(self._connection, "end_observations_of", self._id, entity)]
-                run(self._connection, "update_entity", 0, self._change.at, self._id, entity)
 
     def _end_observations(self, known: dict[str, tuple[int, int]], sets: Iterable[ObservationSet]) -> None:
         for each in sets:

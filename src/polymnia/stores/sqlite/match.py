@@ -1,0 +1,89 @@
+"""Query expressions in FTS5's syntax for the words index, whose tokenizer stems."""
+
+from collections.abc import Iterable
+
+from polymnia.search.expression import And, Column, Expression, Near, Not, Or, Phrase
+from polymnia.search.matching import PARTS
+from polymnia.search.prefixes import index_prefix, words_with_shorter_stems
+from polymnia.search.terms import pairs
+
+_NOTHING = '""'
+
+
+def is_exact(expression: Expression) -> bool:
+    """Return True when the index finds exactly the passages that match.
+
+    Otherwise it finds more, and `search.matching.matches` must decide for each: the index has stems, so it cannot tell
+    how a word began, and it has pairs of characters in place of unspaced text.
+    """
+    match expression:
+        case Phrase():
+            return not expression.prefix and not expression.runs
+        case Column():
+            return is_exact(expression.expression)
+        case Near():
+            return all(map(is_exact, expression.phrases))
+        case And() | Or():
+            return all(map(is_exact, expression.parts))
+        case Not():
+            return is_exact(expression.wanted) and is_exact(expression.unwanted)
+
+
+def render(expression: Expression, columns: frozenset[str] | None = None) -> str:
+    """Return the expression for MATCH, about these columns; None stands for all."""
+    match expression:
+        case Phrase():
+            return _any_of(_phrase(expression, columns))
+        case Near():
+            return _near(expression, columns)
+        case Column():
+            both = expression.columns if columns is None else expression.columns & columns
+            return render(expression.expression, both)
+        case And():
+            return " AND ".join([f"({render(part, columns)})" for part in expression.parts]) or _NOTHING
+        case Or():
+            return _any_of([render(part, columns) for part in expression.parts])
+        case Not():
+            # Where the index finds too much it must not exclude.
+            wanted, unwanted = render(expression.wanted, columns), render(expression.unwanted, columns)
+            return f"({wanted}) NOT ({unwanted})" if is_exact(expression.unwanted) else wanted
+
+
+def _phrase(phrase: Phrase, columns: frozenset[str] | None) -> list[str]:
+    strings = [f"^{string}" if phrase.initial else string for string in _strings(phrase)]
+    found = _within(strings, columns, without_parts=phrase.initial)
+    if phrase.runs:
+        found.append(" AND ".join([f'{PARTS} : "{" ".join(pairs(run))}"' for run in phrase.runs]))
+    return found
+
+
+def _strings(phrase: Phrase) -> list[str]:
+    """Return the quoted strings that find the phrase. Words have no quotes in them."""
+    if not phrase.prefix or not phrase.words:
+        return [_quoted(phrase.words)]
+    *before, prefix = phrase.words
+    whole = [_quoted([*before, word]) for word in words_with_shorter_stems(prefix)]
+    return [f"{_quoted([*before, index_prefix(prefix)])} *", *whole]
+
+
+def _near(near: Near, columns: frozenset[str] | None) -> str:
+    if not is_exact(near):  # NEAR takes no alternatives
+        return render(And(near.phrases), columns)
+    phrases = " ".join([_quoted(phrase.words) for phrase in near.phrases])
+    return _any_of(_within([f"NEAR({phrases}, {near.distance})"], columns))
+
+
+def _within(items: list[str], columns: frozenset[str] | None, *, without_parts: bool = False) -> list[str]:
+    if columns is not None:
+        return [f"{{{' '.join(sorted(columns))}}} : {item}" for item in items] if columns else [_NOTHING]
+    return [f"- {PARTS} : {item}" for item in items] if without_parts else items
+
+
+def _any_of(alternatives: list[str]) -> str:
+    if len(alternatives) == 1:
+        return alternatives[0]
+    return " OR ".join([f"({each})" for each in alternatives]) or _NOTHING
+
+
+def _quoted(words: Iterable[str]) -> str:
+    return f'"{" ".join(words)}"'
