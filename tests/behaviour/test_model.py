@@ -23,10 +23,10 @@ from polymnia.engine import (
 )
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput, EntityNotFound
-from polymnia.model import Entity, EntityDraft, Graph, ObservationDraft, ObservationSet, Passage, Relation, Within
+from polymnia.model import Entity, EntityDraft, Graph, ObservationDraft, ObservationSet, Passage, Relation, Rows, Within
 from polymnia.search.terms import terms_of
 from polymnia.stores import open_store
-from polymnia.stores.memory import MemoryStore
+from polymnia.stores.memory import MemoryGraph, MemoryStore
 from tests.conftest import ON_DISK, STORES
 
 ME = "model"
@@ -51,8 +51,11 @@ class StoreMachine(RuleBasedStateMachine):
         self.url = STORES[self.kind](Path(self.directory.name))
         self.memory = Memory(open_store(self.url))
         self.oracle = Memory(MemoryStore())
+        self.states: dict[int, object] = {}  # what was remembered, by the time of the last change
 
     def teardown(self) -> None:
+        if self.memory.store.capabilities.history:
+            self.check_history()
         assert self.memory.store.check() == []
         self.memory.store.close()
         self.directory.cleanup()
@@ -109,9 +112,9 @@ class StoreMachine(RuleBasedStateMachine):
         terms = terms_of(query)
         with self.memory.reading() as read, self.oracle.reading() as expected:
             for within in (None, Within(names=tuple(names)), Within(types=tuple(names))):
-                mine, theirs = read.passages(terms, 1000, within), expected.passages(terms, 1000, within)
+                mine, theirs = read.candidates(terms, 1000, within), expected.candidates(terms, 1000, within)
                 assert _texts(mine) == _texts(theirs)
-            assert set(read.named_with(terms, 100)) == set(expected.named_with(terms, 100))
+            assert set(read.names_with(terms, 100)) == set(expected.names_with(terms, 100))
 
     @rule(drafts=DRAFTS)
     def upsert(self, drafts: list[EntityDraft]) -> None:
@@ -157,6 +160,37 @@ class StoreMachine(RuleBasedStateMachine):
     def reopen(self) -> None:
         self.memory.store.close()
         self.memory = Memory(open_store(self.url))
+
+    def check_history(self) -> None:
+        """Every past state can be read, and the changes lead from each to the next."""
+        replayed = MemoryGraph()
+        with self.memory.reading() as read:
+            for time, state in self.states.items():
+                assert _rows(read.history.at(time)) == state
+            changes = read.history.changes()
+        assert [change.id for change in changes] == list(range(1, len(changes) + 1))
+        for change in changes:
+            replayed.apply(change)
+            state = _graph(Graph(replayed.entities(), replayed.relations()))
+            assert self.states.get(change.at, state) == state
+
+    @invariant()
+    def the_state_is_recorded(self) -> None:
+        if self.memory.store.capabilities.history:
+            with self.memory.reading() as read:
+                changes = read.history.changes()
+            self.states[changes[-1].at if changes else 0] = _graph(entities.read_all(self.memory))
+
+    @rule(names=NAMES)
+    def past_of_some(self, names: list[str]) -> None:
+        if not self.memory.store.capabilities.history or not self.states:
+            return
+        time = max(self.states)
+        with self.memory.reading() as read, self.oracle.reading() as expected:
+            mine = read.history.at(time, names)
+            assert _plain(list(mine.entities)) == _plain(expected.find(names))
+            living = {entity.name for entity in mine.entities}
+            assert _keys(list(mine.relations)) == _keys(expected.touching(living))
 
     @invariant()
     def the_same_is_remembered(self) -> None:
@@ -207,6 +241,10 @@ def _keys(found: list[Relation]) -> list[tuple[str, str, str]]:
 
 def _graph(graph: Graph) -> object:
     return _plain(graph.entities), _keys(graph.relations)
+
+
+def _rows(rows: Rows) -> object:
+    return _plain(list(rows.entities)), _keys(list(rows.relations))
 
 
 def _noted(noted: list[ObservationSet]) -> object:

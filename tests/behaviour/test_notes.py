@@ -16,10 +16,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 from polymnia.engine import notes
 from polymnia.engine.memory import Memory
-from polymnia.model import VAULT, Note, NoteHit, NoteScope
+from polymnia.model import VAULT, Note, NoteHit, NoteQuery, NoteScope
 from polymnia.search.embedding import packed
 from polymnia.search.relevance import CEILING
-from polymnia.stores.base import NoteQuery
 from polymnia.stores.sqlite import note_vectors as vectors
 from polymnia.stores.sqlite.store import SqliteStore
 
@@ -147,6 +146,7 @@ def test_notes_are_kept_and_found_as_the_model_says(how: str, monkeypatch: pytes
 
 def _always_by_signs(monkeypatch: pytest.MonkeyPatch) -> None:
     from polymnia.search.signs import Signs
+
     from polymnia.stores.sqlite import blend
 
     monkeypatch.setattr(blend, "Vectors", partial(blend.Vectors, exact=0))

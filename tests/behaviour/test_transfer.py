@@ -8,7 +8,7 @@ import pytest
 from polymnia.engine import entities, notes
 from polymnia.engine.memory import Memory
 from polymnia.engine.transfer import absorb, absorb_notes, count_notes, vault_notes
-from polymnia.errors import NoNotes
+from polymnia.errors import NotSupported
 from polymnia.model import Entity, EntityDraft, Graph, Note, NoteScope, Observation, Relation
 from polymnia.search.embedding import packed
 from polymnia.stores.memory import MemoryStore
@@ -107,6 +107,6 @@ def test_very_many_notes_come_in_batches(vault: Memory) -> None:
 
 
 def test_a_store_that_holds_no_notes_says_so() -> None:
-    with pytest.raises(NoNotes, match="cannot hold notes"):
+    with pytest.raises(NotSupported, match="cannot hold notes"):
         absorb_notes(Memory(MemoryStore()), NOTES, by=ME)
     assert vault_notes(Memory(MemoryStore())) == []

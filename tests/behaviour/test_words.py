@@ -1,4 +1,4 @@
-"""The words index on every store: what has which words, what was written next, what lies between two times."""
+"""The words index on every store: passages by term, neighbours in a conversation, observations by time."""
 
 from polymnia.engine import entities, observations
 from polymnia.engine.memory import Memory
@@ -13,7 +13,7 @@ LIBRARY = (
 
 def having(memory: Memory, *terms: str, within: Within | None = None) -> set[PassageKey]:
     with memory.reading() as read:
-        return {passage.key for passage in read.passages(terms, 100, within)}
+        return {passage.key for passage in read.candidates(terms, 100, within)}
 
 
 def talk(memory: Memory, valid_at: int, *turns: tuple[str, str]) -> None:
@@ -86,20 +86,43 @@ def test_the_vocabulary_is_given_in_stretches(memory: Memory) -> None:
 def test_names_are_found_by_their_words(memory: Memory) -> None:
     create(memory, *LIBRARY, EntityDraft("Caroline Smith", "person", ("user",)))
     with memory.reading() as read:
-        assert read.named_with(["smith", "carolin"], 10) == ["Caroline Smith", "Caroline"]
-        assert read.named_with(["user"], 10) == ["getUserName"]
-        assert read.named_with(["person"], 10) == []
+        assert read.names_with(["smith", "carolin"], 10) == ["Caroline Smith", "Caroline"]
+        assert read.names_with(["user"], 10) == ["getUserName"]
+        assert read.names_with(["person"], 10) == []
 
 
-def test_a_conversation_is_followed_across_entities(memory: Memory) -> None:
-    create(memory, EntityDraft("Ann", "person", ("no time",)), EntityDraft("Ben", "person", ("no time",)))
-    talk(memory, 7, ("Ann", "hello"), ("Ben", "hi"), ("Ann", "bye"))
-    talk(memory, 9, ("Ben", "another day"))
+def around(memory: Memory, word: str) -> list[str | None]:
+    """Return the texts before, earlier and after the one observation with that word."""
     with memory.reading() as read:
-        found = read.following([("Ann", 1), ("Ann", 2), ("Ben", 2), ("Ann", 3), ("Ben", 3), ("Ben", 77)])
-    assert {key: passage.key for key, passage in found.items()} == {("Ann", 2): ("Ben", 2), ("Ben", 2): ("Ann", 3)}
-    assert found["Ann", 2].text == "hi"
-    assert found["Ann", 2].valid_at == 7
+        (passage,) = [each for each in read.candidates([word], 10) if each.ordinal > 0]
+        near = read.neighbours([passage])[passage.key]
+    return [each.text if each else None for each in (near.before, near.earlier, near.after)]
+
+
+def test_neighbours_are_those_of_the_same_conversation_across_entities(memory: Memory) -> None:
+    create(memory, EntityDraft("Ann", "person"), EntityDraft("Ben", "person"))
+    talk(memory, 7, ("Ann", "hello"), ("Ben", "hi"), ("Ann", "bye"))
+    talk(memory, 9, ("Ben", "tomorrow"))
+    assert around(memory, "hello") == [None, None, "hi"]
+    assert around(memory, "hi") == ["hello", None, "bye"]
+    assert around(memory, "bye") == ["hi", "hello", None]
+    assert around(memory, "tomorrow") == [None, None, None]
+
+
+def test_observations_without_a_valid_time_are_neighbours_in_order_of_writing(memory: Memory) -> None:
+    create(memory, EntityDraft("Ann", "person"), EntityDraft("Ben", "person"))
+    talk(memory, 0, ("Ann", "one"))
+    talk(memory, 7, ("Ann", "aside"))
+    talk(memory, 0, ("Ben", "two"), ("Ann", "three"))
+    assert around(memory, "two") == ["one", None, "three"]
+    assert around(memory, "three") == ["two", "one", None]
+
+
+def test_a_deleted_observation_is_nobodys_neighbour(memory: Memory) -> None:
+    create(memory, EntityDraft("Ann", "person"))
+    talk(memory, 7, ("Ann", "one"), ("Ann", "two"), ("Ann", "three"))
+    observations.remove(memory, [ObservationDraft("Ann", ("two",))], by=ME)
+    assert around(memory, "three") == ["one", None, None]
 
 
 def test_observations_are_found_by_their_time(memory: Memory) -> None:

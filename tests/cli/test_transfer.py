@@ -12,7 +12,7 @@ from polymnia.engine.memory import Memory
 from polymnia.engine.transfer import vault_notes
 from polymnia.model import Note, NoteScope
 from polymnia.search.embedding import packed
-from polymnia.stores.base import NoteQuery
+from polymnia.model import NoteQuery
 from polymnia.stores.sqlite.store import SqliteStore
 from tests.cli.test_commands import LINES, fill, run
 

@@ -14,7 +14,7 @@ import pytest
 from polymnia.dialects import open_dialect
 from polymnia.engine import notes
 from polymnia.engine.memory import Memory
-from polymnia.errors import NoNotes, SettingsError
+from polymnia.errors import NotSupported, SettingsError
 from polymnia.mcp.server import Server
 from polymnia.model import VAULT, Principal
 from polymnia.stores import open_store
@@ -526,5 +526,5 @@ def test_a_store_that_holds_no_notes_is_refused_at_the_start(tmp_path: Path, url
 
 
 def test_without_a_start_the_refusal_comes_with_the_call() -> None:
-    with pytest.raises(NoNotes, match="cannot hold notes"):
+    with pytest.raises(NotSupported, match="cannot hold notes"):
         notes.page(Memory(open_store("memory:")), VAULT)

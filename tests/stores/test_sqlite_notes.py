@@ -17,7 +17,7 @@ from polymnia.errors import StoreBusy, StoreError
 from polymnia.model import NOTE, VAULT, Note, NoteScope, PurgeCounts, Rows
 from polymnia.search.embedding import packed
 from polymnia.settings import Settings
-from polymnia.stores.base import NoteQuery
+from polymnia.model import NoteQuery
 from polymnia.stores.sql import load_migrations
 from polymnia.stores.sqlite import adopt, store
 from polymnia.stores.sqlite.adopt import adopt_memories

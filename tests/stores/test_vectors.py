@@ -1,149 +1,207 @@
-"""Vectors in SQLite: the queue that cannot lose anything, and what other processes see."""
+"""Vectors in SQLite: what is pending, what is nearest, what other processes see, and leases."""
 
 from collections.abc import Iterator
 from pathlib import Path
+from struct import pack
 
 import pytest
 
-from polymnia.engine import entities, notes, observations
+from polymnia.engine import entities, notes, observations, trash
 from polymnia.engine.memory import Memory
-from polymnia.model import EntityDraft, Note, ObservationDraft, Within
+from polymnia.model import VAULT, EntityDraft, Note, ObservationDraft, Within
+from polymnia.stores.sqlite import vector_index
 from polymnia.stores.sqlite.store import SqliteStore
-from polymnia.stores.sqlite.vectors import SqliteVectors
 
-VECTOR = b"\x00\x3c" * 4
+# Directions in a plane: one apart by a few degrees, "north" far from the others.
+EAST, NEAR_EAST, NORTH = (1.0, 0.0, 0.0, 0.0), (0.9, 0.1, 0.0, 0.0), (0.0, 1.0, 0.0, 0.0)
+
+
+def packed(vector: tuple[float, ...]) -> bytes:
+    return pack("<4f", *vector)
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[SqliteStore]:
-    store = SqliteStore(str(tmp_path / "memory.db"))
-    entities.create(Memory(store), [EntityDraft("A", "x", ("one", "two")), EntityDraft("B", "y", ("three",))], by="me")
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "memory.db")
+
+
+@pytest.fixture
+def store(path: str) -> Iterator[SqliteStore]:
+    store = SqliteStore(path)
+    drafts = [EntityDraft("A", "x", ("one", "two")), EntityDraft("B", "y", ("three",))]
+    entities.create(Memory(store), drafts, by="me")
     yield store
     store.close()
 
 
-@pytest.fixture
-def table(store: SqliteStore) -> SqliteVectors:
-    assert store.vectors is not None
-    return store.vectors
+def model_of(store: SqliteStore) -> int:
+    return store.vectors.add_model("m/4", "local", 4).number
 
 
-def embed_all(table: SqliteVectors, model: int) -> None:
-    table.put(model, [(place, text, VECTOR) for place, text in table.queued(model, 100)])
+def pending(store: SqliteStore, model: int) -> dict[str, int]:
+    with store.reading() as read:
+        return {text: passage for passage, text in read.vectors.pending(model, 100)}
 
 
-def gone_since(table: SqliteVectors, model: int, number: int) -> tuple[int, list[int]]:
-    found = table.gone_since(model, number)
-    assert found is not None
-    return found
+def embed(store: SqliteStore, model: int, **directions: tuple[float, ...]) -> None:
+    waiting = pending(store, model)
+    store.vectors.put(model, [(waiting[text], packed(vector)) for text, vector in directions.items()])
 
 
-def waiting(table: SqliteVectors, model: int) -> set[str | None]:
-    return {text for _, text in table.queued(model, 100)}
+def nearest(store: SqliteStore, model: int, within: Within | None = None, k: int = 10) -> list[str]:
+    with store.reading() as read:
+        found = read.vectors.nearest(model, packed(EAST), k, within)
+        texts = {each.id: each.text for each in read.passages_by_id(found)}
+    return [texts[passage] for passage in found]
 
 
-def test_a_new_model_has_everything_to_embed(store: SqliteStore, table: SqliteVectors) -> None:
-    model = table.add_model("m/4", "local", 4)
-    assert waiting(table, model.number) == {"one", "two", "three"}
-    assert table.add_model("m/4", "local", 4) == model
-    assert table.models() == [model]
+def test_a_new_model_has_everything_to_embed_the_newest_first(store: SqliteStore) -> None:
+    model = model_of(store)
+    assert list(pending(store, model)) == ["three", "two", "one"]
+    assert model_of(store) == model
+    with store.reading() as read:
+        assert [each.identity for each in read.vectors.models()] == ["m/4"]
+        assert read.vectors.coverage(model) == (0, 3)
 
 
-def test_what_is_written_later_is_queued_with_it(store: SqliteStore, table: SqliteVectors) -> None:
-    model = table.add_model("m/4", "local", 4)
-    embed_all(table, model.number)
-    assert waiting(table, model.number) == set()
+def test_pending_passages_can_be_read_in_stretches(store: SqliteStore) -> None:
+    model = model_of(store)
+    with store.reading() as read:
+        ((first, text),) = read.vectors.pending(model, 1)
+        rest = read.vectors.pending(model, 10, below=first)
+        assert read.vectors.pending(model, 10, above=read.vectors.last_passage()) == []
+    assert (text, [each[1] for each in rest]) == ("three", ["two", "one"])
+
+
+def test_what_has_a_vector_is_no_longer_pending(store: SqliteStore) -> None:
+    model = model_of(store)
+    embed(store, model, one=EAST, three=NORTH)
+    assert list(pending(store, model)) == ["two"]
     observations.add(Memory(store), [ObservationDraft("A", ("four",))], by="me", skip_repeats=True)
-    assert waiting(table, model.number) == {"four"}
-    assert table.counts(model.number) == (3, 4)
+    notes.commit(Memory(store), Note("k", "five"), by="me")
+    assert list(pending(store, model)) == ["five", "four", "two"]
+    with store.reading() as read:
+        assert read.vectors.coverage(model) == (2, 5)
 
 
-def test_a_store_without_models_queues_nothing(store: SqliteStore, table: SqliteVectors) -> None:
-    observations.add(Memory(store), [ObservationDraft("A", ("four",))], by="me", skip_repeats=True)
-    model = table.add_model("m/4", "local", 4)
-    embed_all(table, model.number)
-    assert not table.remove_model(model.number, 2)
-    assert table.counts(model.number)[0] == 2
-    assert not table.remove_model(model.number, 2)
-    assert table.remove_model(model.number, 2)
-    assert table.models() == []
-    assert table.since(model.number, 0, 100) == (0, [])
+def test_the_nearest_come_first_with_their_cosines(store: SqliteStore) -> None:
+    model = model_of(store)
+    embed(store, model, one=NORTH, two=NEAR_EAST, three=EAST)
+    assert nearest(store, model) == ["three", "two", "one"]
+    assert nearest(store, model, k=1) == ["three"]
+    with store.reading() as read:
+        assert list(read.vectors.nearest(model, packed(EAST), 3).values()) == pytest.approx([1, 0.9939, 0], abs=1e-3)
 
 
-def test_a_vector_goes_with_its_observation(store: SqliteStore, table: SqliteVectors) -> None:
-    model = table.add_model("m/4", "local", 4)
-    embed_all(table, model.number)
-    _, before = table.state()
-    observations.remove(Memory(store), [ObservationDraft("A", ("one",))], by="me")
+def test_a_filter_leaves_the_nearest_of_what_it_allows(store: SqliteStore) -> None:
+    model = model_of(store)
+    embed(store, model, one=NORTH, two=NEAR_EAST, three=EAST)
+    assert nearest(store, model, Within(names=("A",))) == ["two", "one"]
+    assert nearest(store, model, Within(types=("y",))) == ["three"]
+    assert nearest(store, model, Within(until=1)) == []
+
+
+def test_vectors_are_given_back_as_float32(store: SqliteStore) -> None:
+    model = model_of(store)
+    embed(store, model, one=(0.0, 2.0, 0.0, 0.0))
+    with store.reading() as read:
+        (passage,) = read.vectors.nearest(model, packed(EAST), 1)
+        assert read.vectors.vectors(model, [passage, 999]) == {passage: packed(NORTH)}
+
+
+def test_a_deleted_passage_is_not_nearest_and_comes_back_without_a_vector(store: SqliteStore) -> None:
+    model = model_of(store)
+    embed(store, model, one=NORTH, two=NEAR_EAST, three=EAST)
+    assert nearest(store, model) == ["three", "two", "one"]
     entities.delete(Memory(store), ["B"], by="me")
-    number, gone = gone_since(table, model.number, before)
-    assert gone == [(1 << 24) + 1, (2 << 24) + 1]
-    assert gone_since(table, model.number, number) == (number, [])
-    assert [row.place for row in table.since(model.number, 0, 100)[1]] == [(1 << 24) + 2]
+    assert nearest(store, model) == ["two", "one"]
+    trash.restore(Memory(store), "B", by="me")
+    assert nearest(store, model) == ["two", "one"]
+    assert list(pending(store, model)) == ["three"]
 
 
-def test_a_note_that_has_a_new_vector_has_not_gone(store: SqliteStore, table: SqliteVectors) -> None:
-    notes.commit(Memory(store), Note("tea", "Ann drinks tea"), by="me")
-    model = table.add_model("m/4", "local", 4)
-    embed_all(table, model.number)
-    _, before = table.state()
-    notes.commit(Memory(store), Note("tea", "Ann drinks coffee"), by="me")
-    assert gone_since(table, model.number, before)[1] == [-1]
-    embed_all(table, model.number)
-    assert gone_since(table, model.number, before) == (before + 1, [])
-
-
-def test_notes_are_embedded_before_observations_and_the_newest_first(store: SqliteStore, table: SqliteVectors) -> None:
-    for key in ("old", "new"):
-        notes.commit(Memory(store), Note(key, "x"), by="me")
-    model = table.add_model("m/4", "local", 4)
-    assert [text for _, text in table.queued(model.number, 3)] == ["new: x", "old: x", "three"]
-
-
-def test_what_was_deleted_meanwhile_gets_no_vector(store: SqliteStore, table: SqliteVectors) -> None:
-    model = table.add_model("m/4", "local", 4)
-    queued = table.queued(model.number, 100)
+def test_what_was_deleted_meanwhile_gets_no_vector(store: SqliteStore) -> None:
+    model = model_of(store)
+    waiting = pending(store, model)
     entities.delete(Memory(store), ["B"], by="me")
-    assert (2 << 24 | 1, None) in table.queued(model.number, 100)
-    table.put(model.number, [(place, text, VECTOR) for place, text in queued])
-    assert table.counts(model.number) == (2, 2)
-    assert table.queued(model.number, 100) == []
+    store.vectors.put(model, [(waiting["three"], packed(EAST))])
+    with store.reading() as read:
+        assert read.vectors.coverage(model) == (0, 2)
 
 
-def test_a_vector_of_an_older_text_is_dropped(store: SqliteStore, table: SqliteVectors) -> None:
-    model = table.add_model("m/4", "local", 4)
-    place = (2 << 24) + 1
-    table.put(model.number, [(place, "another text", VECTOR)])
-    assert table.counts(model.number) == (0, 3)
+def test_another_server_sees_what_is_embedded_and_deleted(store: SqliteStore, path: str) -> None:
+    model = model_of(store)
+    other = SqliteStore(path)
+    assert nearest(other, model) == []
+    embed(store, model, one=NORTH, three=EAST)
+    assert nearest(other, model) == ["three", "one"]
+    entities.delete(Memory(store), ["B"], by="me")
+    assert nearest(other, model) == ["one"]
+    other.close()
 
 
-def test_vectors_are_read_on_from_the_last_one_seen(store: SqliteStore, table: SqliteVectors) -> None:
-    model = table.add_model("m/4", "local", 4)
-    embed_all(table, model.number)
-    last, rows = table.since(model.number, 0, 2)
-    assert len(rows) == 2
-    last, rows = table.since(model.number, last, 2)
-    assert len(rows) == 1
-    assert table.since(model.number, last, 2) == (last, [])
-    assert table.state()[0] == last
+def test_a_server_that_missed_a_purge_finds_no_dead_passage(store: SqliteStore, path: str) -> None:
+    model = model_of(store)
+    embed(store, model, one=NORTH, three=EAST)
+    other = SqliteStore(path)
+    assert nearest(other, model, k=1) == ["three"]
+    entities.delete(Memory(store), ["B"], by="me")
+    trash.purge(Memory(store), days=-1)
+    assert nearest(other, model, k=1) == ["one"]
+    other.close()
 
 
-def test_filters_become_groups(store: SqliteStore, table: SqliteVectors) -> None:
-    assert table.groups(Within(types=("y",))) == [2]
-    assert table.groups(Within(names=("A", "Nobody"))) == [1]
-    assert table.groups(Within(since=5)) is None
+def test_a_purge_removes_the_vectors_of_what_is_gone(store: SqliteStore, path: str) -> None:
+    model = model_of(store)
+    embed(store, model, three=(0.123, 0.456, 0.789, 0.321))
+    with store.reading() as read:
+        (passage,) = read.vectors.nearest(model, packed(EAST), 1)
+    entities.delete(Memory(store), ["B"], by="me")
+    trash.purge(Memory(store), days=-1)
+    with store.reading() as read:
+        assert read.vectors.vectors(model, [passage]) == {}
 
 
-def test_what_went_is_remembered_for_a_while_only(store: SqliteStore, table: SqliteVectors) -> None:
-    model = table.add_model("m/4", "local", 4)
+def test_a_model_is_removed_in_steps(store: SqliteStore) -> None:
+    old, new = model_of(store), store.vectors.add_model("n/4", "local", 4).number
+    embed(store, old, one=EAST, two=EAST, three=EAST)
+    assert [store.vectors.remove_model(old, 2), store.vectors.remove_model(old, 2)] == [False, True]
+    with store.reading() as read:
+        assert [each.number for each in read.vectors.models()] == [new]
+
+
+def test_many_vectors_are_chosen_by_sign_bits_and_ranked_exactly(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vector_index, "EXACT_LIMIT", 20)
+    monkeypatch.setattr(vector_index, "RESCORED", 10)
+    memory, model = Memory(store), model_of(store)
+    texts = tuple(f"t{number}" for number in range(60))
+    entities.create(memory, [EntityDraft("many", "x", texts)], by="me")
+    # A circle cut into 60 directions: the sign bits tell a quarter from the others.
+    from math import cos, pi, sin
+
+    circle = {text: (cos(number * pi / 30), sin(number * pi / 30), 0.0, 0.0) for number, text in enumerate(texts)}
+    embed(store, model, **circle)
+    assert nearest(store, model, k=1) == ["t0"]
+    assert nearest(store, model, Within(names=("many",)), k=1) == ["t0"]
+
+
+def test_the_vector_a_client_supplied_is_kept_exactly(store: SqliteStore) -> None:
     memory = Memory(store)
-    for _ in range(6):
-        observations.add(memory, [ObservationDraft("A", ("passing",))], by="me", skip_repeats=True)
-        embed_all(table, model.number)
-        observations.remove(memory, [ObservationDraft("A", ("passing",))], by="me")
-    table.forget_gone(4)
-    assert len(gone_since(table, model.number, 0)[1]) == 6
-    table.forget_gone(2)
-    assert table.gone_since(model.number, 3) is None
-    assert len(gone_since(table, model.number, 4)[1]) == 2
-    assert table.places(model.number) == {row.place for row in table.since(model.number, 0, 100)[1]}
+    vector = packed((0.1, 0.2, 0.3, 0.4))
+    notes.commit(memory, Note("k", "text", embedding=vector), by="me")
+    assert getattr(notes.read(memory, VAULT, "k"), "embedding", None) == vector
+    with store.reading() as read:
+        assert read.vectors.models() == []
+
+
+def test_one_server_holds_a_lease_until_it_expires_or_is_released(store: SqliteStore, path: str) -> None:
+    other = SqliteStore(path)
+    assert store.vectors.lease("embedding", 60)
+    assert store.vectors.lease("embedding", 60)
+    assert not other.vectors.lease("embedding", 60)
+    store.vectors.release("embedding")
+    assert other.vectors.lease("embedding", -1)
+    assert store.vectors.lease("embedding", 60)
+    other.close()

@@ -1,0 +1,226 @@
+"""History: changes in order, the state at any time, what other servers changed, and what a purge leaves."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from polymnia.engine import curate, entities, notes, observations, relations, trash
+from polymnia.engine.memory import Memory
+from polymnia.errors import BadInput
+from polymnia.model import VAULT, Change, Entity, EntityDraft, Note, ObservationDraft, Relation, Rows
+from polymnia.stores import open_store
+from polymnia.stores.sqlite.store import SqliteStore
+from tests.behaviour.graphs import ME, create, link
+from tests.conftest import STORES
+
+ANY = settings(max_examples=30, suppress_health_check=list(HealthCheck), deadline=None)
+
+
+@pytest.fixture(params=["memory", "sqlite", "sqlite in memory"])
+def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
+    """An empty memory, once on every kind of store that has a history."""
+    store = open_store(STORES[request.param](tmp_path))
+    assert store.capabilities.history
+    yield Memory(store)
+    store.close()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "memory.db")
+
+
+def changes(memory: Memory) -> list[Change]:
+    with memory.reading() as read:
+        return read.history.changes()
+
+
+def at(memory: Memory, time: int, *names: str) -> Rows:
+    with memory.reading() as read:
+        return read.history.at(time, names or None)
+
+
+def test_a_change_has_what_it_created_and_what_it_ended(memory: Memory) -> None:
+    create(memory, EntityDraft("Ann", "person", ("tea",)), EntityDraft("Ben", "person"))
+    link(memory, ("Ann", "Ben", "knows"))
+    observations.add(memory, [ObservationDraft("Ann", ("coffee",))], by=ME, skip_repeats=False)
+    observations.remove(memory, [ObservationDraft("Ann", ("tea",))], by=ME)
+    entities.delete(memory, ["Ann"], by=ME)
+    created, linked, added, removed, deleted = changes(memory)
+    assert [(each.name, each.texts) for each in created.after.entities] == [("Ann", ("tea",)), ("Ben", ())]
+    assert [each.key for each in linked.after.relations] == [("Ann", "Ben", "knows")]
+    assert [(each.entity, each.observations[0].text) for each in added.after.observations] == [("Ann", "coffee")]
+    assert [(each.entity, each.observations[0].text) for each in removed.before.observations] == [("Ann", "tea")]
+    assert [(each.name, each.texts) for each in deleted.before.entities] == [("Ann", ("coffee",))]
+    assert [each.key for each in deleted.before.relations] == [("Ann", "Ben", "knows")]
+    assert not (created.before or added.before or removed.after or deleted.after)
+
+
+def test_changes_are_numbered_and_timed_in_order(memory: Memory) -> None:
+    for number in range(20):
+        create(memory, EntityDraft(f"e{number}", "thing"))
+    found = changes(memory)
+    assert [each.id for each in found] == list(range(1, 21))
+    assert sorted({each.at for each in found}) == [each.at for each in found]
+    assert {each.actor for each in found} == {ME}
+    with memory.reading() as read:
+        assert read.history.changes(since=5, limit=2) == found[5:7]
+
+
+def test_a_deleted_entity_is_read_as_it_was(memory: Memory) -> None:
+    create(memory, EntityDraft("Ann", "person", ("tea",)))
+    link(memory, ("Ann", "Ben", "knows"))
+    then = changes(memory)[-1].at
+    observations.add(memory, [ObservationDraft("Ann", ("coffee",))], by=ME, skip_repeats=False)
+    entities.delete(memory, ["Ann"], by=ME)
+    (ann,) = at(memory, then, "Ann").entities
+    assert (ann.texts, ann.updated_at) == (("tea",), ann.created_at)
+    assert [each.key for each in at(memory, then, "Ann").relations] == [("Ann", "Ben", "knows")]
+    assert at(memory, changes(memory)[-1].at, "Ann").entities == ()
+    assert at(memory, ann.created_at - 1) == Rows()
+
+
+def test_a_changed_card_is_one_entity_before_and_after(memory: Memory) -> None:
+    create(memory, EntityDraft("Ann", "person", ("tea",)))
+    first = changes(memory)[-1].at
+    replace_card(memory, "Ann", lambda old: replace(old, type="scientist"))
+    last = changes(memory)[-1]
+    assert [each.type for each in last.before.entities] == ["person"]
+    assert [each.type for each in last.after.entities] == ["scientist"]
+    assert [each.type for each in at(memory, first).entities] == ["person"]
+    (ann,) = entities.open_named(memory, ["Ann"]).entities
+    assert (ann.type, ann.texts, ann.next_ordinal) == ("scientist", ("tea",), 2)
+
+
+def replace_card(memory: Memory, name: str, change: Callable[[Entity], Entity]) -> None:
+    with memory.writing("update", ME) as transaction:
+        (old,) = transaction.read.find([name])
+        transaction.apply(before=Rows(entities=(old,)), after=Rows(entities=(change(old),)))
+
+
+def test_an_entity_may_be_renamed_and_keeps_its_observations(path: str) -> None:
+    memory = Memory(SqliteStore(path))
+    create(memory, EntityDraft("Ann", "person", ("tea",)))
+    first = changes(memory)[-1].at
+    replace_card(memory, "Ann", lambda old: replace(old, name="Anna"))
+    observations.add(memory, [ObservationDraft("Anna", ("coffee",))], by=ME, skip_repeats=False)
+    (anna,) = entities.open_named(memory, ["Anna"]).entities
+    assert anna.texts == ("tea", "coffee")
+    assert [each.name for each in at(memory, first).entities] == ["Ann"]
+    assert changes(memory)[-1].after.observations[0].entity == "Anna"
+    assert memory.store.check() == []
+    memory.store.close()
+
+
+def test_an_id_cannot_be_used_twice(path: str) -> None:
+    memory = Memory(SqliteStore(path))
+    (ann,) = create(memory, EntityDraft("Ann", "person"))
+    with (
+        pytest.raises(BadInput, match=f"the id {ann.id} belongs to the entity Ann"),
+        memory.writing("import", ME) as transaction,
+    ):
+        transaction.apply(after=Rows(entities=(Entity("Ben", "person", id=ann.id),)))
+    assert [each.name for each in entities.read_all(memory).entities] == ["Ann"]
+    memory.store.close()
+
+
+def test_notes_have_versions(path: str) -> None:
+    memory = Memory(SqliteStore(path))
+    notes.commit(memory, Note("plan", "old", tags=("a",)), by=ME)
+    notes.commit(memory, Note("plan", "new"), by=ME)
+    notes.prune(memory, [VAULT], key="plan", by=ME)
+    first, second, third = changes(memory)
+    assert [note.content for note in at(memory, first.at).notes] == ["old"]
+    assert [note.content for note in at(memory, second.at).notes] == ["new"]
+    assert at(memory, third.at).notes == ()
+    assert [(each.before.notes[0].content, each.after.notes) for each in (third,)] == [("new", ())]
+    assert (second.before.notes[0].content, second.after.notes[0].content) == ("old", "new")
+    memory.store.close()
+
+
+def test_what_was_purged_cannot_be_asked_for(path: str) -> None:
+    memory = Memory(SqliteStore(path))
+    create(memory, EntityDraft("Ann", "person", ("tea",)))
+    early = changes(memory)[-1].at
+    entities.delete(memory, ["Ann"], by=ME)
+    late = changes(memory)[-1].at
+    trash.purge(memory, days=-1)
+    with pytest.raises(BadInput, match="has been purged; ask for a later time"):
+        at(memory, early)
+    assert at(memory, late) == Rows()
+    memory.store.close()
+
+
+def test_a_feed_has_the_changes_of_other_servers_only(path: str) -> None:
+    mine, theirs = Memory(SqliteStore(path)), Memory(SqliteStore(path))
+    create(mine, EntityDraft("before", "thing"))
+    feed = mine.store.follow()
+    create(mine, EntityDraft("own", "thing"))
+    create(theirs, EntityDraft("other", "thing"))
+    create(mine, EntityDraft("own again", "thing"))
+    assert [change.after.entities[0].name for change in feed.read()] == ["other"]
+    assert feed.read() == []
+    for memory in (mine, theirs):
+        memory.store.close()
+
+
+# Each text is found nowhere else, however it is cut into words, stems and trigrams.
+SECRETS = [f"zq{first}{second}xjv{first}kw" for first in "bdfghm" for second in "bdfghm"]
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["create", "add", "remove", "delete", "note", "prune", "link", "restore"]), st.integers(0, 5)
+    ),
+    min_size=4,
+    max_size=25,
+)
+
+
+@ANY
+@given(STEPS)
+def test_no_purged_text_is_left_in_any_file(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int]]
+) -> None:
+    path = tmp_path_factory.mktemp("purge") / "memory.db"
+    memory = Memory(SqliteStore(str(path)))
+    secrets = iter(SECRETS)
+    for step, number in steps:
+        take_step(memory, step, number, secrets=lambda: next(secrets))
+    trash.purge(memory, days=-1)
+    living = repr((entities.read_all(memory), notes.page(memory, VAULT)))
+    files = b"".join(file.read_bytes() for file in path.parent.iterdir())
+    left = [secret for secret in SECRETS if secret not in living and secret.encode() in files]
+    memory.store.close()
+    assert left == []
+
+
+def take_step(memory: Memory, step: str, number: int, *, secrets: Callable[[], str]) -> None:
+    name = f"e{number}"
+    if step == "create":
+        curate.upsert(memory, [EntityDraft(name, "thing", (secrets(),))], by=ME)
+    elif step == "add" and entities.open_named(memory, [name]).entities:
+        observations.add(memory, [ObservationDraft(name, (secrets(),))], by=ME, skip_repeats=False)
+    elif step == "remove" and (found := entities.open_named(memory, [name]).entities):
+        observations.remove(memory, [ObservationDraft(name, found[0].texts[:1])], by=ME)
+    elif step == "delete":
+        entities.delete(memory, [name], by=ME)
+    elif step == "note":
+        notes.commit(memory, Note(name, secrets(), tags=(secrets(),)), by=ME)
+    elif step == "prune":
+        notes.prune(memory, [VAULT], key=name, by=ME)
+    elif step == "link":
+        relations.create(memory, [Relation(name, secrets(), "r")], by=ME)
+        relations.delete(memory, relations_of(memory, name), by=ME)
+    elif step == "restore" and (items := trash.listed(memory)):
+        try:
+            trash.restore(memory, items[number % len(items)].id, by=ME)
+        except BadInput:
+            pass  # its place is taken, or its entity is deleted too
+
+
+def relations_of(memory: Memory, name: str) -> list[Relation]:
+    with memory.reading() as read:
+        return read.touching([name])[:1]
