@@ -116,6 +116,7 @@ def test_unspaced_text_is_also_looked_for_inside_longer_text() -> None:
             "東京 is 日本?",
             And((Phrase(("is",)), Phrase(("東京",), runs=("東京",)), Phrase(("日本",), runs=("日本",))), True),
         ),
+        ("日 日本?", And((Phrase(("日",)), Phrase(("日本",), runs=("日本",))), True)),
         ("?!", And((), implicit=True)),
     ],
 )
