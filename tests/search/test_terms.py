@@ -6,7 +6,7 @@ from pathlib import Path
 
 import apsw
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polymnia.search.terms import derived, plain, spelled, stem, stems_of, terms_of, unspaced_runs, words_of
@@ -31,11 +31,13 @@ def vocabulary(text: str, tokenizer: str) -> list[str]:
     return [str(term) for (term,) in connection.execute("SELECT term FROM terms ORDER BY offset")]
 
 
+@settings(deadline=None)
 @given(STORABLE)
 def test_stems_are_what_the_index_has(text: str) -> None:
     assert stems_of(text) == vocabulary(text, "porter unicode61")
 
 
+@settings(deadline=None)
 @given(STORABLE)
 def test_words_are_what_an_index_without_stems_has(text: str) -> None:
     assert words_of(text) == vocabulary(text, "unicode61")
@@ -57,6 +59,7 @@ def test_words_have_neither_case_nor_accents(text: str, words: list[str]) -> Non
     assert words_of(text) == words
 
 
+@settings(deadline=None)
 @given(st.text(max_size=60))
 def test_every_word_has_one_stem(text: str) -> None:
     words = words_of(text)
@@ -70,6 +73,7 @@ def test_every_thread_gets_the_same_terms() -> None:
     assert found == [terms_of(ARCHITECTURE)] * 32
 
 
+@settings(deadline=None)
 @given(WORDS)
 def test_a_query_can_be_spelled_for_a_stem(word: str) -> None:
     term = stem(word)

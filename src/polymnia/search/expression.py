@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from polymnia.search.terms import STOP_WORDS, unspaced_runs, words_of
+from polymnia.search.terms import STOP_WORDS, unspaced_runs, without_unspaced, words_of
 
 MAX_WORDS = 64
 MAX_NEAR_PHRASES = 8
@@ -90,18 +90,16 @@ def parse(query: str, columns: Mapping[str, str]) -> Expression | None:
 
 def plain_words(query: str) -> And:
     """Return the different words of any text."""
-    runs = unspaced_runs(query)
-    for run in runs:
-        query = query.replace(run, " ")
-    words = [Phrase((word,)) for word in words_of(query)] + [_word(run) for run in runs]
+    words = [Phrase((word,)) for word in words_of(without_unspaced(query))]
+    words += [_word(run) for run in unspaced_runs(query)]
     return And(tuple(dict.fromkeys(words))[:MAX_WORDS], implicit=True)
 
 
 def alternatives(query: str, columns: Mapping[str, str]) -> list[Expression]:
     """Return what to search for, one after the other until something is found.
 
-    An expression is searched for as it is. Of mere words first all are searched for, then those that are no stop words,
-    then any of these.
+    An expression is searched for as it is. Mere words are searched for all together, then without stop words, then one
+    by one.
     """
     expression = parse(query, columns) or plain_words(query)
     words = mere_words(expression)

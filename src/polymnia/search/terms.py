@@ -87,6 +87,11 @@ def unspaced_runs(text: str) -> list[str]:
     return [] if text.isascii() else _compiled(_UNSPACED).findall(normalize("NFC", text))
 
 
+def without_unspaced(text: str) -> str:
+    """Return the text with a space in place of each of its unspaced runs."""
+    return text if text.isascii() else _compiled(_UNSPACED).sub(" ", normalize("NFC", text))
+
+
 def pairs(run: str) -> list[str]:
     """Return every two neighbouring characters of an unspaced run; a single character is returned as it is."""
     return [run[start : start + 2] for start in range(len(run) - 1)] or [run]
