@@ -3,7 +3,6 @@
 import math
 import tempfile
 from collections.abc import Sequence
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from struct import unpack
@@ -13,13 +12,14 @@ import pytest
 from hypothesis import HealthCheck, assume, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+from msgspec.structs import replace
 
 from polymnia.engine import notes
 from polymnia.engine.memory import Memory
 from polymnia.model import VAULT, Note, NoteHit, NoteQuery, NoteScope
 from polymnia.search.embedding import packed
 from polymnia.search.relevance import CEILING
-from polymnia.stores.sqlite import note_vectors as vectors
+from polymnia.stores.sqlite import vectors
 from polymnia.stores.sqlite.store import SqliteStore
 
 Vector = tuple[float, ...] | None
@@ -132,59 +132,47 @@ class NotesMachine(RuleBasedStateMachine):
         return relevance
 
 
-@pytest.mark.parametrize("how", ["one by one", "all at once", "signs first"])
+@pytest.mark.parametrize("how", ["with numpy", "without numpy"])
 def test_notes_are_kept_and_found_as_the_model_says(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if how == "one by one":
+    if how == "without numpy":
         monkeypatch.setattr(vectors, "find_spec", lambda name: None)
     elif find_spec("numpy") is None:
         pytest.skip("numpy is not installed")
-    if how == "signs first":
-        _always_by_signs(monkeypatch)
     profile = settings(max_examples=40, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck))
     run_state_machine_as_test(NotesMachine, settings=profile)
 
 
-def _always_by_signs(monkeypatch: pytest.MonkeyPatch) -> None:
-    from polymnia.search.signs import Signs
-
-    from polymnia.stores.sqlite import blend
-
-    monkeypatch.setattr(blend, "Vectors", partial(blend.Vectors, exact=0))
-    monkeypatch.setattr(blend, "enough", lambda limit: 0)
-    # What chance can do to three signs is anything.
-    monkeypatch.setattr(Signs, "_differing_at_most", lambda *_: 3)
-
-
-@pytest.mark.skipif(find_spec("numpy") is None, reason="numpy is not installed")
-@pytest.mark.parametrize("bytes_at_most", [0, 1 << 30], ids=["too large to keep", "kept"])
-def test_a_vault_whose_vectors_are_too_many_to_keep_is_searched_all_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bytes_at_most: int
-) -> None:
-    monkeypatch.setattr(vectors, "_MOST_BYTES", bytes_at_most)
+@pytest.mark.parametrize(
+    ("query", "keys"),
+    [
+        ("what language does the user prefer", ["language"]),
+        ("what language does the user prefer?", ["language"]),
+        ("database", ["storage"]),
+        ("user AND database", []),
+        ("postgres language", ["language", "storage"]),
+    ],
+)
+def test_words_are_stemmed_and_fall_back_from_all_to_any(tmp_path: Path, query: str, keys: list[str]) -> None:
     store = SqliteStore(str(tmp_path / "memory.db"))
     memory = Memory(store)
-    for number in range(50):
-        vector = packed([math.cos(number / 20), math.sin(number / 20), 0], 3, "vector")
-        notes.commit(memory, Note(f"k{number}", "text", ("t",) if number % 2 else (), VAULT, vector), by="test")
-    query = NoteQuery(text="zzz", vector=packed([1, 0, 0], 3, "vector"), limit=3)
-    assert [hit.note.key for hit in notes.search(memory, query, [VAULT]).hits] == ["k0", "k1", "k2"]
-    tagged = NoteQuery(text="zzz", tags=("t",), vector=packed([1, 0, 0], 3, "vector"), limit=3)
-    assert [hit.note.key for hit in notes.search(memory, tagged, [VAULT]).hits] == ["k1", "k3", "k5"]
+    notes.commit(memory, Note("language", "the user prefers Python"), by="test")
+    notes.commit(memory, Note("storage", "databases run on Postgres"), by="test")
+    for scope in (VAULT, NoteScope("one", "ann")):
+        if scope != VAULT:
+            for note in notes.page(memory, VAULT):
+                notes.commit(memory, replace(note, scope=scope), by="test")
+        hits = notes.search(memory, NoteQuery(text=query), [scope]).hits
+        assert sorted(hit.note.key for hit in hits) == keys
     store.close()
 
 
-@pytest.mark.skipif(find_spec("numpy") is None, reason="numpy is not installed")
-def test_more_changes_than_can_be_caught_up_with_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vectors, "_MOST_CHANGES", 2)
+def test_an_empty_query_is_no_exact_match_of_an_empty_note(tmp_path: Path) -> None:
     store = SqliteStore(str(tmp_path / "memory.db"))
     memory = Memory(store)
-    query = NoteQuery(text="zzz", vector=packed([1, 0, 0], 3, "vector"))
-    for number in range(7):
-        vector = packed([1, number / 9, 0], 3, "vector")
-        notes.commit(memory, Note(f"k{number}", "text", (), VAULT, vector), by="test")
-        if number % 4 == 0:
-            hits = notes.search(memory, query, [VAULT]).hits
-            assert [hit.note.key for hit in hits] == [f"k{each}" for each in range(number + 1)]
+    for scope in (VAULT, NoteScope("one", "ann")):
+        notes.commit(memory, Note("empty", "", scope=scope), by="test")
+        (hit,) = notes.search(memory, NoteQuery(text=""), [scope]).hits
+        assert (hit.note.key, hit.relevance) == ("empty", 0.0)
     store.close()
 
 
@@ -213,16 +201,20 @@ def _check_hits(hits: list[NoteHit], expected: dict[str, float], text: str, limi
 
 def _bm25(kept: list[Note], text: str) -> dict[str, float]:
     connection = apsw.Connection(":memory:")
-    connection.execute("CREATE VIRTUAL TABLE words USING fts5 (key, content, tags)")
-    rows = [(note.key, note.content, " ".join(note.tags)) for note in kept]
+    connection.execute("CREATE VIRTUAL TABLE words USING fts5 (key, tags, content, tokenize = 'porter unicode61')")
+    rows = [(note.key, " ".join(note.tags), note.content) for note in kept]
     connection.executemany("INSERT INTO words VALUES (?, ?, ?)", rows)
+    bare = ["".join(each if each.isalnum() else " " for each in text).split()][0]
+    both = [joiner.join(f'"{word}"' for word in bare) for joiner in (" AND ", " OR ")] if bare else []
     try:
-        return _matched(connection, text)
+        first = _matched(connection, text)
+        tries = [] if first or text.split() != bare or {"NOT", "OR", "AND"} & set(bare) else both
     except apsw.SQLError:
-        bare = "".join(each if each.isalnum() else " " for each in text).split()
-        return _matched(connection, " OR ".join(f'"{word}"' for word in bare)) if bare else {}
-    finally:
-        connection.close()
+        first, tries = {}, both
+    for expression in tries:
+        first = first or _matched(connection, expression)
+    connection.close()
+    return first
 
 
 def _matched(connection: apsw.Connection, expression: str) -> dict[str, float]:
