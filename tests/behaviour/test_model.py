@@ -109,9 +109,9 @@ class StoreMachine(RuleBasedStateMachine):
         terms = terms_of(query)
         with self.memory.reading() as read, self.oracle.reading() as expected:
             for within in (None, Within(names=tuple(names)), Within(types=tuple(names))):
-                mine, theirs = read.passages(terms, 1000, within), expected.passages(terms, 1000, within)
+                mine, theirs = read.candidates(terms, 1000, within), expected.candidates(terms, 1000, within)
                 assert _texts(mine) == _texts(theirs)
-            assert set(read.named_with(terms, 100)) == set(expected.named_with(terms, 100))
+            assert set(read.names_with(terms, 100)) == set(expected.named_with(terms, 100))
 
     @rule(drafts=DRAFTS)
     def upsert(self, drafts: list[EntityDraft]) -> None:

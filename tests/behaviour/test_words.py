@@ -13,7 +13,7 @@ LIBRARY = (
 
 def having(memory: Memory, *terms: str, within: Within | None = None) -> set[PassageKey]:
     with memory.reading() as read:
-        return {passage.key for passage in read.passages(terms, 100, within)}
+        return {passage.key for passage in read.candidates(terms, 100, within)}
 
 
 def talk(memory: Memory, valid_at: int, *turns: tuple[str, str]) -> None:
@@ -86,9 +86,9 @@ def test_the_vocabulary_is_given_in_stretches(memory: Memory) -> None:
 def test_names_are_found_by_their_words(memory: Memory) -> None:
     create(memory, *LIBRARY, EntityDraft("Caroline Smith", "person", ("user",)))
     with memory.reading() as read:
-        assert read.named_with(["smith", "carolin"], 10) == ["Caroline Smith", "Caroline"]
-        assert read.named_with(["user"], 10) == ["getUserName"]
-        assert read.named_with(["person"], 10) == []
+        assert read.names_with(["smith", "carolin"], 10) == ["Caroline Smith", "Caroline"]
+        assert read.names_with(["user"], 10) == ["getUserName"]
+        assert read.names_with(["person"], 10) == []
 
 
 def test_a_conversation_is_followed_across_entities(memory: Memory) -> None:

@@ -102,10 +102,21 @@ class Asked:
         with self._looking() as index:
             return index.nearest(self._question, count, groups)
 
-    def cosines(self, places: Collection[int]) -> dict[int, float]:
-        """How near these places are, as far as they have vectors."""
+    @property
+    def question(self) -> bytes:
+        """The question's vector, as little-endian float32."""
+        return self._question.astype("<f4").tobytes()
+
+    @property
+    def coverage(self) -> float:
+        """The share of passages that have a vector, from 0 to 1."""
+        coverage = self._semantics.coverage()
+        return coverage.embedded / coverage.total if coverage.total else 0.0
+
+    def vectors(self, ids: Collection[int]) -> dict[int, bytes]:
+        """Return the vectors of those of the passages that have one, as little-endian float32."""
         with self._looking() as index:
-            return index.cosines(self._question, places)
+            return index.vectors(ids)
 
     def _looking(self) -> "AbstractContextManager[VectorIndex]":
         """The vectors; whether there are new ones is looked up once for a question."""

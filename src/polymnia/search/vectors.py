@@ -17,7 +17,7 @@ Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 # How much of the one before, the one before that and the one after is seen in each vector.
-BEFORE, EARLIER, AFTER = 0.7, 0.5, 0.3
+BEFORE, EARLIER, AFTER = 0.0, 0.0, 0.0
 # New ones at once that are linked one by one; more are linked anew with all others.
 _FEW = 64
 # Rows that are worked on at once stay in the processor's cache.
@@ -101,6 +101,12 @@ class VectorIndex:
         known = [place for place in places if place in self._at]
         found = self._cosines(question, np.array([self._at[place] for place in known], np.int64))
         return dict(zip(known, found.tolist(), strict=True))
+
+    def vectors(self, places: Collection[int]) -> dict[int, bytes]:
+        """Return the vectors of those of the places that have one, as little-endian float32."""
+        known = [place for place in places if place in self._at]
+        rows = self._floats(np.array([self._at[place] for place in known], np.int64)).astype("<f4")
+        return {place: row.tobytes() for place, row in zip(known, rows, strict=True)}
 
     def _among(self, groups: Collection[int] | None) -> Mask | None:
         """Which rows count; None when all do."""

@@ -13,6 +13,7 @@ from polymnia.model import (
     EmbeddingModel,
     Entity,
     Graph,
+    Neighbours,
     Note,
     NoteHit,
     NoteScope,
@@ -133,7 +134,7 @@ class Reader(Protocol):
     def vocabulary(self, first: str, last: str, limit: int) -> list[str]:
         """The terms from `first` to before `last`, in order, at most so many."""
 
-    def passages(
+    def candidates(
         self, terms: Collection[str], limit: int, within: Within | None = None, *, every: bool = False
     ) -> list[Passage]:
         """Passages that have one of the terms, or every one; of more than are asked for, those that match best.
@@ -141,13 +142,20 @@ class Reader(Protocol):
         Among them are the vault's notes, and never a session's.
         """
 
-    def named_with(self, terms: Collection[str], limit: int) -> list[str]:
+    def names_with(self, terms: Collection[str], limit: int) -> list[str]:
         """Names of entities that have one of the terms in them, those that match best first."""
 
-    def following(self, keys: Collection[PassageKey]) -> dict[PassageKey, Passage]:
-        """For observations, what was written next in the same conversation: those that have the same valid time."""
+    def observation_counts(self, names: Collection[str]) -> dict[str, int]:
+        """Return how many living observations each of these entities has; unknown names are left out."""
 
-    def passages_at(self, places: Collection[int]) -> list[Passage]:
+    def neighbours(self, passages: Collection[Passage]) -> dict[PassageKey, Neighbours]:
+        """Return what was written around each observation in its conversation.
+
+        A conversation is the observations with the same valid time; those without a valid time form one, in order of
+        writing.
+        """
+
+    def passages_by_id(self, ids: Collection[int]) -> list[Passage]:
         """What still stands at these places of the store, in no order."""
 
     def between(self, start: int, end: int, limit: int) -> list[Passage]:

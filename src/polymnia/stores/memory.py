@@ -14,6 +14,7 @@ from polymnia.model import (
     Counts,
     Entity,
     Graph,
+    Neighbours,
     ObservationSet,
     Passage,
     PassageKey,
@@ -131,18 +132,21 @@ class MemoryGraph:
     def vocabulary(self, first: str, last: str, limit: int) -> list[str]:
         return self._word_index().vocabulary(first, last, limit)
 
-    def passages(
+    def candidates(
         self, terms: Collection[str], limit: int, within: Within | None = None, *, every: bool = False
     ) -> list[Passage]:
-        return self._word_index().passages(terms, limit, within, every=every)
+        return self._word_index().candidates(terms, limit, within, every=every)
 
-    def named_with(self, terms: Collection[str], limit: int) -> list[str]:
-        return self._word_index().named_with(terms, limit)
+    def names_with(self, terms: Collection[str], limit: int) -> list[str]:
+        return self._word_index().names_with(terms, limit)
 
-    def following(self, keys: Collection[PassageKey]) -> dict[PassageKey, Passage]:
-        return self._word_index().following(keys)
+    def observation_counts(self, names: Collection[str]) -> dict[str, int]:
+        return {name: len(self._entities[name][1].observations) for name in names if name in self._entities}
 
-    def passages_at(self, places: Collection[int]) -> list[Passage]:
+    def neighbours(self, passages: Collection[Passage]) -> dict[PassageKey, Neighbours]:
+        return self._word_index().neighbours(passages)
+
+    def passages_by_id(self, ids: Collection[int]) -> list[Passage]:
         return []
 
     def between(self, start: int, end: int, limit: int) -> list[Passage]:

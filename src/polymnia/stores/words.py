@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
 from math import log
 
-from polymnia.model import Entity, Observation, Passage, PassageKey, Within, WordCounts
+from polymnia.model import Entity, Neighbours, Observation, Passage, PassageKey, Within, WordCounts
 from polymnia.search.words import terms_of
 
 # When something was said, when it was written, by what it is told apart from the rest of that moment.
@@ -68,7 +68,7 @@ class WordIndex:
         living = [term for term in self._terms[start:end] if self._having[term]]
         return living[:limit]
 
-    def passages(self, terms: Collection[str], limit: int, within: Within | None, *, every: bool) -> list[Passage]:
+    def candidates(self, terms: Collection[str], limit: int, within: Within | None, *, every: bool) -> list[Passage]:
         scores: defaultdict[PassageKey, float] = defaultdict(float)
         for term in terms:
             weight = self._weight(term)
@@ -82,24 +82,28 @@ class WordIndex:
             return [self._passage(key) for key in best[:limit]]
         return [passage for passage in map(self._passage, best) if within.has(passage)][:limit]
 
-    def named_with(self, terms: Collection[str], limit: int) -> list[str]:
+    def names_with(self, terms: Collection[str], limit: int) -> list[str]:
         scores: defaultdict[str, float] = defaultdict(float)
         for term in terms:
             for name in self._names_having.get(term, ()):
                 scores[name] += self._weight(term)
         return sorted(scores, key=lambda name: (-scores[name], len(name), self._numbers[name]))[:limit]
 
-    def following(self, keys: Collection[PassageKey]) -> dict[PassageKey, Passage]:
-        found = {}
-        for key in keys:
-            observation = self._observation(key)
-            if observation is None or not observation.valid_at:
-                continue
-            moment = self._moment(key[0], observation)
-            place = bisect_left(self._moments, (moment, key)) + 1
-            if place < len(self._moments) and self._moments[place][0][0] == moment[0]:
-                found[key] = self._passage(self._moments[place][1])
-        return found
+    def neighbours(self, passages: Collection[Passage]) -> dict[PassageKey, Neighbours]:
+        return {each.key: self._neighbours(each) for each in passages if each.kind == "observation"}
+
+    def _neighbours(self, passage: Passage) -> Neighbours:
+        observation = self._observation(passage.key)
+        if observation is None:
+            return Neighbours()
+        at = bisect_left(self._moments, (self._moment(passage.entity, observation), passage.key))
+        near = [self._said(place, observation.valid_at) for place in (at - 1, at - 2, at + 1)]
+        return Neighbours(*near)
+
+    def _said(self, place: int, valid_at: int) -> Passage | None:
+        if not 0 <= place < len(self._moments) or self._moments[place][0][0] != valid_at:
+            return None
+        return self._passage(self._moments[place][1])
 
     def between(self, start: int, end: int, limit: int) -> list[Passage]:
         timed = [

@@ -10,6 +10,7 @@ from polymnia.model import (
     Counts,
     Entity,
     Graph,
+    Neighbours,
     Observation,
     Passage,
     PassageKey,
@@ -121,21 +122,24 @@ class SqliteGraph:
         self._see_all_indexed()
         return words.vocabulary(self._connection, first, last, limit)
 
-    def passages(
+    def candidates(
         self, terms: Collection[str], limit: int, within: Within | None = None, *, every: bool = False
     ) -> list[Passage]:
         self._see_all_indexed()
-        return words.passages(self._connection, terms, limit, within, every=every)
+        return words.candidates(self._connection, terms, limit, within, every=every)
 
-    def named_with(self, terms: Collection[str], limit: int) -> list[str]:
+    def names_with(self, terms: Collection[str], limit: int) -> list[str]:
         self._see_all_indexed()
-        return words.named_with(self._connection, terms, limit)
+        return words.names_with(self._connection, terms, limit)
 
-    def following(self, keys: Collection[PassageKey]) -> dict[PassageKey, Passage]:
-        return words.following(self._connection, keys)
+    def observation_counts(self, names: Collection[str]) -> dict[str, int]:
+        return words.observation_counts(self._connection, names)
 
-    def passages_at(self, places: Collection[int]) -> list[Passage]:
-        return words.passages_at(self._connection, places)
+    def neighbours(self, passages: Collection[Passage]) -> dict[PassageKey, Neighbours]:
+        return words.neighbours(self._connection, passages)
+
+    def passages_by_id(self, ids: Collection[int]) -> list[Passage]:
+        return words.passages_by_id(self._connection, ids)
 
     def between(self, start: int, end: int, limit: int) -> list[Passage]:
         return words.between(self._connection, start, end, limit)

@@ -307,27 +307,23 @@ WITH best AS MATERIALIZED (
 )
 SELECT e.name FROM best AS b CROSS JOIN entities AS e ON e.id = b.id >> 24;
 
--- name: observations_after
--- For observations (a JSON array of [entity, ordinal]) the one written next with the same valid time. Those written
--- in the same moment come first, apart from the later ones, so that each is one step into the index.
-SELECT e.name, o.id & 0xFFFFFF, n.id, f.name, f.type, n.content, n.created_at, n.valid_at
+-- name: observation_counts
+-- How many living observations entities (a JSON array of names) have.
+SELECT e.name, (SELECT count(*) FROM observations AS o WHERE o.id > e.id << 24 AND o.id < (e.id + 1) << 24 AND o.deleted_at IS NULL)
+FROM json_each(?) AS wanted CROSS JOIN entities AS e ON e.name = wanted.value AND e.deleted_at IS NULL;
+
+-- name: neighbour_ids
+-- For observations (a JSON array of [entity, ordinal]) the two written before and the one after with the same valid time.
+SELECT e.name, o.id & 0xFFFFFF,
+    (SELECT n.id FROM observations AS n WHERE n.deleted_at IS NULL AND n.valid_at = o.valid_at
+        AND (n.created_at, n.id) < (o.created_at, o.id) ORDER BY n.created_at DESC, n.id DESC LIMIT 1),
+    (SELECT n.id FROM observations AS n WHERE n.deleted_at IS NULL AND n.valid_at = o.valid_at
+        AND (n.created_at, n.id) < (o.created_at, o.id) ORDER BY n.created_at DESC, n.id DESC LIMIT 1 OFFSET 1),
+    (SELECT n.id FROM observations AS n WHERE n.deleted_at IS NULL AND n.valid_at = o.valid_at
+        AND (n.created_at, n.id) > (o.created_at, o.id) ORDER BY n.created_at, n.id LIMIT 1)
 FROM json_each(?) AS wanted
 CROSS JOIN entities AS e ON e.name = wanted.value ->> 0 AND e.deleted_at IS NULL
-CROSS JOIN observations AS o ON o.id = (e.id << 24) + (wanted.value ->> 1) AND o.valid_at <> 0
-CROSS JOIN observations AS n ON n.id = coalesce(
-    (
-        SELECT same.id FROM observations AS same
-        WHERE same.deleted_at IS NULL AND same.valid_at = o.valid_at
-            AND same.created_at = o.created_at AND same.id > o.id
-        ORDER BY same.id LIMIT 1
-    ),
-    (
-        SELECT later.id FROM observations AS later
-        WHERE later.deleted_at IS NULL AND later.valid_at = o.valid_at AND later.created_at > o.created_at
-        ORDER BY later.created_at, later.id LIMIT 1
-    )
-)
-CROSS JOIN entities AS f ON f.id = n.id >> 24;
+CROSS JOIN observations AS o ON o.id = (e.id << 24) + (wanted.value ->> 1);
 
 -- name: observations_between
 -- The newest observations from one time to before another: their valid time or, without one, when they were written.

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 
 import apsw
 
-from polymnia.model import NOTE, Passage, PassageKey, Within, WordCounts
+from polymnia.model import NOTE, Neighbours, Passage, PassageKey, Within, WordCounts
 from polymnia.search.stem import spelled
 from polymnia.search.words import derived, terms_of
 from polymnia.stores.sqlite.indexing import padded
@@ -34,7 +34,7 @@ def vocabulary(connection: apsw.Connection, first: str, last: str, limit: int) -
     return [term for (term,) in run(connection, "words_between", first, last, limit)]
 
 
-def passages(
+def candidates(
     connection: apsw.Connection, terms: Collection[str], limit: int, within: Within | None, *, every: bool
 ) -> list[Passage]:
     if not terms:
@@ -57,7 +57,7 @@ def _passages_of(connection: apsw.Connection, match: str, limit: int, names: Col
     return _passages(found)
 
 
-def named_with(connection: apsw.Connection, terms: Collection[str], limit: int) -> list[str]:
+def names_with(connection: apsw.Connection, terms: Collection[str], limit: int) -> list[str]:
     if not terms:
         return []
     found = run(connection, "match_names", f"{{name parts}} : ({_expression(terms, ' OR ')})", limit)
@@ -65,13 +65,20 @@ def named_with(connection: apsw.Connection, terms: Collection[str], limit: int) 
     return [name for (name,) in found if not set(terms).isdisjoint(terms_of(name))]
 
 
-def following(connection: apsw.Connection, keys: Collection[PassageKey]) -> dict[PassageKey, Passage]:
-    rows = run(connection, "observations_after", as_json(keys))
-    return {(row[0], row[1]): _passage(*row[2:]) for row in rows}
+def observation_counts(connection: apsw.Connection, names: Collection[str]) -> dict[str, int]:
+    return dict(run(connection, "observation_counts", as_json(names)))
 
 
-def passages_at(connection: apsw.Connection, places: Collection[int]) -> list[Passage]:
-    return _passages(run(connection, "passages_at", as_json(places)))
+def neighbours(connection: apsw.Connection, passages: Collection[Passage]) -> dict[PassageKey, Neighbours]:
+    keys = {(each.entity, each.ordinal) for each in passages if each.ordinal > 0}
+    rows = run(connection, "neighbour_ids", as_json(sorted(keys)))
+    ids = {each for row in rows for each in row[2:] if each is not None}
+    near = {each.id: each for each in passages_by_id(connection, ids)}
+    return {(row[0], row[1]): Neighbours(*[near.get(each) for each in row[2:]]) for row in rows}
+
+
+def passages_by_id(connection: apsw.Connection, ids: Collection[int]) -> list[Passage]:
+    return _passages(run(connection, "passages_at", as_json(ids)))
 
 
 def between(connection: apsw.Connection, start: int, end: int, limit: int) -> list[Passage]:
