@@ -7,10 +7,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import process_time
 
-from bench.recall.cranfield import load_cranfield
 from bench.recall.locomo import load_locomo
 from bench.recall.measures import DEPTHS, Score, mean, score
 from bench.recall.questions import Case
+from bench.recall.smart import load_collection
 from bench.recall.stage import Stage
 from polymnia.embedders import open_embedder
 from polymnia.embedders.base import Embedder
@@ -24,7 +24,7 @@ Times = dict[str, list[float]]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run and print the tables; 1 when the embedder cannot be loaded."""
     options = _parser().parse_args(arguments)
-    cases = load_cranfield(options.path) if options.path.is_dir() else load_locomo(options.path)
+    cases = load_collection(options.path) if options.path.is_dir() else load_locomo(options.path)
     try:
         embedder = open_embedder(options.embedder)
     except PolymniaError as exc:
@@ -46,7 +46,9 @@ def _parser() -> argparse.ArgumentParser:
     new = argparse.ArgumentParser(
         prog="python -m bench.recall", description="How much of what answers a question is found among the first hits."
     )
-    new.add_argument("path", type=Path, help="a LoCoMo-format .json file, or the directory of the Cranfield collection")
+    new.add_argument(
+        "path", type=Path, help="a LoCoMo-format .json file, or the directory of a SMART collection (Cranfield, CISI)"
+    )
     new.add_argument("--embedder", default="local", help="as in `polymnia serve --embedder` (default: %(default)s)")
     return new
 

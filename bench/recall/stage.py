@@ -115,7 +115,7 @@ class Stage:
         assert not isinstance(asked, str), asked
         near = asked.nearest(_DEEPEST)
         with self.memory.reading() as read:
-            at = {passage.id: passage.key for passage in read.passages_at(near)}
+            at = {passage.id: passage.key for passage in read.passages_by_id(near)}
         return [self._labels[at[place]] for place in near]
 
     def _recall(self, question: str, semantics: Semantics | None) -> list[str]:

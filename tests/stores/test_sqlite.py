@@ -114,8 +114,8 @@ def test_an_old_file_gets_its_words_indexed(path: str) -> None:
     connection.close()
     store = SqliteStore(path)
     with store.reading() as read:
-        assert {each.key for each in read.passages(["name"], 9)} == {("getUserName", 0), ("getUserName", 1)}
-        (passage,) = read.passages(["return"], 9)
+        assert {each.key for each in read.candidates(["name"], 9)} == {("getUserName", 0), ("getUserName", 1)}
+        (passage,) = read.candidates(["return"], 9)
     assert passage == Passage("getUserName", "function", 1, "returns names", 5, 0, (1 << 24) + 1)
     observations.remove(Memory(store), [ObservationDraft("getUserName", ("returns names",))], by="ann")
     assert store.check() == []

@@ -151,8 +151,8 @@ def test_the_notes_of_an_older_file_are_found_by_a_search(path: str, monkeypatch
     connection.close()
     opened = SqliteStore(path)
     with opened.reading() as read:
-        assert {each.key for each in read.passages(["name"], 9)} == {("getUserName", NOTE)}
-        assert {each.key for each in read.passages(["user"], 9)} == {("getUserName", NOTE)}
+        assert {each.key for each in read.candidates(["name"], 9)} == {("getUserName", NOTE)}
+        assert {each.key for each in read.candidates(["user"], 9)} == {("getUserName", NOTE)}
         assert [each.key for each in read.notes.containing("erna")] == ["getUserName"]
     assert opened.vectors is not None
     assert opened.vectors.queued(7, 9) == [(-1, "getUserName: returns names")]

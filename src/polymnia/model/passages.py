@@ -91,15 +91,16 @@ class Within(Struct, frozen=True):
 class Signals(Struct, frozen=True, gc=False):
     """The evidence for one candidate, each signal on its own scale."""
 
-    words: float = 0.0  # BM25 of its text
-    before: float = 0.0  # BM25 of the turn before it
+    words: float = 0.0  # BM25 of its text as a share of the best in the store
+    before: float = 0.0  # the same of the passage before it, more for a short text and less for a long one
     meaning: float | None = None  # cosine with the question; None without a vector
+    near: float = 0.0  # how close together neighbouring words of the question stand in its text
     entity: float = 0.0  # the share of its entity's name that the question contains
     linked: float = 0.0  # 1 if a relation joins its entity to a named one
     date: float = 0.0  # agreement with the date in the question
     tells_time: float = 0.0  # 1 if the question asks when and the text contains time words
-    length: float = 0.0  # log of its length, for turns of a conversation
-    asks: float = 0.0  # 1 if it is itself a question, for turns of a conversation
+    length: float = 0.0  # log of its length in words
+    asks: float = 0.0  # the share of its words that stand in questions
 
 
 class Hit(Struct, frozen=True):

@@ -3,10 +3,11 @@
 import re
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
+from functools import cache
 
 from msgspec import Struct
 
-from polymnia.search.terms import stem
+from polymnia.search.terms import terms_of
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH = (
@@ -35,7 +36,7 @@ yesterday today tonight tomorrow ago recently week weekend month year day night 
 spring autumn fall monday tuesday wednesday thursday friday saturday sunday january february april june july august
 september october november december
 """
-_TIME_TERMS = frozenset([stem(word) for word in _TIMES.split()])
+_ORDINAL = re.compile(r"\d+(?:st|nd|rd|th)")
 # "When" in the middle of a sentence asks for a time only before a verb such as these; else it tells a condition.
 _ASKING = "am|are|can|could|did|do|does|had|has|have|is|may|might|must|shall|should|was|were|will|would"
 _ASKS_WHEN = re.compile(
@@ -69,7 +70,7 @@ class Period(Struct, frozen=True):
         return _micros(start), _micros(end)
 
 
-def period_in(text: str) -> tuple[Period | None, str]:
+def find_period(text: str) -> tuple[Period | None, str]:
     """The date the text names, and the text without it."""
     for form in _FORMS:
         found = form.search(text)
@@ -96,8 +97,16 @@ def asks_when(text: str) -> bool:
 
 
 def tells_time(terms: Collection[str]) -> bool:
-    """Whether a text with these terms tells a time."""
-    return any(term in _TIME_TERMS or (len(term) == 4 and term.isdigit()) for term in terms)
+    """Return True if a text with these terms tells a time."""
+    if not _time_terms().isdisjoint(terms):
+        return True
+    numbers = [term for term in terms if term[0].isdigit()]
+    return any((len(each) == 4 and each.isdigit()) or _ORDINAL.fullmatch(each) for each in numbers)
+
+
+@cache
+def _time_terms() -> frozenset[str]:
+    return frozenset(terms_of(_TIMES))
 
 
 def _period(parts: dict[str, str]) -> Period | None:

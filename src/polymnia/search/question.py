@@ -1,18 +1,20 @@
-"""A question taken apart: its words, the date it names, and which entities it speaks of."""
+"""Take a question apart: its words, the date it names, and the entities it speaks of."""
 
 import re
 from collections.abc import Collection, Sequence
 
 from msgspec import Struct
 
-from polymnia.search.dates import Period, asks_when, period_in
-from polymnia.search.terms import STOP_WORDS, derived, plain, stem, stems_of, words_of
+from polymnia.search.dates import Period, asks_when, find_period
+from polymnia.search.terms import STOP_WORDS, derived, plain, terms_of, words_of
 
-_SPACED = re.compile(r"[^\W_]+")
+# What a part of a name counts beside the whole of it.
+NAME_PART_SHARE = 0.4
+_WORD = re.compile(r"[^\W_]+")
 
 
 class Question(Struct, frozen=True):
-    """What a search is for. Words are stemmed: `spoken` has all in order, `content` those that mean something."""
+    """What a search is for. `spoken` has the terms of all words in order, `content` those that mean something."""
 
     text: str
     spoken: tuple[str, ...]
@@ -21,68 +23,66 @@ class Question(Struct, frozen=True):
     period: Period | None
     asks_when: bool
 
-
-def parse(text: str) -> Question:
-    """The question that a text asks; a text of stop words alone means them."""
-    period, rest = period_in(text)
-    spoken = tuple(stems_of(text))
-    words = [word for word in words_of(rest) if word not in STOP_WORDS] or words_of(rest) or words_of(text)
-    content = stems_of(" ".join(words)) + stems_of(derived(rest))
-    capitalised = frozenset([stem(plain(word)) for word in _SPACED.findall(text)[1:] if word[:1].isupper()])
-    return Question(text, spoken, tuple(dict.fromkeys(content)), capitalised, period, asks_when(text))
+    @property
+    def name_terms(self) -> list[str]:
+        """The terms that may belong to a name: the content, and what is written like a name."""
+        return list(dict.fromkeys((*self.content, *[term for term in self.spoken if term in self.capitalised])))
 
 
-def possible_names(question: Question) -> list[str]:
-    """The terms that may be part of an entity's name: what means something, and what is written like a name."""
-    stops = [term for term in question.spoken if term in question.capitalised]
-    return list(dict.fromkeys((*question.content, *stops)))
-
-
-def named(question: Question, names: Collection[str]) -> dict[str, float]:
-    """Those of the names that the question speaks of: 1 where it says the whole name, less for a part of it."""
-    found: dict[str, float] = {}
-    for name in names:
-        terms = stems_of(name) or [plain(name)]
-        if _says(question.spoken, terms):
-            found[name] = 1.0
-        elif len(terms) > 1:
-            share = len(set(terms) & set(possible_names(question))) / len(set(terms))
-            found[name] = _PART * share
-    return {name: share for name, share in found.items() if share}
-
-
-# What a part of a name counts beside the whole of it.
-_PART = 0.4
-
-
-def without(question: Question, names: Collection[str]) -> tuple[str, ...]:
-    """The content terms without those of the names; all of them when nothing else would be left."""
-    said = {term for name in names for term in stems_of(name)}
-    return tuple([term for term in question.content if term not in said]) or question.content
-
-
-def unnamed(text: str, names: Collection[str]) -> str:
-    """The text without the names, possessive or not; all of it when nothing else would be left."""
-    for name in sorted(names, key=len, reverse=True):
-        text_without = re.sub(rf"(?<!\w){re.escape(name)}(?:['\u2019]s)?(?!\w)", " ", text, flags=re.IGNORECASE)
-        text = text_without if words_of(text_without) else text
-    return " ".join(text.split())
-
-
-def repaired(question: Question, meant: dict[str, str]) -> Question:
-    """The question with some of its terms exchanged for those that were meant."""
+def parse_question(text: str) -> Question:
+    """Take a text apart as a question. A text of stop words alone means them."""
+    period, rest = find_period(text)
+    content = content_words(rest) or words_of(rest) or words_of(text)
+    parts = words_of(derived(rest))
+    capitalised = [plain(word) for word in _WORD.findall(text)[1:] if word[:1].isupper()]
     return Question(
-        question.text,
-        tuple([meant.get(term, term) for term in question.spoken]),
-        tuple([meant.get(term, term) for term in question.content]),
-        frozenset([meant.get(term, term) for term in question.capitalised]),
-        question.period,
-        question.asks_when,
+        text,
+        tuple(terms_of(" ".join(words_of(text)))),
+        tuple(dict.fromkeys(terms_of(" ".join(content + parts)))),
+        frozenset(terms_of(" ".join(capitalised))),
+        period,
+        asks_when(text),
     )
 
 
-def _says(spoken: Sequence[str], terms: Sequence[str]) -> bool:
-    """Whether the terms are said one after the other."""
+def content_words(text: str) -> list[str]:
+    """Return the words of a text that are not stop words."""
+    return [word for word in words_of(text) if word not in STOP_WORDS]
+
+
+def match_names(question: Question, names: Collection[str]) -> dict[str, float]:
+    """Return the names that the question contains: 1 for a whole name, less for a part of one."""
+    found: dict[str, float] = {}
+    possible = set(question.name_terms)
+    for name in names:
+        terms = terms_of(" ".join(words_of(name))) or [plain(name)]
+        if _contains(question.spoken, terms):
+            found[name] = 1.0
+        elif len(terms) > 1:
+            found[name] = NAME_PART_SHARE * len(set(terms) & possible) / len(set(terms))
+    return {name: share for name, share in found.items() if share}
+
+
+def content_without(question: Question, names: Collection[str]) -> tuple[str, ...]:
+    """Return the content terms without those of the names, or all of them when nothing else is left."""
+    said = {term for name in names for term in terms_of(" ".join(words_of(name)))}
+    return tuple([term for term in question.content if term not in said]) or question.content
+
+
+def text_without(text: str, names: Collection[str]) -> str:
+    """Return the text without the names, possessive or not, or all of it when nothing else is left."""
+    for name in sorted(names, key=len, reverse=True):
+        shorter = re.sub(rf"(?<!\w){re.escape(name)}(?:['\u2019]s)?(?!\w)", " ", text, flags=re.IGNORECASE)
+        text = shorter if words_of(shorter) else text
+    return " ".join(text.split())
+
+
+def replace_words(text: str, replacements: dict[str, str]) -> str:
+    """Return the text with some of its words replaced, whatever their case and accents."""
+    return _WORD.sub(lambda found: replacements.get(plain(found[0]), found[0]), text)
+
+
+def _contains(spoken: Sequence[str], terms: Sequence[str]) -> bool:
     first, size = terms[0], len(terms)
     starts = [place for place, term in enumerate(spoken) if term == first]
     return any(list(spoken[place : place + size]) == list(terms) for place in starts)

@@ -1,116 +1,235 @@
-"""Scoring: what speaks for each candidate, on one scale, and the sum that ranks them."""
+"""Score passages for a question: measure what speaks for each and add it up on fixed scales.
 
+    match = 4 words + 2 before + 0.3 near                                     without a vector
+    match = 2 words + 0.8 before + 0.3 near + (meaning - 0.1) / 0.12          with a vector, when every passage has one
+    score = match + 5 date + 2.8 tells_time + 0.7 length - 2 asks + 0.5 linked + entity (bonus + 0.35 max(0, match - 1))
+
+While only a share of the passages has vectors, `match` lies between the two forms by that share. So a passage without a
+vector is not at a disadvantage, and the ranking of words alone becomes the full one without a jump. No scale depends on
+the candidates, so filters and limits do not change a score.
+"""
+
+import re
 from collections.abc import Collection, Mapping, Sequence
-from math import inf, log, sqrt
+from itertools import pairwise
+from math import log
 
 from msgspec import Struct
 
-from polymnia.model import Signals, WordCounts
-from polymnia.search.terms import plain
+from polymnia.model import Neighbours, Passage, PassageKey, Signals, WordCounts
+from polymnia.search.dates import agreement, tells_time
+from polymnia.search.question import Question
+from polymnia.search.terms import plain, terms_of
+from polymnia.search.text import fold
 
-# How soon a repeated word counts no more, and how much a long text is held back.
-K1, B = 1.5, 0.6
+# BM25: how soon a repeated word counts no more, and how much a long text is held back.
+K1, B = 1.5, 0.7
+# BM25 compares lengths with the average, but with no less than this many words: among short turns length says little.
+MIN_AVERAGE_WORDS = 100
+# The lowest weight of a common term, as a share of a measure that never goes below zero.
+MIN_RARITY_SHARE = 0.5
+# A word in the name of its entity counts as much as this many in the text.
+NAME_WORD_COUNT = 0.5
+# Two words of the question count as near each other up to this many places apart.
+MAX_WORD_DISTANCE = 4
 
+WORDS, BEFORE, NEAR = 4.0, 2.0, 0.3
+# What of the words no longer counts when there is meaning beside them.
+WORDS_COVERED, BEFORE_COVERED = 2.0, 1.2
+# The cosine of unrelated texts, and the difference that counts 1.
+COSINE_ZERO, COSINE_UNIT = 0.1, 0.12
+DATE, TELLS_TIME, LENGTH, ASKS, LINKED = 5.0, 2.8, 0.7, -2.0, 0.5
+MAX_LENGTH_WORDS = 60
+# A text of this many words leans on its neighbours half as much as an empty one.
+HALF_CONTEXT_WORDS = 30
+# The bonus of a named entity that holds everything, its growth with the entity's rarity, and where that ends.
+MIN_ENTITY_BONUS, ENTITY_RARITY, MAX_ENTITY_BONUS = 0.75, 0.5, 2.5
+# The bonus grows with a match above 1: a wrong name then lifts only what matches.
+ENTITY_MATCH_SHARE = 0.35
 
-class Weights(Struct, frozen=True):
-    """What each signal counts. `words`, `before` and `meaning` are standardised first."""
-
-    words: float
-    before: float
-    meaning: float
-    entity: float
-    linked: float
-    date: float
-    tells_time: float
-    length: float
-    asks: float
-
-
-# Fitted on five conversations, then frozen: docs/search.md says how and with which command.
-WORDS_ONLY = Weights(0.8, 0.5, 0.0, 2.7, 0.5, 6.8, 1.0, 0.5, -0.65)
-WITH_MEANING = Weights(0.5, 0.28, 1.0, 3.2, 0.5, 6.2, 2.6, 0.33, -1.1)
+_SENTENCE = re.compile(r"[^.!?\u2026\u3002\uff1f\n]+[.!?\u2026\u3002\uff1f\n]*")
 
 
 class Matcher:
-    """BM25 of texts for some weighted terms, given how common they are."""
+    """BM25 and word proximity for the weighted terms of a question, given how common they are."""
 
-    def __init__(self, terms: Mapping[str, float], counts: WordCounts) -> None:
-        self._weights = {term: share * _rarity(counts, term) for term, share in terms.items()}
-        self._average = counts.words / counts.passages if counts.passages else 1.0
+    def __init__(self, terms: Mapping[str, float], counts: WordCounts, sequence: Sequence[str] = ()) -> None:
+        self._rarity = {term: share * _rarity(counts, term) for term, share in terms.items()}
+        self._average = max(MIN_AVERAGE_WORDS, counts.words / counts.passages if counts.passages else 0)
         self._in_names: dict[str, Collection[str]] = {}
+        asked = [self._rarity[term] for term in sequence if term in self._rarity]
+        self._mean_rarity = sum(asked) / len(asked) if asked else 1.0
+        self._pairs = [
+            (one, other, min(self._rarity[one], self._rarity[other]))
+            for one, other in pairwise(sequence)
+            if one in self._rarity and other in self._rarity
+        ]
 
     def score(self, terms: Sequence[str], name: str = "") -> float:
-        """The score of a text that has these terms, of an entity of that name."""
-        has, in_name = self._weights.keys() & terms, self._in_name(name)
-        if not has and not in_name:  # nearly all that meaning proposes
+        """Return the BM25 score of a text with these terms, of an entity with that name."""
+        present, in_name = self._rarity.keys() & terms, self._in_name(name)
+        if not present and not in_name:  # nearly all that meaning proposes
             return 0.0
-        stretch = K1 * (1 - B + B * len(terms) / self._average)
+        norm = K1 * (1 - B + B * len(terms) / self._average)
         total = 0.0
-        for term, weight in self._weights.items():
-            if term in has:
-                count = terms.count(term)
-                total += weight * count * (K1 + 1) / (count + stretch)
-            elif term in in_name:
-                total += weight * _NAME_COUNTS * (K1 + 1) / (_NAME_COUNTS + stretch)
+        for term, rarity in self._rarity.items():
+            count = terms.count(term) if term in present else NAME_WORD_COUNT if term in in_name else 0
+            total += rarity * count * (K1 + 1) / (count + norm)
         return total
 
+    def proximity(self, terms: Sequence[str]) -> float:
+        """Return how close together neighbouring words of the question stand among the terms."""
+        present = self._rarity.keys() & terms
+        if len(present) < 2:
+            return 0.0
+        places = {term: [place for place, each in enumerate(terms) if each == term] for term in present}
+        total = 0.0
+        for one, other, rarity in self._pairs:
+            distance = min([abs(i - j) for i in places.get(one, ()) for j in places.get(other, ())], default=0)
+            if 0 < distance <= MAX_WORD_DISTANCE:
+                total += rarity / distance
+        return total / self._mean_rarity
+
     def _in_name(self, name: str) -> Collection[str]:
-        """Those of the terms that a name has; many passages are of one entity."""
+        """Return the terms that a name contains; many passages share one entity."""
         known = self._in_names.get(name)
         if known is None:
             words = f" {plain(name)}"
-            known = self._in_names[name] = [term for term in self._weights if f" {term}" in words]
+            known = self._in_names[name] = [term for term in self._rarity if f" {term}" in words]
         return known
 
 
-# Among few candidates small differences mean nothing: cosines of unrelated texts differ by so much, and words are
-# measured by no less than this share of the best.
-_LEAST_SPREAD, _LEAST_SHARE, _NO_SPREAD = 0.1, 0.2, 1e-9
-# What a common term counts at least, as a share of a measure that never goes below nothing.
-_COMMON = 0.5
-# A word in the name of its entity says as much of an observation as this many in its text.
-_NAME_COUNTS = 0.5
+class Query(Struct, frozen=True):
+    """A question as one store understands it: spelling repaired, names resolved, words weighed.
+
+    `terms` are its content words without the names in it; `widened` are terms it does not contain but probably means,
+    each with its kind of match. `bonuses` has what each named entity adds to its passages.
+    """
+
+    question: Question
+    names: dict[str, float]
+    bonuses: dict[str, float]
+    linked: frozenset[str]
+    terms: tuple[str, ...]
+    widened: dict[str, str]
+    corrected: frozenset[str]
+    find_by: tuple[str, ...]
+    matcher: Matcher
+    folded: str
+
+    @property
+    def whole_names(self) -> list[str]:
+        """The entities whose whole name the question contains."""
+        return [name for name, share in self.names.items() if share == 1]
+
+    def is_in(self, passage: Passage) -> bool:
+        """Return True if the passage contains the question's very characters."""
+        return bool(self.folded) and self.folded in fold(passage.words)
 
 
-def scores(signals: Sequence[Signals], scale: Sequence[Signals], weights: Weights) -> list[float]:
-    """The sums; signals are standardised as they lie in `scale`, so that what is filtered out changes nothing."""
-    most = max([each.words for each in scale], default=0.0)
-    words = _standard([each.words for each in scale], _LEAST_SHARE * most)
-    before = _standard([each.before for each in scale], _LEAST_SHARE * most)
-    meaning = _standard([each.meaning for each in scale if each.meaning is not None], _LEAST_SPREAD)
-    words_mean, words_share = words[0], weights.words / words[1]
-    before_mean, before_share = before[0], weights.before / before[1]
-    meaning_mean, meaning_share = meaning[0], weights.meaning / meaning[1]
-    return [
-        words_share * (each.words - words_mean)
-        + before_share * (each.before - before_mean)
-        + (meaning_share * (each.meaning - meaning_mean) if each.meaning is not None else 0.0)
-        + weights.entity * each.entity
-        + weights.linked * each.linked
-        + weights.date * each.date
-        + weights.tells_time * each.tells_time
-        + weights.length * each.length
-        + weights.asks * each.asks
-        for each in signals
-    ]
+class Scored(Struct, frozen=True):
+    """A passage, its terms, what speaks for it, and its score."""
+
+    passage: Passage
+    terms: list[str]
+    signals: Signals
+    score: float
+
+
+def score_passages(
+    query: Query,
+    passages: Collection[Passage],
+    neighbours: Mapping[PassageKey, Neighbours],
+    cosines: Mapping[int, float],
+    *,
+    scale: Collection[Passage],
+    coverage: float,
+) -> list[Scored]:
+    """Score all passages.
+
+    `scale` are the passages whose best word score is the unit. `cosines` are by passage id, where there is a vector.
+    """
+    before = {key: near.before for key, near in neighbours.items() if near.before is not None}
+    measured = {each.key: each for each in [*passages, *scale, *before.values()]}
+    terms = {key: terms_of(each.words) for key, each in measured.items()}
+    words = {key: _word_score(query, each, terms[key]) for key, each in measured.items()}
+    unit = max([words[each.key] for each in scale], default=0.0) or 1.0
+    scored = []
+    for passage in passages:
+        key, earlier = passage.key, before.get(passage.key)
+        shares = words[key] / unit, words[earlier.key] / unit if earlier else 0.0
+        signals = _signals(query, passage, terms[key], shares, cosines.get(passage.id))
+        total = score(signals, query.bonuses.get(passage.entity, 0.0), coverage)
+        scored.append(Scored(passage, terms[key], signals, total))
+    return scored
+
+
+def score(signals: Signals, bonus: float, coverage: float) -> float:
+    """Add up the signals; `bonus` is what its entity adds when it is named, `coverage` the share that has vectors."""
+    match = WORDS * signals.words + BEFORE * signals.before + NEAR * signals.near
+    if signals.meaning is not None:
+        meaning = (signals.meaning - COSINE_ZERO) / COSINE_UNIT
+        match += coverage * (meaning - WORDS_COVERED * signals.words - BEFORE_COVERED * signals.before)
+    return (
+        match
+        + DATE * signals.date
+        + TELLS_TIME * signals.tells_time
+        + LENGTH * signals.length
+        + ASKS * signals.asks
+        + LINKED * signals.linked
+        + signals.entity * (bonus + ENTITY_MATCH_SHARE * max(0.0, match - 1))
+    )
+
+
+def entity_bonus(passages: int, own: int) -> float:
+    """Return what being named adds to the passages of an entity that has `own` of all passages."""
+    rarity = log(max(passages, 1) / max(own, 1))
+    return min(MAX_ENTITY_BONUS, MIN_ENTITY_BONUS + ENTITY_RARITY * max(0.0, rarity))
+
+
+def context_share(words: int) -> float:
+    """Return how much a text of so many words leans on its neighbours: 1 for an empty text, less for a longer one."""
+    return HALF_CONTEXT_WORDS / (HALF_CONTEXT_WORDS + words)
+
+
+def question_share(text: str) -> float:
+    """Return the share of the words that stand in sentences that end with a question mark."""
+    if "?" not in text and "\uff1f" not in text:
+        return 0.0
+    sentences = [(len(each.split()), "?" in each or "\uff1f" in each) for each in _SENTENCE.findall(text)]
+    total = sum([count for count, _ in sentences])
+    return sum([count for count, asks in sentences if asks]) / total if total else 0.0
+
+
+def _signals(
+    query: Query, passage: Passage, terms: list[str], shares: tuple[float, float], meaning: float | None
+) -> Signals:
+    """Measure a passage; `shares` are the word scores of it and of the passage before it, in units of the best."""
+    words, before = shares
+    question = query.question
+    count = len(passage.words.split())
+    time = passage.valid_at or passage.created_at
+    return Signals(
+        words=words,
+        before=2 * context_share(count) * before,
+        meaning=meaning,
+        near=query.matcher.proximity(terms),
+        entity=query.names.get(passage.entity, 0.0) if passage.kind != "entity" else 0.0,
+        linked=1.0 if passage.entity in query.linked else 0.0,
+        date=agreement(question.period, time) if question.period else 0.0,
+        tells_time=1.0 if question.asks_when and tells_time(terms) else 0.0,
+        length=log(1 + min(count, MAX_LENGTH_WORDS)),
+        asks=question_share(passage.text),
+    )
+
+
+def _word_score(query: Query, passage: Passage, terms: Sequence[str]) -> float:
+    """Return BM25 or, when no word of the question is known, whether the passage contains its characters."""
+    return query.matcher.score(terms, passage.entity) if query.find_by else float(query.is_in(passage))
 
 
 def _rarity(counts: WordCounts, term: str) -> float:
-    """What a term says by being rare; one that half of the passages have still says something, in a small memory."""
+    """Return the weight of a term by its rarity; a term in half of the passages of a small store still has some."""
     having = counts.having.get(term, 0)
     odds = (counts.passages - having + 0.5) / (having + 0.5)
-    return max(log(odds), _COMMON * log(1 + odds))
-
-
-def _standard(values: Sequence[float], least: float = 0.0) -> tuple[float, float]:
-    """Mean and deviation, which is not below the least; where nothing differs it is endless, so that nothing counts."""
-    if not values:
-        return 0.0, inf
-    mean = sum(values) / len(values)
-    deviation = max(sqrt(sum([(value - mean) ** 2 for value in values]) / len(values)), least)
-    return mean, deviation if deviation > _NO_SPREAD else inf
-
-
-def length_of(text: str) -> float:
-    """How much a text says, as the logarithm of its words."""
-    return log(1 + len(text.split()))
+    return max(log(odds), MIN_RARITY_SHARE * log(1 + odds))

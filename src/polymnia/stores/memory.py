@@ -149,6 +149,16 @@ class MemoryGraph:
     def passages_by_id(self, ids: Collection[int]) -> list[Passage]:
         return []
 
+    def passages_containing(self, folded: str, limit: int) -> list[Passage]:
+        found = [each for entity in self.containing(folded) for each in passages_of(entity)]
+        return [each for each in found if folded in fold(each.text if each.ordinal else each.words)][:limit]
+
+    def cards(self, names: Collection[str]) -> list[Passage]:
+        return [passages_of(entity)[0] for entity in self.find(names)]
+
+    def observation_counts(self, names: Collection[str]) -> dict[str, int]:
+        return {entity.name: len(entity.observations) for entity in self.find(names)}
+
     def match(self, expression: Expression, kinds: Collection[PassageKind], limit: int | None = None) -> list[Match]:
         raise _not_supported("query expressions")
 
@@ -366,6 +376,16 @@ class MemoryStore(GraphOnlyStore):
 
     def close(self) -> None:
         """Do nothing: there are no files."""
+
+
+def passages_of(entity: Entity) -> list[Passage]:
+    """Return the card of an entity, then its observations."""
+    card = Passage(entity.name, entity.type, 0, entity.summary or "", entity.created_at, tags=entity.tags)
+    observations = [
+        Passage(entity.name, entity.type, each.ordinal, each.text, each.created_at, each.valid_at)
+        for each in entity.observations
+    ]
+    return [card, *observations]
 
 
 def _not_supported(what: str) -> NotSupported:

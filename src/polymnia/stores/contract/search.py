@@ -47,5 +47,14 @@ class SearchReader(Protocol):
     def passages_by_id(self, ids: Collection[int]) -> list[Passage]:
         """Return the living passages with these ids, in no particular order."""
 
+    def passages_containing(self, folded: str, limit: int) -> list[Passage]:
+        """Return passages whose name, type, key or text contains the text, which is already case-folded."""
+
+    def cards(self, names: Collection[str]) -> list[Passage]:
+        """Return the cards of the entities with these names."""
+
+    def observation_counts(self, names: Collection[str]) -> dict[str, int]:
+        """Return how many observations the entities with these names have."""
+
     def between(self, start: int, end: int, limit: int) -> list[Passage]:
         """Return the newest observations with start <= time < end, by valid time or else by creation time."""

@@ -302,19 +302,41 @@ SELECT id FROM observations
 WHERE coalesce(valid_at, created_at) >= ? AND coalesce(valid_at, created_at) < ? AND until IS NULL
 ORDER BY coalesce(valid_at, created_at) DESC, created_at DESC, id DESC LIMIT ?;
 
--- name: written_before
--- The two observations written before another one, the nearer first; ?1 is its valid time, NULL for none.
-SELECT id FROM observations
-WHERE until IS NULL AND valid_at IS ?1 AND coalesce(valid_at, created_at) <= coalesce(?1, ?2)
-    AND (?1 IS NULL OR coalesce(valid_at, created_at) = ?1) AND (created_at, id) < (?2, ?3)
-ORDER BY coalesce(valid_at, created_at) DESC, created_at DESC, id DESC LIMIT 2;
+-- name: neighbour_ids
+-- For observations (a JSON array of ids) the two written before and the one after: among those with the same valid time or,
+-- without one, among all without one. Both branches walk the index by time from where the observation stands.
+SELECT o.id,
+    (SELECT n.id FROM observations AS n WHERE n.until IS NULL AND coalesce(n.valid_at, n.created_at) = o.valid_at
+        AND n.valid_at IS NOT NULL AND (n.created_at, n.id) < (o.created_at, o.id)
+        ORDER BY n.created_at DESC, n.id DESC LIMIT 1),
+    (SELECT n.id FROM observations AS n WHERE n.until IS NULL AND coalesce(n.valid_at, n.created_at) = o.valid_at
+        AND n.valid_at IS NOT NULL AND (n.created_at, n.id) < (o.created_at, o.id)
+        ORDER BY n.created_at DESC, n.id DESC LIMIT 1 OFFSET 1),
+    (SELECT n.id FROM observations AS n WHERE n.until IS NULL AND coalesce(n.valid_at, n.created_at) = o.valid_at
+        AND n.valid_at IS NOT NULL AND (n.created_at, n.id) > (o.created_at, o.id)
+        ORDER BY n.created_at, n.id LIMIT 1)
+FROM json_each(?1) AS wanted CROSS JOIN observations AS o ON o.id = wanted.value AND o.valid_at IS NOT NULL
+UNION ALL
+SELECT o.id,
+    (SELECT n.id FROM observations AS n WHERE n.until IS NULL AND n.valid_at IS NULL
+        AND (coalesce(n.valid_at, n.created_at), n.created_at, n.id) < (o.created_at, o.created_at, o.id)
+        ORDER BY coalesce(n.valid_at, n.created_at) DESC, n.created_at DESC, n.id DESC LIMIT 1),
+    (SELECT n.id FROM observations AS n WHERE n.until IS NULL AND n.valid_at IS NULL
+        AND (coalesce(n.valid_at, n.created_at), n.created_at, n.id) < (o.created_at, o.created_at, o.id)
+        ORDER BY coalesce(n.valid_at, n.created_at) DESC, n.created_at DESC, n.id DESC LIMIT 1 OFFSET 1),
+    (SELECT n.id FROM observations AS n WHERE n.until IS NULL AND n.valid_at IS NULL
+        AND (coalesce(n.valid_at, n.created_at), n.created_at, n.id) > (o.created_at, o.created_at, o.id)
+        ORDER BY coalesce(n.valid_at, n.created_at), n.created_at, n.id LIMIT 1)
+FROM json_each(?1) AS wanted CROSS JOIN observations AS o ON o.id = wanted.value AND o.valid_at IS NULL;
 
--- name: written_after
--- The observation written after another one.
-SELECT id FROM observations
-WHERE until IS NULL AND valid_at IS ?1 AND coalesce(valid_at, created_at) >= coalesce(?1, ?2)
-    AND (?1 IS NULL OR coalesce(valid_at, created_at) = ?1) AND (created_at, id) > (?2, ?3)
-ORDER BY coalesce(valid_at, created_at), created_at, id LIMIT 1;
+-- name: newest_passages
+-- Some passages, the newest first, where a query is too short to tell any apart.
+SELECT rowid FROM words ORDER BY rowid DESC LIMIT ?;
+
+-- name: observation_counts
+-- How many living observations the entities with these names (a JSON array) have.
+SELECT c.name, (SELECT count(*) FROM observations AS o WHERE o.entity = c.entity AND o.until IS NULL)
+FROM json_each(?) AS wanted CROSS JOIN cards AS c ON c.name = wanted.value AND c.until IS NULL;
 
 -- name: match_trigrams
 -- Passages that have the trigrams, up to a limit.

@@ -119,6 +119,15 @@ class SqliteReader:
     def passages_by_id(self, ids: Collection[int]) -> list[Passage]:
         return search.passages_by_id(self._connection, ids)
 
+    def passages_containing(self, folded: str, limit: int) -> list[Passage]:
+        return search.passages_containing(self._connection, folded, limit)
+
+    def cards(self, names: Collection[str]) -> list[Passage]:
+        return search.cards(self._connection, names)
+
+    def observation_counts(self, names: Collection[str]) -> dict[str, int]:
+        return search.observation_counts(self._connection, names)
+
     def between(self, start: int, end: int, limit: int) -> list[Passage]:
         return search.between(self._connection, start, end, limit)
 

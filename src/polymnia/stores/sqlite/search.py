@@ -1,6 +1,6 @@
 """Search in SQLite: substrings by trigrams, words by FTS5 with BM25, and what was written around a passage."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 
 import apsw
 
@@ -108,12 +108,29 @@ def names_with(connection: apsw.Connection, terms: Collection[str], limit: int) 
 
 def neighbours(connection: apsw.Connection, passages: Collection[Passage]) -> dict[PassageKey, Neighbours]:
     """Return what was written around each of the observations."""
-    around = {each.key: _around(connection, each) for each in passages if each.ordinal > 0}
-    ids = {one for three in around.values() for one in three if one is not None}
-    found = {each.id: each for each in passages_by_id(connection, ids)}
-    return {
-        key: Neighbours(*[None if one is None else found.get(one) for one in three]) for key, three in around.items()
-    }
+    keys = {each.id: each.key for each in passages if each.ordinal > 0}
+    rows = run(connection, "neighbour_ids", as_json(keys)) if keys else []
+    found = {each.id: each for each in passages_by_id(connection, {one for _, *three in rows for one in three if one})}
+    return {keys[number]: Neighbours(*[found.get(one) for one in three]) for number, *three in rows}
+
+
+def passages_containing(connection: apsw.Connection, folded: str, limit: int) -> list[Passage]:
+    """Return passages that contain the folded text."""
+    found = _candidates_by_characters(connection, folded)
+    if found is None:
+        found = [row[0] for row in run(connection, "newest_passages", limit)]
+    passages = passages_by_id(connection, found)
+    return [each for each in passages if _contains(each, folded)][:limit]
+
+
+def cards(connection: apsw.Connection, names: Collection[str]) -> list[Passage]:
+    """Return the cards of the entities with these names."""
+    return passages_by_id(connection, [card for _, _, card in run(connection, "entity_ids", as_json(names))])
+
+
+def observation_counts(connection: apsw.Connection, names: Collection[str]) -> dict[str, int]:
+    """Return how many observations the entities with these names have."""
+    return dict(run(connection, "observation_counts", as_json(names)))
 
 
 def passages_by_id(connection: apsw.Connection, ids: Collection[int]) -> list[Passage]:
@@ -173,12 +190,11 @@ def _verify(rows: Iterable[Row], folded: str) -> set[int]:
     return {owner for owner, *texts in rows if any(folded in fold(text) for text in texts)}
 
 
-def _around(connection: apsw.Connection, passage: Passage) -> Sequence[int | None]:
-    """Return the ids of what was written just before, before that, and just after."""
-    place = (passage.valid_at or None, passage.created_at, passage.id)
-    before = [row[0] for row in run(connection, "written_before", *place)]
-    after = [row[0] for row in run(connection, "written_after", *place)]
-    return [*before, *[None] * (2 - len(before)), *(after or [None])]
+def _contains(passage: Passage, folded: str) -> bool:
+    if passage.kind == "observation":
+        return folded in fold(passage.text)
+    texts = (passage.entity, passage.text if passage.kind == "note" else passage.type)
+    return any(folded in fold(text) for text in texts)
 
 
 def _passage(

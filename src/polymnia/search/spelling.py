@@ -1,0 +1,79 @@
+"""Spelling: what a mistyped word was meant to be, and how else a word is spelled."""
+
+from collections.abc import Collection, Iterator
+
+# Shorter words have too many neighbours; longer ones may be wrong twice.
+MIN_TYPO_LETTERS, MIN_TWO_TYPOS_LETTERS = 4, 8
+# How many letters come before an ending with two spellings.
+MIN_HEAD_LETTERS = 3
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+# British and American spelling, and the endings that may follow.
+_SPELLINGS = (
+    ("our", "or", ("", "s", "ed", "ing", "ite", "ites", "able", "ful", "less")),
+    ("is", "iz", ("e", "es", "ed", "er", "ers", "ing", "ation", "ations")),
+    ("ys", "yz", ("e", "es", "ed", "er", "ers", "ing")),
+    ("tre", "ter", ("", "s")),
+    ("ogue", "og", ("", "s")),
+    ("ence", "ense", ("", "s")),
+    ("ll", "l", ("ed", "er", "ers", "ing", "ings")),
+)
+# Regular endings, and what the word has in their place without them.
+_ENDINGS = (
+    ("s", ""),
+    ("es", ""),
+    ("ies", "y"),
+    ("ed", ""),
+    ("d", ""),
+    ("ing", ""),
+    ("ing", "e"),
+    ("er", ""),
+    ("ly", ""),
+)
+
+
+def variants(word: str) -> list[str]:
+    """Return the other spellings a word may have: `favourite` for `favorite`, `organise` for `organize`."""
+    return list(dict.fromkeys(_variants(word)))
+
+
+def is_form(word: str, known: Collection[str]) -> bool:
+    """Return True if the word or what it is regularly formed from is among the known ones."""
+    if word in known:
+        return True
+    return any(word.endswith(ending) and word.removesuffix(ending) + rest in known for ending, rest in _ENDINGS)
+
+
+def edits(word: str) -> list[str]:
+    """Return every word that is one mistake away: a letter missing, swapped with the next, wrong or too many."""
+    splits = [(word[:place], word[place:]) for place in range(len(word) + 1)]
+    missing = [head + tail[1:] for head, tail in splits if tail]
+    swapped = [head + tail[1] + tail[0] + tail[2:] for head, tail in splits if len(tail) > 1]
+    wrong = [head + letter + tail[1:] for head, tail in splits if tail for letter in _LETTERS]
+    added = [head + letter + tail for head, tail in splits for letter in _LETTERS]
+    return list(dict.fromkeys(each for each in [*missing, *swapped, *wrong, *added] if each != word))
+
+
+def distance(one: str, other: str, limit: int) -> int:
+    """Count the letters that are wrong, missing, too many or swapped; anything above `limit` is `limit + 1`."""
+    previous: list[int] = []
+    row = list(range(len(other) + 1))
+    for place, letter in enumerate(one, 1):
+        before_previous, previous, row = previous, row, [place]
+        for at, known in enumerate(other, 1):
+            least = min(previous[at] + 1, row[at - 1] + 1, previous[at - 1] + (letter != known))
+            if place > 1 and at > 1 and letter == other[at - 2] and one[place - 2] == known:
+                least = min(least, before_previous[at - 2] + 1)
+            row.append(least)
+        if min(row) > limit:
+            return limit + 1
+    return min(row[-1], limit + 1)
+
+
+def _variants(word: str) -> Iterator[str]:
+    for british, american, endings in _SPELLINGS:
+        for one, other in ((british, american), (american, british)):
+            for ending in endings:
+                head = word.removesuffix(one + ending)
+                if MIN_HEAD_LETTERS <= len(head) < len(word):
+                    yield head + other + ending
