@@ -16,6 +16,7 @@ from polymnia.engine import entities, observations
 from polymnia.engine.memory import Memory
 from polymnia.errors import EntityNotFound, StoreBusy, StoreError
 from polymnia.model import Entity, ObservationDraft, Rows
+from polymnia.stores.files.binlog_forms import salvage
 from polymnia.stores.sqlite import connection
 from tests.durability.graphs import create, names, names_at, opened, read
 from tests.durability.servers import ServerProcess, creation, is_error, names_in, tool_call
@@ -38,6 +39,30 @@ def test_two_paths_to_one_store_keep_every_write(path: Path, tmp_path: Path) -> 
     plans = [[f"entity {process}.{number}" for number in range(40)] for process in range(2)]
     _served([path, link], [[creation(name) for name in plan] for plan in plans])
     assert sorted(names_at(path)) == sorted(["first", *plans[0], *plans[1]])
+
+
+@pytest.mark.skipif(os.name == "nt", reason="symbolic links need a privilege here")
+@pytest.mark.parametrize("path", ["memory.jsonl", "memory.mcpmem"])
+def test_a_link_and_the_file_it_points_to_have_one_lock(path: str, tmp_path: Path, impatience: None) -> None:
+    real = tmp_path / "elsewhere" / path
+    _create_at(real, "first")
+    link = tmp_path / path
+    link.symlink_to(real)
+    with opened(link) as memory, _held(real), pytest.raises(StoreBusy):
+        create(memory, "second")
+    with opened(real) as memory, _held(link), pytest.raises(StoreBusy):
+        create(memory, "second")
+    assert not Path(f"{link}.lock").exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="symbolic links need a privilege here")
+def test_salvaging_a_log_through_a_link_waits_for_its_writer(tmp_path: Path, impatience: None) -> None:
+    real = tmp_path / "elsewhere" / "memory.mcpmem"
+    _create_at(real, "first")
+    link = tmp_path / "memory.mcpmem"
+    link.symlink_to(real)
+    with _held(real), pytest.raises(StoreBusy):
+        salvage(link, tmp_path / "new.mcpmem")
 
 
 def test_pipelined_calls_are_all_kept(path: Path) -> None:

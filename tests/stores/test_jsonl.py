@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from polymnia.engine import entities, relations
+from polymnia.engine import entities, observations, relations
 from polymnia.engine.memory import Memory
-from polymnia.model import EntityDraft, Relation
-from polymnia.stores.files.jsonl import JsonlStore
+from polymnia.model import EntityDraft, ObservationDraft, Relation
+from polymnia.stores.files.jsonl import JsonlStore, adopt_legacy
 
 
 @pytest.fixture
@@ -106,3 +106,85 @@ def test_the_files_permissions_stay(path: Path) -> None:
 def test_no_temporary_file_is_left(path: Path, tmp_path: Path) -> None:
     entities.create(opened(path), [EntityDraft("A", "x")], by="test")
     assert sorted(each.name for each in tmp_path.iterdir()) == ["memory.jsonl", "memory.jsonl.lock"]
+
+
+# What the npm server writes for texts with half of a surrogate pair; all but the first line are untouched by the tests.
+SURROGATES = [
+    rb'{"type":"entity","name":"A","entityType":"x","observations":["cut \ud83d","whole \ud83d\ude00"]}',
+    b'{"type":"entity","name":"\\udc00B\xc3\xa9\\n","entityType":"\\ud800","observations":["\\ud800","\\ud801","\xef\xbf\xbd"]}',
+    rb'{"type":"entity","name":"\ud800","entityType":"x","observations":[]}',
+    rb'{"type":"entity","name":"\ud801","entityType":"x","observations":[]}',
+    rb'{"type":"relation","from":"\ud800","to":"\ud801","relationType":"\udfff r"}',
+]
+
+
+def test_an_entity_with_a_lone_surrogate_is_readable(path: Path) -> None:
+    path.write_bytes(SURROGATES[0])
+    memory = opened(path)
+    (found,) = entities.read_all(memory).entities
+    assert found.texts == ("cut \ufffd", "whole \U0001f600")
+    assert memory.store.check() == []
+
+
+def test_lone_surrogates_are_written_back_as_they_were(path: Path) -> None:
+    path.write_bytes(b"\n".join(SURROGATES))
+    entities.create(opened(path), [EntityDraft("new", "x")], by="test")
+    new = b'{"type":"entity","name":"new","entityType":"x","observations":[]}'
+    whole = SURROGATES[0].replace(rb"\ud83d\ude00", "\U0001f600".encode())
+    assert path.read_bytes().split(b"\n") == [whole, *SURROGATES[1:4], new, SURROGATES[4]]
+    assert not Path(f"{path}.rejected").exists()
+
+
+def test_texts_that_differ_in_a_lone_surrogate_stay_different(path: Path) -> None:
+    path.write_bytes(b"\n".join(SURROGATES))
+    graph = entities.read_all(opened(path))
+    assert len({each.name for each in graph.entities}) == 4
+    assert len(set(graph.entities[1].texts)) == 3
+    assert graph.entities[1].texts[2] == "\ufffd"
+    (relation,) = graph.relations
+    assert (relation.source, relation.target) == (graph.entities[2].name, graph.entities[3].name)
+
+
+def test_a_change_to_an_entity_keeps_its_other_lone_surrogates(path: Path) -> None:
+    path.write_bytes(SURROGATES[0])
+    memory = opened(path)
+    observations.add(memory, [ObservationDraft("A", ("more",))], by="test", skip_repeats=True)
+    observations.remove(memory, [ObservationDraft("A", ("whole \U0001f600",))], by="test")
+    assert rb'"observations":["cut \ud83d","more"]' in path.read_bytes()
+
+
+def test_an_observation_with_a_lone_surrogate_can_be_deleted(path: Path) -> None:
+    path.write_bytes(SURROGATES[0])
+    memory = opened(path)
+    observations.remove(memory, [ObservationDraft("A", ("cut \ufffd",))], by="test")
+    assert b"cut" not in path.read_bytes()
+
+
+def test_a_legacy_file_with_bad_lines_is_migrated_as_far_as_it_can_be_read(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    good = '{"type":"entity","name":"A","entityType":"x","observations":[]}'
+    path.with_suffix(".json").write_text(f'{good}\n{{"type":"note"}}\n{{"type":"entity","na')
+    adopt_legacy(path)
+    assert "2 of its lines cannot be read" in caplog.text
+    memory = opened(path)
+    assert [each.name for each in entities.read_all(memory).entities] == ["A"]
+    entities.create(memory, [EntityDraft("B", "x")], by="test")
+    assert Path(f"{path}.rejected").read_text() == '{"type":"note"}\n{"type":"entity","na\n'
+    assert not path.with_suffix(".json").exists()
+
+
+@pytest.mark.parametrize("content", ['{\n  "compilerOptions": {}\n}', "hello", '[{"type":"entity"}]'])
+def test_a_file_that_is_no_memory_is_not_migrated(path: Path, content: str) -> None:
+    legacy = path.with_suffix(".json")
+    legacy.write_text(content)
+    adopt_legacy(path)
+    assert (legacy.read_text(), path.exists()) == (content, False)
+
+
+def test_a_legacy_file_is_left_alone_beside_a_newer_one(path: Path) -> None:
+    path.write_text("")
+    legacy = path.with_suffix(".json")
+    legacy.write_text('{"type":"entity","name":"A","entityType":"x","observations":[]}')
+    adopt_legacy(path)
+    assert legacy.exists() and path.read_text() == ""

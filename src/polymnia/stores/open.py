@@ -36,7 +36,7 @@ def open_store(url: str, *, read_only: bool = False) -> Store:
         return BinlogStore(path, read_only=read_only)
     from polymnia.stores.files.jsonl import JsonlStore
 
-    return JsonlStore(path)
+    return JsonlStore(path, read_only=read_only)
 
 
 def is_in_memory(kind: str, path: str) -> bool:
