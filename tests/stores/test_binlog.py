@@ -84,7 +84,7 @@ def files(path: Path) -> list[str]:
     return sorted(each.name for each in path.parent.iterdir() if not each.name.endswith(".lock"))
 
 
-def test_nothing_is_written_before_there_is_something_to_write(memory: Memory, path: Path) -> None:
+def test_no_file_is_created_before_the_first_change(memory: Memory, path: Path) -> None:
     entities.read_all(memory)
     entities.delete(memory, ["Nobody"], by="test")
     memory.store.compact()
@@ -99,7 +99,7 @@ def test_the_example_in_the_document_is_what_is_written(memory: Memory, path: Pa
     assert path.read_bytes() == bytes.fromhex("".join(lines))
 
 
-def test_a_reader_made_from_the_document_reads_the_log(memory: Memory, path: Path) -> None:
+def test_a_reader_written_from_the_document_reads_the_log(memory: Memory, path: Path) -> None:
     write_every_kind(memory)
     assert read_log(path.read_bytes()) == picture(memory) == reopened(path)
 

@@ -10,9 +10,10 @@ from polymnia.cli.main import main
 from polymnia.engine import entities
 from polymnia.engine.memory import Memory
 from polymnia.errors import StoreDamaged
-from polymnia.model import EntityDraft
+from polymnia.model import Entity, EntityDraft
 from polymnia.stores.files.binlog import BinlogStore
 from polymnia.stores.files.binlog_forms import salvage
+from polymnia.stores.files.binlog_graph import encode_graph
 from tests.stores.binlog_reader import Picture, read_log
 
 Encode = Callable[[int, bytes], bytes]
@@ -160,7 +161,7 @@ def test_an_old_log_without_records_is_an_empty_memory(path: Path, magic: bytes,
 
 
 @VERSIONS
-def test_a_transaction_that_was_not_committed_did_not_happen(path: Path, magic: bytes, encode: Encode) -> None:
+def test_a_transaction_that_was_not_committed_is_ignored(path: Path, magic: bytes, encode: Encode) -> None:
     path.write_bytes(magic + b"".join(records(encode)) + encode(BEGIN, b"") + encode(3, text("Ada")))
     assert held(path) == HELD
 
@@ -262,6 +263,23 @@ def test_a_log_that_repeats_the_kind_only_sometimes_is_damaged(path: Path) -> No
     path.write_bytes(path.read_bytes() + PLAIN[1])
     with pytest.raises(StoreDamaged):
         held(path)
+
+
+def test_a_plain_log_with_a_damaged_first_record_is_damaged(path: Path) -> None:
+    for at in range(len(PLAIN[0])):
+        data = bytearray(b"".join(PLAIN))
+        data[at] ^= 1
+        path.write_bytes(data)
+        with pytest.raises(StoreDamaged, match="damaged at byte 0"):
+            held(path)
+
+
+def test_a_whole_last_record_of_another_shape_is_damage(path: Path) -> None:
+    ours = b"".join(encode_graph([Entity("A", "x")], []))
+    for kind in (1, 2, 9):
+        path.write_bytes(ours + plain(kind, long_text("A") + bytes([kind])))
+        with pytest.raises(StoreDamaged, match=f"damaged at byte {len(ours)}"):
+            held(path)
 
 
 def test_a_plain_log_cut_anywhere_gives_the_whole_records_before_the_cut(tmp_path: Path) -> None:

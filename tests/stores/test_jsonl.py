@@ -1,4 +1,4 @@
-"""The JSONL file itself: what is written, what is read."""
+"""The content of a `memory.jsonl`: what the store writes, and what it reads."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ def opened(path: Path) -> Memory:
     return Memory(JsonlStore(str(path)))
 
 
-def test_nothing_is_written_before_there_is_something_to_write(path: Path) -> None:
+def test_no_file_is_created_before_the_first_change(path: Path) -> None:
     memory = opened(path)
     entities.read_all(memory)
     entities.delete(memory, ["Nobody"], by="test")
@@ -52,19 +52,19 @@ def test_many_lines_are_written_and_read_back(path: Path) -> None:
     assert entities.read_all(opened(path)).entities[4999].name == "e4999"
 
 
-def test_a_relation_that_comes_twice_is_one_where_it_came_first(path: Path) -> None:
+def test_a_relation_on_two_lines_is_one_at_the_first_place(path: Path) -> None:
     memory = opened(path)
     entities.create(memory, [EntityDraft("A", "x")], by="test")
-    said = [Relation("A", target, "r") for target in ("B", "C")]
-    relations.create(memory, said, by="test")
+    known = [Relation("A", target, "r") for target in ("B", "C")]
+    relations.create(memory, known, by="test")
     lines = path.read_text().split("\n")
     path.write_text("\n".join([*lines, lines[1]]))
     again = opened(path)
-    assert [each.key for each in entities.open_named(again, ["A"]).relations] == [each.key for each in said]
-    assert [each.key for each in entities.read_all(again).relations] == [each.key for each in said]
+    assert [each.key for each in entities.open_named(again, ["A"]).relations] == [each.key for each in known]
+    assert [each.key for each in entities.read_all(again).relations] == [each.key for each in known]
 
 
-def test_relations_are_the_same_from_the_first_question_to_the_tenth(path: Path) -> None:
+def test_relations_are_the_same_however_often_they_are_read(path: Path) -> None:
     memory = opened(path)
     entities.create(memory, [EntityDraft(name, "x") for name in ("A", "B", "C")], by="test")
     relations.create(memory, [Relation("A", "B", "r"), Relation("C", "A", "s"), Relation("B", "B", "t")], by="test")
@@ -74,14 +74,14 @@ def test_relations_are_the_same_from_the_first_question_to_the_tenth(path: Path)
     assert [each.key for each in entities.open_named(again, ["B"]).relations] == [("A", "B", "r"), ("B", "B", "t")]
 
 
-def test_another_hand_on_the_file_is_noticed(path: Path) -> None:
+def test_a_change_by_another_program_is_noticed(path: Path) -> None:
     memory = opened(path)
     entities.create(memory, [EntityDraft("A", "x")], by="test")
     path.write_text('{"type":"entity","name":"B","entityType":"x","observations":[]}')
     assert [each.name for each in entities.read_all(memory).entities] == ["B"]
 
 
-def test_a_file_that_is_taken_away_is_an_empty_memory(path: Path) -> None:
+def test_a_file_that_was_deleted_is_an_empty_memory(path: Path) -> None:
     memory = opened(path)
     entities.create(memory, [EntityDraft("A", "x")], by="test")
     path.unlink()
@@ -96,7 +96,7 @@ def test_a_link_to_the_file_stays_a_link(path: Path, tmp_path: Path) -> None:
     assert b'"A"' in real.read_bytes()
 
 
-def test_the_files_permissions_stay(path: Path) -> None:
+def test_permissions_are_kept(path: Path) -> None:
     path.write_text("")
     path.chmod(0o640)
     entities.create(opened(path), [EntityDraft("A", "x")], by="test")
@@ -175,7 +175,7 @@ def test_a_legacy_file_with_bad_lines_is_migrated_as_far_as_it_can_be_read(
 
 
 @pytest.mark.parametrize("content", ['{\n  "compilerOptions": {}\n}', "hello", '[{"type":"entity"}]'])
-def test_a_file_that_is_no_memory_is_not_migrated(path: Path, content: str) -> None:
+def test_a_legacy_file_without_a_readable_line_is_left_alone(path: Path, content: str) -> None:
     legacy = path.with_suffix(".json")
     legacy.write_text(content)
     adopt_legacy(path)

@@ -62,7 +62,7 @@ class Form(NamedTuple):
     replay: Callable[[bytes, Replay], int]
     # Explain why there is no whole change at an offset.
     fault_at: Callable[[bytes, int], Fault]
-    # Return what can be used at an offset, even of a change that is not whole.
+    # Return operations that can be salvaged at an offset, even from a change that is not whole.
     usable_at: Callable[[bytes, int], Found | None]
     # Return the offset of the next whole record.
     next_record: Callable[[bytes, int], int | None]
@@ -153,14 +153,16 @@ def replay_changes(data: bytes, replay: Replay) -> int:
 def _fault_at(data: bytes, at: int) -> Fault:
     """Tell a last change that was not finished from damage.
 
-    Bytes that nobody finished writing end the log: no whole record of a later change follows them.
+    An unfinished change is the last of its log: no whole record of a later change follows.
     """
     bad = at
     for record in records_at(data, at):
+        if record.is_last:
+            return Fault(at, f"the data does not have the form of kind {record.kind}", is_unfinished=False)
         bad = record.end
-    if reason := _foreign_record(data, bad):
-        return Fault(bad, reason, is_unfinished=False)
-    starts = _change_starts(data, bad)
+    if _has_unknown_kind(data, bad):
+        return Fault(bad, f"the record kind {data[bad + 4]} is unknown", is_unfinished=False)
+    starts = _change_starts(data, bad, at)
     if starts - {at}:
         return Fault(bad, "the record is not whole, and records of later changes follow", is_unfinished=False)
     if at == 0 and not starts and not _may_be_a_log(data):
@@ -168,27 +170,25 @@ def _fault_at(data: bytes, at: int) -> Fault:
     return Fault(bad, f"{len(data) - at} bytes of a change that was not finished", is_unfinished=True)
 
 
-def _foreign_record(data: bytes, at: int) -> str | None:
-    """Explain what is wrong with a record that was written as it is: its checksum is right."""
+def _has_unknown_kind(data: bytes, at: int) -> bool:
+    """Return True for a whole record of an unknown kind: the checksum is right."""
     if len(data) - at < HEADER.size:
-        return None
+        return False
     checksum, kind, length = HEADER.unpack_from(data, at)
     body = data[at + HEADER.size : at + HEADER.size + length]
-    if not 0 < length == len(body) <= MAX_DATA_BYTES or crc32(body) != checksum:
-        return None
-    if kind >= len(SHAPES):
-        return f"the record kind {kind} is unknown"
-    return f"the data does not have the form of kind {kind}"
+    return bool(kind >= len(SHAPES) and 0 < length == len(body) <= MAX_DATA_BYTES and crc32(body) == checksum)
 
 
-def _change_starts(data: bytes, at: int) -> set[int]:
-    """Return where the changes of the whole records after an offset start, looking no further than necessary."""
+def _change_starts(data: bytes, at: int, start: int) -> set[int]:
+    """Return where the changes of the records after an offset start; -1 stands for a record without our mark.
+
+    Stop at the first record that does not belong to the change at `start`.
+    """
     starts: set[int] = set()
-    while len(starts) < 2 and (found := next_record(data, at)) is not None:
+    while not starts - {start} and (found := next_record(data, at, checked_at)) is not None:
         record = record_at(data, found)
-        assert record is not None
-        starts.add(found - record.distance)
-        at = record.end
+        starts.add(-1 if record is None else found - record.distance)
+        at = found + 1 if record is None else record.end
     return starts
 
 
@@ -206,7 +206,7 @@ def _may_be_a_log(data: bytes) -> bool:
 def _usable_at(data: bytes, at: int) -> Found | None:
     """Return a whole change, or what one record of a damaged change creates.
 
-    Deletions in a damaged change are not used: what they delete may have been moved by a record that is lost.
+    Deletions in a damaged change are not used: a record that is lost may have moved what they delete.
     """
     found = change_at(data, at)
     if found is not None:

@@ -5,7 +5,7 @@ checksum. `docs/formats/binlog.md` describes the format. Nothing here touches a 
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from struct import Struct, error
 from typing import NamedTuple
 from zlib import crc32
@@ -185,10 +185,10 @@ def checked_at(data: bytes, at: int) -> tuple[int, bytes] | None:
     return (kind, body) if len(body) == length and crc32(body) == checksum else None
 
 
-def next_record(data: bytes, at: int) -> int | None:
+def next_record(data: bytes, at: int, find: Callable[[bytes, int], object] = record_at) -> int | None:
     """Return the offset of the next whole record, at this offset or after it."""
     while (match := _HEADER_LIKE.search(data, at)) is not None:
-        if record_at(data, match.start()) is not None:
+        if find(data, match.start()) is not None:
             return match.start()
         at = match.start() + 1
     return None
