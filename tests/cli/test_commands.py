@@ -124,11 +124,13 @@ def test_the_doctor_names_a_bad_line_and_what_to_do(tmp_path: Path) -> None:
 def test_the_doctor_saves_what_a_damaged_log_still_has(tmp_path: Path) -> None:
     fill(str(tmp_path / "memory.mcpmem"))
     log = tmp_path / "memory.mcpmem"
-    damaged = log.read_bytes().replace(b"knows", b"knew!")
+    whole = log.read_bytes()
+    first_record = whole[: 9 + int.from_bytes(whole[5:9], "little")]
+    damaged = whole.replace(b"knows", b"knew!") + first_record
     log.write_bytes(damaged)
     said = run("doctor", "--store", "memory.mcpmem", directory=tmp_path)
     assert said.returncode == 1
-    assert "the checksum is wrong" in said.stdout
+    assert f"damaged at byte {len(first_record)}" in said.stdout
     assert "polymnia doctor --salvage --store memory.mcpmem" in said.stdout
     said = run("doctor", "--salvage", "--store", "memory.mcpmem", directory=tmp_path)
     assert "memory.mcpmem.salvaged.mcpmem: 1 entities, 2 observations, 0 relations" in said.stdout
@@ -148,8 +150,9 @@ def test_the_doctor_says_where_an_unfinished_write_went(tmp_path: Path) -> None:
     fill(str(log))
     log.write_bytes(log.read_bytes()[:-1])
     said = run("doctor", "--store", "memory.mcpmem", directory=tmp_path)
-    assert (said.returncode, (tmp_path / "memory.mcpmem.torn").exists()) == (1, True)
-    assert "now in memory.mcpmem.torn" in said.stdout
+    assert (said.returncode, (tmp_path / "memory.mcpmem.torn").exists()) == (1, False)
+    assert "the next write moves what is there of it to memory.mcpmem.torn" in said.stdout
+    fill(str(log))
     assert run("doctor", "--store", "memory.mcpmem", directory=tmp_path).returncode == 0
 
 

@@ -10,9 +10,8 @@ import pytest
 from polymnia.engine import notes
 from polymnia.engine.memory import Memory
 from polymnia.engine.transfer import vault_notes
-from polymnia.model import Note, NoteScope
+from polymnia.model import Note, NoteQuery, NoteScope
 from polymnia.search.embedding import packed
-from polymnia.model import NoteQuery
 from polymnia.stores.sqlite.store import SqliteStore
 from tests.cli.test_commands import LINES, fill, run
 

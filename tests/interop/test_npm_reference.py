@@ -1,5 +1,8 @@
 """The npm reference server: the same replies to the same calls, and one file for both."""
 
+import json
+import os
+import subprocess
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from itertools import permutations
@@ -75,6 +78,36 @@ def test_both_write_the_same_lines(servers: dict[str, Serve], tmp_path: Path) ->
         lines.append(store.read_text(encoding="utf-8").rstrip("\n").split("\n"))
     ours, theirs = lines
     assert ours == theirs
+
+
+def test_a_lone_surrogate_that_the_reference_server_wrote_survives_our_write(
+    node_packages: Path, servers: dict[str, Serve], tmp_path: Path
+) -> None:
+    store = tmp_path / "memory.jsonl"
+    theirs = reference(node_packages, store)
+    call_as_text(
+        theirs, "create_entities", r'{"entities":[{"name":"\ud83d","entityType":"x","observations":["\udc00"]}]}'
+    )
+    written = store.read_bytes().rstrip(b"\n")
+    assert rb"\ud83d" in written
+    *_, read = anyio.run(replies, servers["polymnia"](store), [ADA, READ])
+    assert "\ufffd" in str(read)
+    assert store.read_bytes().startswith(written + b"\n")
+    assert r"\ud83d" in call_as_text(theirs, "read_graph", "{}")
+
+
+def call_as_text(server: StdioServerParameters, tool: str, arguments: str) -> str:
+    """Call a tool with arguments that no SDK can encode; return all replies as they are."""
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    lines = [
+        f'{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{json.dumps(hello)}}}',
+        '{"jsonrpc":"2.0","method":"notifications/initialized"}',
+        f'{{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{{"name":"{tool}","arguments":{arguments}}}}}',
+    ]
+    command, environment = [server.command, *server.args], {**os.environ, **(server.env or {})}
+    text = "".join(line + "\n" for line in lines)
+    done = subprocess.run(command, input=text, env=environment, capture_output=True, text=True, timeout=60, check=True)
+    return done.stdout
 
 
 def parameters(command: Command) -> StdioServerParameters:

@@ -14,10 +14,9 @@ from polymnia.disk.lock import ServerLock
 from polymnia.engine import notes, trash
 from polymnia.engine.memory import Memory
 from polymnia.errors import StoreBusy, StoreError
-from polymnia.model import NOTE, VAULT, Note, NoteScope, PurgeCounts, Rows
+from polymnia.model import NOTE, VAULT, Note, NoteQuery, NoteScope, PurgeCounts, Rows
 from polymnia.search.embedding import packed
 from polymnia.settings import Settings
-from polymnia.model import NoteQuery
 from polymnia.stores.sql import load_migrations
 from polymnia.stores.sqlite import adopt, store
 from polymnia.stores.sqlite.adopt import adopt_memories

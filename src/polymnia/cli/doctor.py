@@ -58,7 +58,7 @@ def _examine(settings: Settings, workspace: str) -> int:
 
 def salvage(settings: Settings, target: str | None) -> int:
     """Write what can be read of a damaged binary log to a new one. Raises BadInput for another kind of store."""
-    from polymnia.stores.files.binlog_salvage import salvage as salvage_log
+    from polymnia.stores.files.binlog_forms import salvage as salvage_log
 
     kind, path = store_kind(settings.store)
     if kind != "binlog":
@@ -84,8 +84,8 @@ def _rescue(store: str) -> str:
 def _advice(store: str) -> str:
     if store_kind(store)[0] == "binlog":
         return (
-            "What to do: nothing. A write did not finish and nobody was told it had; what was there of it is now in "
-            f"{store_kind(store)[1]}.torn."
+            "What to do: nothing. A write was not finished, and no client was told that it had succeeded; the next "
+            f"write moves what is there of it to {store_kind(store)[1]}.torn."
         )
     if store.endswith((".jsonl", ".json")):
         return (

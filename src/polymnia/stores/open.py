@@ -36,7 +36,7 @@ def open_store(url: str, *, read_only: bool = False) -> Store:
         return BinlogStore(path, read_only=read_only)
     from polymnia.stores.files.jsonl import JsonlStore
 
-    return JsonlStore(path)
+    return JsonlStore(path, read_only=read_only)
 
 
 def open_catalogue(url: str, *, read_only: bool = False) -> Catalogue | None:
