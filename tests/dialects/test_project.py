@@ -169,7 +169,7 @@ def test_switch_project_refuses_what_is_not_there_or_archived(client: Client) ->
     client.json("create_project", {"name": "beta"})
     client.json("archive_project", {"name": "alpha"})
     assert client.error("switch_project", {"name": "ghost"}) == (
-        "There is no project ghost. Use list_projects to see which there are."
+        "There is no project ghost. Use list_projects to see which exist."
     )
     assert client.error("switch_project", {"name": "alpha"}) == (
         "Project alpha is archived. restore_project brings it back."
@@ -255,7 +255,7 @@ def test_a_client_whose_project_was_deleted_by_another_is_told(server: Server) -
     one, two = Client("project", server), Client("project", server)
     one.json("create_project", {"name": "alpha"})
     two.json("delete_project", {"name": "alpha"})
-    assert one.error("read_graph") == "There is no project alpha. Use list_projects to see which there are."
+    assert one.error("read_graph") == "There is no project alpha. Use list_projects to see which exist."
 
 
 def stateless(server: Server, tool: str, arguments: dict[str, Any], *, meta: str = "", header: str = "") -> Any:
@@ -336,7 +336,7 @@ def test_created_entities_have_ids_and_times(inside: Client) -> None:
 def test_create_entities_leaves_known_names_and_says_so(full: Client) -> None:
     result = full.call("create_entities", {"entities": [{**ALICE, "entity_type": "robot"}, {**BOB, "name": "Carol"}]})
     assert names(result["structuredContent"]["entities"]) == ["Carol"]
-    assert result["content"][1]["text"] == "Left as they are, since they exist: Alice."
+    assert result["content"][1]["text"] == "Unchanged, because they exist: Alice."
     assert full.json("open_nodes", {"names": ["Alice"]})[0]["entity_type"] == "person"
 
 

@@ -78,7 +78,7 @@ def test_a_session_is_read_by_its_own_client_only(two: tuple[Agent, Agent], serv
         assert other.read("memory://session/one") == []
     else:
         error = other.error("resources/read", uri="memory://session/one")
-        own = "a client may read its own session only; this one's is memory://session/two"
+        own = "a client may read only its own session: memory://session/two"
         assert error == {"code": -32602, "message": own}
         assert other.error("resources/read", uri="memory://session/nobody")["message"] == own
 
@@ -254,9 +254,9 @@ def test_a_request_by_itself_that_names_no_session_is_told_how(server: Server) -
         ("prune_memory", {"scope": "session"}),
         ("set_session_id", {"session_id": "x"}),
     ):
-        assert "params._meta under polymnia/sessionId" in agent.refused(tool, **arguments)
+        assert 'set "polymnia/sessionId" in params._meta' in agent.refused(tool, **arguments)
     error = agent.error("resources/read", uri="memory://session/x")
-    assert "params._meta under polymnia/sessionId" in error["message"]
+    assert 'set "polymnia/sessionId" in params._meta' in error["message"]
     assert agent.resources() == ["memory://vault"]
 
 

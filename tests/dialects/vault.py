@@ -6,7 +6,7 @@ from msgspec.json import decode
 
 from polymnia.dialects.base import Client as Caller
 from polymnia.dialects.base import NoteRules
-from polymnia.dialects.vault import under
+from polymnia.dialects.vault import make_dialect
 from polymnia.engine.memory import Memory
 from polymnia.engine.workspaces import OneWorkspace
 from polymnia.mcp.server import Server
@@ -23,7 +23,7 @@ def vault_server(url: str, *, persist_sessions: bool = False) -> tuple[Server, S
     """A started server and the store it is over, which the caller closes."""
     store = open_store(url)
     rules = NoteRules(dimension=3, persist_sessions=persist_sessions)
-    server = Server(under(rules), OneWorkspace(Memory(store)))
+    server = Server(make_dialect(rules), OneWorkspace(Memory(store)))
     server.start()
     return server, store
 
@@ -36,7 +36,7 @@ class Agent(Client):
     ) -> None:
         super().__init__(server, revision, greet=False)
         self.session.close()
-        caller = Caller(principal=principal, workspace=server.workspace, session=session)
+        caller = Caller(principal=principal, workspace=server.workspace, session=session, local=True)
         self.session = Session(server, client=caller)
         if revision in HANDSHAKE:
             self.initialize(revision)

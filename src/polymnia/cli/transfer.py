@@ -45,7 +45,7 @@ def export(settings: Settings, form: str, output: str | None) -> int:
         memory = Memory(store)
         graph, count = entities.read_all(memory), count_notes(memory)
         notes = vault_notes(memory) if as_document else []
-    pieces = [document.spelled(graph, notes)] if as_document else encode_lines(graph.entities, graph.relations)
+    pieces = [document.encode_document(graph, notes)] if as_document else encode_lines(graph.entities, graph.relations)
     if output is None:
         _print(pieces)
     else:
@@ -77,7 +77,7 @@ def _read(file: str) -> tuple[Graph, list[Note]]:
     refuse_missing(file)
     if file.endswith(".json"):
         try:
-            found = document.parsed(Path(file).read_bytes())
+            found = document.parse_document(Path(file).read_bytes())
         except BadInput as exc:
             raise BadInput(f"{file}: {exc}") from exc
         if found is not None:

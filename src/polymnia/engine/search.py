@@ -36,7 +36,7 @@ def full_text(memory: Memory, query: str) -> Graph:
     """
     with memory.reading() as read:
         if not isinstance(read, FullTextReader):
-            raise BadInput(f"{memory.store.url} has no full-text index; use a SQLite store")
+            raise BadInput("this store has no full-text index", hint=f"{memory.store.url} is not a SQLite store")
         entities = read.matching(query)
         return Graph(entities, read.touching([entity.name for entity in entities]))
 

@@ -10,8 +10,7 @@ from typing import Any
 from msgspec import UNSET, Raw
 from msgspec.json import Decoder
 
-from polymnia.dialects.arguments import decode_arguments
-from polymnia.dialects.base import Client, session_name
+from polymnia.dialects.base import Client, decode_arguments, session_name
 from polymnia.errors import BadInput, Cancelled, InvalidParams, NotAdmitted, NotAllowed, PolymniaError, ProtocolError
 from polymnia.mcp import jsonrpc, lifecycle, params, revisions
 from polymnia.mcp.exchange import Arrival, Conversation, Exchange
@@ -149,11 +148,12 @@ class Session:
             self._unwanted.discard(identifier)
             return None
         except BadInput as exc:
-            return jsonrpc.error_reply(raw_id, InvalidParams(str(exc)))
+            return jsonrpc.error_reply(raw_id, InvalidParams(self.client.error_text(exc)))
         except (NotAdmitted, NotAllowed) as exc:
-            return jsonrpc.error_reply(raw_id, ProtocolError(jsonrpc.NOT_ADMITTED, str(exc)))
+            return jsonrpc.error_reply(raw_id, ProtocolError(jsonrpc.NOT_ADMITTED, self.client.error_text(exc)))
         except PolymniaError as exc:
-            return jsonrpc.error_reply(raw_id, ProtocolError(jsonrpc.INTERNAL_ERROR, str(exc)))
+            logger.info("%s failed: %s", envelope.method, exc)
+            return jsonrpc.error_reply(raw_id, ProtocolError(jsonrpc.INTERNAL_ERROR, self.client.error_text(exc)))
         except Exception:
             logger.exception("%s failed", envelope.method)
             message = f"internal error in {envelope.method}; the server's log has the details"
@@ -198,12 +198,16 @@ class Session:
         )
 
     def _named_anew(self, meta: params.Meta, arrival: Arrival) -> Client:
-        """The client of a request that says for itself where it belongs."""
+        """Return the client of a request that names its workspace or session itself."""
+        stateless = meta.protocol_version is not UNSET
         return Client(
             principal=self.client.principal,
             workspace=meta.workspace or arrival.workspace or self.client.workspace,
+            names_workspace=bool(meta.workspace or arrival.workspace),
             session=self.client.session if meta.session is None else session_name(meta.session),
-            lasting=False,
+            lasting=self.client.lasting and not stateless,
+            local=self.client.local,
+            conversation=None if stateless else self.client,
             capabilities=self.client.capabilities if meta.client_capabilities is UNSET else meta.client_capabilities,
             id=self.client.id if self.client.lasting else "",
         )

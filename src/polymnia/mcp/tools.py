@@ -1,18 +1,20 @@
 """`tools/list` and `tools/call`."""
 
+import logging
 from functools import lru_cache
 from typing import Any
 
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-from polymnia.dialects.arguments import decode_arguments
-from polymnia.dialects.base import Reply, Tool
+from polymnia.dialects.base import Reply, Tool, decode_arguments
 from polymnia.dialects.content import Block
 from polymnia.dialects.schema import json_schema
-from polymnia.errors import Cancelled, InvalidParams, PolymniaError, ProtocolError
+from polymnia.errors import Cancelled, InvalidParams, PolymniaError, ProtocolError, StoreError
 from polymnia.mcp.exchange import Exchange
 from polymnia.mcp.params import CallTool, Listing
 from polymnia.mcp.revisions import has_structured_content
+
+logger = logging.getLogger(__name__)
 
 
 class TextContent(Struct, tag_field="type", tag="text"):
@@ -46,7 +48,9 @@ def call_tool(exchange: Exchange, params: CallTool) -> ToolResult:
     except (ProtocolError, Cancelled):
         raise
     except PolymniaError as exc:
-        return ToolResult([TextContent(str(exc))], is_error=True)
+        if isinstance(exc, StoreError) and not exchange.client.local:  # the client reads only a summary
+            logger.warning("%s failed: %s", tool.name, exc)
+        return ToolResult([TextContent(exchange.client.error_text(exc))], is_error=True)
     return _result(reply, exchange.revision)
 
 

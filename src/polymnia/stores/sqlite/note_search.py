@@ -30,6 +30,8 @@ def tagged(connection: apsw.Connection, scope: NoteScope, tags: Collection[str])
 
 
 def _exact(connection: apsw.Connection, query: NoteQuery, allowed: set[int] | None) -> list[int]:
+    if wants_everything(query.text):
+        return []
     rows = run(connection, "notes_exactly", query.scope.owner, query.scope.session, query.text)
     return [note for (note,) in rows if allowed is None or note in allowed]
 
