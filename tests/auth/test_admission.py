@@ -244,7 +244,7 @@ def test_a_damaged_file_of_tokens_lets_nobody_in_and_the_log_says_why(tmp_path: 
             answer = web.post(initialize())
         assert answer.status == 401
         assert str(tokens.path) not in answer.body.decode()
-        server.wait_for("is not a file of tokens")
+        server.wait_for("is not a token file")
 
 
 @pytest.mark.parametrize("transport", ["http", "tcp"])

@@ -13,8 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
-from polymnia.auth.door import Door
-from polymnia.auth.open import provider_of
+from polymnia.auth.authenticator import Authenticator, provider_of
 from polymnia.auth.provider import open_provider
 from polymnia.auth.tokens import Tokens
 from polymnia.errors import NotAdmitted, SettingsError
@@ -81,7 +80,7 @@ def test_the_key_of_a_document_is_chosen_by_its_id(tmp_path: Path, kid: str, alg
 def test_among_several_keys_a_token_must_name_one_that_is_there(tmp_path: Path, kid: str | None) -> None:
     file = tmp_path / "keys.json"
     file.write_text(jwks(one=RSA, two=EC))
-    with pytest.raises(NotAdmitted, match="a key the server does not have"):
+    with pytest.raises(NotAdmitted, match="a key that the server does not have"):
         open_provider(ISSUER, AUDIENCE, str(file))(signed(kid=kid))
 
 
@@ -209,7 +208,7 @@ def test_a_token_of_ours_and_a_subject_of_the_same_name_are_two_principals(tmp_p
     file = tmp_path / "key.pem"
     file.write_text(pem(RSA))
     tokens = Tokens(tmp_path / "tokens")
-    door = Door(tokens, provider=open_provider(ISSUER, AUDIENCE, str(file)))
+    door = Authenticator(tokens, provider=open_provider(ISSUER, AUDIENCE, str(file)))
     ours = door.admit(tokens.create("alice", can="write"))
     theirs = door.admit(signed())
     assert (ours.name, ours.can) == (theirs.name, theirs.can)
@@ -246,11 +245,11 @@ PRIVATE = RSA.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).d
 def test_a_file_without_a_public_key_is_said_at_the_start(tmp_path: Path, text: str) -> None:
     file = tmp_path / "key"
     file.write_text(text)
-    with pytest.raises(SettingsError, match="no public key"):
+    with pytest.raises(SettingsError, match="not a public key"):
         open_provider(ISSUER, AUDIENCE, str(file))
 
 
 @pytest.mark.parametrize("given", [(ISSUER, "", ""), (ISSUER, AUDIENCE, ""), ("", "", "key")])
 def test_a_provider_is_named_whole_or_not_at_all(given: tuple[str, str, str]) -> None:
-    with pytest.raises(SettingsError, match="all three"):
+    with pytest.raises(SettingsError, match="incomplete identity provider"):
         provider_of(*given)

@@ -110,7 +110,7 @@ def test_the_doctor_counts_the_notes_of_the_vault(tmp_path: Path) -> None:
     notes.commit(Memory(store), Note("key", "text"), by="test")
     store.close()
     told = run("doctor", "--store", "memory.db", directory=tmp_path).stdout
-    assert "holds: 0 entities, 0 observations, 0 relations, 1 notes in the vault\n" in told
+    assert "holds: 0 entities, 0 observations, 0 relations, 1 vault notes\n" in told
 
 
 def test_the_doctor_names_a_bad_line_and_what_to_do(tmp_path: Path) -> None:
@@ -149,13 +149,13 @@ def test_the_doctor_says_where_an_unfinished_write_went(tmp_path: Path) -> None:
     log.write_bytes(log.read_bytes()[:-1])
     said = run("doctor", "--store", "memory.mcpmem", directory=tmp_path)
     assert (said.returncode, (tmp_path / "memory.mcpmem.torn").exists()) == (1, True)
-    assert "now in memory.mcpmem.torn" in said.stdout
+    assert "remains are in memory.mcpmem.torn" in said.stdout
     assert run("doctor", "--store", "memory.mcpmem", directory=tmp_path).returncode == 0
 
 
 def test_only_a_log_can_be_salvaged(tmp_path: Path) -> None:
     said = run("doctor", "--salvage", "--store", "memory.db", directory=tmp_path)
-    assert (said.returncode, said.stderr.startswith("polymnia: --salvage is for binary logs")) == (1, True)
+    assert (said.returncode, said.stderr.startswith("polymnia: --salvage works only on binary logs")) == (1, True)
 
 
 def test_an_unknown_kind_of_store_is_refused_in_a_sentence(tmp_path: Path) -> None:
@@ -251,7 +251,7 @@ def test_a_question_is_answered_by_meaning_with_nothing_to_configure(tmp_path: P
 def test_a_search_that_finds_nothing_says_so(store_path: str, tmp_path: Path) -> None:
     fill(store_path)
     found = run("search", "xyzzy", "--embedder", "none", "--store", store_path, directory=tmp_path)
-    assert (found.returncode, found.stdout.splitlines()[0]) == (1, "nothing was found")
+    assert (found.returncode, found.stdout.splitlines()[0]) == (1, "nothing found")
 
 
 def test_a_note_is_found_and_shown_by_its_key(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def test_a_document_carries_notes_with_times_tags_and_embeddings(source: list[No
     said = run("export", "--format", "json", "-o", "all.json", "--store", "source.db", directory=tmp_path)
     assert said.stderr == "all.json: 1 entities, 1 relations, 2 notes\n"
     said = run("import", "all.json", "--store", "new.db", directory=tmp_path)
-    assert "1 relations (1 new) and 2 notes (2 new, 0 renewed) are in new.db" in said.stdout
+    assert "1 relations (1 new) and 2 notes (2 new, 0 updated) into new.db" in said.stdout
     assert held(tmp_path / "new.db") == source
     assert [note.created_at < note.updated_at for note in source] == [True, False]
 
@@ -67,7 +67,7 @@ def test_notes_go_from_one_store_to_another(source: list[Note], tmp_path: Path) 
 def test_importing_twice_changes_nothing(source: list[Note], tmp_path: Path) -> None:
     run("import", "source.db", "--store", "new.db", directory=tmp_path)
     said = run("import", "source.db", "--store", "new.db", directory=tmp_path)
-    assert "2 notes (0 new, 0 renewed)" in said.stdout
+    assert "2 notes (0 new, 0 updated)" in said.stdout
     assert held(tmp_path / "new.db") == source
 
 
@@ -86,9 +86,9 @@ def test_an_imported_note_is_found_by_its_words_and_by_its_embedding(source: lis
 def test_json_lines_say_how_many_notes_they_leave_out(source: list[Note], tmp_path: Path) -> None:
     said = run("export", "--store", "source.db", directory=tmp_path)
     assert said.stdout == LINES + "\n"
-    assert said.stderr == "2 notes of the vault are left out: JSON lines hold none; `--format json` does\n"
+    assert said.stderr == "skipped 2 vault notes: JSON lines cannot hold them; use --format json\n"
     said = run("export", "-o", "all.jsonl", "--store", "source.db", directory=tmp_path)
-    assert "2 notes of the vault are left out" in said.stderr
+    assert "skipped 2 vault notes" in said.stderr
 
 
 @pytest.mark.parametrize("target", ["new.jsonl", "new.mcpmem"])
@@ -97,7 +97,7 @@ def test_a_store_that_holds_no_notes_takes_the_rest_and_says_how_many_it_left(
 ) -> None:
     said = run("import", "source.db", "--store", target, directory=tmp_path)
     assert (said.returncode, said.stdout.count("notes")) == (0, 0)
-    assert f"2 notes of the vault are left out: {target} cannot hold notes; use a SQLite store" in said.stderr
+    assert f"skipped 2 vault notes: {target} cannot hold notes; use a SQLite store" in said.stderr
     assert run("export", "--store", target, directory=tmp_path).stdout == LINES + "\n"
 
 

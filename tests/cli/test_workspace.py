@@ -63,7 +63,7 @@ def test_deleting_needs_to_be_meant(capsys: pytest.CaptureFixture[str], monkeypa
     run(capsys, "workspace", "create", "alpha", "--store", "data/")
     monkeypatch.setattr("sys.stdin", StringIO())
     status, _, said = run(capsys, "workspace", "delete", "alpha", "--store", "data/")
-    assert (status, "cannot be undone; say --yes" in said) == (1, True)
+    assert (status, "cannot be undone: add --yes" in said) == (1, True)
     assert "alpha" in run(capsys, "workspace", "list", "--store", "data/")[1]
 
 
@@ -84,7 +84,7 @@ def test_commands_on_a_directory_ask_which_workspace(capsys: pytest.CaptureFixtu
         run(capsys, "workspace", "create", name, "--store", "data/")
     remember("alpha", "A")
     status, _, said = run(capsys, "export", "--store", "data")
-    assert (status, said) == (1, "polymnia: data holds several workspaces; name one with --workspace (alpha, beta)\n")
+    assert (status, said) == (1, "polymnia: data holds several workspaces: name one with --workspace (alpha, beta)\n")
 
 
 def test_a_workspace_is_exported_and_imported_by_name(capsys: pytest.CaptureFixture[str]) -> None:
@@ -137,10 +137,10 @@ def test_purging_asks_for_an_age_and_takes_what_is_older(capsys: pytest.CaptureF
     remember("alpha", "A")
     forget("alpha", "A")
     where = ("--store", "data", "--workspace", "alpha")
-    assert "say how old" in run(capsys, "trash", "purge", *where)[2]
-    assert run(capsys, "trash", "purge", "--older-than", "1", *where)[1].startswith("gone for good: 0 entities")
+    assert "purge needs an age" in run(capsys, "trash", "purge", *where)[2]
+    assert run(capsys, "trash", "purge", "--older-than", "1", *where)[1].startswith("purged: 0 entities")
     assert run(capsys, "trash", "purge", "--older-than", "0", *where)[1] == (
-        "gone for good: 1 entities, 2 observations, 0 relations\n"
+        "purged: 1 entities, 2 observations, 0 relations\n"
     )
     assert run(capsys, "trash", "restore", "A", *where)[0] == 1
 

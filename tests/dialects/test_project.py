@@ -9,7 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from msgspec.json import decode, encode
 
-from polymnia.app import served
+from polymnia.app import open_servers
 from polymnia.dialects import open_dialect
 from polymnia.dialects.schema import json_schema
 from polymnia.engine.open import open_workspaces
@@ -204,7 +204,7 @@ def test_archive_project_moves_the_file_and_leaves_the_project(client: Client, t
     assert [path.name for path in (tmp_path / "data" / "archive").iterdir()] == [f"{project['id']}.db"]
     assert list((tmp_path / "data" / "projects").iterdir()) == []
     assert client.error("read_graph") == NO_PROJECT
-    assert "archived already" in client.error("archive_project", {"name": "alpha"})
+    assert "already archived" in client.error("archive_project", {"name": "alpha"})
 
 
 def test_archiving_another_project_leaves_the_active_one(client: Client) -> None:
@@ -481,6 +481,6 @@ def test_a_single_file_is_one_project_and_says_how_to_have_more(tmp_path: Path) 
 def test_a_file_store_is_refused_in_a_sentence(tmp_path: Path, store: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     settings = load_settings({"dialect": "project", "store": store}, {"HOME": str(tmp_path)})
-    with pytest.raises(SettingsError, match="needs a data directory or a SQLite file"), served(settings):
+    with pytest.raises(SettingsError, match="needs a data directory or a SQLite file"), open_servers(settings):
         pass
     assert list(tmp_path.iterdir()) == []

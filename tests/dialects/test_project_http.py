@@ -1,4 +1,4 @@
-"""Projects over HTTP, in a real server: each session in its own project, requests that name theirs, several workers."""
+"""Projects over HTTP, in a real server: each session in its own project, requests that name theirs, several servers."""
 
 import json
 import os
@@ -173,9 +173,9 @@ def test_a_token_lets_in_where_it_says_and_no_further(tmp_path: Path) -> None:
     assert (tmp_path / "data" / "_meta.tokens").is_file()
 
 
-def test_several_workers_share_the_projects(tmp_path: Path) -> None:
-    with serving(tmp_path, "--workers", "2") as port:
-        callers = [Caller(port).greet() for _ in range(4)]
+def test_several_servers_share_the_projects(tmp_path: Path) -> None:
+    with serving(tmp_path) as one, serving(tmp_path) as other:
+        callers = [Caller(port).greet() for port in (one, other, one, other)]
         callers[0].call("create_project", name="alpha")
         for number, caller in enumerate(callers):
             caller.call("switch_project", name="alpha")

@@ -87,7 +87,7 @@ def _ignore() -> None:
 
 
 class Call(Struct, frozen=True):
-    """What a tool, resource or prompt may use besides its arguments: the memory, the client, and ways to report back."""
+    """What a tool, resource or prompt may use besides its arguments: memory, client, and ways to report back."""
 
     workspaces: Workspaces
     client: Client

@@ -40,7 +40,9 @@ class _Outline(Struct):
 def encode_document(graph: Graph, notes: Sequence[Note]) -> bytes:
     """Return the document of a graph and the notes of the vault."""
     shape = camel.graph_shape(graph)
-    return indented_json(Document(shape.entities, shape.relations, [_note_shape(note) for note in notes])).encode() + b"\n"
+    return (
+        indented_json(Document(shape.entities, shape.relations, [_note_shape(note) for note in notes])).encode() + b"\n"
+    )
 
 
 def parse_document(data: bytes) -> tuple[Graph, list[Note]] | None:

@@ -1,4 +1,4 @@
-"""The dialects this version has, and what each one brings along: default store, variables, flags, port, legacy files."""
+"""The dialects, and what each declares: default store, variables, flags, port and legacy files."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -84,9 +84,7 @@ DIALECTS: Mapping[str, DialectSpec] = {
     ),
 }
 
-STORE_FLAGS: Mapping[str, StoreFlag] = {
-    name: flag for spec in DIALECTS.values() for name, flag in spec.flags.items()
-}
+STORE_FLAGS: Mapping[str, StoreFlag] = {name: flag for spec in DIALECTS.values() for name, flag in spec.flags.items()}
 
 
 def find_spec(name: str) -> DialectSpec:

@@ -1,5 +1,5 @@
 """Where memories are kept. `open_store(url)` is the way in."""
 
-from polymnia.stores.open import open_store, store_kind
+from polymnia.stores.open import adopt_legacy, open_store, store_kind
 
-__all__ = ["open_store", "store_kind"]
+__all__ = ["adopt_legacy", "open_store", "store_kind"]

@@ -28,8 +28,8 @@ class CreateProject(Struct, frozen=True, forbid_unknown_fields=True):
     name: Annotated[
         str,
         Meta(
-            description="Unique project name (slug-friendly): letters, digits, '-', '_' and '.', starting with a letter "
-            "or digit, at most 100 characters"
+            description="Unique project name (slug-friendly): letters, digits, '-', '_' and '.', starting with a "
+            "letter or digit, at most 100 characters"
         ),
     ]
     description: Annotated[str, Meta(description="Optional project description")] = ""

@@ -19,7 +19,13 @@ class Commit(Struct, frozen=True, forbid_unknown_fields=True):
     scope: OneScope
     key: Annotated[str, Meta(description="Unique identifier for this memory within its scope.")]
     content: Annotated[str, Meta(description="The memory content to store.")]
-    tags: Annotated[list[str], Meta(description="Categorization tags for retrieval. They replace the tags of an existing memory.")] | UnsetType = UNSET
+    tags: (
+        Annotated[
+            list[str],
+            Meta(description="Categorization tags for retrieval. They replace the tags of an existing memory."),
+        ]
+        | UnsetType
+    ) = UNSET
     embedding: (
         Annotated[Vector, Meta(description="Optional pre-computed embedding vector (float32[D]).")] | UnsetType
     ) = UNSET
@@ -32,10 +38,13 @@ class Committed(Struct, frozen=True):
 
 
 class Search(Struct, frozen=True, forbid_unknown_fields=True):
-    query: Annotated[str, Meta(description="Full-text search query (FTS5 syntax supported). Empty: the newest memories.")]
-    scope: Annotated[AnyScope, Meta(description="Which scope(s) to search. Default: all.", extra_json_schema=_TEXT)] | UnsetType = (
-        UNSET
-    )
+    query: Annotated[
+        str, Meta(description="Full-text search query (FTS5 syntax supported). Empty: the newest memories.")
+    ]
+    scope: (
+        Annotated[AnyScope, Meta(description="Which scope(s) to search. Default: all.", extra_json_schema=_TEXT)]
+        | UnsetType
+    ) = UNSET
     tags: (
         Annotated[list[str], Meta(description="Filter: only return memories with ALL specified tags.")] | UnsetType
     ) = UNSET

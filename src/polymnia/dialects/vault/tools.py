@@ -42,8 +42,8 @@ class Vault:
         )
 
     def commit_memory(self, call: Call, arguments: shapes.Commit) -> Reply:
-        """Store a memory entry in the session (volatile) or vault (persistent) scope. Upserts on key collision: content \
-and tags are replaced, and omitted tags are emptied."""
+        """Store a memory entry in the session (volatile) or vault (persistent) scope. Upserts on key collision: \
+content and tags are replaced, and omitted tags are emptied."""
         memory = call.memory  # check access to the workspace before the arguments
         scope = VAULT if arguments.scope == "vault" else self._session(call)
         tags = tuple(dict.fromkeys(arguments.tags or ()))
@@ -69,8 +69,8 @@ contain any of them are returned. Searches session and vault unless scope says o
         return _reply(shapes.Results([shapes.result(hit) for hit in found.hits], found.searched))
 
     def prune_memory(self, call: Call, arguments: shapes.Prune) -> Reply:
-        """Delete memory entries. Can target a specific key, or bulk-delete by age or scope. The scopes vault and all need \
-a key, older_than or tags. Returns how many were deleted."""
+        """Delete memory entries. Can target a specific key, or bulk-delete by age or scope. The scopes vault and all \
+need a key, older_than or tags. Returns how many were deleted."""
         memory = call.memory
         key = None if arguments.key is UNSET else arguments.key
         before = None if arguments.older_than is UNSET else parse_time(arguments.older_than, "older_than")
