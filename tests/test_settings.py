@@ -102,3 +102,42 @@ def test_a_wrong_settings_file_is_refused_in_a_sentence(config: Path, text: str)
     config.write_text(text)
     with pytest.raises(SettingsError):
         load(POLYMNIA_CONFIG=str(config))
+
+
+@pytest.mark.parametrize(
+    ("environment", "sentence"),
+    [
+        ({"MEMORY_MCP_SESSION_PERSIST": "yes"}, "MEMORY_MCP_SESSION_PERSIST: expected true or false, got 'yes'"),
+        ({"POLYMNIA_TRASH_DAYS": "many"}, "POLYMNIA_TRASH_DAYS: expected an integer, got 'many'"),
+        ({"POLYMNIA_TRASH_DAYS": "-1"}, "POLYMNIA_TRASH_DAYS: expected an integer >= 0, got '-1'"),
+        ({"POLYMNIA_TRANSPORT": "pigeon"}, "POLYMNIA_TRANSPORT: 'pigeon' is not one of http, stdio, tcp"),
+        (
+            {"POLYMNIA_DIALECT": "latin"},
+            "POLYMNIA_DIALECT: unknown dialect 'latin': use graph, project, reference, vault",
+        ),
+    ],
+)
+def test_a_wrong_value_names_its_variable(environment: dict[str, str], sentence: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        load(**environment)
+    assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("colour = 1", "colour: there is no such setting"),
+        ("max_message_bytes = 'many'", "max_message_bytes: expected an integer, got 'many'"),
+        ("dialects = ['graph', 1]", "dialects: expected a string, got ['graph', 1]"),
+    ],
+)
+def test_a_wrong_value_names_the_settings_file(config: Path, text: str, sentence: str) -> None:
+    config.write_text(text)
+    with pytest.raises(SettingsError) as caught:
+        load(POLYMNIA_CONFIG=str(config))
+    assert str(caught.value) == f"{config}: {sentence}"
+
+
+def test_a_wrong_value_names_its_flag() -> None:
+    with pytest.raises(SettingsError, match=r"^--port: expected an integer or null, got 'x'$"):
+        load({"port": "x"})

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, ValidationError, convert
 
-from polymnia.dialects.registry import DEFAULT_DIALECT, DIALECTS, STORE_FLAGS, find_spec
+from polymnia.dialects.registry import DEFAULT_DIALECT, DIALECTS, STORE_FLAGS, DialectSpec, find_spec
 from polymnia.errors import SettingsError
 
 _PREFIX = "POLYMNIA_"
@@ -86,8 +86,7 @@ def load_settings(flags: Mapping[str, Any] | None = None, environment: Mapping[s
 
 def _choose_store(values: Mapping[str, _Value], given: Mapping[str, Any], environment: Mapping[str, str]) -> str:
     """Return the first store that is named, the most specific place first."""
-    dialect = str(values["dialect"].value) if "dialect" in values else DEFAULT_DIALECT
-    spec = find_spec(dialect)
+    spec = _chosen_dialect(values)
     candidates = (
         given.get("store"),
         *(
@@ -101,6 +100,15 @@ def _choose_store(values: Mapping[str, _Value], given: Mapping[str, Any], enviro
         spec.store if "dialect" in values else None,
     )
     return next((str(each) for each in candidates if each), str(_data_directory(environment) / "memory.db"))
+
+
+def _chosen_dialect(values: Mapping[str, _Value]) -> DialectSpec:
+    if "dialect" not in values:
+        return find_spec(DEFAULT_DIALECT)
+    try:
+        return find_spec(str(values["dialect"].value))
+    except SettingsError as exc:
+        raise SettingsError(f"{values['dialect'].source}: {exc}") from exc
 
 
 def _own_file(scheme: str, path: str) -> str:
@@ -148,8 +156,9 @@ def _explain(problem: str, values: Mapping[str, _Value]) -> str:
     if found is None or found["name"] not in values:
         return f"settings: {sentence}"
     wrong = values[found["name"]]
-    expectation = sentence.partition(": ")[2].partition(", got ")[0]
-    return f"{wrong.source}: {expectation}, got {wrong.value!r}"
+    what = sentence.partition(": ")[2].partition(", got ")[0]
+    received = f", got {wrong.value!r}" if what.startswith("expected") else ""
+    return f"{wrong.source}: {what}{received}"
 
 
 def _flag_name(setting: str) -> str:

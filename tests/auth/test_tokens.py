@@ -302,3 +302,103 @@ def test_a_store_in_memory_needs_a_file_named_for_its_tokens(tmp_path: Path) -> 
     assert "--tokens" in polymnia("create", "a", "--store", "memory:").stderr
     named = str(tmp_path / "t.json")
     assert polymnia("create", "a", "--store", "memory:", "--tokens", named).stdout.startswith("ply_")
+
+
+def test_a_rotated_token_keeps_its_name_and_rights_and_the_old_one_is_revoked(tokens: Tokens) -> None:
+    old = tokens.create("ci", can="write", workspaces=["sales"])
+    new = tokens.rotate("ci")
+    principal = tokens.recognise(new)
+    assert (principal.name, principal.can, principal.workspaces) == ("ci", "write", frozenset(("sales",)))
+    with pytest.raises(NotAdmitted, match="ci is revoked"):
+        tokens.recognise(old)
+
+
+def test_with_an_overlap_the_old_token_works_until_it_ends(tokens: Tokens, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = tokens.create("ci", can="write")
+    new = tokens.rotate("ci", overlap=3600)
+    assert tokens.recognise(old).name == tokens.recognise(new).name == "ci"
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 3601)
+    assert tokens.recognise(new).name == "ci"
+    with pytest.raises(NotAdmitted, match="ci is expired"):
+        tokens.recognise(old)
+
+
+def test_an_overlap_never_prolongs_a_token(tokens: Tokens, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = tokens.create("ci", can="write", lifetime=60)
+    tokens.rotate("ci", overlap=3600)
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 61)
+    with pytest.raises(NotAdmitted, match="ci is expired"):
+        tokens.recognise(old)
+
+
+def test_only_an_active_token_can_be_rotated(tokens: Tokens) -> None:
+    tokens.create("ci", can="write")
+    tokens.revoke("ci")
+    for name in ("ci", "unknown"):
+        with pytest.raises(BadInput, match=f"there is no token {name}"):
+            tokens.rotate(name)
+
+
+def test_the_last_use_of_a_token_is_known_to_other_processes(tokens: Tokens) -> None:
+    before = int(time.time())
+    text = tokens.create("ci", can="read")
+    (token,) = tokens.all()
+    assert tokens.last_used(token.id) is None
+    tokens.recognise(text)
+    used = Tokens(tokens.path).last_used(token.id)
+    assert used is not None
+    assert used >= before
+
+
+def test_a_failed_login_is_not_a_use(tokens: Tokens) -> None:
+    text = tokens.create("ci", can="read")
+    (token,) = tokens.all()
+    with pytest.raises(NotAdmitted):
+        tokens.recognise(text + "x")
+    assert tokens.last_used(token.id) is None
+
+
+def test_the_command_rotates_and_shows_the_last_use(tmp_path: Path) -> None:
+    store = str(tmp_path / "memory.db")
+    old = polymnia("create", "ci", "--can", "write", "--store", store).stdout.strip()
+    Tokens(Path(f"{store}.tokens")).recognise(old)
+    new = polymnia("rotate", "ci", "--store", store).stdout.strip()
+    assert (new.startswith("ply_"), new != old) == (True, True)
+    listed = json.loads(polymnia("list", "--json", "--store", store).stdout)
+    assert [(each["state"], each["last_used_at"] is None) for each in listed] == [("revoked", False), ("active", True)]
+    assert time.strftime("%Y-%m-%d", time.gmtime()) in polymnia("list", "--store", store).stdout
+
+
+def test_failed_logins_are_logged_with_the_address_and_not_with_the_token(
+    tokens: Tokens, caplog: pytest.LogCaptureFixture
+) -> None:
+    text = tokens.create("alice", can="read")
+    tokens.revoke("alice")
+    with pytest.raises(NotAdmitted):
+        Authenticator(tokens).admit(text, peer="192.0.2.7")
+    (entry,) = caplog.records
+    assert (entry.levelname, entry.getMessage()) == ("WARNING", "login failed: the token alice is revoked")
+    assert vars(entry)["client"] == "192.0.2.7"
+
+
+def test_many_failed_logins_do_not_flood_the_log(
+    tokens: Tokens, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokens.create("alice", can="read")
+    authenticator, now = Authenticator(tokens), time.monotonic()
+    for second in (0, 2):
+        monkeypatch.setattr(time, "monotonic", lambda second=second: now + second)
+        for _ in range(100):
+            with pytest.raises(NotAdmitted):
+                authenticator.admit("guess")
+    messages = [each.getMessage() for each in caplog.records]
+    assert messages == ["login failed: unknown token", "login failed: unknown token (100 since the last report)"]
+
+
+def test_a_request_without_a_token_is_no_failed_login(tokens: Tokens, caplog: pytest.LogCaptureFixture) -> None:
+    tokens.create("alice", can="read")
+    with pytest.raises(NotAdmitted):
+        Authenticator(tokens).admit(None)
+    assert caplog.records == []

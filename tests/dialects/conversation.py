@@ -19,7 +19,7 @@ class Client:
 
     def __init__(self, dialect: str, memory: Memory | Server, principal: Principal = OWNER) -> None:
         server = memory if isinstance(memory, Server) else Server(open_dialect(dialect), OneWorkspace(memory))
-        self.session = Session(server, client=Caller(principal=principal, workspace=server.workspace, local=True))
+        self.session = Session(server, client=Caller(principal=principal, workspace=server.workspace))
         self._asked = 0
         self.request("initialize", protocolVersion="2025-11-25", clientInfo={"name": "test", "version": "1"})
 

@@ -290,3 +290,36 @@ def test_no_name_breaks_out_of_a_mermaid_label(client: Client) -> None:
 )
 def test_wrong_arguments_are_named(full: Client, tool: str, arguments: dict[str, Any], sentence: str) -> None:
     assert full.error(tool, arguments) == sentence
+
+
+@pytest.mark.parametrize("number", [2**63 - 1, 2**63, 10**30])
+def test_a_limit_or_offset_of_any_size_is_accepted(full: Client, number: int) -> None:
+    assert len(full.json("read_graph", {"limit": number})["entities"]) == 3
+    assert len(full.json("search_nodes", {"query": "a", "limit": number})["entities"]) == 2
+    assert full.json("read_graph", {"offset": number})["entities"] == []
+    assert full.json("search_nodes", {"query": "a", "offset": number})["entities"] == []
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("find_all_paths", {"from": "Alice", "to": "Bob", "maxDepth": 2.0}),
+        ("find_all_paths", {"from": "Alice", "to": "Bob", "maxDepth": None, "maxPaths": None}),
+        ("read_graph", {"offset": None, "limit": None, "entityType": None}),
+        ("get_neighbors", {"name": "Alice", "direction": None}),
+    ],
+)
+def test_null_means_left_out_and_a_float_without_a_fraction_is_an_integer(
+    full: Client, tool: str, arguments: dict[str, Any]
+) -> None:
+    meant = {name: int(value) if isinstance(value, float) else value for name, value in arguments.items()}
+    assert full.json(tool, arguments) == full.json(tool, {k: v for k, v in meant.items() if v is not None})
+
+
+def test_half_a_surrogate_pair_is_named_as_the_problem(full: Client) -> None:
+    for text in (rb"\ud800", rb"\udc00", rb"\ud83dx", rb"a\ud800\n"):
+        call = (
+            b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_entity","arguments":{"name":"%s"}}}'
+        )
+        reply = json.loads(full.session.handle(call % text) or b"null")
+        assert "surrogate" in reply["error"]["message"], (text, reply)

@@ -1,7 +1,9 @@
 """The project dialect: its 16 tools as its specification shows them, over a data directory and over a single file."""
 
 import re
+import sqlite3
 from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -42,11 +44,17 @@ class Client(AnyClient):
         return result
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
-    workspaces = open_workspaces(f"{tmp_path}/data/")
+@contextmanager
+def server_on(directory: Path) -> Iterator[Server]:
+    workspaces = open_workspaces(f"{directory}/data/")
     yield Server(open_dialect("project"), workspaces, workspace=None)
     workspaces.close()
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    with server_on(tmp_path) as server:
+        yield server
 
 
 @pytest.fixture
@@ -484,3 +492,78 @@ def test_a_file_store_is_refused_in_a_sentence(tmp_path: Path, store: str, monke
     with pytest.raises(SettingsError, match="needs a data directory or a SQLite file"), open_servers(settings):
         pass
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_session_remembers_which_project_it_chose_and_not_only_its_name(server: Server) -> None:
+    one, other = Client("project", server), Client("project", server)
+    one.json("create_project", {"name": "alpha"})
+    other.json("delete_project", {"name": "alpha"})
+    other.json("create_project", {"name": "alpha"})
+    assert "a new project has its name" in one.error("create_entities", {"entities": [BOB]})
+    assert one.error("read_graph") == NO_PROJECT
+    assert other.json("read_graph")["entities"] == []
+    one.json("switch_project", {"name": "alpha"})
+    assert one.json("read_graph")["entities"] == []
+
+
+@pytest.mark.parametrize("harm", ["missing", "damaged", "foreign"])
+def test_a_project_whose_file_cannot_be_opened_is_not_switched_to(tmp_path: Path, harm: str) -> None:
+    with server_on(tmp_path) as server:
+        Client("project", server).json("create_project", {"name": "alpha"})
+    (file,) = (tmp_path / "data" / "projects").glob("*.db")
+    file.unlink()
+    if harm == "damaged":
+        file.write_bytes(b"SQLite format 3\0" + b"\xff" * 8000)
+    elif harm == "foreign":
+        with closing(sqlite3.connect(file)) as connection:
+            connection.execute("CREATE TABLE receipts (total REAL)")
+    with server_on(tmp_path) as server:
+        client = Client("project", server)
+        message = client.error("switch_project", {"name": "alpha"})
+        assert message.startswith("Project alpha cannot be opened: ")
+        assert str(tmp_path) not in message
+        assert client.error("read_graph") == NO_PROJECT
+
+
+@pytest.mark.parametrize("name", ["परियोजना", "โครงการ", "திட்டம்", "café"])
+def test_a_project_name_may_have_combining_marks(client: Client, name: str) -> None:
+    client.json("create_project", {"name": name})
+    assert client.json("get_current_project")["name"] == name
+
+
+@pytest.mark.parametrize("name", ["\u0301a", "a\u200db", "../a", ".a", "a.", "-a", "a b", ""])
+def test_a_project_name_starts_with_a_letter_or_digit_and_has_no_other_characters(client: Client, name: str) -> None:
+    assert "cannot be a name" in client.error("create_project", {"name": name})
+
+
+def test_a_project_that_disappears_during_a_call_is_reported_as_a_project(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another client archives it after it was found and before its turn."""
+    one, other = Client("project", server), Client("project", server)
+    one.json("create_project", {"name": "alpha"})
+    find = server.workspaces.find
+
+    def find_then_archive(name: str) -> Any:
+        monkeypatch.setattr(server.workspaces, "find", find)
+        found = find(name)
+        other.json("archive_project", {"name": name})
+        return found
+
+    monkeypatch.setattr(server.workspaces, "find", find_then_archive)
+    message = one.error("archive_project", {"name": "alpha"})
+    assert message == "Project alpha was archived. restore_project brings it back."
+
+
+def test_a_reader_is_not_told_to_use_tools_it_does_not_have(client: Client, server: Server) -> None:
+    client.json("create_project", {"name": "alpha"})
+    client.json("archive_project", {"name": "alpha"})
+    reader = Client("project", server, Principal(name="eve", can="read"))
+    message = reader.error("switch_project", {"name": "alpha"})
+    assert message == "Project alpha is archived. Only a client with admin rights can restore it."
+
+
+def test_create_relations_names_the_relations_that_exist(full: Client) -> None:
+    result = full.call("create_relations", {"relations": [USES, {**USES, "relation_type": "likes"}, USES]})
+    assert [each["relation_type"] for each in result["structuredContent"]["relations"]] == ["likes"]
+    assert result["content"][1]["text"] == "Unchanged, because they exist: Alice -uses-> Go."

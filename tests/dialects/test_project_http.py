@@ -185,3 +185,36 @@ def test_several_servers_share_the_projects(tmp_path: Path) -> None:
         callers[2].call("restore_project", name="alpha")
         callers[3].call("switch_project", name="alpha")
         assert sorted(names(callers[3].call("read_graph"))) == ["0", "1", "2", "3"]
+
+
+def test_a_client_with_a_fixed_project_header_is_not_told_that_it_switched(port: int) -> None:
+    Caller(port).greet().call("create_project", name="alpha")
+    Caller(port).greet().call("create_project", name="beta")
+    fixed = Caller(port, project="alpha").greet()
+    for _ in range(2):
+        refused = fixed.call("switch_project", name="beta")
+        assert refused["isError"]
+        assert "X-Memory-Workspace" in refused["content"][0]["text"]
+    fixed.call("create_entities", entities=thing("A"))
+    assert names(Caller(port, project="alpha").call_alone("read_graph")) == ["A"]
+    assert names(Caller(port, project="beta").call_alone("read_graph")) == []
+
+
+def test_a_project_created_with_a_fixed_header_is_not_the_active_one_and_the_reply_says_so(port: int) -> None:
+    Caller(port).greet().call("create_project", name="alpha")
+    fixed = Caller(port, project="alpha").greet()
+    created = fixed.call("create_project", name="beta")
+    assert created["structuredContent"]["name"] == "beta"
+    assert created["content"][1]["text"].startswith("Not switched: ")
+    assert fixed.call("get_current_project")["structuredContent"]["project"]["name"] == "alpha"
+
+
+def test_a_session_is_set_for_the_conversation_even_if_requests_name_their_workspace(tmp_path: Path) -> None:
+    with serving(tmp_path, "--also", "vault") as port:
+        Caller(port).greet().call("create_project", name="alpha")
+        one, other = (Caller(port, project="alpha", path="/vault/mcp").greet() for _ in range(2))
+        assert one.call("set_session_id", session_id="shared")["structuredContent"] == {"session_id": "shared"}
+        one.call("commit_memory", scope="session", key="k", content="text")
+        assert other.call("search_memories", query="text")["structuredContent"]["results"] == []
+        other.call("set_session_id", session_id="shared")
+        assert len(other.call("search_memories", query="text")["structuredContent"]["results"]) == 1

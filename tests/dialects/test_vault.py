@@ -528,3 +528,34 @@ def test_a_store_that_holds_no_notes_is_refused_at_the_start(tmp_path: Path, url
 def test_without_a_start_the_refusal_comes_with_the_call() -> None:
     with pytest.raises(NoNotes, match="cannot hold notes"):
         notes.page(Memory(open_store("memory:")), VAULT)
+
+
+QUESTION = "what language does the user prefer"
+
+
+@pytest.mark.parametrize("scope", ["session", "vault"])
+@pytest.mark.parametrize("query", [QUESTION, f"{QUESTION}?"])
+def test_when_no_note_has_all_words_those_with_any_are_found(agent: Agent, scope: str, query: str) -> None:
+    agent.commit("language", PREFERENCE, scope=scope)
+    agent.commit("tea", "Green tea at four.", scope=scope)
+    assert agent.found(query) == ["language"]
+
+
+def test_notes_with_all_words_come_alone(agent: Agent) -> None:
+    agent.commit("both", "python and ruby")
+    agent.commit("one", "python")
+    assert agent.found("python ruby") == ["both"]
+
+
+@pytest.mark.parametrize("query", ["python AND cobol", '"python cobol"', "python NOT user", "content : cobol python"])
+def test_a_query_with_operators_is_taken_literally(agent: Agent, query: str) -> None:
+    agent.commit("language", PREFERENCE)
+    assert agent.found(query) == []
+
+
+@pytest.mark.parametrize("query", ["", " ", "*"])
+def test_an_empty_query_finds_an_empty_note_without_relevance(agent: Agent, query: str) -> None:
+    agent.commit("empty", query)
+    agent.commit("newer", "text")
+    results = agent.search(query)["results"]
+    assert [(each["key"], each["relevance"]) for each in results] == [("newer", 0.0), ("empty", 0.0)]

@@ -36,7 +36,7 @@ class Agent(Client):
     ) -> None:
         super().__init__(server, revision, greet=False)
         self.session.close()
-        caller = Caller(principal=principal, workspace=server.workspace, session=session, local=True)
+        caller = Caller(principal=principal, workspace=server.workspace, session=session)
         self.session = Session(server, client=caller)
         if revision in HANDSHAKE:
             self.initialize(revision)

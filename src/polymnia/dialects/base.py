@@ -11,7 +11,7 @@ from polymnia.dialects.content import Block
 from polymnia.engine.entities import new_id
 from polymnia.engine.memory import Memory
 from polymnia.engine.workspaces import Workspaces
-from polymnia.errors import BadInput, Cancelled, NoWorkspace, PolymniaError
+from polymnia.errors import BadInput, Cancelled, NoWorkspace
 from polymnia.model import OWNER, Capability, Change, Principal
 
 # Log levels, least severe first.
@@ -44,8 +44,6 @@ class Client(Struct, kw_only=True):
     names_workspace: bool = False
     session: str = ""
     lasting: bool = True
-    # True for a client on this machine, started by the same user: errors may name files and commands.
-    local: bool = False
     id: str = field(default_factory=new_id)
     # The capabilities it declared, as JSON.
     capabilities: Raw = Raw(b"{}")
@@ -64,10 +62,6 @@ class Client(Struct, kw_only=True):
         self.session = session
         if self.conversation is not None:
             self.conversation.session = session
-
-    def error_text(self, error: PolymniaError) -> str:
-        """Return what this client may read about an error: remote clients see no paths and no commands."""
-        return str(error) if self.local else error.public
 
 
 def _ignore_progress(done: float, total: float | None, message: str | None) -> None:
@@ -203,9 +197,10 @@ class Dialect(Struct, frozen=True, kw_only=True):
     name: str
     server_name: str
     server_version: str
-    # How to use the tools that read. `write_instructions` follow for clients that may write.
+    # How to use the tools that read. The others follow for clients that may write or administer.
     instructions: str
     write_instructions: str = ""
+    admin_instructions: str = ""
     tools: Mapping[str, Tool]
     resources: tuple[Resource, ...] = ()
     templates: tuple[ResourceTemplate, ...] = ()
@@ -225,9 +220,10 @@ class Dialect(Struct, frozen=True, kw_only=True):
 
     def instructions_for(self, principal: Principal) -> str:
         """Return the instructions, without tools that the principal may not call."""
-        if not self.write_instructions or not principal.may("write"):
-            return self.instructions
-        return f"{self.instructions}\n{self.write_instructions}"
+        more: dict[Capability, str] = {"write": self.write_instructions, "admin": self.admin_instructions}
+        return "\n".join(
+            [self.instructions, *(text for needed, text in more.items() if text and principal.may(needed))]
+        )
 
 
 def session_name(given: str) -> str:

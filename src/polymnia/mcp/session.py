@@ -148,12 +148,11 @@ class Session:
             self._unwanted.discard(identifier)
             return None
         except BadInput as exc:
-            return jsonrpc.error_reply(raw_id, InvalidParams(self.client.error_text(exc)))
+            return jsonrpc.error_reply(raw_id, InvalidParams(str(exc)))
         except (NotAdmitted, NotAllowed) as exc:
-            return jsonrpc.error_reply(raw_id, ProtocolError(jsonrpc.NOT_ADMITTED, self.client.error_text(exc)))
+            return jsonrpc.error_reply(raw_id, ProtocolError(jsonrpc.NOT_ADMITTED, str(exc)))
         except PolymniaError as exc:
-            logger.info("%s failed: %s", envelope.method, exc)
-            return jsonrpc.error_reply(raw_id, ProtocolError(jsonrpc.INTERNAL_ERROR, self.client.error_text(exc)))
+            return jsonrpc.error_reply(raw_id, ProtocolError(jsonrpc.INTERNAL_ERROR, str(exc)))
         except Exception:
             logger.exception("%s failed", envelope.method)
             message = f"internal error in {envelope.method}; the server's log has the details"
@@ -206,7 +205,6 @@ class Session:
             names_workspace=bool(meta.workspace or arrival.workspace),
             session=self.client.session if meta.session is None else session_name(meta.session),
             lasting=self.client.lasting and not stateless,
-            local=self.client.local,
             conversation=None if stateless else self.client,
             capabilities=self.client.capabilities if meta.client_capabilities is UNSET else meta.client_capabilities,
             id=self.client.id if self.client.lasting else "",

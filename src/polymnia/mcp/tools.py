@@ -1,6 +1,5 @@
 """`tools/list` and `tools/call`."""
 
-import logging
 from functools import lru_cache
 from typing import Any
 
@@ -9,12 +8,10 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 from polymnia.dialects.base import Reply, Tool, decode_arguments
 from polymnia.dialects.content import Block
 from polymnia.dialects.schema import json_schema
-from polymnia.errors import Cancelled, InvalidParams, PolymniaError, ProtocolError, StoreError
+from polymnia.errors import Cancelled, InvalidParams, PolymniaError, ProtocolError
 from polymnia.mcp.exchange import Exchange
 from polymnia.mcp.params import CallTool, Listing
 from polymnia.mcp.revisions import has_structured_content
-
-logger = logging.getLogger(__name__)
 
 
 class TextContent(Struct, tag_field="type", tag="text"):
@@ -48,9 +45,7 @@ def call_tool(exchange: Exchange, params: CallTool) -> ToolResult:
     except (ProtocolError, Cancelled):
         raise
     except PolymniaError as exc:
-        if isinstance(exc, StoreError) and not exchange.client.local:  # the client reads only a summary
-            logger.warning("%s failed: %s", tool.name, exc)
-        return ToolResult([TextContent(exchange.client.error_text(exc))], is_error=True)
+        return ToolResult([TextContent(str(exc))], is_error=True)
     return _result(reply, exchange.revision)
 
 

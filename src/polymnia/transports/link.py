@@ -30,7 +30,7 @@ class Link:
         wake: Callable[[], None] | None = None,
     ) -> None:
         """`wake` is called when a notification is queued; without it, it is written at once."""
-        client = Client(principal=principal, workspace=server.workspace, session=session, local=admit is None)
+        client = Client(principal=principal, workspace=server.workspace, session=session)
         self.session = Session(server, client=client, admit=admit, wake=wake or self._flush_if_there)
         self._lines = Lines(limit)
         self._limit = limit

@@ -9,7 +9,8 @@ Begin with list_projects, then switch_project to the one this conversation is ab
 Look before you answer: search_nodes finds by words, open_nodes by exact name."""
 _WRITE_INSTRUCTIONS = """\
 Keep what you learn: create_entities, add_observations with one fact each, create_relations between existing \
-entities. create_project begins a new project, if you may."""
+entities."""
+_ADMIN_INSTRUCTIONS = "create_project begins a new project and switches to it."
 
 DIALECT = Dialect(
     name="project",
@@ -17,6 +18,7 @@ DIALECT = Dialect(
     server_version="1.0.0",
     instructions=_INSTRUCTIONS,
     write_instructions=_WRITE_INSTRUCTIONS,
+    admin_instructions=_ADMIN_INSTRUCTIONS,
     any_store=False,
     chooses_workspace=True,
     tools=catalogue(

@@ -1,5 +1,6 @@
 """The tools that manage projects, and the active project of a client."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -9,6 +10,8 @@ from polymnia.dialects.project.shapes import array_reply, object_reply, project_
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput, NoWorkspace, StoreError, StoreSealed, WorkspaceArchived, WorkspaceNotFound
 from polymnia.model import Workspace
+
+logger = logging.getLogger(__name__)
 
 NO_PROJECT = "No active project. Use switch_project to select one."
 _NAME_IT = (
@@ -147,7 +150,8 @@ def _check_opens(call: Call, name: str) -> None:
         except StoreSealed:
             raise
         except StoreError as exc:
-            raise BadInput(f"Project {name} cannot be opened: {call.client.error_text(exc)}") from exc
+            logger.error("cannot open project %s: %s", name, exc)
+            raise BadInput(f"Project {name} cannot be opened: {exc.public}.") from exc
 
 
 def _find(call: Call, name: str) -> Workspace:
