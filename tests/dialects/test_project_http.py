@@ -1,4 +1,4 @@
-"""Projects over HTTP, in a real server: each session in its own project, requests that name theirs, several servers."""
+"""Projects over HTTP: sessions with their own projects, requests that name one, and several servers."""
 
 import json
 import os
@@ -19,7 +19,7 @@ META = "io.modelcontextprotocol/"
 
 @contextmanager
 def serving(directory: Path, *arguments: str) -> Iterator[int]:
-    """A server on a free port over a data directory; gives the port."""
+    """Run a server over a data directory and yield its port."""
     command = [sys.executable, "-m", "polymnia", "serve", "--transport", "http", "--port", "0", "--dialect", "project"]
     environment = {"PATH": os.environ["PATH"], "HOME": str(directory)}
     with subprocess.Popen(
@@ -45,7 +45,7 @@ def port(tmp_path: Path) -> Iterator[int]:
 
 
 class Caller:
-    """One HTTP client: with a session, or without one and naming its project by header."""
+    """An HTTP client, with a session, or without one and with its project in a header."""
 
     def __init__(self, port: int, *, project: str | None = None, path: str = "/mcp", token: str = "") -> None:
         self._port = port
@@ -65,11 +65,11 @@ class Caller:
         return self
 
     def call(self, tool: str, **arguments: Any) -> Any:
-        """The result of a tool call in the session."""
+        """Return the result of a call in the session."""
         return self._post({"method": "tools/call", "params": {"name": tool, "arguments": arguments}}, {})[0]["result"]
 
     def call_alone(self, tool: str, **arguments: Any) -> Any:
-        """The result of a tool call that needs no session."""
+        """Return the result of a stateless call."""
         about = {f"{META}protocolVersion": "2026-07-28", f"{META}clientCapabilities": {}}
         about |= {f"{META}clientInfo": {"name": "x", "version": "1"}}
         params = {"name": tool, "arguments": arguments, "_meta": about}
@@ -112,7 +112,7 @@ def test_a_request_names_its_project_in_the_header(port: int) -> None:
     assert (refused["isError"], "X-Memory-Workspace" in refused["content"][0]["text"]) == (True, True)
 
 
-def test_a_session_whose_project_is_archived_by_another_is_told(port: int) -> None:
+def test_a_session_is_told_that_another_archived_its_project(port: int) -> None:
     one, two = Caller(port).greet(), Caller(port).greet()
     one.call("create_project", name="alpha")
     one.call("create_entities", entities=thing("A"))
@@ -150,7 +150,7 @@ def test_the_other_dialects_of_the_server_see_the_same_workspaces(port: int) -> 
     assert names(Caller(port, path="/reference/mcp").call_alone("read_graph")) == []
 
 
-def test_a_token_lets_in_where_it_says_and_no_further(tmp_path: Path) -> None:
+def test_a_token_admits_only_to_its_projects(tmp_path: Path) -> None:
     made = [sys.executable, "-m", "polymnia", "token", "create", "--data-dir", str(tmp_path / "data")]
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
 
