@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from polymnia.cli.main import _parser
+from polymnia.cli.main import build_parser
 from polymnia.settings import Settings, load_settings
 
 ROOT = Path(__file__).parent.parent
@@ -78,7 +78,7 @@ def test_it_runs_as_somebody_without_rights() -> None:
 
 
 def test_the_command_is_one_the_program_takes() -> None:
-    options = vars(_parser().parse_args(command()[1:]))
+    options = vars(build_parser().parse_args(command()[1:]))
     flags = {name: value for name, value in options.items() if name in (*Settings.__struct_fields__, "data_dir")}
     settings = load_settings(flags, {"HOME": "/home/polymnia"})
     assert (settings.transport, settings.address) == ("http", f"0.0.0.0:{PORT}")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from polymnia.cli.main import _parser
+from polymnia.cli.main import build_parser
 from polymnia.dialects import DIALECTS
 from polymnia.settings import Settings
 
@@ -25,7 +25,7 @@ def test_every_setting_is_documented(name: str) -> None:
 
 
 def test_every_command_is_in_the_readme() -> None:
-    (commands,) = [action for action in _parser()._actions if action.dest == "command"]
+    (commands,) = [action for action in build_parser()._actions if action.dest == "command"]
     assert [name for name in commands.choices or () if f"`polymnia {name}" not in text("README.md")] == []
 
 

@@ -39,7 +39,7 @@ PREFIX_WEIGHT = 0.5
 class Recalled(Struct, frozen=True):
     """What was found, best first.
 
-    `note` says why meaning was left out, if it was; `coverage` is the share of passages that have a vector, and
+    `note` says why meaning was left out, wholly or in part, if it was; `coverage` is the share of passages that have a vector, and
     `corrections` has the words of the question that were taken for typing mistakes.
     """
 
@@ -65,8 +65,16 @@ def recall(
         asked = asking if isinstance(asking, str) else asking.answer()
         vectors = _Vectors.of(read, asked) if not isinstance(asked, str) else None
         scored = _score(read, query, proposed, scale, vectors, within)
-    note = asked if isinstance(asked, str) else ""
-    return Recalled(hits.best_hits(query, scored, limit), note, vectors.coverage if vectors else 0.0, corrections)
+    coverage = vectors.coverage if vectors else 0.0
+    note = asked if isinstance(asked, str) else _coverage_note(coverage)
+    return Recalled(hits.best_hits(query, scored, limit), note, coverage, corrections)
+
+
+def _coverage_note(coverage: float) -> str:
+    """Return what to tell about a memory that is not wholly embedded; empty for one that is."""
+    if coverage >= 1:
+        return ""
+    return f"{coverage:.0%} of the memory is embedded so far; the rest is found by words alone"
 
 
 class _Vectors(Struct, frozen=True):
