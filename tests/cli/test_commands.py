@@ -171,7 +171,9 @@ def test_the_change_log_says_who_imported(tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_text(LINES, "utf-8")
     assert main(["import", str(tmp_path / "in.jsonl"), "--store", str(tmp_path / "new.db")]) == 0
     store = SqliteStore(str(tmp_path / "new.db"))
-    assert [(each.id, each.actor, each.operation) for each in store.changes()] == [
+    with store.reading() as read:
+        changes = read.history.changes()
+    assert [(each.id, each.actor, each.operation) for each in changes] == [
         (1, "polymnia import", "import"),
         (2, "polymnia import", "import"),
     ]
@@ -232,7 +234,7 @@ def test_a_question_is_answered_as_a_table(store_path: str, tmp_path: Path) -> N
     assert found.returncode == 0
     assert found.stdout.splitlines()[0] == "1. Zoë [person]: likes tea"
     assert "any word" in found.stdout.splitlines()[1]
-    assert "by words alone: no embedder" in found.stdout
+    assert "note: no embedder" in found.stdout
 
 
 def test_a_question_is_answered_as_json(store_path: str, tmp_path: Path) -> None:
@@ -246,8 +248,11 @@ def test_a_question_is_answered_as_json(store_path: str, tmp_path: Path) -> None
 def test_a_question_is_answered_by_meaning_with_nothing_to_configure(tmp_path: Path) -> None:
     path = str(tmp_path / "memory.db")
     fill(path)
-    found = json.loads(run("search", "favourite hot drink", "--json", "--store", path, directory=tmp_path).stdout)
-    assert found["note"] == ""
+    question = ("search", "favourite hot drink", "--json", "--store", path)
+    assert "nothing is embedded yet" in json.loads(run(*question, directory=tmp_path).stdout)["note"]
+    assert run("index", "--store", path, directory=tmp_path).stdout.endswith("2 passages embedded\n")
+    found = json.loads(run(*question, directory=tmp_path).stdout)
+    assert (found["note"], found["coverage"]) == ("", 1.0)
     assert (found["hits"][0]["text"], found["hits"][0]["matched"]) == ("likes tea", "meaning")
 
 

@@ -329,7 +329,7 @@ def test_new_content_without_an_embedding_drops_the_old_one(agent: Agent) -> Non
 def test_an_embedding_is_kept_as_little_endian_floats(agent: Agent, tmp_path: Path) -> None:
     agent.commit("key", embedding=[1, -2, 0.5])
     connection = apsw.Connection(str(tmp_path / "memory.db"))
-    ((vector,),) = connection.execute("SELECT vector FROM note_vectors").fetchall()
+    ((vector,),) = connection.execute("SELECT vector FROM vectors").fetchall()
     connection.close()
     assert vector == bytes.fromhex("0000803f 000000c0 0000003f")
 
