@@ -64,6 +64,11 @@ class Caller:
         self._headers |= {"Mcp-Session-Id": headers["mcp-session-id"], "Mcp-Protocol-Version": "2025-11-25"}
         return self
 
+    def in_project(self, project: str) -> "Caller":
+        """Name the project in every request from now on."""
+        self._headers["X-Memory-Workspace"] = project
+        return self
+
     def call(self, tool: str, **arguments: Any) -> Any:
         """Return the result of a call in the session."""
         return self._post({"method": "tools/call", "params": {"name": tool, "arguments": arguments}}, {})[0]["result"]
@@ -212,7 +217,7 @@ def test_a_project_created_with_a_fixed_header_is_not_the_active_one_and_the_rep
 def test_a_session_is_set_for_the_conversation_even_if_requests_name_their_workspace(tmp_path: Path) -> None:
     with serving(tmp_path, "--also", "vault") as port:
         Caller(port).greet().call("create_project", name="alpha")
-        one, other = (Caller(port, project="alpha", path="/vault/mcp").greet() for _ in range(2))
+        one, other = (Caller(port, path="/vault/mcp").greet().in_project("alpha") for _ in range(2))
         assert one.call("set_session_id", session_id="shared")["structuredContent"] == {"session_id": "shared"}
         one.call("commit_memory", scope="session", key="k", content="text")
         assert other.call("search_memories", query="text")["structuredContent"]["results"] == []
