@@ -1,20 +1,47 @@
-"""Fixtures everything shares: a memory on every kind of store."""
+"""What all tests share: the groups they run in, Hypothesis profiles, and a memory on every kind of store."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadScopeScheduling
 
 from polymnia.engine.memory import Memory
 from polymnia.stores import open_store
 
-# The same examples in every run: a change is judged by what it does. `--hypothesis-profile=explore` looks further.
-settings.register_profile("same", derandomize=True)
-settings.register_profile("explore", derandomize=False)
-settings.load_profile("same")
+HERE = Path(__file__).parent
 
-# What a store's URL is, given an empty directory.
+# Paths below tests/ whose tests carry each marker. The default run leaves them out.
+MARKED = {
+    "slow": (
+        "catalogue/test_crashes.py",
+        "catalogue/test_processes.py",
+        "durability",
+        "test_bench.py",
+        "test_bench_recall.py",
+        "test_run.py",
+        "test_wheel.py",
+        "transports/test_crowd.py",
+        "transports/test_hostile.py",
+        "transports/test_stopping.py",
+    ),
+    "interop": ("conformance", "interop"),
+}
+# These read a server's memory or load the machine, so they share one worker.
+ONE_AT_A_TIME = (
+    "tests/transports/test_crowd.py",
+    "tests/transports/test_hostile.py",
+    "tests/transports/test_stopping.py",
+)
+
+# No test depends on how busy the machine is: examples have no deadline and may be slow to generate. Every run takes
+# the same examples; `--hypothesis-profile=explore` takes new ones.
+settings.register_profile("repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("explore", settings.get_profile("repeatable"), derandomize=False)
+settings.load_profile("repeatable")
+
+# The URL of each kind of store, given an empty directory.
 STORES: dict[str, Callable[[Path], str]] = {
     "memory": lambda directory: "memory:",
     "jsonl": lambda directory: str(directory / "memory.jsonl"),
@@ -25,9 +52,37 @@ STORES: dict[str, Callable[[Path], str]] = {
 ON_DISK = ("jsonl", "binlog", "sqlite")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Select the unmarked tests, unless the command line names markers, keywords or paths."""
+    has_paths = config.args_source is not pytest.Config.ArgsSource.TESTPATHS
+    if not (has_paths or config.option.markexpr or config.option.keyword):
+        config.option.markexpr = " and ".join(f"not {marker}" for marker in MARKED)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests below the paths in MARKED."""
+    for item in items:
+        for marker, paths in MARKED.items():
+            if any(item.path.is_relative_to(HERE / path) for path in paths):
+                item.add_marker(marker)
+
+
+class ModuleScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no type hints
+    """Give each worker whole modules, so that module fixtures run once, and ONE_AT_A_TIME to a single worker."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        module = nodeid.partition("::")[0]
+        return "one at a time" if module in ONE_AT_A_TIME else module
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScopeScheduling:
+    """Schedule by module, whatever --dist says."""
+    return ModuleScheduling(config, log)
+
+
 @pytest.fixture(params=STORES)
 def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
-    """An empty memory, once on every kind of store."""
+    """Yield an empty memory on each kind of store."""
     store = open_store(STORES[request.param](tmp_path))
     yield Memory(store)
     store.close()
@@ -35,5 +90,5 @@ def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
 
 @pytest.fixture(params=ON_DISK)
 def store_path(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Where a store would be, once for every kind that is kept on disk."""
+    """Return an unused path for each kind of store that is kept on disk."""
     return STORES[request.param](tmp_path)

@@ -14,7 +14,7 @@ from polymnia.model import Note, NoteScope
 from polymnia.search.embedding import packed
 from polymnia.stores.base import NoteQuery
 from polymnia.stores.sqlite.store import SqliteStore
-from tests.cli.test_commands import LINES, fill, run
+from tests.cli.commands import LINES, fill, run
 
 
 @pytest.fixture

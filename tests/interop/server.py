@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.processes import TIMEOUT_S, end_with_parent
+
 Command = tuple[str, ...]
 
 NewServer = Callable[[], Command]
@@ -17,7 +19,6 @@ NETWORK = ("http", "sse")
 """The transports whose clients need an address."""
 
 _PLACE = re.compile(r"serving \S+ at (?P<base>http://\S+)/mcp")
-_PATIENCE = 30
 # Servers of the tests are found from here, wherever the tests are started.
 _ROOT = Path(__file__).parent.parent.parent
 
@@ -55,7 +56,7 @@ def place(base: str, transport: str, token: str = "") -> Place:
 @contextmanager
 def running(command: Sequence[str]) -> Iterator[str]:
     """A server that says where it is; gives the address before /mcp, and stops it in order."""
-    with subprocess.Popen(command, cwd=_ROOT, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, cwd=_ROOT, stderr=subprocess.PIPE, text=True, preexec_fn=end_with_parent) as process:
         try:
             assert process.stderr is not None
             said = process.stderr.readline()
@@ -64,10 +65,10 @@ def running(command: Sequence[str]) -> Iterator[str]:
             yield found["base"]
         finally:
             process.terminate()
-            assert process.wait(_PATIENCE) == 0
+            assert process.wait(TIMEOUT_S) == 0
 
 
 def _new_token(store: Path) -> str:
     command = (sys.executable, "-m", "polymnia", "token", "create", "interop", "--can", "write", "--store", str(store))
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_PATIENCE)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=TIMEOUT_S)
     return done.stdout.strip()

@@ -10,10 +10,10 @@ import pytest
 from mcp import Client
 
 from . import install
+from .python_sdk import SETTLES_ON, talk
 from .server import NETWORK, Place, place, running
-from .test_python_sdk import SETTLES_ON, talk
-from .test_typescript_sdk import CLIENTS, TypeScriptClient
 from .transcript import PATIENCE, run
+from .typescript_sdk import CLIENTS, TypeScriptClient
 
 PATIENT = (sys.executable, "-m", "tests.interop.patient_server")
 STEPS = [[1, 3, "step 1"], [2, 3, "step 2"], [3, 3, "step 3"]]

@@ -1,32 +1,23 @@
 """The official Python SDK, over every transport it has, in both eras of the protocol."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 import anyio
 import pytest
-from mcp import Client, StdioServerParameters
-from mcp.client import Transport
-from mcp.client.session import IncomingMessage
-from mcp.client.sse import sse_client
-from mcp.client.streamable_http import streamable_http_client
+from mcp import Client
 from mcp.client.subscriptions import ResourceUpdated, ServerEvent
-from mcp.shared._httpx_utils import create_mcp_http_client
-from mcp.types import ResourceUpdatedNotification, TextResourceContents
+from mcp.types import TextResourceContents
 from pydantic import BaseModel
 
 from . import claims
 from .conversation import CALLS, GRAPH_URI, JSON, WRITES, Call
-from .server import NewPlace, Place
+from .python_sdk import MODERN, SETTLES_ON, Announcements, talk
+from .server import NewPlace
 from .transcript import PATIENCE, Transcript, Watch, parse_transcript
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
-
-MODERN = "2026-07-28"
-SETTLES_ON = {"legacy": "2025-11-25", "auto": MODERN, MODERN: MODERN}
-
-T = TypeVar("T")
 
 
 @pytest.fixture(scope="module", params=SETTLES_ON)
@@ -70,62 +61,6 @@ def test_a_listener_is_granted_the_resource_it_asks_for(new_place: NewPlace) -> 
 
 def test_a_listener_iterates_over_what_changes(new_place: NewPlace) -> None:
     assert talk(new_place(), MODERN, first_event) == ResourceUpdated(GRAPH_URI)
-
-
-class Announcements:
-    """The URIs of updated resources so far, and the moment of the first."""
-
-    def __init__(self) -> None:
-        self.first = anyio.Event()
-        self._uris: list[str] = []
-
-    async def __call__(self, message: IncomingMessage) -> None:
-        if isinstance(message, ResourceUpdatedNotification):
-            self._uris.append(message.params.uri)
-            self.first.set()
-
-    def taken(self) -> tuple[str, ...]:
-        taken, self._uris = self._uris, []
-        return tuple(taken)
-
-
-def talk(
-    server: Place,
-    mode: str,
-    conversation: Callable[[Client], Awaitable[T]],
-    announced: Announcements | None = None,
-) -> T:
-    """Connect to the server, hold the conversation, leave."""
-
-    async def connected() -> T:
-        async with Client(
-            way_to(server),
-            mode=mode,
-            message_handler=announced,
-            read_timeout_seconds=PATIENCE,
-        ) as client:
-            return await conversation(client)
-
-    return anyio.run(connected)
-
-
-def way_to(server: Place) -> StdioServerParameters | Transport:
-    if server.transport == "stdio":
-        return StdioServerParameters(command=server.command[0], args=list(server.command[1:]))
-    return sse_client(server.url, headers=bearing(server)) if server.transport == "sse" else streamable(server)
-
-
-@asynccontextmanager
-async def streamable(server: Place) -> AsyncIterator[Any]:
-    async with (
-        create_mcp_http_client(headers=bearing(server)) as http,
-        streamable_http_client(server.url, http_client=http) as streams,
-    ):
-        yield streams
-
-
-def bearing(server: Place) -> dict[str, str]:
-    return {"Authorization": f"Bearer {server.token}"} if server.token else {}
 
 
 async def play(client: Client) -> Transcript:

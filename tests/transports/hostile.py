@@ -17,8 +17,8 @@ from statistics import median
 from threading import Event, Thread
 
 from polymnia.auth.tokens import Tokens
+from tests.transports.raw_http import head, resident, status_of
 from tests.transports.running import Running, Talk, Web, call, creation, initialize
-from tests.transports.test_hostile import head, resident, status_of
 
 MEGABYTE = 1 << 20
 
