@@ -17,14 +17,14 @@ from .server import Place
 from .transcript import PATIENCE
 
 MODERN = "2026-07-28"
-SETTLES_ON = {"legacy": "2025-11-25", "auto": MODERN, MODERN: MODERN}
+NEGOTIATES = {"legacy": "2025-11-25", "auto": MODERN, MODERN: MODERN}
 """The revision that the client negotiates in each mode."""
 
 T = TypeVar("T")
 
 
 class Announcements:
-    """The URIs of updated resources so far, and the moment of the first."""
+    """The URIs of the updated resources so far, and an event for the first."""
 
     def __init__(self) -> None:
         self.first = anyio.Event()
@@ -35,7 +35,7 @@ class Announcements:
             self._uris.append(message.params.uri)
             self.first.set()
 
-    def taken(self) -> tuple[str, ...]:
+    def take(self) -> tuple[str, ...]:
         taken, self._uris = self._uris, []
         return tuple(taken)
 
@@ -46,11 +46,11 @@ def talk(
     conversation: Callable[[Client], Awaitable[T]],
     announced: Announcements | None = None,
 ) -> T:
-    """Connect to the server, hold the conversation, leave."""
+    """Connect to the server, run the conversation and disconnect."""
 
     async def connected() -> T:
         async with Client(
-            way_to(server),
+            transport_to(server),
             mode=mode,
             message_handler=announced,
             read_timeout_seconds=PATIENCE,
@@ -60,20 +60,20 @@ def talk(
     return anyio.run(connected)
 
 
-def way_to(server: Place) -> StdioServerParameters | Transport:
+def transport_to(server: Place) -> StdioServerParameters | Transport:
     if server.transport == "stdio":
         return StdioServerParameters(command=server.command[0], args=list(server.command[1:]))
-    return sse_client(server.url, headers=bearing(server)) if server.transport == "sse" else streamable(server)
+    return sse_client(server.url, headers=authorization(server)) if server.transport == "sse" else streamable(server)
 
 
 @asynccontextmanager
 async def streamable(server: Place) -> AsyncIterator[Any]:
     async with (
-        create_mcp_http_client(headers=bearing(server)) as http,
+        create_mcp_http_client(headers=authorization(server)) as http,
         streamable_http_client(server.url, http_client=http) as streams,
     ):
         yield streams
 
 
-def bearing(server: Place) -> dict[str, str]:
+def authorization(server: Place) -> dict[str, str]:
     return {"Authorization": f"Bearer {server.token}"} if server.token else {}

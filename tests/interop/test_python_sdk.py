@@ -1,4 +1,4 @@
-"""The official Python SDK, over every transport it has, in both eras of the protocol."""
+"""Check the official Python SDK over each of its transports, in both eras of the protocol."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -13,14 +13,14 @@ from pydantic import BaseModel
 
 from . import claims
 from .conversation import CALLS, GRAPH_URI, JSON, WRITES, Call
-from .python_sdk import MODERN, SETTLES_ON, Announcements, talk
+from .python_sdk import MODERN, NEGOTIATES, Announcements, talk
 from .server import NewPlace
 from .transcript import PATIENCE, Transcript, Watch, parse_transcript
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 
 
-@pytest.fixture(scope="module", params=SETTLES_ON)
+@pytest.fixture(scope="module", params=NEGOTIATES)
 def mode(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -36,30 +36,30 @@ def watch(new_place: NewPlace, mode: str) -> Watch:
     return talk(new_place(), mode, lambda client: watch_writes(client, announced), announced)
 
 
-def test_the_client_settles_on_its_newest_revision(transcript: Transcript, mode: str) -> None:
-    assert transcript.revision == SETTLES_ON[mode]
+def test_the_client_negotiates_its_newest_revision(transcript: Transcript, mode: str) -> None:
+    assert transcript.revision == NEGOTIATES[mode]
 
 
-@pytest.mark.parametrize("claim", claims.OF_A_CONVERSATION)
-def test_in_a_conversation(claim: Callable[[Transcript], None], transcript: Transcript) -> None:
+@pytest.mark.parametrize("claim", claims.ABOUT_A_CONVERSATION)
+def test_a_conversation(claim: Callable[[Transcript], None], transcript: Transcript) -> None:
     claim(transcript)
 
 
-@pytest.mark.parametrize("claim", claims.OF_A_WATCH)
-def test_around_a_subscription(claim: Callable[[Watch], None], watch: Watch) -> None:
+@pytest.mark.parametrize("claim", claims.ABOUT_A_SUBSCRIPTION)
+def test_a_subscription(claim: Callable[[Watch], None], watch: Watch) -> None:
     claim(watch)
 
 
-def test_a_resource_read_again_shows_the_write_between(new_place: NewPlace, mode: str) -> None:
+def test_a_resource_shows_a_write_between_two_reads(new_place: NewPlace, mode: str) -> None:
     first, second = talk(new_place(), mode, read_around_a_write)
     assert first != second
 
 
-def test_a_listener_is_granted_the_resource_it_asks_for(new_place: NewPlace) -> None:
+def test_a_listener_is_granted_the_resource_that_it_requests(new_place: NewPlace) -> None:
     assert talk(new_place(), MODERN, granted_resources) == [GRAPH_URI]
 
 
-def test_a_listener_iterates_over_what_changes(new_place: NewPlace) -> None:
+def test_a_listener_receives_changes(new_place: NewPlace) -> None:
     assert talk(new_place(), MODERN, first_event) == ResourceUpdated(GRAPH_URI)
 
 
@@ -67,10 +67,10 @@ async def play(client: Client) -> Transcript:
     return parse_transcript(
         {
             "revision": client.protocol_version,
-            "tools": dumped((await client.list_tools()).tools),
-            "replies": dumped([await client.call_tool(call.tool, call.arguments) for call in CALLS]),
-            "resources": dumped((await client.list_resources()).resources),
-            "contents": dumped((await client.read_resource(GRAPH_URI)).contents),
+            "tools": dump_all((await client.list_tools()).tools),
+            "replies": dump_all([await client.call_tool(call.tool, call.arguments) for call in CALLS]),
+            "resources": dump_all((await client.list_resources()).resources),
+            "contents": dump_all((await client.read_resource(GRAPH_URI)).contents),
         }
     )
 
@@ -82,20 +82,20 @@ async def watch_writes(client: Client, announced: Announcements) -> Watch:
         await client.call_tool(during.tool, during.arguments)
         with anyio.fail_after(PATIENCE):
             await announced.first.wait()
-    await round_trip(client)  # leaving only schedules the SDK's cancellation: now it is sent
-    asked = announced.taken()
+    await round_trip(client)  # leaving only schedules the SDK's cancellation; this sends it
+    asked = announced.take()
     return Watch(unasked, asked, await announced_by(client, announced, after))
 
 
 async def announced_by(client: Client, announced: Announcements, write: Call) -> tuple[str, ...]:
-    """What a write announces before the reply to the next request."""
+    """Return the updates announced between a write and the reply to the next request."""
     await client.call_tool(write.tool, write.arguments)
     await round_trip(client)
-    return announced.taken()
+    return announced.take()
 
 
 async def round_trip(client: Client) -> None:
-    """Wait until all that the server sent so far is here."""
+    """Wait until everything that the server has sent so far has arrived."""
     await client.list_tools(cache_mode="bypass")
 
 
@@ -136,7 +136,7 @@ async def first_event(client: Client) -> ServerEvent:
             return await anext(subscription)
 
 
-def dumped(values: Sequence[BaseModel]) -> list[JSON]:
+def dump_all(values: Sequence[BaseModel]) -> list[JSON]:
     return [_dump(value) for value in values]
 
 

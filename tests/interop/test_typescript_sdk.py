@@ -1,4 +1,4 @@
-"""The official TypeScript SDKs: the first, and the split packages that speak both eras."""
+"""Check the official TypeScript SDKs: version 1, and the packages of version 2, which speak both eras."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -32,15 +32,15 @@ def watch(script: tuple[str, str], client: TypeScriptClient, new_place: NewPlace
     return watch_with(script, new_place(), client.mode)
 
 
-def test_the_client_settles_on_its_newest_revision(transcript: Transcript, client: TypeScriptClient) -> None:
+def test_the_client_negotiates_its_newest_revision(transcript: Transcript, client: TypeScriptClient) -> None:
     assert transcript.revision == client.revision
 
 
-@pytest.mark.parametrize("claim", claims.OF_A_CONVERSATION)
-def test_in_a_conversation(claim: Callable[[Transcript], None], transcript: Transcript) -> None:
+@pytest.mark.parametrize("claim", claims.ABOUT_A_CONVERSATION)
+def test_a_conversation(claim: Callable[[Transcript], None], transcript: Transcript) -> None:
     claim(transcript)
 
 
-@pytest.mark.parametrize("claim", claims.OF_A_WATCH)
-def test_around_a_subscription(claim: Callable[[Watch], None], watch: Watch) -> None:
+@pytest.mark.parametrize("claim", claims.ABOUT_A_SUBSCRIPTION)
+def test_a_subscription(claim: Callable[[Watch], None], watch: Watch) -> None:
     claim(watch)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class TypeScriptClient:
-    """A script, how it is told to connect, and the revision it should settle on."""
+    """A script, the mode in which it connects, and the revision that it must negotiate."""
 
     script: str
     mode: str
