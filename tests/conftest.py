@@ -9,31 +9,9 @@ from xdist.scheduler import LoadScopeScheduling
 
 from polymnia.engine.memory import Memory
 from polymnia.stores import open_store
+from tests.groups import MARKED, ONE_AT_A_TIME
 
 HERE = Path(__file__).parent
-
-# Paths below tests/ whose tests carry each marker. The default run leaves them out.
-MARKED = {
-    "slow": (
-        "catalogue/test_crashes.py",
-        "catalogue/test_processes.py",
-        "durability",
-        "test_bench.py",
-        "test_bench_recall.py",
-        "test_run.py",
-        "test_wheel.py",
-        "transports/test_crowd.py",
-        "transports/test_hostile.py",
-        "transports/test_stopping.py",
-    ),
-    "interop": ("conformance", "interop"),
-}
-# These read a server's memory or load the machine, so they share one worker.
-ONE_AT_A_TIME = (
-    "tests/transports/test_crowd.py",
-    "tests/transports/test_hostile.py",
-    "tests/transports/test_stopping.py",
-)
 
 # No test depends on how busy the machine is: examples have no deadline and may be slow to generate. Every run takes
 # the same examples; `--hypothesis-profile=explore` takes new ones.
@@ -71,7 +49,7 @@ class ModuleScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has 
     """Give each worker whole modules, so that module fixtures run once, and ONE_AT_A_TIME to a single worker."""
 
     def _split_scope(self, nodeid: str) -> str:
-        module = nodeid.partition("::")[0]
+        module = nodeid.partition("::")[0].removeprefix("tests/")
         return "one at a time" if module in ONE_AT_A_TIME else module
 
 

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from polymnia.stores.sql import load_queries
+from tests.groups import MARKED, ONE_AT_A_TIME
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "polymnia"
@@ -131,6 +132,11 @@ def test_tests_import_helpers_from_modules_that_are_not_tests() -> None:
         if module.split(".")[-1].startswith("test_")
     }
     assert offenders - TEST_MODULE_IMPORTS == set()
+
+
+def test_every_path_in_the_test_groups_exists() -> None:
+    listed = {*ONE_AT_A_TIME, *(path for paths in MARKED.values() for path in paths)}
+    assert {path for path in listed if not (ROOT / "tests" / path).exists()} == set()
 
 
 def name(path: Path) -> str:
