@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from polymnia.auth.tokens import Tokens
-from tests.auth.test_provider import AUDIENCE, ISSUER, RSA, pem, signed
+from tests.auth.signing import AUDIENCE, ISSUER, RSA, pem, signed
 from tests.transports.running import (
     Events,
     Legacy,

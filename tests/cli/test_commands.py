@@ -9,33 +9,17 @@ import pytest
 
 from polymnia import __version__
 from polymnia.cli.main import main
-from polymnia.engine import entities, notes, relations
+from polymnia.engine import notes
 from polymnia.engine.memory import Memory
-from polymnia.model import EntityDraft, Note, Relation
+from polymnia.model import Note
 from polymnia.stores import open_store
 from polymnia.stores.sqlite.store import SqliteStore
+from tests.cli.commands import LINES, fill, run
 
 DOCUMENT = {
     "entities": [{"name": "Zoë", "entityType": "person", "observations": ["likes tea", "likes tea"]}],
     "relations": [{"from": "Zoë", "to": "Bob", "relationType": "knows"}],
 }
-LINES = (
-    '{"type":"entity","name":"Zoë","entityType":"person","observations":["likes tea","likes tea"]}\n'
-    '{"type":"relation","from":"Zoë","to":"Bob","relationType":"knows"}'
-)
-
-
-def run(*arguments: str, directory: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "polymnia", *arguments]
-    return subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=60, check=False)
-
-
-def fill(path: str) -> None:
-    store = open_store(path)
-    memory = Memory(store)
-    entities.create(memory, [EntityDraft("Zoë", "person", ("likes tea", "likes tea"))], by="test")
-    relations.create(memory, [Relation("Zoë", "Bob", "knows")], by="test")
-    store.close()
 
 
 def test_the_version_is_that_of_the_package(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from polymnia.engine.transfer import vault_notes
 from polymnia.model import Note, NoteQuery, NoteScope
 from polymnia.search.embedding import packed
 from polymnia.stores.sqlite.store import SqliteStore
-from tests.cli.test_commands import LINES, fill, run
+from tests.cli.commands import LINES, fill, run
 
 
 @pytest.fixture

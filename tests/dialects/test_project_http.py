@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from tests.processes import end_with_parent
+
 META = "io.modelcontextprotocol/"
 
 
@@ -27,6 +29,7 @@ def serving(directory: Path, *arguments: str) -> Iterator[int]:
         stderr=subprocess.PIPE,
         text=True,
         env=environment,
+        preexec_fn=end_with_parent,
     ) as server:
         assert server.stderr is not None
         found = re.search(r":(\d+)/mcp", server.stderr.readline())
