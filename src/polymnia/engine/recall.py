@@ -152,7 +152,7 @@ def _ask(memory: Memory, read: Reader, query: Query, timeout: float | None) -> "
     if memory.meaning is None:
         return "no embedder is configured, or this kind of store has no vectors"
     if not read.vectors.models():
-        return "nothing is embedded yet, so only words were searched"
+        return memory.meaning.missing_package or "nothing is embedded yet, so only words were searched"
     text = text_without(query.question.text, query.whole_names)
     return memory.meaning.ask(text) if timeout is None else memory.meaning.ask(text, timeout=timeout)
 
