@@ -111,7 +111,7 @@ class StoreMachine(RuleBasedStateMachine):
             for within in (None, Within(names=tuple(names)), Within(types=tuple(names))):
                 mine, theirs = read.candidates(terms, 1000, within), expected.candidates(terms, 1000, within)
                 assert _texts(mine) == _texts(theirs)
-            assert set(read.names_with(terms, 100)) == set(expected.named_with(terms, 100))
+            assert set(read.names_with(terms, 100)) == set(expected.names_with(terms, 100))
 
     @rule(drafts=DRAFTS)
     def upsert(self, drafts: list[EntityDraft]) -> None:

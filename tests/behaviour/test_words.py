@@ -91,15 +91,42 @@ def test_names_are_found_by_their_words(memory: Memory) -> None:
         assert read.names_with(["person"], 10) == []
 
 
-def test_a_conversation_is_followed_across_entities(memory: Memory) -> None:
-    create(memory, EntityDraft("Ann", "person", ("no time",)), EntityDraft("Ben", "person", ("no time",)))
-    talk(memory, 7, ("Ann", "hello"), ("Ben", "hi"), ("Ann", "bye"))
-    talk(memory, 9, ("Ben", "another day"))
+def around(memory: Memory, text: str) -> list[str | None]:
+    """The texts before, earlier and after the observation with that text."""
     with memory.reading() as read:
-        found = read.following([("Ann", 1), ("Ann", 2), ("Ben", 2), ("Ann", 3), ("Ben", 3), ("Ben", 77)])
-    assert {key: passage.key for key, passage in found.items()} == {("Ann", 2): ("Ben", 2), ("Ben", 2): ("Ann", 3)}
-    assert found["Ann", 2].text == "hi"
-    assert found["Ann", 2].valid_at == 7
+        (passage,) = read.candidates([text], 1)
+        (near,) = read.neighbours([passage]).values()
+    return [each and each.text for each in (near.before, near.earlier, near.after)]
+
+
+def test_a_conversation_has_neighbours_across_entities_but_not_across_valid_times(memory: Memory) -> None:
+    create(memory, EntityDraft("Ann", "person"), EntityDraft("Ben", "person"))
+    talk(memory, 7, ("Ann", "alpha"), ("Ben", "beta"), ("Ann", "gamma"))
+    talk(memory, 9, ("Ben", "delta"))
+    assert around(memory, "alpha") == [None, None, "beta"]
+    assert around(memory, "gamma") == ["beta", "alpha", None]
+    assert around(memory, "delta") == [None, None, None]
+
+
+def test_without_valid_times_neighbours_are_in_order_of_writing(memory: Memory) -> None:
+    create(memory, EntityDraft("Ann", "person"), EntityDraft("Ben", "person"))
+    talk(memory, 0, ("Ann", "alpha"), ("Ben", "beta"))
+    talk(memory, 5, ("Ann", "gamma"))
+    talk(memory, 0, ("Ann", "delta"))
+    assert around(memory, "beta") == ["alpha", None, "delta"]
+    assert around(memory, "delta") == ["beta", "alpha", None]
+
+
+def test_only_observations_have_neighbours(memory: Memory) -> None:
+    create(memory, EntityDraft("Ann", "person", ("alpha",)))
+    with memory.reading() as read:
+        assert read.neighbours(read.candidates(["ann"], 1)) == {}
+
+
+def test_observations_are_counted_by_entity(memory: Memory) -> None:
+    create(memory, EntityDraft("Ann", "person", ("alpha", "beta")), EntityDraft("Ben", "person"))
+    with memory.reading() as read:
+        assert read.observation_counts(["Ann", "Ben", "Nobody"]) == {"Ann": 2, "Ben": 0}
 
 
 def test_observations_are_found_by_their_time(memory: Memory) -> None:
