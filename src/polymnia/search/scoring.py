@@ -5,8 +5,8 @@
     score = match + 5 date + 2.8 tells_time + 0.7 length - 2 asks + 0.5 linked + entity (bonus + 0.35 max(0, match - 1))
 
 While only a share of the passages has vectors, `match` lies between the two forms by that share. So a passage without a
-vector is not at a disadvantage, and the ranking of words alone becomes the full one without a jump. No scale depends on
-the candidates, so filters and limits do not change a score.
+vector is not at a disadvantage, and the ranking of words alone becomes the full one without a jump. Only one
+scale comes from the store, its best word score, and that is taken without a filter: no filter or limit changes a score.
 """
 
 import re

@@ -315,12 +315,27 @@ FROM json_each(?) AS wanted CROSS JOIN entities AS e ON e.name = wanted.value AN
 -- name: neighbour_ids
 -- For observations (a JSON array of [entity, ordinal]) the two written before and the one after with the same valid time.
 SELECT e.name, o.id & 0xFFFFFF,
-    (SELECT n.id FROM observations AS n WHERE n.deleted_at IS NULL AND n.valid_at = o.valid_at
-        AND (n.created_at, n.id) < (o.created_at, o.id) ORDER BY n.created_at DESC, n.id DESC LIMIT 1),
-    (SELECT n.id FROM observations AS n WHERE n.deleted_at IS NULL AND n.valid_at = o.valid_at
-        AND (n.created_at, n.id) < (o.created_at, o.id) ORDER BY n.created_at DESC, n.id DESC LIMIT 1 OFFSET 1),
-    (SELECT n.id FROM observations AS n WHERE n.deleted_at IS NULL AND n.valid_at = o.valid_at
-        AND (n.created_at, n.id) > (o.created_at, o.id) ORDER BY n.created_at, n.id LIMIT 1)
+    (SELECT id FROM (
+        SELECT * FROM (SELECT n.id FROM observations AS n WHERE n.deleted_at IS NULL AND n.valid_at = o.valid_at
+            AND n.created_at = o.created_at AND n.id < o.id ORDER BY n.id DESC LIMIT 2)
+        UNION ALL
+        SELECT * FROM (SELECT n.id FROM observations AS n WHERE n.deleted_at IS NULL AND n.valid_at = o.valid_at
+            AND n.created_at < o.created_at ORDER BY n.created_at DESC, n.id DESC LIMIT 2)
+    ) LIMIT 1 OFFSET 0),
+    (SELECT id FROM (
+        SELECT * FROM (SELECT n.id FROM observations AS n WHERE n.deleted_at IS NULL AND n.valid_at = o.valid_at
+            AND n.created_at = o.created_at AND n.id < o.id ORDER BY n.id DESC LIMIT 2)
+        UNION ALL
+        SELECT * FROM (SELECT n.id FROM observations AS n WHERE n.deleted_at IS NULL AND n.valid_at = o.valid_at
+            AND n.created_at < o.created_at ORDER BY n.created_at DESC, n.id DESC LIMIT 2)
+    ) LIMIT 1 OFFSET 1),
+    (SELECT id FROM (
+        SELECT * FROM (SELECT n.id FROM observations AS n WHERE n.deleted_at IS NULL AND n.valid_at = o.valid_at
+            AND n.created_at = o.created_at AND n.id > o.id ORDER BY n.id  LIMIT 2)
+        UNION ALL
+        SELECT * FROM (SELECT n.id FROM observations AS n WHERE n.deleted_at IS NULL AND n.valid_at = o.valid_at
+            AND n.created_at > o.created_at ORDER BY n.created_at , n.id  LIMIT 2)
+    ) LIMIT 1 OFFSET 0)
 FROM json_each(?) AS wanted
 CROSS JOIN entities AS e ON e.name = wanted.value ->> 0 AND e.deleted_at IS NULL
 CROSS JOIN observations AS o ON o.id = (e.id << 24) + (wanted.value ->> 1);
