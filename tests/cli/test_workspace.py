@@ -7,7 +7,7 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
-from polymnia.engine.open import open_workspaces
+from polymnia.engine.workspaces import open_workspaces
 
 from polymnia.cli.main import main
 from polymnia.engine import entities, observations

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 from msgspec.json import decode, encode
-from polymnia.engine.open import open_workspaces
+from polymnia.engine.workspaces import open_workspaces
 
 from polymnia.app import open_servers
 from polymnia.dialects import open_dialect
