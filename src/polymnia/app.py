@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from polymnia.auth.door import Door
     from polymnia.engine.semantics import Semantics
-    from polymnia.transports.http.workers import Crew
 
 logger = logging.getLogger(__name__)
 
@@ -103,7 +102,6 @@ def _serve_http(settings: Settings) -> None:
     """Bind before anything else, so that a busy port is the first thing to be said."""
     from polymnia.transports.address import parse_bind, require_hosts, require_origins, require_protection
     from polymnia.transports.http.serve import listen
-    from polymnia.transports.http.workers import share
 
     host, port = parse_bind(settings.address)
     require_protection(settings.address, host, protected=_door(settings).is_closed, insecure=settings.insecure)
@@ -115,25 +113,20 @@ def _serve_http(settings: Settings) -> None:
     base = settings.public_url.rstrip("/") or f"http://{own}"
     listens = f", listening on {own}" if settings.public_url else ""
     logger.warning("serving %s at %s/mcp%s", settings.dialect, base, listens)
-    if settings.workers <= 1:
-        _work(settings, base, [listener])
-        return
-    if store_kind(settings.store)[0] == "memory":
-        raise SettingsError("several workers need a store they can share; memory: is not one")
-    share(settings.workers, listener, partial(_work, settings, base))
+    _work(settings, base, [listener])
 
 
-def _work(settings: Settings, base: str, listeners: list["socket"], crew: "Crew | None" = None) -> None:
+def _work(settings: Settings, base: str, listeners: list["socket"]) -> None:
     """Serve on the sockets, in this process."""
     from urllib.parse import urlsplit
 
     from polymnia.transports.address import is_loopback, parse_bind, require_hosts, require_origins
-    from polymnia.transports.http.gate import Gate
+    from polymnia.transports.http.guard import RequestGuard
     from polymnia.transports.http.serve import Options, serve_http
 
     host = parse_bind(settings.address)[0]
     door = _door(settings)
-    gate = Gate(
+    guard = RequestGuard(
         admit=door.admit,
         holds=door.holds,
         hosts=require_hosts((host, urlsplit(base).hostname or host, *settings.allow_hosts)),
@@ -147,10 +140,9 @@ def _work(settings: Settings, base: str, listeners: list["socket"], crew: "Crew 
         idle=settings.session_minutes * 60,
         metrics=settings.metrics,
         metadata=_metadata(settings, base),
-        crew=crew,
     )
     with served(settings) as servers:
-        serve_http(servers, settings.dialect, listeners, gate, options, check=servers[settings.dialect].check)
+        serve_http(servers, settings.dialect, listeners, guard, options, check=servers[settings.dialect].check)
 
 
 def _metadata(settings: Settings, base: str) -> dict[str, Any] | None:

@@ -140,7 +140,7 @@ def test_an_embedding_that_is_none_is_refused(agent: Agent, tool: str, numbers: 
 def test_a_number_that_is_not_one_never_reaches_the_memory(agent: Agent) -> None:
     message = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"commit_memory","arguments":'
     message += b'{"scope":"vault","key":"k","content":"c","embedding":[NaN,0,1]}}}'
-    assert b'"error"' in (agent.session.handle(message) or b"")
+    assert b'"error"' in (agent.session.handle(message).body or b"")
     assert agent.read("memory://vault") == []
 
 

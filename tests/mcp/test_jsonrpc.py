@@ -42,7 +42,7 @@ def test_what_is_not_json_is_a_parse_error_with_a_null_id(session: Session, line
 
 @pytest.mark.parametrize("line", [b"", b" ", b"\t \r\n", b"\n\n"])
 def test_blank_is_no_message(session: Session, line: bytes) -> None:
-    assert session.handle(line) is None
+    assert session.handle(line).body is None
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ IDS = [
 @pytest.mark.parametrize("method", ["ping", "nope", "tools/call"])
 def test_an_id_comes_back_exactly_as_it_was_spelled(session: Session, method: str, identifier: str) -> None:
     message = f'{{"jsonrpc":"2.0","id": {identifier} ,"method":"{method}"}}'
-    reply = session.handle(message.encode())
+    reply = session.handle(message.encode()).body
     assert reply is not None
     assert reply.startswith(f'{{"jsonrpc":"2.0","id":{identifier},"'.encode())
 
@@ -232,7 +232,7 @@ def test_a_notification_nested_however_deeply_is_survived(session: Session) -> N
     for depth in DEPTHS:
         nested = b'{"requestId":1,"x":%b}' % _nested(depth)
         line = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":%b}' % nested
-        session.foresee(line)
+        session.foresee_cancellations([line])
         session.handle(line)
 
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from msgspec.json import decode, encode
 
-from polymnia.mcp.exchange import Arrival
 from polymnia.mcp.params import LOG_LEVEL
 from polymnia.mcp.server import Server
+from polymnia.mcp.session import Delivery
 from tests.conformance.dialect import CONFORMING
 from tests.mcp.conversation import HANDSHAKE, REVISIONS, STATELESS, Client, new_server
 from tests.mcp.dialect import CLOCK_URI, NAMES_URI, entity_uri, only_tools
@@ -192,7 +192,7 @@ def test_what_a_call_logs_goes_where_its_other_notifications_go() -> None:
     client = Client(new_server(CONFORMING))
     told: list[bytes] = []
     message = client.message("tools/call", {"name": "test_logging_tool", "arguments": {}})
-    client.session.handle(encode(message), Arrival(tell=told.append))
+    client.session.handle(encode(message), Delivery(tell=told.append))
     assert ([decode(each)["params"]["data"] for each in told], client.told()) == (["something great"], [])
 
 

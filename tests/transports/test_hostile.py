@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from polymnia.mcp.push import MAX_SUBSCRIPTION_BYTES, MAX_SUBSCRIPTIONS
 from tests.transports.running import PATIENCE, Legacy, Running, Talk, Web, call, initialize, raw, request, rest_of
 
 MEGABYTE = 1 << 20
@@ -68,7 +69,7 @@ def test_a_client_that_sends_all_of_100_megabytes_still_reads_why_it_was_refused
     with Web(port) as web:
         answer = web.send("POST", "/mcp", b" " * (100 * MEGABYTE))
     assert answer.status == 413
-    assert f"{LIMIT} bytes at most" in answer.json["error"]["message"]
+    assert f"at most {LIMIT} bytes" in answer.json["error"]["message"]
 
 
 def test_a_body_without_a_length_is_cut_off_at_the_same_size_and_is_not_kept(server: Running, port: int) -> None:
@@ -243,7 +244,8 @@ def test_requests_sent_one_behind_the_other_are_answered_in_order(port: int) -> 
 
 
 def test_a_stream_ends_with_its_connection_also_when_another_request_is_behind_it(tmp_path: Path) -> None:
-    with Running(tmp_path / "memory.db", "--metrics", settings={"POLYMNIA_SESSION_MINUTES": "0"}) as server:
+    program, settings = "tests.transports.impatient_server", {"POLYMNIA_SESSION_MINUTES": "0"}
+    with Running(tmp_path / "memory.db", "--metrics", program=program, settings=settings) as server:
         talk = Talk(server.port)
         listen = (
             f"GET /mcp HTTP/1.1\r\nHost: localhost\r\nMcp-Session-Id: {talk.id}\r\nAccept: text/event-stream\r\n\r\n"
@@ -306,10 +308,19 @@ def test_a_client_of_the_older_transport_that_only_posts_is_held_back(port: int)
         assert statuses <= {202, 429}
 
 
-def test_wishes_of_one_client_are_bounded(port: int) -> None:
+def test_subscriptions_of_one_session_are_bounded_in_number(port: int) -> None:
     talk = Talk(port)
-    replies = [talk.ask("resources/subscribe", uri=f"memory://{number}") for number in range(1001)]
-    assert all("result" in each for each in replies[:1000])
-    assert "1000" in replies[1000]["error"]["message"]
-    assert "error" in talk.ask("resources/subscribe", uri="x" * 10_000)
+    replies = [talk.ask("resources/subscribe", uri=f"memory://{number}") for number in range(MAX_SUBSCRIPTIONS + 1)]
+    assert all("result" in each for each in replies[:-1])
+    assert "too many subscriptions" in replies[-1]["error"]["message"]
+    assert "result" in talk.ask("resources/subscribe", uri="memory://1")
+    talk.close()
+
+
+def test_subscriptions_of_one_session_are_bounded_in_bytes(port: int) -> None:
+    talk = Talk(port)
+    replies = [talk.ask("resources/subscribe", uri=f"memory://{number}{'x' * 8000}") for number in range(10)]
+    kept = sum("result" in each for each in replies)
+    assert kept == MAX_SUBSCRIPTION_BYTES // 8010
+    assert "unsubscribe" in replies[-1]["error"]["message"]
     talk.close()

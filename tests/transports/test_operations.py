@@ -57,7 +57,7 @@ def test_metrics_count_what_was_asked_and_how_it_went(tmp_path: Path) -> None:
     assert "polymnia_http_request_seconds_count 5" in text
     assert 'le="+Inf"} 5' in text
     assert "polymnia_sessions 1" in text
-    assert "polymnia_requests_in_hand 0" in text
+    assert "polymnia_requests_running 0" in text
     assert all(re.fullmatch(r"# TYPE \w+ \w+|\w+(\{[^}]*\})? [0-9.]+", line) for line in text.splitlines())
 
 

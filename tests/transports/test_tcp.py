@@ -152,7 +152,7 @@ def test_a_message_that_is_too_long_is_answered_and_the_next_one_works(tmp_path:
     server, port = start(tmp_path / "memory.db", POLYMNIA_MAX_MESSAGE_BYTES="1000", PATH="")
     peer = Peer(port)
     peer.socket.sendall(b" " * 5000 + b"\n")
-    assert "1000 bytes at most" in peer.receive()["error"]["message"]
+    assert "at most 1000 bytes" in peer.receive()["error"]["message"]
     peer.send({"jsonrpc": "2.0", "id": 2, "method": "ping"})
     assert peer.receive() == {"jsonrpc": "2.0", "id": 2, "result": {}}
     peer.close()

@@ -264,9 +264,9 @@ def test_over_http_an_idle_session_ends(tmp_path: Path, notes: Notes) -> None:
     message = json.dumps(commit(1, "mine")).encode()
 
     async def rest_too_long() -> tuple[int, int]:
-        sessions = Sessions(most=10, idle=-1)
-        seat = sessions.open(server, Caller(workspace="default"))
-        seat.session.handle(message)
+        sessions = Sessions(limit=10, idle_s=-1)
+        opened = sessions.open(server, Caller(workspace="default"))
+        opened.session.handle(message)
         before = len(notes())
         sessions.expire()
         return before, len(notes())
