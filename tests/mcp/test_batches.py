@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from polymnia.mcp.jsonrpc import MAX_BATCH_BYTES, MAX_BATCH_ITEMS
 from polymnia.mcp.session import Session
 from tests.mcp.conversation import JSON
 from tests.mcp.raw import INVALID_REQUEST, PARSE_ERROR, RESPONSE, cancellation, greeted, refusal, request, say
@@ -55,6 +56,27 @@ def test_what_is_no_message_in_a_batch_is_an_invalid_request_of_its_own(batching
     first, second = say(batching, [odd, request("ping", "p")])
     assert (first["error"]["code"], first["id"]) == (INVALID_REQUEST, None)
     assert second["id"] == "p"
+
+
+def test_a_batch_of_too_many_messages_is_refused_whole(batching: Session) -> None:
+    allowed = [request("ping", number) for number in range(MAX_BATCH_ITEMS)]
+    assert len(say(batching, allowed)) == MAX_BATCH_ITEMS
+    assert refusal(batching, [*allowed, request("ping", "one more")]) == (INVALID_REQUEST, None)
+
+
+def test_a_batch_of_too_many_bytes_is_refused_before_it_is_split(batching: Session) -> None:
+    assert refusal(batching, b"[" + b"1," * MAX_BATCH_BYTES + b"1]") == (INVALID_REQUEST, None)
+
+
+def test_once_the_replies_to_a_batch_are_large_its_other_requests_are_refused(
+    batching: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("polymnia.mcp.session.MAX_BATCH_REPLY_BYTES", 100)
+    replies = say(batching, [request("ping", number) for number in range(10)])
+    assert [reply["id"] for reply in replies] == list(range(10))
+    answered = ["result" in reply for reply in replies]
+    assert answered == [True] * 3 + [False] * 7
+    assert "send this request again" in replies[-1]["error"]["message"]
 
 
 def test_a_handshake_has_no_place_in_a_batch(batching: Session) -> None:

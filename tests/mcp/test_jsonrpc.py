@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from polymnia.mcp.jsonrpc import MAX_SALVAGE_BYTES
 from polymnia.mcp.session import Session
 from tests.mcp.conversation import JSON
 from tests.mcp.raw import (
@@ -208,6 +209,18 @@ def refused_id(session: Session, identifier: str, spoilt: str) -> Any:
 @pytest.mark.parametrize("identifier", ["7", "-1", "1.5", '"seven"', '"é"', '""'])
 def test_the_refusal_of_what_is_almost_json_carries_the_id(session: Session, identifier: str, spoilt: str) -> None:
     assert refused_id(session, identifier, spoilt) == json.loads(identifier)
+
+
+def test_a_long_message_that_is_not_json_is_parsed_once(session: Session) -> None:
+    """The lenient parser, which would find the id, takes seconds for tens of megabytes."""
+    line = b'{"jsonrpc":"2.0","id":7,"method":NaN,"padding":"%b"}' % (b"x" * MAX_SALVAGE_BYTES)
+    assert refusal(session, line) == (PARSE_ERROR, None)
+
+
+@pytest.mark.parametrize("pair", [r"\ud800", r"a\ud800bc def", r"\udc00", r"\ud83d\u0041"])
+def test_half_a_surrogate_pair_is_called_that(session: Session, pair: str) -> None:
+    reply = say(session, f'{{"jsonrpc":"2.0","id":7,"method":"ping","params":{{"x":"{pair}"}}}}'.encode())
+    assert "one half of a surrogate pair" in reply["error"]["message"]
 
 
 @pytest.mark.parametrize("spoilt", [rb'"\ud800"', b'"\xff"', b'"a\x01"', b"NaN", b"01"])

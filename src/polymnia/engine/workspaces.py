@@ -131,8 +131,7 @@ class OneWorkspace:
 
     def _refusal(self) -> BadInput:
         return BadInput(
-            f"{self._memory.store.url} holds one workspace, {self.name}, and no more; for several, start the server on "
-            "a directory (--store DIRECTORY/)"
+            f"this store holds one workspace, {self.name}: for several, the server has to run on a data directory"
         )
 
 

@@ -22,6 +22,7 @@ from polymnia.errors import (
     StoreFull,
     StoreSealed,
     WorkspaceArchived,
+    WorkspaceNotFound,
 )
 from polymnia.mcp.jsonrpc import RequestId
 from polymnia.mcp.params import STRUCTURED_SINCE, CallTool, Listing, Meta
@@ -33,13 +34,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 # What remote clients read instead of an error that may name files or commands of the server's machine.
-_REMOTE_TEXTS: tuple[tuple[type[PolymniaError], str], ...] = (
+_REMOTE_TEXTS: tuple[tuple[type[StoreError], str], ...] = (
     (StoreBusy, "the store is busy: another process holds it; try again in a moment"),
     (StoreFull, "the server's disk is full: nothing was changed; its operator has to make room"),
     (StoreSealed, "this workspace was archived or deleted: use another one"),
     (NoNotes, "this server's store keeps no notes: use the tools for entities"),
     (StoreError, "the store could not do its work: the server's log has the details"),
-    (WorkspaceArchived, "this workspace is archived: it has to be restored before it can be used"),
 )
 
 
@@ -135,11 +135,13 @@ def call_tool(exchange: Exchange, params: CallTool) -> ToolResult:
 
 def error_text(exc: PolymniaError, *, is_remote: bool) -> str:
     """Return the text of an error as the client may read it, and log what a remote client may not."""
-    if is_remote:
-        for kind, text in _REMOTE_TEXTS:
-            if isinstance(exc, kind):
-                logger.error("a request failed: %s", exc)
-                return text
+    if is_remote and isinstance(exc, StoreError):
+        logger.error("a request failed: %s", exc)
+        return next(text for kind, text in _REMOTE_TEXTS if isinstance(exc, kind))
+    if is_remote and isinstance(exc, WorkspaceNotFound):
+        return f"there is no workspace {exc.name!r}"
+    if is_remote and isinstance(exc, WorkspaceArchived):
+        return f"the workspace {exc.name!r} is archived: it has to be restored before it can be used"
     return str(exc)
 
 
