@@ -3,11 +3,11 @@
 import sys
 
 from polymnia.cli.main import main
-from polymnia.transports.http import connection, request, sessions, stream
+from polymnia.transports.http import connection, sessions, stream
 
 connection.HEAD_TIMEOUT_S = 1
+connection.BODY_TIMEOUT_S = 1
 connection.SEND_TIMEOUT_S = 1
-request.BODY_TIMEOUT_S = 1
 sessions.UNUSED_IDLE_S = 0
 stream.PULSE_S = 0.2
 

@@ -6,7 +6,6 @@ from typing import Any
 from msgspec import Struct
 from msgspec.json import Decoder
 
-from polymnia import __version__
 from polymnia.dialects.base import Dialect, session_name
 from polymnia.errors import InvalidParams
 from polymnia.mcp import catalogue, tools
@@ -59,7 +58,7 @@ def initialize(exchange: Exchange, params: Initialize) -> dict[str, Any]:
     return {
         "protocolVersion": session.revision,
         "capabilities": capabilities(exchange.dialect),
-        "serverInfo": server_info(exchange.dialect),
+        "serverInfo": session.server.info,
         "instructions": exchange.dialect.instructions,
     }
 
@@ -103,15 +102,6 @@ def set_level(exchange: Exchange, params: SetLevel) -> dict[str, Any]:
     """Set the lowest level of log messages that the session gets."""
     exchange.session.push.set_level(params.level)
     return {}
-
-
-def server_info(dialect: Dialect) -> dict[str, Any]:
-    """Return the catalogue's name and version; the title says which program runs."""
-    return {
-        "name": dialect.server_name,
-        "version": dialect.server_version,
-        "title": f"Polymnia {__version__}",
-    }
 
 
 def capabilities(dialect: Dialect) -> dict[str, Any]:

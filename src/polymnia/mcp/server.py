@@ -6,9 +6,14 @@ from contextlib import contextmanager
 from threading import Event, Lock, Thread
 from typing import Protocol
 
+from msgspec import Raw
+
+from polymnia import __version__
 from polymnia.dialects.base import Call, Client, Dialect
 from polymnia.engine.workspaces import DEFAULT, Workspaces
 from polymnia.errors import PolymniaError
+from polymnia.mcp.jsonrpc import encode
+from polymnia.mcp.params import SERVER_INFO
 from polymnia.model import Change
 
 logger = logging.getLogger(__name__)
@@ -38,6 +43,14 @@ class Server:
         self.dialect = dialect
         self.workspaces = workspaces
         self.workspace = workspace
+        # The catalogue's name and version; the title says which program runs.
+        self.info = {
+            "name": dialect.server_name,
+            "version": dialect.server_version,
+            "title": f"Polymnia {__version__}",
+        }
+        # The `_meta` of every result that a stateless client gets.
+        self.result_meta = Raw(encode({SERVER_INFO: self.info}))
         self._lock = Lock()
         self._listeners: dict[Listener, None] = {}
         # The listeners that want to hear of changes.

@@ -15,7 +15,7 @@ from polymnia.dialects.base import Client, session_name
 from polymnia.errors import BadInput, Cancelled, InvalidParams, NotAdmitted, NotAllowed, PolymniaError, ProtocolError
 from polymnia.mcp import jsonrpc, params
 from polymnia.mcp.jsonrpc import Answer, Message, RequestId
-from polymnia.mcp.methods import DECODERS, METHODS, Method, actor_name, server_info
+from polymnia.mcp.methods import DECODERS, METHODS, Method, actor_name
 from polymnia.mcp.push import Push, require_level
 from polymnia.mcp.server import Server
 from polymnia.mcp.tools import Exchange, ToolResult, error_text
@@ -121,7 +121,7 @@ class Session:
         if not was_closed and self.client.lasting:
             self.server.end_session(self.client)
         for identifier, stream in list(self.push.streams.items()):
-            meta = {params.SUBSCRIPTION_ID: identifier, **self._server_meta()}
+            meta = {params.SUBSCRIPTION_ID: identifier, params.SERVER_INFO: self.server.info}
             self.outbox.append(jsonrpc.encode_reply(Raw(stream.raw_id), {"resultType": "complete", "_meta": meta}))
         self.push.streams.clear()
 
@@ -271,6 +271,9 @@ class Session:
 
     def _client_of_request(self, meta: params.Meta, delivery: Delivery) -> Client:
         """Return the client of a request that names its own workspace or session."""
+        if not self.client.lasting and (meta.workspace, meta.session, delivery.workspace) == (None, None, None):
+            self.client.capabilities = params.EMPTY if meta.client_capabilities is UNSET else meta.client_capabilities
+            return self.client
         return Client(
             principal=self.client.principal,
             workspace=meta.workspace or delivery.workspace or self.client.workspace,
@@ -286,15 +289,12 @@ class Session:
             return None
         if isinstance(result, ToolResult):
             result.result_type = "complete"
-            result.meta = self._server_meta()
+            result.meta = self.server.result_meta
             return result
-        completed = {**result, "resultType": "complete", "_meta": self._server_meta()}
+        completed = {**result, "resultType": "complete", "_meta": self.server.result_meta}
         if method.fresh_ms is not None:
             completed |= {"ttlMs": method.fresh_ms, "cacheScope": "private"}
         return completed
-
-    def _server_meta(self) -> dict[str, Any]:
-        return {params.SERVER_INFO: server_info(self.server.dialect)}
 
     def _handle_notification(self, message: Message) -> Answer:
         """Handle a notification. Only malformed messages get a reply."""

@@ -21,6 +21,8 @@ MAX_ANONYMOUS_PER_ADDRESS = 200
 MAX_HEAD_BYTES = 64 * 1024
 # A request head must arrive within this time after the connection or the first byte.
 HEAD_TIMEOUT_S = 10
+# Its body must arrive within this time after the head.
+BODY_TIMEOUT_S = 30
 # A client that reads nothing of its answer for this long is disconnected.
 SEND_TIMEOUT_S = 60
 
@@ -42,9 +44,9 @@ class Connection(HttpToolsProtocol):
         # Requests of it that are being answered.
         self._serving = 0
         self._head_bytes = 0
-        self._is_in_body = False
-        # When the wait for a request head, for the client to read, or for the last bytes to leave began.
+        # When the wait for a request head, for its body, for the client to read, or for the last bytes to leave began.
         self._waiting_since: float | None = None
+        self._body_since: float | None = None
         self._stuck_since: float | None = None
         self._closing_since: float | None = None
 
@@ -67,18 +69,18 @@ class Connection(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if not self._serving and self._waiting_since is None:
             self._waiting_since = time.monotonic()
-        if not self._is_in_body:
+        if self._body_since is None:
             self._head_bytes += len(data)
         super().data_received(data)
         if self._head_bytes > MAX_HEAD_BYTES:
             self._refuse("431 Request Header Fields Too Large")
 
     def on_headers_complete(self) -> None:
-        self._head_bytes, self._is_in_body = 0, True
+        self._head_bytes, self._body_since = 0, time.monotonic()
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        self._head_bytes, self._is_in_body = 0, False
+        self._head_bytes, self._body_since = 0, None
         super().on_message_complete()
 
     def pause_writing(self) -> None:
@@ -120,9 +122,10 @@ class Connection(HttpToolsProtocol):
             return
         if self._closing_since is None and self._socket.is_closing():
             self._closing_since = now
+        is_silent = self.is_idle and _is_over(self._waiting_since, now, HEAD_TIMEOUT_S)
         if _is_over(self._stuck_since, now, SEND_TIMEOUT_S) or _is_over(self._closing_since, now, SEND_TIMEOUT_S):
             self._socket.abort()
-        elif self.is_idle and _is_over(self._waiting_since, now, HEAD_TIMEOUT_S):
+        elif is_silent or _is_over(self._body_since, now, BODY_TIMEOUT_S):
             self._refuse("408 Request Timeout")
 
     def _refuse(self, status: str) -> None:

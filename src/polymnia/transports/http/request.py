@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 from polymnia.errors import ProtocolError, Refused
@@ -23,8 +24,6 @@ EVENTS = "text/event-stream"
 BLANK = " \t"
 # The key in a request's scope that holds its connection.
 CONNECTION = "polymnia.connection"
-# A body must arrive within this time.
-BODY_TIMEOUT_S = 30
 # A long response is sent in pieces of this size, each when the last one was taken.
 _PIECE_BYTES = 1 << 18
 # The rest of a refused body is read for this long: closing upon unread data would lose the response.
@@ -121,26 +120,15 @@ class Request:
         """Return True if the client takes responses of that media type. Without an Accept header it takes any."""
         if kind == EVENTS and self.is_http_1_0:
             return False
-        accept = self.header(b"accept")
-        if accept is None:
-            return True
-        wanted = [each.partition(";")[0].strip().lower() for each in accept.split(",")]
-        return kind in wanted or "*/*" in wanted or f"{kind.partition('/')[0]}/*" in wanted
+        accept = self.headers.get(b"accept")
+        return accept is None or _accepts(accept, kind)
 
     async def body(self, *, limit: int, budget: ByteBudget) -> bytes:
         """Return the whole body, which counts against the budget until `release`. Raise Refused."""
         length = self.headers.get(b"content-length", b"0")
         if len(length) > 15 or int(length) > limit:
             raise _too_large(limit)
-        self._budget = budget
-        try:
-            async with asyncio.timeout(BODY_TIMEOUT_S):
-                return await self._read_body(limit, budget)
-        except TimeoutError as exc:
-            raise Refused(408, f"the body did not arrive within {BODY_TIMEOUT_S} seconds", headers=_CLOSE) from exc
-
-    async def _read_body(self, limit: int, budget: ByteBudget) -> bytes:
-        whole = bytearray()
+        self._budget, whole = budget, bytearray()
         while True:
             message = await self._receive()
             if message["type"] == "http.disconnect":
@@ -221,6 +209,12 @@ class Request:
     async def write(self, body: bytes, *, more: bool) -> None:
         """Send a piece of the response. Wait while the client reads nothing."""
         await self._send({"type": "http.response.body", "body": body, "more_body": more})
+
+
+@lru_cache(maxsize=256)
+def _accepts(accept: bytes, kind: str) -> bool:
+    wanted = [each.partition(";")[0].strip().lower() for each in accept.decode("latin-1").split(",")]
+    return kind in wanted or "*/*" in wanted or f"{kind.partition('/')[0]}/*" in wanted
 
 
 def _too_large(limit: int) -> Refused:
