@@ -20,7 +20,7 @@ NO_BATCHES = ["2024-11-05", "2025-06-18", "2025-11-25"]
 
 @pytest.mark.parametrize("revision", NO_BATCHES)
 @pytest.mark.parametrize("batch", [[], [request("ping")], [cancellation(7)], [1]])
-def test_a_batch_is_refused_with_an_answer_where_there_are_none(revision: str, batch: list[Any]) -> None:
+def test_a_batch_is_refused_in_revisions_without_batches(revision: str, batch: list[Any]) -> None:
     assert refusal(greeted(revision), batch) == (INVALID_REQUEST, None)
 
 
@@ -52,7 +52,7 @@ def test_a_batch_that_is_not_json_is_one_parse_error(batching: Session, line: by
 
 
 @pytest.mark.parametrize("odd", [1, "ping", None, {}, [], [request("ping")]])
-def test_what_is_no_message_in_a_batch_is_an_invalid_request_of_its_own(batching: Session, odd: Any) -> None:
+def test_an_invalid_item_of_a_batch_is_an_invalid_request_of_its_own(batching: Session, odd: Any) -> None:
     first, second = say(batching, [odd, request("ping", "p")])
     assert (first["error"]["code"], first["id"]) == (INVALID_REQUEST, None)
     assert second["id"] == "p"
@@ -79,6 +79,6 @@ def test_once_the_replies_to_a_batch_are_large_its_other_requests_are_refused(
     assert "send this request again" in replies[-1]["error"]["message"]
 
 
-def test_a_handshake_has_no_place_in_a_batch(batching: Session) -> None:
+def test_initialize_is_refused_in_a_batch(batching: Session) -> None:
     reply, *_ = say(batching, [request("initialize", "i", protocolVersion="2025-11-25"), request("ping", "p")])
     assert (reply["id"], reply["error"]["code"]) == ("i", INVALID_REQUEST)

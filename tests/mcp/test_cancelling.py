@@ -1,4 +1,4 @@
-"""Cancelling: a call that runs, one that waits, and what is none of its business."""
+"""Cancelling a call that runs or waits, and messages that cancel nothing."""
 
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -44,9 +44,7 @@ def test_a_running_call_that_is_cancelled_stops_unanswered(
     assert reply.result(PATIENCE).body is None
 
 
-def test_a_call_that_was_cancelled_is_not_answered_even_if_it_never_looked(
-    gate: Gate, threads: ThreadPoolExecutor
-) -> None:
+def test_a_cancelled_call_is_not_answered_even_if_it_never_checked(gate: Gate, threads: ThreadPoolExecutor) -> None:
     client = Client(new_server(one_of_everything(gate)))
     identifier, reply = began(client, gate, threads, "heed")
     client.notify("notifications/cancelled", requestId=identifier)
@@ -85,21 +83,21 @@ def test_cancelling_what_is_answered_already_changes_nothing(client: Client) -> 
     assert client.text("nothing") == "nothing"
 
 
-def test_a_cancellation_that_waits_behind_its_request_spares_it(client: Client) -> None:
+def test_a_cancellation_behind_its_request_stops_it_before_it_runs(client: Client) -> None:
     message = client.message("tools/call", {"name": "remember", "arguments": {"name": "Ada"}})
     client.session.foresee_cancellations([encode(cancellation(message["id"]))])
     assert client.say(message) is None
     assert client.result("resources/read", uri=NAMES_URI)["contents"][0]["text"] == ""
 
 
-def test_a_spared_id_may_be_used_again(client: Client) -> None:
+def test_a_cancelled_id_may_be_used_again(client: Client) -> None:
     message = client.message("tools/call", {"name": "nothing"})
     client.session.foresee_cancellations([encode(cancellation(message["id"]))])
     client.say(message)
     assert client.say(message) is not None
 
 
-def test_a_cancellation_that_came_too_late_spares_nothing_after_it(client: Client) -> None:
+def test_a_late_cancellation_affects_no_later_request(client: Client) -> None:
     message = client.message("tools/call", {"name": "nothing"})
     client.session.foresee_cancellations([encode(cancellation(message["id"]))])
     client.say(cancellation(message["id"]))
@@ -116,7 +114,7 @@ NO_CANCELLATIONS: dict[str, JSON] = {
 
 
 @pytest.mark.parametrize("message", NO_CANCELLATIONS.values(), ids=NO_CANCELLATIONS)
-def test_what_is_no_cancellation_spares_nothing(client: Client, message: JSON) -> None:
+def test_other_messages_cancel_nothing(client: Client, message: JSON) -> None:
     client.session.foresee_cancellations([encode(message)])
     client.say(message)
     assert client.say({"jsonrpc": "2.0", "id": 99, "method": "ping"}) is not None

@@ -1,4 +1,4 @@
-"""JSON-RPC at its edges: what is refused, what is ignored, and that every request gets one reply with its own id."""
+"""JSON-RPC at its edges: what is refused and what is ignored; every request gets one reply with its own id."""
 
 import json
 from typing import Any
@@ -37,7 +37,7 @@ NOT_JSON = {
 
 
 @pytest.mark.parametrize("line", NOT_JSON.values(), ids=NOT_JSON)
-def test_what_is_not_json_is_a_parse_error_with_a_null_id(session: Session, line: bytes) -> None:
+def test_invalid_json_is_a_parse_error_with_a_null_id(session: Session, line: bytes) -> None:
     assert refusal(session, line) == (PARSE_ERROR, None)
 
 
@@ -49,7 +49,7 @@ def test_blank_is_no_message(session: Session, line: bytes) -> None:
 @pytest.mark.parametrize(
     "message", [None, True, 5, 1.5, "ping", {}, {"jsonrpc": "2.0"}, {"method": 5}, {"method": None}]
 )
-def test_json_that_is_no_message_is_an_invalid_request_with_a_null_id(session: Session, message: Any) -> None:
+def test_json_that_is_not_a_message_is_an_invalid_request_with_a_null_id(session: Session, message: Any) -> None:
     assert refusal(session, message) == (INVALID_REQUEST, None)
 
 
@@ -74,7 +74,7 @@ def test_an_id_comes_back_exactly_as_it_was_spelled(session: Session, method: st
 
 
 @pytest.mark.parametrize("identifier", ["null", "true", "false", "[]", "[1]", "{}", '{"id":1}', "1e400", "9" * 5000])
-def test_an_id_that_is_no_string_or_usable_number_is_refused(session: Session, identifier: str) -> None:
+def test_an_id_must_be_a_string_or_a_usable_number(session: Session, identifier: str) -> None:
     message = f'{{"jsonrpc":"2.0","id":{identifier},"method":"ping"}}'
     assert refusal(session, message.encode()) == (INVALID_REQUEST, None)
 
@@ -112,7 +112,7 @@ def test_unknown_members_are_ignored(session: Session) -> None:
     assert say(session, {**request("ping", later="?"), "trace": {"a": [1]}})["result"] == {}
 
 
-def test_of_two_members_with_one_name_the_last_counts(session: Session) -> None:
+def test_the_last_of_two_members_with_one_name_counts(session: Session) -> None:
     line = b'{"jsonrpc":"1.0","id":1,"method":"nope","jsonrpc":"2.0","id":2,"method":"ping"}'
     assert say(session, line) == {"jsonrpc": "2.0", "id": 2, "result": {}}
 
@@ -207,7 +207,7 @@ def refused_id(session: Session, identifier: str, spoilt: str) -> Any:
 
 @pytest.mark.parametrize("spoilt", ALMOST_JSON)
 @pytest.mark.parametrize("identifier", ["7", "-1", "1.5", '"seven"', '"é"', '""'])
-def test_the_refusal_of_what_is_almost_json_carries_the_id(session: Session, identifier: str, spoilt: str) -> None:
+def test_the_error_for_almost_json_carries_the_id(session: Session, identifier: str, spoilt: str) -> None:
     assert refused_id(session, identifier, spoilt) == json.loads(identifier)
 
 

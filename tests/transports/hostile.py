@@ -17,10 +17,8 @@ from statistics import median
 from threading import Event, Thread
 
 from polymnia.auth.tokens import Tokens
+from tests.transports.raw_http import MEGABYTE, head, resident, status_of
 from tests.transports.running import Running, Talk, Web, call, creation, initialize
-from tests.transports.test_hostile import head, resident, status_of
-
-MEGABYTE = 1 << 20
 
 
 class Bystander:
@@ -107,7 +105,7 @@ def idle_connections(arena: Arena) -> str:
         answer = last.recv(1000)
         last.close()
     assert status_of(answer) == 408
-    return f"each let go after {time.monotonic() - began:.0f} s"
+    return f"each disconnected after {time.monotonic() - began:.0f} s"
 
 
 def readers_at_once(arena: Arena) -> str:
@@ -146,10 +144,10 @@ def readers_that_do_not_read(arena: Arena) -> str:
         with Web(arena.server.port) as web:
             while "polymnia_http_requests_open 0\n" not in web.send("GET", "/metrics").body.decode():
                 if time.monotonic() - began > 150:
-                    raise AssertionError("they were not let go")
+                    raise AssertionError("they were not disconnected")
                 time.sleep(0.5)
         assert len(slow) == 50
-    return f"all let go after {time.monotonic() - began:.0f} s"
+    return f"all disconnected after {time.monotonic() - began:.0f} s"
 
 
 def one_byte_a_second(arena: Arena) -> str:
@@ -161,8 +159,8 @@ def one_byte_a_second(arena: Arena) -> str:
             taken += len(slow.recv(1))
             time.sleep(1)
             if time.monotonic() - began > 150:
-                raise AssertionError("it was not let go")
-    return f"let go after {time.monotonic() - began:.0f} s and {taken} bytes"
+                raise AssertionError("it was not disconnected")
+    return f"disconnected after {time.monotonic() - began:.0f} s and {taken} bytes"
 
 
 ATTACKS: list[Callable[[Arena], str]] = [

@@ -11,7 +11,7 @@ from typing import IO, Any
 
 JSON = dict[str, Any]
 
-# After so many seconds a process that should have answered or ended is killed, and the test fails.
+# A process that takes longer than this to answer or end, in seconds, is killed and the test fails.
 PATIENCE = 30
 POLYMNIA = (sys.executable, "-m", "polymnia", "serve", "--store")
 
@@ -80,7 +80,7 @@ class Process:
         return self.popen.wait()
 
     def end(self) -> None:
-        """Let go of everything, whatever the test did."""
+        """Kill the process and close its pipes."""
         self.popen.kill()
         self.popen.wait()
         self._watchdog.cancel()

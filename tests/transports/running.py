@@ -1,4 +1,4 @@
-"""A real server on a port, and clients that speak to it with nothing between them and the bytes."""
+"""A real server on a port, and plain clients for it."""
 
 import http.client
 import json
@@ -19,7 +19,7 @@ from msgspec import Struct
 
 JSON = dict[str, Any]
 
-# After so many seconds what should have happened has not, and the test fails.
+# A test fails when it waits longer than this, in seconds.
 PATIENCE = 30
 LATEST = "2025-11-25"
 STATELESS = "2026-07-28"
@@ -28,7 +28,7 @@ PREFIX = "io.modelcontextprotocol/"
 
 
 class Running:
-    """`polymnia serve` in a process of its own, with further flags, and settings in its environment."""
+    """`polymnia serve` in a process of its own, with flags and environment settings."""
 
     def __init__(
         self,

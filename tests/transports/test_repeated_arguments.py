@@ -1,4 +1,4 @@
-"""Arguments that are repeated in headers: header and body agree, or the request is refused."""
+"""Arguments that are repeated in headers: a request whose header and body differ is refused."""
 
 import json
 from typing import Annotated, Any
@@ -19,7 +19,7 @@ class Routed(Struct, frozen=True):
     region: Annotated[str, Meta(extra_json_schema={"x-mcp-header": "Region"})] = ""
     floor: Annotated[int, Meta(extra_json_schema={"x-mcp-header": "Floor"})] = 0
     urgent: Annotated[bool, Meta(extra_json_schema={"x-mcp-header": "Urgent"})] = False
-    # A number has more than one way to be written, so clients repeat none.
+    # Numbers have several spellings, so clients repeat none.
     share: Annotated[float, Meta(extra_json_schema={"x-mcp-header": "Share"})] = 0.0
     place: Place = Place()
     note: str = ""
@@ -37,7 +37,7 @@ def request(*headers: tuple[str, str]) -> Request:
     raw = [(f"mcp-param-{name}".encode(), value.encode("latin-1")) for name, value in headers]
 
     async def never(*_: Any) -> Any:
-        raise AssertionError("the body is not looked at")
+        raise AssertionError("the body must not be read")
 
     scope = {"method": "POST", "path": "/", "query_string": b"", "headers": raw, CONNECTION: FakeConnection()}
     return Request(scope, never, never)
@@ -52,7 +52,7 @@ def agree(arguments: Any, *headers: tuple[str, str]) -> bool:
     return True
 
 
-def test_the_arguments_to_repeat_are_those_that_can_be_written_in_one_way() -> None:
+def test_only_arguments_with_one_spelling_are_repeated() -> None:
     assert [each.header for each in repeated_arguments(Routed)] == [
         "Mcp-Param-Region",
         "Mcp-Param-Floor",
@@ -85,7 +85,7 @@ def test_the_arguments_to_repeat_are_those_that_can_be_written_in_one_way() -> N
         ({}, [("other", "x")]),
     ],
 )
-def test_what_agrees_passes(arguments: Any, headers: list[tuple[str, str]]) -> None:
+def test_matching_headers_pass(arguments: Any, headers: list[tuple[str, str]]) -> None:
     assert agree(arguments, *headers)
 
 
@@ -109,11 +109,11 @@ def test_what_agrees_passes(arguments: Any, headers: list[tuple[str, str]]) -> N
         ({"place": "Rome"}, [("city", "Rome")]),
     ],
 )
-def test_what_does_not_agree_is_refused(arguments: Any, headers: list[tuple[str, str]]) -> None:
+def test_mismatching_headers_are_refused(arguments: Any, headers: list[tuple[str, str]]) -> None:
     assert not agree(arguments, *headers)
 
 
-def test_headers_that_no_argument_asks_for_are_nobodys_business() -> None:
+def test_headers_that_repeat_no_argument_are_ignored() -> None:
     check_repeated_arguments(request(("region", "eu")), Plain, Raw(b"{}"))
 
 

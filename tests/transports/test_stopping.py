@@ -1,4 +1,4 @@
-"""Ends in the middle: of a client, of a server, of a worker. Work in hand is finished, a write is whole or absent."""
+"""Clients and servers that stop in the middle: running requests finish, and a write is whole or absent."""
 
 import json
 import signal
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from polymnia.stores.sqlite.store import SqliteStore
-from tests.auth.test_admission import LISTEN
+from tests.transports.raw_http import head, status_of, wait_until
 from tests.transports.running import (
     PATIENCE,
     Events,
@@ -21,13 +21,13 @@ from tests.transports.running import (
     creation,
     initialize,
     listening,
+    request,
     rest_of,
     stateless,
 )
-from tests.transports.test_hostile import head, status_of, wait_until
 
 MANY = 20_000
-GRAPH = "memory://knowledge-graph"
+LISTEN = request("subscriptions/listen", notifications={"resourceSubscriptions": ["memory://knowledge-graph"]})
 
 
 def large_write() -> bytes:
@@ -35,7 +35,7 @@ def large_write() -> bytes:
 
 
 def begin_large_write(server: Running, talk: Talk) -> socket.socket:
-    """A connection on which a write has begun that takes a while."""
+    """A connection with a long write under way."""
     body = large_write()
     connection = socket.create_connection(("127.0.0.1", server.port), timeout=2 * PATIENCE)
     connection.sendall(head("/mcp", f"Mcp-Session-Id: {talk.id}", f"Content-Length: {len(body)}") + body)
@@ -62,7 +62,7 @@ def test_a_write_whose_client_leaves_is_whole_or_absent(tmp_path: Path) -> None:
         talk.close()
 
 
-def test_a_server_that_is_asked_to_stop_finishes_the_work_in_hand(tmp_path: Path) -> None:
+def test_a_stopping_server_finishes_the_running_requests(tmp_path: Path) -> None:
     with Running(tmp_path / "memory.db", "--metrics") as server:
         talk = Talk(server.port)
         connection = begin_large_write(server, talk)
@@ -74,10 +74,10 @@ def test_a_server_that_is_asked_to_stop_finishes_the_work_in_hand(tmp_path: Path
     assert status_of(answer) == 200
     assert answer.count(b"entityType") >= MANY
     assert entities(tmp_path / "memory.db") == MANY
-    assert "in hand" not in server.log
+    assert "requests were running" not in server.log
 
 
-def test_a_server_that_is_asked_to_stop_ends_every_stream_with_its_last_words(tmp_path: Path) -> None:
+def test_a_stopping_server_ends_every_stream_with_its_last_messages(tmp_path: Path) -> None:
     with Running(tmp_path / "memory.db") as server:
         talk, web = Talk(server.port), Web(server.port)
         message, headers = stateless(LISTEN)
@@ -95,7 +95,7 @@ def test_a_server_that_is_asked_to_stop_ends_every_stream_with_its_last_words(tm
 
 
 @pytest.mark.parametrize("transport", ["http", "tcp"])
-def test_idle_and_half_said_connections_do_not_keep_a_server_from_stopping(tmp_path: Path, transport: str) -> None:
+def test_idle_and_unfinished_connections_do_not_delay_stopping(tmp_path: Path, transport: str) -> None:
     with Running(tmp_path / "memory.db", transport=transport) as server:
         idle = [socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) for _ in range(20)]
         for each in idle[:10]:
@@ -105,7 +105,7 @@ def test_idle_and_half_said_connections_do_not_keep_a_server_from_stopping(tmp_p
             each.close()
 
 
-def test_a_client_that_does_not_read_does_not_keep_a_server_from_stopping(tmp_path: Path) -> None:
+def test_a_client_that_does_not_read_does_not_delay_stopping(tmp_path: Path) -> None:
     with Running(tmp_path / "memory.db") as server:
         talk = Talk(server.port)
         for part in range(8):
@@ -121,14 +121,14 @@ def test_a_client_that_does_not_read_does_not_keep_a_server_from_stopping(tmp_pa
             assert server.stop() == 0
 
 
-def test_a_tcp_server_finishes_the_work_in_hand(tmp_path: Path) -> None:
+def test_a_stopping_tcp_server_finishes_the_running_requests(tmp_path: Path) -> None:
     with Running(tmp_path / "memory.db", transport="tcp") as server:
         with Line(server.port) as line:
             line.ask(initialize())
             line.socket.sendall(large_write() + b"\n")
             line.socket.sendall(b"")
             with Line(server.port) as other:
-                other.ask(initialize())  # the first is being read by now, or was
+                other.ask(initialize())  # the first message is being read by now
             server.popen.send_signal(signal.SIGTERM)
             reply = line.hear()
         assert server.wait() == 0

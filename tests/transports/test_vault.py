@@ -198,7 +198,7 @@ def test_over_http_the_session_is_that_of_the_protocol(web: Web, notes: Notes) -
     assert notes() == [(client.session, "mine")]
 
 
-def test_over_http_a_client_may_name_its_session_when_it_shakes_hands(web: Web, notes: Notes) -> None:
+def test_over_http_a_client_may_name_its_session_in_initialize(web: Web, notes: Notes) -> None:
     web.client(extra={"sessionId": "sess_abc123"}).commit("mine", "session")
     assert notes() == [("sess_abc123", "mine")]
 

@@ -66,7 +66,7 @@ class Server:
         return self.process.wait(PATIENCE)
 
     def end(self) -> None:
-        """Let go of everything, whatever has happened."""
+        """Kill the process and close its pipes."""
         self.process.kill()
         self.process.wait()
         for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):

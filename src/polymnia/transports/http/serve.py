@@ -26,7 +26,7 @@ from polymnia.transports.http.sessions import Sessions
 
 logger = logging.getLogger(__name__)
 
-# Writes that wait for the disk share a commit, so many of them may run.
+# Many threads: writes that wait for the disk share a commit.
 WORKER_THREADS = 32
 # Bytes of messages that are held at once, whoever sent them.
 MAX_HELD_BYTES = 256 * 1024 * 1024
