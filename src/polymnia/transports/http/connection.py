@@ -147,9 +147,9 @@ class Connections:
     def __len__(self) -> int:
         return len(self._by_peer)
 
-    def get(self, peer: Peer) -> Connection:
-        """Return the connection of a request by the client's address and port."""
-        return self._by_peer[peer]
+    def get(self, peer: Peer) -> Connection | None:
+        """Return the connection of a request by the client's address and port; None if it has ended."""
+        return self._by_peer.get(peer)
 
     @property
     def is_full(self) -> bool:

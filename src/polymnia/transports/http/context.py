@@ -45,7 +45,8 @@ class SmallCalls:
     """Point reads whose answers are known to be small.
 
     A tool that is declared quick reads a few names, but one entity may hold megabytes. So the first such call runs on
-    a worker thread. Repetitions run on the event loop until something changes.
+    a worker thread. Repetitions run on the event loop until this process changes something. If another process makes
+    an entity large, the next read finds out, once.
     """
 
     def __init__(self) -> None:

@@ -45,6 +45,8 @@ class Operations:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         connection = self._context.connections.get(scope["client"])
+        if connection is None:
+            return  # the client left before its request was looked at
         scope[CONNECTION] = connection
         with connection.serving():
             is_read = scope["method"] in ("GET", "HEAD")
