@@ -3,6 +3,7 @@
 from polymnia.engine import entities, observations
 from polymnia.engine.memory import Memory
 from polymnia.model import EntityDraft, ObservationDraft, PassageKey, Within
+from polymnia.search.terms import terms_of
 from tests.behaviour.graphs import ME, create
 
 LIBRARY = (
@@ -132,3 +133,12 @@ def test_observations_are_found_by_their_time(memory: Memory) -> None:
     with memory.reading() as read:
         assert [each.text for each in read.between(1_000, 2_000, 10)] == ["first"]
         assert [each.text for each in read.between(1, 2**60, 2)] == ["just now", "second"]
+
+
+def test_a_term_that_would_be_stemmed_again_is_found(memory: Memory) -> None:
+    create(memory, EntityDraft("Ann", "person", ("a generalization", "universities", "she dies")))
+    for word in ("generalization", "universities", "dies"):
+        (term,) = terms_of(word)
+        assert len(having(memory, term)) == 1, term
+        with memory.reading() as read:
+            assert read.word_counts([term]).having == {term: 1}

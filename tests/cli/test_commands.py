@@ -229,12 +229,14 @@ def test_a_question_is_answered_as_json(store_path: str, tmp_path: Path) -> None
     assert found["hits"][0]["why"]["meaning"] is None
 
 
-def test_a_question_is_answered_by_meaning_with_nothing_to_configure(tmp_path: Path) -> None:
+def test_a_question_is_answered_by_meaning_once_the_memory_is_indexed(tmp_path: Path) -> None:
     path = str(tmp_path / "memory.db")
     fill(path)
-    question = ("search", "favourite hot drink", "--json", "--store", path)
+    question = ("search", "favourite hot drink", "--json", "--embedder", "local", "--store", path)
     assert "nothing is embedded yet" in json.loads(run(*question, directory=tmp_path).stdout)["note"]
-    assert run("index", "--store", path, directory=tmp_path).stdout.endswith("2 passages embedded\n")
+    assert run("index", "--embedder", "local", "--store", path, directory=tmp_path).stdout.endswith(
+        "2 passages embedded\n"
+    )
     found = json.loads(run(*question, directory=tmp_path).stdout)
     assert (found["note"], found["coverage"]) == ("", 1.0)
     assert (found["hits"][0]["text"], found["hits"][0]["matched"]) == ("likes tea", "meaning")

@@ -323,5 +323,5 @@ def test_half_a_surrogate_pair_is_named_as_the_problem(full: Client) -> None:
         call = (
             b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_entity","arguments":{"name":"%s"}}}'
         )
-        reply = json.loads(full.session.handle(call % text) or b"null")
+        reply = json.loads(full.session.handle(call % text).body or b"null")
         assert "surrogate" in reply["error"]["message"], (text, reply)

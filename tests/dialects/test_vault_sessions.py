@@ -234,7 +234,9 @@ def stateless(server: Server, session: str | None) -> Agent:
     """Return a stateless client, as over HTTP."""
     agent = Agent(server, STATELESS)
     agent.session.close()
-    agent.session = Session(server, client=Caller(workspace=server.workspace, session=session or "", lasting=False))
+    agent.session = Session(
+        server, client=Caller(workspace=server.workspace, session=session or "", lasting=False, id="")
+    )
     return agent
 
 

@@ -157,9 +157,8 @@ def test_a_store_follows_the_changes_of_others_and_not_its_own(tmp_path: Path) -
     made(here, "own")
     made(there, "other")
     made(here, "own again")
-    assert [change.after.entities[0].name for change in following.news()] == ["other"]
-    assert following.news() == []
-    following.close()
+    assert [change.after.entities[0].name for change in following.read()] == ["other"]
+    assert following.read() == []
     here.close()
     there.close()
 
@@ -177,8 +176,7 @@ def test_a_change_id_that_was_rolled_back_may_be_reused_by_another_process(tmp_p
         transaction.apply(after=Rows(entities=(Entity("never", "t"),)))
         raise Failure
     made(there, "other")
-    assert [change.after.entities[0].name for change in following.news()] == ["other"]
-    following.close()
+    assert [change.after.entities[0].name for change in following.read()] == ["other"]
     here.close()
     there.close()
 
@@ -189,8 +187,7 @@ def test_two_followers_both_get_every_change(tmp_path: Path) -> None:
     made(here, "own")
     made(there, "other")
     for each in followings:
-        assert [change.after.entities[0].name for change in each.news()] == ["other"]
-        each.close()
+        assert [change.after.entities[0].name for change in each.read()] == ["other"]
     here.close()
     there.close()
 
@@ -200,8 +197,7 @@ def test_many_changes_are_returned_in_pages_and_none_is_lost(tmp_path: Path) -> 
     following = here.follow()
     for number in range(250):
         made(there, f"e{number}")
-    steps = [following.news() for _ in range(4)]
+    steps = [following.read() for _ in range(4)]
     assert [len(each) for each in steps] == [100, 100, 50, 0]
-    following.close()
     here.close()
     there.close()

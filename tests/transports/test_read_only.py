@@ -135,7 +135,7 @@ def test_a_file_with_an_older_schema_is_not_migrated(tmp_path: Path) -> None:
     connection.pragma("user_version", 0)
     connection.close()
     before = fingerprint(store)
-    with pytest.raises(StoreError, match="start it without --read-only"):
+    with pytest.raises(StoreError, match="open it once without --read-only"):
         open_store(str(store), read_only=True)
     assert fingerprint(store) == before
     assert version
@@ -166,7 +166,6 @@ def test_a_read_only_store_itself_refuses_a_write(tmp_path: Path, name: str) -> 
     reading = open_store(str(store), read_only=True)
     with pytest.raises(StoreError):
         entities.create(Memory(reading), [EntityDraft("new", "thing", ())], by="test")
-    assert reading.tidy() is False
     reading.close()
 
 

@@ -64,7 +64,7 @@ def names(database: Path) -> list[str]:
     """The entities on disk."""
     connection = apsw.Connection(str(database))
     try:
-        return [name for (name,) in connection.execute("SELECT name FROM entities ORDER BY id")]
+        return [name for (name,) in connection.execute("SELECT name FROM cards WHERE until IS NULL ORDER BY id")]
     finally:
         connection.close()
 

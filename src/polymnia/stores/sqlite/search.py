@@ -7,7 +7,7 @@ import apsw
 from polymnia.model import Match, Neighbours, Passage, PassageKey, PassageKind, Within, WordCounts
 from polymnia.search.expression import Expression
 from polymnia.search.matching import matches
-from polymnia.search.terms import terms_of
+from polymnia.search.terms import spelled, terms_of
 from polymnia.search.text import fold, rarest, trigrams
 from polymnia.stores.sqlite.connection import Row, as_json, run
 from polymnia.stores.sqlite.match import is_exact, render
@@ -67,7 +67,7 @@ def word_counts(connection: apsw.Connection, terms: Collection[str]) -> WordCoun
     having: dict[str, int] = dict(run(connection, "word_frequencies", as_json(terms)))
     if not having:
         return WordCounts(0, 0, {})
-    ((totals,),) = run(connection, "word_totals", _quote(next(iter(having))))
+    ((totals,),) = run(connection, "word_totals", _join([next(iter(having))], ""))
     passages, words = totals.split()
     return WordCounts(int(passages), int(words), having)
 
@@ -208,7 +208,8 @@ def _index_totals(api: apsw.FTS5ExtensionApi, /, *_: object) -> str:
 
 
 def _join(terms: Iterable[str], operator: str) -> str:
-    return operator.join([_quote(term) for term in terms])
+    """Return a query for terms. The index stems what is asked too, so each is spelled as a word with that stem."""
+    return operator.join([_quote(spelled(term)) for term in terms])
 
 
 def _quote(term: str) -> str:
