@@ -76,7 +76,7 @@ def test_looking_at_a_directory_that_is_not_there_makes_none(capsys: pytest.Capt
 def test_a_single_file_has_one_workspace(capsys: pytest.CaptureFixture[str]) -> None:
     open_workspaces("one.db").close()
     assert run(capsys, "workspace", "list", "--store", "one.db")[1].startswith("default  active")
-    assert "--store DIRECTORY/" in run(capsys, "workspace", "create", "x", "--store", "one.db")[2]
+    assert "data directory" in run(capsys, "workspace", "create", "x", "--store", "one.db")[2]
 
 
 def test_commands_on_a_directory_ask_which_workspace(capsys: pytest.CaptureFixture[str]) -> None:
