@@ -450,7 +450,7 @@ def test_a_project_requested_by_name_must_exist(workspaces: ManyWorkspaces) -> N
 @pytest.mark.parametrize("change", ["create", "archive", "restore", "delete"])
 def test_the_error_of_a_store_with_one_workspace_says_how_to_get_several(tmp_path: Path, change: str) -> None:
     workspaces = open_workspaces(str(tmp_path / "one.db"))
-    with pytest.raises(BadInput, match="--store DIRECTORY/"):
+    with pytest.raises(BadInput, match="data directory"):
         getattr(workspaces, change)("default")
     assert [each.name for each in workspaces.listed()] == ["default"]
     assert workspaces.listed("archived") == []

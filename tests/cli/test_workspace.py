@@ -76,7 +76,7 @@ def test_reading_a_missing_directory_does_not_create_it(capsys: pytest.CaptureFi
 def test_a_single_file_has_one_workspace(capsys: pytest.CaptureFixture[str]) -> None:
     open_workspaces("one.db").close()
     assert run(capsys, "workspace", "list", "--store", "one.db")[1].startswith("default  active")
-    assert "--store DIRECTORY/" in run(capsys, "workspace", "create", "x", "--store", "one.db")[2]
+    assert "data directory" in run(capsys, "workspace", "create", "x", "--store", "one.db")[2]
 
 
 def test_commands_on_a_directory_need_a_workspace(capsys: pytest.CaptureFixture[str]) -> None:

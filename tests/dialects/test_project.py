@@ -481,7 +481,7 @@ def test_a_single_file_holds_one_project_and_says_how_to_have_more(tmp_path: Pat
     client = Client("project", Server(open_dialect("project"), workspaces))
     assert names(client.json("list_projects")) == ["default"]
     assert client.json("get_current_project")["name"] == "default"
-    assert "--store DIRECTORY/" in client.error("create_project", {"name": "alpha"})
+    assert "data directory" in client.error("create_project", {"name": "alpha"})
     workspaces.close()
 
 

@@ -270,7 +270,8 @@ class Session:
 
     def _client_of_request(self, meta: params.Meta, delivery: Delivery) -> Client:
         """Return the client of a request that names its own workspace or session."""
-        if not self.client.lasting and (meta.workspace, meta.session, delivery.workspace) == (None, None, None):
+        names_nothing = meta.workspace is None and meta.session is None and delivery.workspace is None
+        if names_nothing and not self.client.lasting and not self.client.id:  # it was made for this request
             self.client.capabilities = params.EMPTY if meta.client_capabilities is UNSET else meta.client_capabilities
             return self.client
         is_stateless = meta.protocol_version is not UNSET
