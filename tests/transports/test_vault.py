@@ -46,9 +46,8 @@ def notes(tmp_path: Path) -> Callable[[], list[tuple[Any, ...]]]:
     def look() -> list[tuple[Any, ...]]:
         connection = apsw.Connection(str(tmp_path / "memory.db"), flags=apsw.SQLITE_OPEN_READONLY)
         try:
-            return connection.execute(
-                "SELECT '', key FROM notes WHERE until IS NULL UNION ALL SELECT session, key FROM session_notes ORDER BY 1, 2"
-            ).fetchall()
+            vault = connection.execute("SELECT '', key FROM notes WHERE until IS NULL").fetchall()
+            return sorted([*vault, *connection.execute("SELECT session, key FROM session_notes")])
         finally:
             connection.close()
 

@@ -65,11 +65,11 @@ def match_notes(connection: apsw.Connection, expression: Expression) -> dict[int
 def word_counts(connection: apsw.Connection, terms: Collection[str]) -> WordCounts:
     """Return how many passages contain each term; the totals are 0 if none does."""
     having: dict[str, int] = dict(run(connection, "word_frequencies", as_json(terms)))
-    if not having:
-        return WordCounts(0, 0, {})
-    ((totals,),) = run(connection, "word_totals", _join([next(iter(having))], ""))
-    passages, words = totals.split()
-    return WordCounts(int(passages), int(words), having)
+    for term in having:
+        if rows := run(connection, "word_totals", _join([term], "")):
+            passages, words = rows[0][0].split()
+            return WordCounts(int(passages), int(words), having)
+    return WordCounts(0, 0, {})
 
 
 def vocabulary(connection: apsw.Connection, first: str, last: str, limit: int) -> list[str]:
