@@ -96,7 +96,7 @@ def around(memory: Memory, text: str) -> list[str | None]:
     with memory.reading() as read:
         (passage,) = read.candidates([text], 1)
         (near,) = read.neighbours([passage]).values()
-    return [each and each.text for each in (near.before, near.earlier, near.after)]
+    return [each.text if each else None for each in (near.before, near.earlier, near.after)]
 
 
 def test_a_conversation_has_neighbours_across_entities_but_not_across_valid_times(memory: Memory) -> None:

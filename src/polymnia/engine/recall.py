@@ -59,8 +59,7 @@ def recall(
     if memory.semantics is not None and patience is not None:
         memory.semantics.settle(patience)
     with memory.reading() as read:
-        text, corrections = repair_spelling(read, question)
-        query = _prepare(read, text, corrections)
+        query, corrections = _prepare(read, question)
         asking = _begin(memory, query, patience)
         scale = _by_words(read, query, None)  # while the model embeds the question
         proposed = scale if within is None else scale + _by_words(read, query, within)
@@ -72,7 +71,9 @@ def recall(
     return Recalled(found, coverage=asked.coverage, corrections=corrections)
 
 
-def _prepare(read: Reader, text: str, corrections: dict[str, str]) -> Query:
+def _prepare(read: Reader, asked: str) -> tuple[Query, dict[str, str]]:
+    """Return the question as the store understands it, and the words of it that were corrected."""
+    text, corrections = repair_spelling(read, asked)
     question = parse_question(text)
     counts = read.word_counts(question.name_terms)
     rare = [term for term in question.name_terms if 0 < counts.having.get(term, 0) <= MAX_NAME_TERM_PASSAGES]
@@ -86,7 +87,7 @@ def _prepare(read: Reader, text: str, corrections: dict[str, str]) -> Query:
     if widened:
         counts = read.word_counts(weights)
     own = read.observation_counts(names)
-    return Query(
+    query = Query(
         question,
         names,
         {name: entity_bonus(counts.passages, own.get(name, 1)) for name in names},
@@ -96,8 +97,9 @@ def _prepare(read: Reader, text: str, corrections: dict[str, str]) -> Query:
         frozenset(terms_of(" ".join(corrections.values()))),
         _search_terms(weights, counts),
         Matcher(weights, counts, terms),
-        fold(text.strip()),
+        fold(asked.strip()),  # as it was typed: a part of a word is no mistake
     )
+    return query, corrections
 
 
 def _widen(read: Reader, text: str, terms: Collection[str], counts: WordCounts) -> dict[str, str]:
