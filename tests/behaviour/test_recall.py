@@ -86,6 +86,13 @@ def test_typing_mistakes_in_words_of_the_store_are_corrected_and_named(
     assert recall(memory, typed).corrections == meant
 
 
+def test_a_part_of_a_word_is_found_though_it_is_close_to_another_word(memory: Memory) -> None:
+    create(memory, EntityDraft("Cluster", "service", ("runs on Kubernetes",)))
+    found = recall(memory, "ubern")
+    assert found.corrections  # so that it would not be found as corrected
+    assert [hit.match_kind for hit in found.hits] == ["substring"]
+
+
 def test_a_word_that_is_asked_for_twice_counts_twice(memory: Memory) -> None:
     create(memory, EntityDraft("A", "text", ("shells are heated",)), EntityDraft("B", "text", ("wings are heavy",)))
     assert keys(memory, "wings or shells, and what shells?")[0] == ("A", 1)

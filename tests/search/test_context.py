@@ -9,7 +9,7 @@ from polymnia.search.context import context_cosines
 
 def direction(*numbers: float) -> bytes:
     vector = np.array(numbers, "<f4")
-    return bytes((vector / np.linalg.norm(vector)).tobytes())
+    return bytes((vector / np.linalg.norm(vector)).data)
 
 
 def turn(number: int, words: int = 2) -> Passage:

@@ -57,8 +57,7 @@ def recall(
     Without a `timeout` in seconds, the embedder gets half a second to embed the question.
     """
     with memory.reading() as read:
-        text, corrections = repair_spelling(read, question)
-        query = _prepare(read, text, corrections)
+        query, corrections = _prepare(read, question)
         asking = _ask(memory, read, query, timeout)
         scale = _by_words(read, query, None)  # while the embedder works
         proposed = scale if within is None else scale + _by_words(read, query, within)
@@ -94,7 +93,9 @@ class _Vectors(Struct, frozen=True):
         return cls(asked.vector, model, embedded / total) if embedded else None
 
 
-def _prepare(read: Reader, text: str, corrections: dict[str, str]) -> Query:
+def _prepare(read: Reader, asked: str) -> tuple[Query, dict[str, str]]:
+    """Return the question as the store understands it, and the words of it that were corrected."""
+    text, corrections = repair_spelling(read, asked)
     question = parse_question(text)
     counts = read.word_counts(question.name_terms)
     rare = [term for term in question.name_terms if 0 < counts.having.get(term, 0) <= MAX_NAME_TERM_PASSAGES]
@@ -108,7 +109,7 @@ def _prepare(read: Reader, text: str, corrections: dict[str, str]) -> Query:
     if widened:
         counts = read.word_counts(weights)
     own = read.observation_counts(names)
-    return Query(
+    query = Query(
         question,
         names,
         {name: entity_bonus(counts.passages, own.get(name, 1)) for name in names},
@@ -118,8 +119,9 @@ def _prepare(read: Reader, text: str, corrections: dict[str, str]) -> Query:
         frozenset(terms_of(" ".join(corrections.values()))),
         _search_terms(weights, counts),
         Matcher(weights, counts, terms),
-        fold(text.strip()),
+        fold(asked.strip()),  # as it was typed: a part of a word is no mistake
     )
+    return query, corrections
 
 
 def _widen(read: Reader, text: str, terms: Collection[str], counts: WordCounts) -> dict[str, str]:
