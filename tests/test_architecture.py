@@ -89,7 +89,7 @@ def test_only_settings_reads_the_environment() -> None:
 
 
 def test_the_sqlite_driver_stays_in_its_store() -> None:
-    assert {name.rsplit("/", 1)[0] for name in users_of("apsw")} == {"search", "stores/sqlite", "stores/projects"}
+    assert {name.rsplit("/", 1)[0] for name in users_of("apsw")} == {"search", "stores/sqlite", "stores/directory"}
 
 
 def test_only_the_command_line_prints() -> None:
@@ -113,7 +113,7 @@ def test_there_is_one_broad_except() -> None:
     assert broad == ALLOWED_BROAD_EXCEPT
 
 
-@pytest.mark.parametrize("package", ["sqlite", "projects"])
+@pytest.mark.parametrize("package", ["sqlite", "directory"])
 def test_every_named_query_says_why_and_is_used(package: str) -> None:
     used = "\n".join(path.read_text("utf-8") for path in (SOURCE / "stores" / package).glob("*.py"))
     text = (SOURCE / "stores" / package / "queries.sql").read_text("utf-8")

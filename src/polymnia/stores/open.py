@@ -2,9 +2,14 @@
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from polymnia.errors import SettingsError, StoreError
+from polymnia.model import Workspace
 from polymnia.stores.contract import Catalogue, Store
+
+if TYPE_CHECKING:
+    from polymnia.stores.directory.repair import WorkspaceReport
 
 _SQLITE = (".db", ".sqlite", ".sqlite3")
 _JSONL = (".jsonl", ".json")
@@ -44,9 +49,30 @@ def open_catalogue(url: str, *, read_only: bool = False) -> Catalogue | None:
     kind, path = store_kind(url)
     if kind != "directory":
         return None
-    from polymnia.stores.projects.catalogue import DirectoryCatalogue
+    from polymnia.stores.directory.catalogue import DirectoryCatalogue
 
-    return DirectoryCatalogue(path)
+    return DirectoryCatalogue(path, read_only=read_only)
+
+
+def check_catalogue(url: str) -> list["WorkspaceReport"]:
+    """Check a data directory and every workspace in it, and change nothing. Raise SettingsError for any other store."""
+    from polymnia.stores.directory.repair import check_directory
+
+    return check_directory(_directory(url))
+
+
+def rebuild_catalogue(url: str) -> list[Workspace]:
+    """Rebuild the registry of a data directory that lost it. Raise BadInput, SettingsError, StoreError."""
+    from polymnia.stores.directory.repair import rebuild_registry
+
+    return rebuild_registry(_directory(url))
+
+
+def _directory(url: str) -> Path:
+    kind, path = store_kind(url)
+    if kind != "directory":
+        raise SettingsError(f"{url} is not a data directory; name one, ending in /")
+    return Path(path)
 
 
 def is_in_memory(kind: str, path: str) -> bool:

@@ -1,6 +1,7 @@
 """The four tools, and what happens to a session's notes when their conversation ends."""
 
 import threading
+from functools import partial
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.json import encode
@@ -89,9 +90,11 @@ are present and a query_embedding is provided."""
         return _reply(shapes.SessionSet(session))
 
     def started(self, call: Call) -> None:
-        """Delete what killed servers left. Raises SettingsError when the store holds no notes."""
+        """Delete what killed servers left, in every workspace. Raise SettingsError if the store holds no notes."""
         try:
             self._enter(call.memory)
+            if not self._rules.persist_sessions:
+                call.workspaces.on_open(partial(sessions.sweep, by=_US))
         except NotSupported as exc:
             raise SettingsError(f"the vault dialect keeps notes, and {exc}") from exc
 

@@ -1,4 +1,4 @@
-"""Data directories for tests: what is in them, and a catalogue that dies where it is told to."""
+"""Data directories for tests: what is in them, and a catalogue that crashes at a chosen step."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,22 +7,24 @@ from typing import Any
 import pytest
 
 from polymnia.engine import entities
-from polymnia.engine.many_workspaces import ManyWorkspaces
 from polymnia.engine.memory import Memory
+from polymnia.engine.workspaces import ManyWorkspaces
 from polymnia.model import EntityDraft
-from polymnia.stores.projects import catalogue, files
-from polymnia.stores.projects.catalogue import Catalogue
-from polymnia.stores.projects.registry import Registry
+from polymnia.stores.directory import catalogue as catalogue_module
+from polymnia.stores.directory import files
+from polymnia.stores.directory.catalogue import DirectoryCatalogue
+from polymnia.stores.directory.registry import Registry
 
 ME = "test"
 
 
 class Crash(BaseException):
-    """The process ends here; nothing catches it and nothing is put right."""
+    """The end of the process: nothing catches it and nothing is recovered."""
 
 
-def opened(directory: Path, most_open: int = 32) -> ManyWorkspaces:
-    return ManyWorkspaces(Catalogue(str(directory)), most_open=most_open)
+def opened(directory: Path, *, max_open: int = 32, trash_days: int = 0, read_only: bool = False) -> ManyWorkspaces:
+    catalogue = DirectoryCatalogue(str(directory), read_only=read_only)
+    return ManyWorkspaces(catalogue, max_open=max_open, trash_days=trash_days)
 
 
 def write(memory: Memory, name: str) -> None:
@@ -34,36 +36,36 @@ def names_in(workspaces: ManyWorkspaces, project: str) -> list[str]:
 
 
 def on_disk(directory: Path) -> list[str]:
-    """The files of projects, without their directory's own."""
+    """Return the files of the workspaces, without those of the directory itself."""
     found = [path for path in directory.rglob("*") if path.is_file() and not path.name.startswith("_meta")]
     return sorted(str(path.relative_to(directory)) for path in found)
 
 
-# Everything a change does, in the order it is done; the process may die before or after each.
+# The steps of each change, in order. The process may die before or after each.
 STEPS: dict[str, list[tuple[Any, str]]] = {
-    "create": [(Registry, "intend"), (catalogue, "SqliteStore"), (Registry, "add")],
+    "create": [(Registry, "begin"), (catalogue_module, "SqliteStore"), (Registry, "add")],
     "archive": [
-        (Registry, "intend"),
+        (Registry, "begin"),
         (files, "seal"),
         (files, "move"),
         (files, "drop_logs"),
-        (Registry, "settle"),
+        (Registry, "relocate"),
     ],
     "restore": [
-        (Registry, "intend"),
+        (Registry, "begin"),
         (files, "copy"),
         (files, "unseal"),
         (files, "put"),
         (files, "discard"),
-        (Registry, "settle"),
+        (Registry, "relocate"),
     ],
-    "delete": [(Registry, "intend"), (files, "seal"), (files, "discard"), (Registry, "remove")],
+    "delete": [(Registry, "begin"), (files, "seal"), (files, "discard"), (Registry, "remove")],
 }
 CRASHES = [(change, step, when) for change, steps in STEPS.items() for _, step in steps for when in ("before", "after")]
 
 
 def crash_at(monkeypatch: pytest.MonkeyPatch, change: str, step: str, when: str) -> None:
-    """Let the next change of that kind die before or after the step."""
+    """Make the next change of that kind crash before or after the step."""
     (home,) = [home for home, name in STEPS[change] if name == step]
     real: Callable[..., Any] = getattr(home, step)
 

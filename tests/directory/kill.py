@@ -1,6 +1,6 @@
 """Kill a process while it makes, uses, archives, restores and deletes projects, and look at what is left.
 
-`python -m tests.catalogue.kill --runs 200` does it so often; the tests do it a few times. The worker says what it is
+`python -m tests.directory.kill --runs 200` does it so often; the tests do it a few times. The worker says what it is
 about to do and that it is done; what was done must be there, and what was begun must be done or not, nothing between.
 """
 
@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from polymnia.engine.many_workspaces import ManyWorkspaces
-from tests.catalogue.directories import names_in, on_disk, opened, write
+from polymnia.engine.workspaces import ManyWorkspaces
+from tests.directory.directories import names_in, on_disk, opened, write
 
 PROJECTS = ("a", "b", "c")
 # What may happen to a project in each state, and the state after it.
@@ -69,7 +69,7 @@ def work(directory: Path, seed: int) -> None:
 
 def run_once(directory: Path, expected: dict[str, Expected], seed: int) -> list[str]:
     """Let a worker live for a while, kill it, and say what is wrong with what it left."""
-    command = [sys.executable, "-m", "tests.catalogue.kill", "--work", str(directory), "--seed", str(seed)]
+    command = [sys.executable, "-m", "tests.directory.kill", "--work", str(directory), "--seed", str(seed)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as worker:
         assert worker.stdout is not None
         for _ in range(random.Random(seed).randrange(1, 120)):
