@@ -1,11 +1,13 @@
 """A data directory that is only looked at: nothing is created, migrated or replaced, and no permission is needed."""
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -167,15 +169,16 @@ def test_the_directory_of_an_earlier_program_is_not_converted(tmp_path: Path) ->
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can become somebody else")
-def test_a_user_who_may_only_read_can_look(directory: Path, tmp_path: Path) -> None:
-    for path in [*tmp_path.parents[:2], tmp_path, directory, *directory.rglob("*")]:
-        path.chmod(0o755 if path.is_dir() else 0o644)
-    before = snapshot(directory)
-    done = subprocess.run(
-        [sys.executable, "-c", READER, f"{directory}/"], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert (done.stderr, done.stdout) == ("", "['alpha', 'beta'] ['known']\n" * 2)
-    assert snapshot(directory) == before
+def test_a_user_who_may_only_read_can_look(directory: Path) -> None:
+    with TemporaryDirectory() as place:  # every directory above it lets others through
+        theirs = Path(shutil.copytree(directory, Path(place) / "data"))
+        for path in [Path(place), theirs, *theirs.rglob("*")]:
+            path.chmod(0o755 if path.is_dir() else 0o644)
+        before = snapshot(theirs)
+        command = [sys.executable, "-c", READER, f"{theirs}/"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert (done.stderr, done.stdout) == ("", "['alpha', 'beta'] ['known']\n" * 2)
+        assert snapshot(theirs) == before
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
