@@ -123,7 +123,7 @@ def _wrong(directory: Path, expected: dict[str, Expected]) -> list[str]:
     homes = {"active": "projects", "archived": "archive"}
     right = sorted(f"{homes[found.status]}/{found.id}.db" for found in workspaces.listed())
     workspaces.close()
-    files = [path for path in on_disk(directory) if path.endswith((".db", ".part"))]
+    files = on_disk(directory)
     return wrong if files == right else [*wrong, f"files are {files}, not {right}"]
 
 

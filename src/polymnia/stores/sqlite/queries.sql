@@ -824,8 +824,12 @@ SELECT session_id, key, content, tags, created_at FROM session_memories ORDER BY
 -- How long a model's vectors are.
 SELECT dimension FROM models WHERE id = ?;
 
+-- name: schema_pages
+-- The pages that list the tables of a new store, for the salvage, as are the following.
+SELECT pageno FROM dbstat WHERE name = 'sqlite_schema';
+
 -- name: last_changes
--- The last row id that a change gave out, for the salvage, as are the following.
+-- The last row id that a change gave out.
 SELECT last_row FROM changes ORDER BY id DESC LIMIT 1;
 
 -- name: last_entities

@@ -27,7 +27,7 @@ from polymnia.stores.sqlite.store import SqliteStore
 MAX_FAILURES = 100_000
 # The last id to look for when the file does not say what its last id is.
 _LAST_ID = 1 << 24
-_PAGE = 4096
+_PAGE_BYTES = 4096
 # The queries that read each table by id, and those that tell the last id of a table.
 _READ = {
     "entities": "salvage_entities",
@@ -73,15 +73,17 @@ def salvage_sqlite(path: Path, target: Path) -> SalvageReport:
             with suppress(FileNotFoundError):
                 shutil.copyfile(f"{path}{ending}", f"{copied}{ending}")
         with closing(_open(path, copied)) as connection:
-            salvaged = _Salvaged(_Tables(connection))
-        contents = salvaged.contents()
+            tables = _Tables(connection)
+        if not any(tables.rows.values()):
+            raise StoreDamaged(f"{path} holds no row that can be read; restore a backup")
+        contents = _Salvaged(tables).contents()
         part = Path(place) / "new.db"
         with closing(SqliteStore(str(part))) as store:
             fill(store, contents)
             with store.reading() as read:
                 counts = read.counts()
         part.replace(target)
-    return SalvageReport(counts, len(contents.living.notes), tuple(salvaged.lost))
+    return SalvageReport(counts, len(contents.living.notes), tuple(tables.lost))
 
 
 def readable_rows(read: Callable[[int, int], Iterable[Row]], last: int) -> tuple[list[Row], list[tuple[int, int]]]:
@@ -120,8 +122,8 @@ def _join_ranges(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _open(path: Path, copied: Path) -> apsw.Connection:
-    """Open the copy. If its first page is damaged, it gets that of a new store: all stores have the same tables."""
-    for repair in (None, _replace_first_page):
+    """Open the copy. If its list of tables is damaged, it gets that of a new store: all stores have the same tables."""
+    for repair in (None, _replace_schema):
         if repair is not None:
             repair(copied)
         connection = apsw.Connection(str(copied))
@@ -135,20 +137,26 @@ def _open(path: Path, copied: Path) -> apsw.Connection:
         if tables >= {"cards", "observations"}:
             return connection
         connection.close()
-        if tables and repair is None and mark not in (APPLICATION_ID, SEALED_ID):
+        if tables and mark not in (APPLICATION_ID, SEALED_ID):
             raise StoreForeign(f"{path} is a SQLite file of another program; polymnia cannot salvage it")
     raise StoreDamaged(f"{path} holds nothing that can be read; restore a backup")
 
 
-def _replace_first_page(copied: Path) -> None:
+def _replace_schema(copied: Path) -> None:
+    """Overwrite the pages that list the tables with those of a new store."""
     fresh = copied.with_name("fresh.db")
     SqliteStore(str(fresh)).close()
-    page = bytearray(fresh.read_bytes()[:_PAGE])
-    page[32:40] = bytes(8)  # no free pages: those listed may be damaged
-    page[92:96] = bytes(4)  # SQLite takes the number of pages from the length of the file
+    with closing(apsw.Connection(str(fresh))) as connection:
+        pages = [page for (page,) in run(connection, "schema_pages")]
+    content = bytearray(fresh.read_bytes())
+    content[32:40] = bytes(8)  # no free pages: those listed may be damaged
+    content[92:96] = bytes(4)  # SQLite takes the number of pages from the length of the file
     Path(f"{copied}-wal").unlink(missing_ok=True)
     with copied.open("r+b") as file:
-        file.write(page)
+        for page in pages:
+            start = (page - 1) * _PAGE_BYTES
+            file.seek(start)
+            file.write(content[start : start + _PAGE_BYTES])
 
 
 class _Tables:
@@ -185,7 +193,6 @@ class _Salvaged:
     """Entities, relations and notes from rows, of which some may be missing."""
 
     def __init__(self, tables: _Tables) -> None:
-        self.lost = tables.lost
         self._embeddings = tables.embeddings
         self._rows = tables.rows
         self._identities = {row[0]: row for row in tables.rows["entities"]}
