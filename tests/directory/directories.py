@@ -1,4 +1,4 @@
-"""Data directories for tests: what is in them, and a catalogue that crashes at a chosen step."""
+"""Data directories for tests: what they contain, and crashes at chosen steps of a change."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +19,7 @@ ME = "test"
 
 
 class Crash(BaseException):
-    """The end of the process: nothing catches it and nothing is recovered."""
+    """Stands for the end of the process: nothing catches it and nothing is cleaned up."""
 
 
 def opened(directory: Path, *, max_open: int = 32, trash_days: int = 0, read_only: bool = False) -> ManyWorkspaces:
@@ -36,12 +36,18 @@ def names_in(workspaces: ManyWorkspaces, project: str) -> list[str]:
 
 
 def on_disk(directory: Path) -> list[str]:
-    """Return the files of the workspaces, without those of the directory itself."""
+    """Return the files below the directory, without the registry."""
     found = [path for path in directory.rglob("*") if path.is_file() and not path.name.startswith("_meta")]
     return sorted(str(path.relative_to(directory)) for path in found)
 
 
-# The steps of each change, in order. The process may die before or after each.
+def snapshot(directory: Path) -> dict[str, tuple[int, bytes]]:
+    """Return the time of the last write and the bytes of every file."""
+    found = [path for path in directory.rglob("*") if path.is_file()]
+    return {str(path.relative_to(directory)): (path.stat().st_mtime_ns, path.read_bytes()) for path in found}
+
+
+# The steps of each change in order; the process may crash before or after each step.
 STEPS: dict[str, list[tuple[Any, str]]] = {
     "create": [(Registry, "begin"), (catalogue_module, "SqliteStore"), (Registry, "add")],
     "archive": [
@@ -69,9 +75,9 @@ def crash_at(monkeypatch: pytest.MonkeyPatch, change: str, step: str, when: str)
     (home,) = [home for home, name in STEPS[change] if name == step]
     real: Callable[..., Any] = getattr(home, step)
 
-    def dying(*arguments: Any, **options: Any) -> Any:
+    def crash(*arguments: Any, **options: Any) -> Any:
         if when == "after":
             real(*arguments, **options)
         raise Crash(f"{when} {step}")
 
-    monkeypatch.setattr(home, step, dying)
+    monkeypatch.setattr(home, step, crash)

@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from polymnia.dialects.base import NoteRules
-from polymnia.dialects.vault import under
+from polymnia.dialects.vault import make_dialect
 from polymnia.engine import entities, indexer, notes
 from polymnia.engine.meaning import Meaning, SharedEmbedder
 from polymnia.engine.memory import Memory
@@ -123,7 +123,7 @@ def test_every_workspace_is_embedded_and_searched_by_meaning(directory: Path, mo
 
 
 def vault(workspaces: ManyWorkspaces, *, persist: bool = False) -> Server:
-    server = Server(under(NoteRules(persist_sessions=persist)), workspaces, workspace=DEFAULT)
+    server = Server(make_dialect(NoteRules(persist_sessions=persist)), workspaces, workspace=DEFAULT)
     server.start()
     return server
 

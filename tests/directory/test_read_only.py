@@ -15,7 +15,7 @@ from polymnia.engine import entities
 from polymnia.engine.workspaces import ManyWorkspaces, open_workspaces
 from polymnia.errors import StoreError, StoreForeign, WorkspaceNotFound
 from polymnia.stores import open_catalogue
-from tests.directory.directories import names_in, opened, write
+from tests.directory.directories import names_in, opened, snapshot, write
 from tests.directory.earlier import earlier_directory
 
 WRITER = """
@@ -67,12 +67,6 @@ def looking(directory: Path) -> Iterator[ManyWorkspaces]:
     workspaces = opened(directory, read_only=True)
     yield workspaces
     workspaces.close()
-
-
-def snapshot(directory: Path) -> dict[str, tuple[int, bytes]]:
-    """Return the time of the last write and the bytes of every file."""
-    found = [path for path in directory.rglob("*") if path.is_file()]
-    return {str(path.relative_to(directory)): (path.stat().st_mtime_ns, path.read_bytes()) for path in found}
 
 
 @contextmanager

@@ -9,9 +9,8 @@ from polymnia.errors import BadInput, SettingsError, StoreDamaged, StoreError
 from polymnia.stores import check_catalogue, rebuild_catalogue
 from polymnia.stores.directory import files
 from polymnia.stores.directory.repair import WorkspaceReport, check_directory, rebuild_registry
-from tests.directory.directories import names_in, opened, write
+from tests.directory.directories import names_in, opened, snapshot, write
 from tests.directory.earlier import earlier_directory
-from tests.directory.test_read_only import snapshot
 
 
 @pytest.fixture

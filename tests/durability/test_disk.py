@@ -1,4 +1,4 @@
-"""Disks without room and disks that do not confirm: refused with a sentence, and nothing acknowledged is lost."""
+"""Full disks and disks that do not confirm writes: refused with a sentence, and nothing acknowledged is lost."""
 
 import builtins
 import errno
@@ -52,7 +52,7 @@ def narrow(request: pytest.FixtureRequest, path: Path, tmp_path: Path) -> Iterat
 
 @pytest.fixture
 def disk(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
-    """The disk under the store at `path`; it is well, until a test says otherwise."""
+    """The disk of the store at `path`. It works until a test makes it fail."""
     if path.suffix != ".db":
         yield PythonDisk(monkeypatch)
         return
@@ -149,7 +149,7 @@ def test_every_write_of_a_group_that_the_disk_does_not_confirm_is_refused(path: 
 
 
 def test_after_an_unconfirmed_write_later_ones_are_refused(path: Path, disk: Disk) -> None:
-    """Even when the disk seems well again: what it has dropped meanwhile, nobody knows."""
+    """Even if the disk seems to work again: it is not known which writes it dropped."""
     with _stopped(path, disk) as memory, pytest.raises(StoreStopped):
         create(memory, "later")
 
@@ -175,7 +175,7 @@ def test_a_store_opened_again_on_a_healthy_disk_takes_writes(path: Path, disk: D
 
 
 def test_a_file_is_confirmed_only_with_its_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file's new name is in its directory: without that on disk too, a power cut brings the old file back."""
+    """The directory holds the new name of a file. If it is not on disk, a power cut brings the old file back."""
     disk = PythonDisk(monkeypatch)
     with opened(tmp_path / "memory.jsonl") as memory:
         create(memory, "before")
@@ -186,10 +186,10 @@ def test_a_file_is_confirmed_only_with_its_directory(tmp_path: Path, monkeypatch
 
 @pytest.mark.skipif(os.name == "nt", reason="directories are not forced to disk here")
 @pytest.mark.parametrize("allowed", range(8))
-def test_a_write_that_is_refused_for_want_of_descriptors_changes_nothing(
+def test_a_write_without_a_free_descriptor_is_refused_and_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, allowed: int
 ) -> None:
-    """Whichever file is the one too many: once the new content is in its place, it is too late to refuse."""
+    """Whichever file cannot be opened: once the new content is in place, it is too late to refuse."""
     path = tmp_path / "memory.jsonl"
     with opened(path) as memory:
         create(memory, "before")
@@ -199,7 +199,7 @@ def test_a_write_that_is_refused_for_want_of_descriptors_changes_nothing(
     assert names_at(path) == ["before", *acknowledged]
 
 
-def test_bad_lines_that_cannot_be_kept_stop_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_to_keep_bad_lines_stops_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = _with_a_bad_line(tmp_path)
     disk = PythonDisk(monkeypatch)
     with opened(path) as memory:
@@ -211,20 +211,16 @@ def test_bad_lines_that_cannot_be_kept_stop_the_store(tmp_path: Path, monkeypatc
             create(memory, "later")
 
 
-def test_bad_lines_stay_in_the_file_until_they_are_kept_elsewhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bad_lines_stay_in_the_file_until_they_are_kept_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = _with_a_bad_line(tmp_path)
     disk = PythonDisk(monkeypatch)
     disk.fail()
     with opened(path) as memory, pytest.raises(StoreStopped):
         create(memory, "unconfirmed")
-    assert b"this is no JSON" in path.read_bytes()
+    assert b"this is not JSON" in path.read_bytes()
 
 
-def test_bad_lines_are_kept_once_however_often_the_write_is_tried(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bad_lines_are_kept_once_even_if_the_write_is_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = _with_a_bad_line(tmp_path)
     disk = PythonDisk(monkeypatch)
     disk.fail(after=1)
@@ -233,27 +229,27 @@ def test_bad_lines_are_kept_once_however_often_the_write_is_tried(
     disk.heal()
     with opened(path) as memory:
         create(memory, "later")
-    assert Path(f"{path}.rejected").read_bytes() == b"this is no JSON\n"
+    assert Path(f"{path}.rejected").read_bytes() == b"this is not JSON\n"
 
 
-@pytest.mark.parametrize("before", [b"this is", b"and this is no JSON\n"], ids=["half of it", "one that ends like it"])
-def test_a_bad_line_is_kept_as_a_line_of_its_own_whatever_was_kept_before(tmp_path: Path, before: bytes) -> None:
+@pytest.mark.parametrize("before", [b"this is", b"and this is not JSON\n"], ids=["half of it", "one that ends like it"])
+def test_a_bad_line_is_kept_as_a_separate_line(tmp_path: Path, before: bytes) -> None:
     path = _with_a_bad_line(tmp_path)
     Path(f"{path}.rejected").write_bytes(before)
     with opened(path) as memory:
         create(memory, "first")
-    assert Path(f"{path}.rejected").read_bytes().splitlines() == [before.strip(), b"this is no JSON"]
+    assert Path(f"{path}.rejected").read_bytes().splitlines() == [before.strip(), b"this is not JSON"]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="files have no modes here")
-def test_bad_lines_are_kept_for_their_owner_alone(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_kept_lines(tmp_path: Path) -> None:
     path = _with_a_bad_line(tmp_path)
     with opened(path) as memory:
         create(memory, "first")
     assert Path(f"{path}.rejected").stat().st_mode & 0o077 == 0
 
 
-def test_leftovers_that_cannot_be_removed_are_no_reason_to_refuse(
+def test_leftovers_that_cannot_be_removed_do_not_prevent_a_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "memory.jsonl"
@@ -265,7 +261,7 @@ def test_leftovers_that_cannot_be_removed_are_no_reason_to_refuse(
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give a file away")
-def test_a_file_stays_its_owners_whoever_writes(tmp_path: Path) -> None:
+def test_a_file_keeps_its_owner_when_another_user_writes(tmp_path: Path) -> None:
     path = tmp_path / "memory.jsonl"
     with opened(path) as memory:
         create(memory, "first")
@@ -275,7 +271,7 @@ def test_a_file_stays_its_owners_whoever_writes(tmp_path: Path) -> None:
 
 
 def test_a_disk_that_also_refuses_to_clean_up_stops_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After an error a file system often becomes read-only: then the unconfirmed file cannot be removed either."""
+    """After an error a file system often becomes read-only, and the unconfirmed file cannot be removed."""
     disk = PythonDisk(monkeypatch)
     with opened(tmp_path / "memory.jsonl") as memory:
         create(memory, "before")
@@ -296,7 +292,7 @@ def test_a_store_that_cannot_be_made_for_want_of_room_says_so(tmp_path: Path, ro
 
 @contextmanager
 def _stopped(path: Path, disk: Disk) -> Iterator[Memory]:
-    """A memory whose disk did not confirm the last write and is well again."""
+    """Yield a memory whose disk did not confirm the last write and works again."""
     with opened(path) as memory:
         create(memory, "earlier")
         create(memory, "before")
@@ -317,12 +313,12 @@ def _in_threads(works: list[Callable[[], None]]) -> None:
 
 def _with_a_bad_line(directory: Path) -> Path:
     path = directory / "memory.jsonl"
-    path.write_bytes(b"this is no JSON\n")
+    path.write_bytes(b"this is not JSON\n")
     return path
 
 
 def _allow_opening(patch: pytest.MonkeyPatch, count: int) -> None:
-    """That many files can still be opened, in either of the ways a program opens one."""
+    """Let only `count` more files be opened, by `os.open` or `open`."""
     left = count
 
     def limited(really: Callable[..., object], *arguments: object, **options: object) -> object:

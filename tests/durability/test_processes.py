@@ -1,4 +1,4 @@
-"""Several processes, and several threads, on one store lose nothing and see one another's writes."""
+"""Processes and threads that share a store lose nothing and see the writes of the others."""
 
 import os
 import threading
@@ -16,6 +16,7 @@ from polymnia.engine import entities, observations
 from polymnia.engine.memory import Memory
 from polymnia.errors import EntityNotFound, StoreBusy, StoreError
 from polymnia.model import Entity, ObservationDraft, Rows
+from polymnia.stores.files.binlog_forms import salvage
 from polymnia.stores.sqlite import connection
 from tests.durability.graphs import create, names, names_at, opened, read
 from tests.durability.servers import ServerProcess, creation, is_error, names_in, tool_call
@@ -31,13 +32,37 @@ def test_processes_that_write_at_once_keep_every_write(path: Path) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="symbolic links need a privilege here")
 def test_two_paths_to_one_store_keep_every_write(path: Path, tmp_path: Path) -> None:
-    """The second one is a symbolic link: a lock on what the path says would be another lock."""
+    """The second path is a symbolic link. A lock beside the link would be another lock."""
     link = tmp_path / f"link{path.suffix}"
     _create_at(path, "first")
     link.symlink_to(path)
     plans = [[f"entity {process}.{number}" for number in range(40)] for process in range(2)]
     _served([path, link], [[creation(name) for name in plan] for plan in plans])
     assert sorted(names_at(path)) == sorted(["first", *plans[0], *plans[1]])
+
+
+@pytest.mark.skipif(os.name == "nt", reason="symbolic links need a privilege here")
+@pytest.mark.parametrize("path", ["memory.jsonl", "memory.mcpmem"])
+def test_a_link_and_the_file_it_points_to_have_one_lock(path: str, tmp_path: Path, impatience: None) -> None:
+    real = tmp_path / "elsewhere" / path
+    _create_at(real, "first")
+    link = tmp_path / path
+    link.symlink_to(real)
+    with opened(link) as memory, _held(real), pytest.raises(StoreBusy):
+        create(memory, "second")
+    with opened(real) as memory, _held(link), pytest.raises(StoreBusy):
+        create(memory, "second")
+    assert not Path(f"{link}.lock").exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="symbolic links need a privilege here")
+def test_salvaging_a_log_through_a_link_waits_for_its_writer(tmp_path: Path, impatience: None) -> None:
+    real = tmp_path / "elsewhere" / "memory.mcpmem"
+    _create_at(real, "first")
+    link = tmp_path / "memory.mcpmem"
+    link.symlink_to(real)
+    with _held(real), pytest.raises(StoreBusy):
+        salvage(link, tmp_path / "new.mcpmem")
 
 
 def test_pipelined_calls_are_all_kept(path: Path) -> None:
@@ -80,7 +105,7 @@ def test_a_process_that_reads_one_name_again_and_again_sees_what_another_adds(pa
 
 
 def test_a_change_is_seen_even_when_the_file_keeps_its_size_and_time(tmp_path: Path) -> None:
-    """Clocks of file systems tick every few milliseconds, and the number of a file that is gone is given out again."""
+    """File times have a resolution of milliseconds, and inode numbers of deleted files are reused."""
     path = tmp_path / "memory.jsonl"
     with opened(path) as reader, opened(path) as writer:
         for _ in range(20):
@@ -113,12 +138,12 @@ def test_observations_added_at_once_by_processes_have_ordinals_of_their_own(tmp_
 
 @pytest.mark.skipif(os.name == "nt", reason="an open file cannot be taken away here")
 @pytest.mark.parametrize("put_there", [(), ("other",)], ids=["nothing", "another store"])
-def test_after_the_file_was_taken_away_what_is_acknowledged_is_in_what_is_there_now(
+def test_a_write_acknowledged_after_the_file_was_removed_is_in_the_new_file(
     path: Path, tmp_path: Path, put_there: tuple[str, ...]
 ) -> None:
     with opened(path) as memory:
         create(memory, "before")
-        _take_away(path)
+        _remove_files(path)
         if put_there:
             _create_at(tmp_path / "elsewhere" / path.name, *put_there)
             (tmp_path / "elsewhere" / path.name).rename(path)
@@ -147,13 +172,13 @@ def test_a_thread_that_has_written_can_read_what_it_wrote(path: Path) -> None:
     assert missing == []
 
 
-def test_a_verb_that_fails_takes_back_its_own_work(path: Path) -> None:
+def test_a_verb_that_fails_undoes_its_own_work(path: Path) -> None:
     with opened(path) as memory:
         _write_and_fail_at_once(memory)
         assert not [name for name in names(memory) if name.startswith("doomed")]
 
 
-def test_a_verb_that_fails_takes_back_nobody_elses_work(path: Path) -> None:
+def test_a_verb_that_fails_undoes_no_other_work(path: Path) -> None:
     with opened(path) as memory:
         _write_and_fail_at_once(memory)
         written = {f"entity {thread}.{number}" for thread in range(8) for number in range(20)}
@@ -212,14 +237,14 @@ def test_a_store_that_another_process_makes_meanwhile_is_not_a_strangers(
 
 @pytest.fixture
 def impatience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits long for another process."""
+    """Make every wait for another process short."""
     monkeypatch.setattr(connection, "BUSY_WAIT", 1)
     monkeypatch.setattr(lock, "LOCK_TIMEOUT_S", 0.001)
 
 
 @contextmanager
 def _held(path: Path) -> Iterator[None]:
-    """Somebody else is writing for the length of the block, and does not come to an end."""
+    """Hold the write lock of a store during the block, as a slow writer does."""
     if path.suffix != ".db":
         with lock.file_lock(path):
             yield
@@ -246,13 +271,13 @@ def _interrupt_once(statement: int, interruption: Callable[[], None], connection
 
 
 def _create_at(path: Path, *created: str, observations: Sequence[str] = ("a fact",)) -> None:
-    """Entities in the store at that path, which is let go of again."""
+    """Create entities in the store at that path and close it."""
     with opened(path) as memory:
         create(memory, *created, observations=observations)
 
 
-def _take_away(path: Path) -> None:
-    """Remove the store's files, as somebody does who wants to begin again or to put a backup there."""
+def _remove_files(path: Path) -> None:
+    """Remove the files of a store, as before restoring a backup."""
     for file in path.parent.glob(f"{path.name}*"):
         file.unlink()
 
@@ -266,13 +291,13 @@ def _is_acknowledged(memory: Memory, name: str) -> bool:
 
 
 def _create_each(memory: Memory, plan: Sequence[str]) -> None:
-    """The entities of the plan, a change each."""
+    """Create each entity of the plan in a change of its own."""
     for name in plan:
         create(memory, name)
 
 
 def _served(paths: list[Path], calls: list[list[bytes]]) -> list[list[dict[str, Any]]]:
-    """The replies of one server per path, all at work at the same time; none is an error."""
+    """Run one server per path at the same time and return their replies, none of which is an error."""
     with ExitStack() as stack:
         servers = [stack.enter_context(ServerProcess(path)) for path in paths]
         for server, its_calls in zip(servers, calls, strict=True):
@@ -284,7 +309,7 @@ def _served(paths: list[Path], calls: list[list[bytes]]) -> list[list[dict[str, 
 
 
 def _add_from_processes(path: Path) -> list[str]:
-    """The texts that four processes added to the entity "one", a call each."""
+    """Let four processes add observations to the entity "one", one per call; return the texts."""
     plans = [[f"fact {process}.{number}" for number in range(20)] for process in range(4)]
     _served([path] * 4, [[_addition(text) for text in plan] for plan in plans])
     return [text for plan in plans for text in plan]
@@ -295,7 +320,7 @@ def _addition(text: str) -> bytes:
 
 
 def _write_and_fail_at_once(memory: Memory) -> None:
-    """Eight threads; each second verb of theirs fails after it has written."""
+    """Run eight threads in which every second verb fails after it has written."""
 
     def work(thread: int) -> None:
         for number in range(20):
@@ -308,11 +333,11 @@ def _write_and_fail_at_once(memory: Memory) -> None:
 
 
 class _Doomed(Exception):
-    """What a verb in these tests fails with."""
+    """The failure of a verb in these tests."""
 
 
 def _at_once(works: Sequence[Callable[[], object]]) -> None:
-    """Do all of it, a thread each, started together; what one of them raises is raised here."""
+    """Run each function in a thread, all started together. Raise the first exception of a thread."""
     start = threading.Barrier(len(works))
     failures: list[BaseException] = []
 

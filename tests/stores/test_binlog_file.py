@@ -15,7 +15,7 @@ from polymnia.errors import StoreError, StoreFull, StoreStopped
 from polymnia.model import Entity, EntityDraft, ObservationDraft, Relation, Rows
 from polymnia.stores.files import binlog
 from polymnia.stores.files.binlog import BinlogStore
-from tests.stores.binlog_reader import ends, read_log
+from tests.stores.binlog_reader import read_log, record_ends
 
 Open = Callable[[], Memory]
 PRELUDE = """
@@ -36,7 +36,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def opened(path: Path) -> Iterator[Open]:
-    """Opens the log once more, as another process would."""
+    """Open the log once more, as another process does."""
     stores: list[BinlogStore] = []
 
     def open_again() -> Memory:
@@ -66,7 +66,7 @@ def create(memory: Memory, *wanted: str) -> None:
     entities.create(memory, [EntityDraft(name, "x", (f"about {name}",)) for name in wanted], by="test")
 
 
-def test_several_processes_write_to_one_log_and_nothing_is_lost(path: Path, opened: Open) -> None:
+def test_writes_of_several_processes_are_all_kept(path: Path, opened: Open) -> None:
     script = """
 for number in range(25):
     entities.create(memory, [EntityDraft(f"{sys.stdin.readline().strip() or os.getpid()} {number}", "x")], by="test")
@@ -82,7 +82,7 @@ for number in range(25):
     assert opened().store.check() == []
 
 
-def test_what_another_process_writes_is_seen_at_once(path: Path, opened: Open) -> None:
+def test_a_write_of_another_process_is_visible_at_once(path: Path, opened: Open) -> None:
     script = """
 for line in sys.stdin:
     entities.create(memory, [EntityDraft(line.strip(), "x")], by="test")
@@ -99,7 +99,7 @@ for line in sys.stdin:
     assert ended(process) == 0
 
 
-def test_only_what_was_appended_is_read(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_appended_changes_are_read(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     one, other = opened(), opened()
     create(one, "A", "B")
     names(other)
@@ -115,7 +115,7 @@ def test_only_what_was_appended_is_read(opened: Open, monkeypatch: pytest.Monkey
     ]
 
 
-def test_a_log_compacted_by_another_is_read_anew(opened: Open) -> None:
+def test_a_log_compacted_by_another_process_is_read_again(opened: Open) -> None:
     one, other = opened(), opened()
     create(one, "A")
     names(other)
@@ -125,8 +125,8 @@ def test_a_log_compacted_by_another_is_read_anew(opened: Open) -> None:
     assert names(other) == names(one) == ["B"]
 
 
-def test_a_compacted_log_is_not_taken_for_the_old_one_by_its_inode(opened: Open) -> None:
-    """After two compactions a file system may give the first number out again, and only the beginning may differ."""
+def test_a_compacted_log_with_a_reused_inode_number_is_noticed(opened: Open) -> None:
+    """After two compactions a file system may reuse the first number, and only the beginning may differ."""
     one, other = opened(), opened()
     create(one, "A")
     relations.create(one, [Relation("A", "A", "r" * 100)], by="test")
@@ -156,7 +156,7 @@ for number in range(40):
     assert names(memory) == ["A", "B"]
 
 
-def test_a_log_written_over_in_place_is_noticed(path: Path, opened: Open, tmp_path: Path) -> None:
+def test_a_log_that_was_overwritten_in_place_is_noticed(path: Path, opened: Open, tmp_path: Path) -> None:
     memory = opened()
     create(memory, "A")
     other = Memory(BinlogStore(str(tmp_path / "other.mcpmem")))
@@ -166,7 +166,7 @@ def test_a_log_written_over_in_place_is_noticed(path: Path, opened: Open, tmp_pa
     assert names(memory) == ["B", "C", "D"]
 
 
-def test_a_log_that_is_taken_away_is_an_empty_memory(path: Path, opened: Open) -> None:
+def test_a_log_that_was_deleted_is_an_empty_memory(path: Path, opened: Open) -> None:
     memory = opened()
     create(memory, "A")
     path.unlink()
@@ -184,16 +184,16 @@ def test_compacting_leaves_the_smallest_log_of_the_same_memory(path: Path, opene
     before = read_log(path.read_bytes())
     memory.store.compact()
     assert read_log(path.read_bytes()) == before
-    assert len(ends(path.read_bytes())) == 3
+    assert len(record_ends(path.read_bytes())) == 3
     create(memory, "D")
     assert names(opened()) == ["A", "C", "D"]
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["written here", "read from the file"])
-def test_a_log_is_compacted_when_most_of_it_is_of_no_use(
+def test_a_log_is_compacted_when_most_of_it_is_useless(
     path: Path, opened: Open, monkeypatch: pytest.MonkeyPatch, again: bool
 ) -> None:
-    monkeypatch.setattr(binlog, "SMALLEST_TO_COMPACT", 4096)
+    monkeypatch.setattr(binlog, "MIN_BYTES_TO_COMPACT", 4096)
     memory = opened()
     create(memory, "kept")
     longest = 0
@@ -207,8 +207,8 @@ def test_a_log_is_compacted_when_most_of_it_is_of_no_use(
     assert names(opened()) == ["kept"]
 
 
-def test_a_log_of_use_is_not_compacted(path: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(binlog, "SMALLEST_TO_COMPACT", 0)
+def test_a_log_with_little_waste_is_not_compacted(path: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(binlog, "MIN_BYTES_TO_COMPACT", 0)
     memory = opened()
     create(memory, *[f"entity {number}" for number in range(10)])
     inode = path.stat().st_ino
@@ -216,14 +216,14 @@ def test_a_log_of_use_is_not_compacted(path: Path, opened: Open, monkeypatch: py
     assert path.stat().st_ino == inode
 
 
-def test_a_write_is_acknowledged_though_the_log_cannot_be_compacted(
+def test_a_write_is_acknowledged_even_if_the_log_cannot_be_compacted(
     opened: Open, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def no_room(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "no room")
+    def fail_without_space(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "no space")
 
-    monkeypatch.setattr(binlog, "SMALLEST_TO_COMPACT", 0)
-    monkeypatch.setattr(binlog, "replace_file", no_room)
+    monkeypatch.setattr(binlog, "MIN_BYTES_TO_COMPACT", 0)
+    monkeypatch.setattr(binlog, "replace_file", fail_without_space)
     memory = opened()
     create(memory, "A", "B")
     entities.delete(memory, ["A", "B"], by="test")
@@ -246,7 +246,7 @@ def test_a_crash_before_the_compacted_log_is_in_place_leaves_the_old_one(path: P
     assert names(opened()) == ["B", "C"]
 
 
-def test_a_crash_in_the_middle_of_an_append_leaves_whole_records(path: Path, opened: Open) -> None:
+def test_a_crash_in_the_middle_of_an_append_leaves_nothing_of_the_change(path: Path, opened: Open) -> None:
     script = """
 write = os.write
 def half(descriptor, data):
@@ -259,7 +259,7 @@ entities.create(memory, [EntityDraft(f"late {number}", "x", ("o" * 50,)) for num
     create(memory, "A")
     assert ended(run(path, script)) == 9
     create(memory, "B")
-    assert names(memory) == names(opened()) == ["A", "late 0", "late 1", "B"]
+    assert names(memory) == names(opened()) == ["A", "B"]
 
 
 def test_a_full_disk_changes_nothing(path: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -269,7 +269,7 @@ def test_a_full_disk_changes_nothing(path: Path, opened: Open, monkeypatch: pyte
 
     def some(descriptor: int, data: bytes) -> int:
         if len(data) < 100:
-            raise OSError(errno.ENOSPC, "no room")
+            raise OSError(errno.ENOSPC, "no space")
         return write(descriptor, data[:60])
 
     with monkeypatch.context() as patched:
@@ -282,7 +282,7 @@ def test_a_full_disk_changes_nothing(path: Path, opened: Open, monkeypatch: pyte
     assert names(opened()) == ["A", "E"]
 
 
-def test_a_write_the_system_takes_in_pieces_is_whole(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_write_that_the_system_splits_is_whole(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     write = os.write
     memory = opened()
     with monkeypatch.context() as patched:
@@ -291,7 +291,7 @@ def test_a_write_the_system_takes_in_pieces_is_whole(opened: Open, monkeypatch: 
     assert names(opened()) == ["A", "B"]
 
 
-def test_after_a_write_the_disk_did_not_confirm_nothing_is_acknowledged(
+def test_after_an_unconfirmed_write_no_write_is_acknowledged(
     path: Path, opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def failing(descriptor: int) -> None:
@@ -310,7 +310,7 @@ def test_after_a_write_the_disk_did_not_confirm_nothing_is_acknowledged(
     assert names(memory) == ["A", "D"]
 
 
-def test_a_failed_verb_leaves_the_log_as_it_was(path: Path, opened: Open) -> None:
+def test_a_failed_verb_does_not_change_the_log(path: Path, opened: Open) -> None:
     memory = opened()
     create(memory, "A")
     old = path.read_bytes()
@@ -329,7 +329,7 @@ def test_a_link_to_the_log_stays_a_link(path: Path, opened: Open, tmp_path: Path
     assert list(read_log((tmp_path / "real.bin").read_bytes()).entities) == ["A"]
 
 
-def test_the_logs_permissions_stay_and_a_new_one_is_private(path: Path, opened: Open) -> None:
+def test_permissions_are_kept_and_a_new_log_is_private(path: Path, opened: Open) -> None:
     memory = opened()
     create(memory, "A")
     assert path.stat().st_mode & 0o777 == 0o600
@@ -338,7 +338,7 @@ def test_the_logs_permissions_stay_and_a_new_one_is_private(path: Path, opened: 
     assert path.stat().st_mode & 0o777 == 0o640
 
 
-def test_a_directory_is_no_log(tmp_path: Path) -> None:
+def test_a_directory_is_not_accepted_as_a_log(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="is a directory"):
         BinlogStore(str(tmp_path))
 

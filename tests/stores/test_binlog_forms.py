@@ -1,4 +1,4 @@
-"""Logs of other programs: read, kept and rewritten. The fixtures are spelt byte by byte."""
+"""Logs of other programs are read, kept and rewritten. The fixtures are encoded byte by byte."""
 
 import zlib
 from collections.abc import Callable
@@ -6,14 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from polymnia.cli.main import main
 from polymnia.engine import entities
 from polymnia.engine.memory import Memory
-from polymnia.errors import BadInput, StoreDamaged
+from polymnia.errors import StoreDamaged
+from polymnia.model import Entity, EntityDraft
 from polymnia.stores.files.binlog import BinlogStore
-from polymnia.stores.files.binlog_salvage import salvage
+from polymnia.stores.files.binlog_forms import salvage
+from polymnia.stores.files.binlog_graph import encode_graph
 from tests.stores.binlog_reader import Picture, read_log
 
-Spell = Callable[[int, bytes], bytes]
+Encode = Callable[[int, bytes], bytes]
 BEGIN, COMMIT = 6, 7
 
 
@@ -35,28 +38,28 @@ def texts(*values: str) -> bytes:
     return len(values).to_bytes(4, "little") + b"".join(map(text, values))
 
 
-def records(spell: Spell) -> list[bytes]:
+def records(encode: Encode) -> list[bytes]:
     return [
-        spell(0, text("Ada") + text("person") + texts("one", "zwei")),
-        spell(0, text("Zoë") + text("person") + texts()),
-        spell(0, text("Ada") + text("robot") + texts("never")),
-        spell(1, text("Ada") + text("Zoë") + text("knows")),
-        spell(1, text("Ada") + text("Bob") + text("knows")),
-        spell(99, b"of a later version"),
-        spell(2, text("Ada") + texts("three")),
-        spell(BEGIN, b""),
-        spell(4, text("Ada") + texts("one")),
-        spell(5, text("Ada") + text("Bob") + text("knows")),
-        spell(COMMIT, b""),
-        spell(0, text("Bob") + text("person") + texts()),
-        spell(1, text("Bob") + text("Ada") + text("knows")),
-        spell(3, text("Bob")),
+        encode(0, text("Ada") + text("person") + texts("one", "zwei")),
+        encode(0, text("Zoë") + text("person") + texts()),
+        encode(0, text("Ada") + text("robot") + texts("never")),
+        encode(1, text("Ada") + text("Zoë") + text("knows")),
+        encode(1, text("Ada") + text("Bob") + text("knows")),
+        encode(99, b"of a later version"),
+        encode(2, text("Ada") + texts("three")),
+        encode(BEGIN, b""),
+        encode(4, text("Ada") + texts("one")),
+        encode(5, text("Ada") + text("Bob") + text("knows")),
+        encode(COMMIT, b""),
+        encode(0, text("Bob") + text("person") + texts()),
+        encode(1, text("Bob") + text("Ada") + text("knows")),
+        encode(3, text("Bob")),
     ]
 
 
 HELD = Picture({"Ada": ("person", ["zwei", "three"]), "Zoë": ("person", [])}, [("Ada", "Zoë", "knows")])
 VERSIONS = pytest.mark.parametrize(
-    ("magic", "spell"), [(b"MCPMEMV1", version_1), (b"MCPMEMV2", version_2)], ids=["version 1", "version 2"]
+    ("magic", "encode"), [(b"MCPMEMV1", version_1), (b"MCPMEMV2", version_2)], ids=["version 1", "version 2"]
 )
 
 
@@ -68,13 +71,27 @@ def path(tmp_path: Path) -> Path:
 def held(path: Path) -> Picture:
     store = BinlogStore(str(path))
     try:
-        graph = entities.read_all(Memory(store))
+        return picture(store)
     finally:
         store.close()
+
+
+def picture(store: BinlogStore) -> Picture:
+    graph = entities.read_all(Memory(store))
     return Picture(
         {each.name: (each.type, list(each.texts)) for each in graph.entities},
         [each.key for each in graph.relations],
     )
+
+
+def write_to(path: Path) -> None:
+    store = BinlogStore(str(path))
+    entities.create(Memory(store), [EntityDraft("late", "x")], by="test")
+    store.close()
+
+
+def with_late(before: Picture) -> Picture:
+    return Picture({**before.entities, "late": ("x", [])}, before.relations)
 
 
 def bak(path: Path, number: str = "") -> Path:
@@ -82,54 +99,77 @@ def bak(path: Path, number: str = "") -> Path:
 
 
 @VERSIONS
-def test_an_old_log_is_read_kept_and_rewritten(path: Path, magic: bytes, spell: Spell) -> None:
-    old = magic + b"".join(records(spell))
+def test_reading_an_old_log_changes_nothing(path: Path, magic: bytes, encode: Encode) -> None:
+    old = magic + b"".join(records(encode))
     path.write_bytes(old)
     assert held(path) == HELD
+    assert [(each.name, each.read_bytes()) for each in path.parent.iterdir()] == [(path.name, old)]
+
+
+@VERSIONS
+def test_the_first_write_keeps_and_rewrites_an_old_log(path: Path, magic: bytes, encode: Encode) -> None:
+    old = magic + b"".join(records(encode))
+    path.write_bytes(old)
+    write_to(path)
     assert bak(path).read_bytes() == old
-    assert read_log(path.read_bytes()) == HELD == held(path)
+    assert read_log(path.read_bytes()) == with_late(HELD) == held(path)
     assert not bak(path, "1").exists()
 
 
 @VERSIONS
-def test_an_existing_copy_is_never_overwritten(path: Path, magic: bytes, spell: Spell) -> None:
+def test_an_old_log_that_its_program_appends_to_is_read_again(path: Path, magic: bytes, encode: Encode) -> None:
+    first, *rest = records(encode)
+    path.write_bytes(magic + first)
+    store = BinlogStore(str(path))
+    assert picture(store) == Picture({"Ada": ("person", ["one", "zwei"])})
+    with path.open("ab") as file:
+        file.writelines(rest)
+    assert picture(store) == HELD
+    store.close()
+
+
+@VERSIONS
+def test_an_existing_copy_is_never_overwritten(path: Path, magic: bytes, encode: Encode) -> None:
     bak(path).write_bytes(b"precious")
     bak(path, "1").write_bytes(b"too")
-    path.write_bytes(magic + b"".join(records(spell)))
-    held(path)
+    path.write_bytes(magic + b"".join(records(encode)))
+    write_to(path)
     assert (bak(path).read_bytes(), bak(path, "1").read_bytes()) == (b"precious", b"too")
     assert bak(path, "2").read_bytes().startswith(magic)
 
 
 @VERSIONS
 def test_an_old_log_cut_anywhere_gives_the_whole_records_before_the_cut(
-    tmp_path: Path, magic: bytes, spell: Spell
+    tmp_path: Path, magic: bytes, encode: Encode
 ) -> None:
-    first, second, *_ = records(spell)
+    first, second, *_ = records(encode)
     for cut in range(len(second)):
         path = tmp_path / f"{cut}.bin"
         path.write_bytes(magic + first + second[:cut])
         assert held(path) == Picture({"Ada": ("person", ["one", "zwei"])})
+        write_to(path)
         assert bak(path).read_bytes() == magic + first + second[:cut]
 
 
 @VERSIONS
-def test_an_old_log_without_records_is_an_empty_memory(path: Path, magic: bytes, spell: Spell) -> None:
+def test_an_old_log_without_records_is_an_empty_memory(path: Path, magic: bytes, encode: Encode) -> None:
     path.write_bytes(magic)
     assert held(path) == Picture()
-    assert (path.read_bytes(), bak(path).read_bytes()) == (b"", magic)
+    write_to(path)
+    assert read_log(path.read_bytes()) == with_late(Picture())
+    assert bak(path).read_bytes() == magic
 
 
 @VERSIONS
-def test_a_transaction_that_was_not_committed_did_not_happen(path: Path, magic: bytes, spell: Spell) -> None:
-    path.write_bytes(magic + b"".join(records(spell)) + spell(BEGIN, b"") + spell(3, text("Ada")))
+def test_a_transaction_that_was_not_committed_is_ignored(path: Path, magic: bytes, encode: Encode) -> None:
+    path.write_bytes(magic + b"".join(records(encode)) + encode(BEGIN, b"") + encode(3, text("Ada")))
     assert held(path) == HELD
 
 
 @VERSIONS
 @pytest.mark.parametrize("length", [0, 4, 200, 0x00080000, 0x00200000])
-def test_a_wrong_length_in_an_old_log_is_damage(path: Path, magic: bytes, spell: Spell, length: int) -> None:
-    first, *rest = records(spell)
+def test_a_wrong_length_in_an_old_log_is_damage(path: Path, magic: bytes, encode: Encode, length: int) -> None:
+    first, *rest = records(encode)
     old = magic + first + length.to_bytes(4, "little") + b"".join(rest)[4:]
     path.write_bytes(old)
     with pytest.raises(StoreDamaged, match=f"damaged at byte {8 + len(first)}"):
@@ -146,10 +186,8 @@ def test_a_wrong_byte_in_the_data_of_version_2_is_damage(path: Path) -> None:
 
 
 @VERSIONS
-def test_stray_bytes_amid_an_old_log_are_passed_over_when_it_is_salvaged(
-    path: Path, magic: bytes, spell: Spell
-) -> None:
-    first, *rest = records(spell)
+def test_salvaging_an_old_log_skips_stray_bytes(path: Path, magic: bytes, encode: Encode) -> None:
+    first, *rest = records(encode)
     path.write_bytes(magic + first + b"\x00\x00\x00" + b"".join(rest))
     with pytest.raises(StoreDamaged):
         held(path)
@@ -158,12 +196,41 @@ def test_stray_bytes_amid_an_old_log_are_passed_over_when_it_is_salvaged(
     assert held(new) == HELD
 
 
-def test_what_only_an_old_log_can_hold_is_refused_and_left_alone(path: Path) -> None:
-    old = b"MCPMEMV1" + version_1(0, text("A") + text("x") + texts("o" * 65_535))
+LONG = "o" * 65_535
+
+
+@VERSIONS
+def test_the_longest_strings_of_an_old_log_are_read_and_rewritten(path: Path, magic: bytes, encode: Encode) -> None:
+    old = magic + b"".join(long_records(encode))
     path.write_bytes(old)
-    with pytest.raises(BadInput, match="too long"):
-        held(path)
-    assert (path.read_bytes(), bak(path).exists()) == (old, False)
+    assert held(path) == LONGEST
+    write_to(path)
+    assert read_log(path.read_bytes()) == with_late(LONGEST) == held(path)
+    assert bak(path).read_bytes() == old
+
+
+@VERSIONS
+def test_an_old_log_with_the_longest_strings_is_sound_and_can_be_salvaged_and_imported(
+    path: Path, magic: bytes, encode: Encode
+) -> None:
+    path.write_bytes(magic + b"".join(long_records(encode)))
+    assert main(["doctor", "--store", str(path)]) == 0
+    assert salvage(path, path.with_name("saved.mcpmem")).gaps == []
+    assert main(["import", str(path), "--store", str(path.with_name("new.mcpmem"))]) == 0
+    assert held(path.with_name("saved.mcpmem")) == held(path.with_name("new.mcpmem")) == LONGEST
+
+
+def long_records(encode: Encode) -> list[bytes]:
+    return [
+        encode(0, text("A") + text("x") + texts(LONG, "short")),
+        encode(0, text(LONG) + text(LONG) + texts(LONG, LONG[:-1])),
+        encode(1, text(LONG) + text("A") + text(LONG)),
+        encode(2, text("A") + texts(LONG[:-1])),
+        encode(4, text("A") + texts(LONG)),
+    ]
+
+
+LONGEST = Picture({"A": ("x", ["short", LONG[:-1]]), LONG: (LONG, [LONG, LONG[:-1]])}, [(LONG, "A", LONG)])
 
 
 def plain(kind: int, payload: bytes) -> bytes:
@@ -185,16 +252,34 @@ def test_a_log_that_does_not_repeat_the_kind_is_read_kept_and_rewritten(path: Pa
     path.write_bytes(b"".join(PLAIN))
     expected = Picture({"A": ("x", ["one", "two"])}, [("A", "B", "r")])
     assert held(path) == expected
+    write_to(path)
     assert bak(path).read_bytes() == b"".join(PLAIN)
-    assert read_log(path.read_bytes()) == expected
+    assert read_log(path.read_bytes()) == with_late(expected)
 
 
 def test_a_log_that_repeats_the_kind_only_sometimes_is_damaged(path: Path) -> None:
     path.write_bytes(b"".join(PLAIN[:1]))
-    held(path)
+    write_to(path)
     path.write_bytes(path.read_bytes() + PLAIN[1])
     with pytest.raises(StoreDamaged):
         held(path)
+
+
+def test_a_plain_log_with_a_damaged_first_record_is_damaged(path: Path) -> None:
+    for at in range(len(PLAIN[0])):
+        data = bytearray(b"".join(PLAIN))
+        data[at] ^= 1
+        path.write_bytes(data)
+        with pytest.raises(StoreDamaged, match="damaged at byte 0"):
+            held(path)
+
+
+def test_a_whole_last_record_of_another_shape_is_damage(path: Path) -> None:
+    ours = b"".join(encode_graph([Entity("A", "x")], []))
+    for kind in (1, 2, 9):
+        path.write_bytes(ours + plain(kind, long_text("A") + bytes([kind])))
+        with pytest.raises(StoreDamaged, match=f"damaged at byte {len(ours)}"):
+            held(path)
 
 
 def test_a_plain_log_cut_anywhere_gives_the_whole_records_before_the_cut(tmp_path: Path) -> None:

@@ -1,14 +1,14 @@
-"""The JSONL file itself: what is written, what is read."""
+"""The content of a `memory.jsonl`: what the store writes, and what it reads."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from polymnia.engine import entities, relations
+from polymnia.engine import entities, observations, relations
 from polymnia.engine.memory import Memory
-from polymnia.model import EntityDraft, Relation
-from polymnia.stores.files.jsonl import JsonlStore
+from polymnia.model import EntityDraft, ObservationDraft, Relation
+from polymnia.stores.files.jsonl import JsonlStore, adopt_legacy
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def opened(path: Path) -> Memory:
     return Memory(JsonlStore(str(path)))
 
 
-def test_nothing_is_written_before_there_is_something_to_write(path: Path) -> None:
+def test_no_file_is_created_before_the_first_change(path: Path) -> None:
     memory = opened(path)
     entities.read_all(memory)
     entities.delete(memory, ["Nobody"], by="test")
@@ -52,19 +52,19 @@ def test_many_lines_are_written_and_read_back(path: Path) -> None:
     assert entities.read_all(opened(path)).entities[4999].name == "e4999"
 
 
-def test_a_relation_that_comes_twice_is_one_where_it_came_first(path: Path) -> None:
+def test_a_relation_on_two_lines_is_one_at_the_first_place(path: Path) -> None:
     memory = opened(path)
     entities.create(memory, [EntityDraft("A", "x")], by="test")
-    said = [Relation("A", target, "r") for target in ("B", "C")]
-    relations.create(memory, said, by="test")
+    known = [Relation("A", target, "r") for target in ("B", "C")]
+    relations.create(memory, known, by="test")
     lines = path.read_text().split("\n")
     path.write_text("\n".join([*lines, lines[1]]))
     again = opened(path)
-    assert [each.key for each in entities.open_named(again, ["A"]).relations] == [each.key for each in said]
-    assert [each.key for each in entities.read_all(again).relations] == [each.key for each in said]
+    assert [each.key for each in entities.open_named(again, ["A"]).relations] == [each.key for each in known]
+    assert [each.key for each in entities.read_all(again).relations] == [each.key for each in known]
 
 
-def test_relations_are_the_same_from_the_first_question_to_the_tenth(path: Path) -> None:
+def test_relations_are_the_same_however_often_they_are_read(path: Path) -> None:
     memory = opened(path)
     entities.create(memory, [EntityDraft(name, "x") for name in ("A", "B", "C")], by="test")
     relations.create(memory, [Relation("A", "B", "r"), Relation("C", "A", "s"), Relation("B", "B", "t")], by="test")
@@ -74,14 +74,14 @@ def test_relations_are_the_same_from_the_first_question_to_the_tenth(path: Path)
     assert [each.key for each in entities.open_named(again, ["B"]).relations] == [("A", "B", "r"), ("B", "B", "t")]
 
 
-def test_another_hand_on_the_file_is_noticed(path: Path) -> None:
+def test_a_change_by_another_program_is_noticed(path: Path) -> None:
     memory = opened(path)
     entities.create(memory, [EntityDraft("A", "x")], by="test")
     path.write_text('{"type":"entity","name":"B","entityType":"x","observations":[]}')
     assert [each.name for each in entities.read_all(memory).entities] == ["B"]
 
 
-def test_a_file_that_is_taken_away_is_an_empty_memory(path: Path) -> None:
+def test_a_file_that_was_deleted_is_an_empty_memory(path: Path) -> None:
     memory = opened(path)
     entities.create(memory, [EntityDraft("A", "x")], by="test")
     path.unlink()
@@ -96,7 +96,7 @@ def test_a_link_to_the_file_stays_a_link(path: Path, tmp_path: Path) -> None:
     assert b'"A"' in real.read_bytes()
 
 
-def test_the_files_permissions_stay(path: Path) -> None:
+def test_permissions_are_kept(path: Path) -> None:
     path.write_text("")
     path.chmod(0o640)
     entities.create(opened(path), [EntityDraft("A", "x")], by="test")
@@ -106,3 +106,85 @@ def test_the_files_permissions_stay(path: Path) -> None:
 def test_no_temporary_file_is_left(path: Path, tmp_path: Path) -> None:
     entities.create(opened(path), [EntityDraft("A", "x")], by="test")
     assert sorted(each.name for each in tmp_path.iterdir()) == ["memory.jsonl", "memory.jsonl.lock"]
+
+
+# What the npm server writes for texts with half of a surrogate pair; all but the first line are untouched by the tests.
+SURROGATES = [
+    rb'{"type":"entity","name":"A","entityType":"x","observations":["cut \ud83d","whole \ud83d\ude00"]}',
+    b'{"type":"entity","name":"\\udc00B\xc3\xa9\\n","entityType":"\\ud800","observations":["\\ud800","\\ud801","\xef\xbf\xbd"]}',
+    rb'{"type":"entity","name":"\ud800","entityType":"x","observations":[]}',
+    rb'{"type":"entity","name":"\ud801","entityType":"x","observations":[]}',
+    rb'{"type":"relation","from":"\ud800","to":"\ud801","relationType":"\udfff r"}',
+]
+
+
+def test_an_entity_with_a_lone_surrogate_is_readable(path: Path) -> None:
+    path.write_bytes(SURROGATES[0])
+    memory = opened(path)
+    (found,) = entities.read_all(memory).entities
+    assert found.texts == ("cut \ufffd", "whole \U0001f600")
+    assert memory.store.check() == []
+
+
+def test_lone_surrogates_are_written_back_as_they_were(path: Path) -> None:
+    path.write_bytes(b"\n".join(SURROGATES))
+    entities.create(opened(path), [EntityDraft("new", "x")], by="test")
+    new = b'{"type":"entity","name":"new","entityType":"x","observations":[]}'
+    whole = SURROGATES[0].replace(rb"\ud83d\ude00", "\U0001f600".encode())
+    assert path.read_bytes().split(b"\n") == [whole, *SURROGATES[1:4], new, SURROGATES[4]]
+    assert not Path(f"{path}.rejected").exists()
+
+
+def test_texts_that_differ_in_a_lone_surrogate_stay_different(path: Path) -> None:
+    path.write_bytes(b"\n".join(SURROGATES))
+    graph = entities.read_all(opened(path))
+    assert len({each.name for each in graph.entities}) == 4
+    assert len(set(graph.entities[1].texts)) == 3
+    assert graph.entities[1].texts[2] == "\ufffd"
+    (relation,) = graph.relations
+    assert (relation.source, relation.target) == (graph.entities[2].name, graph.entities[3].name)
+
+
+def test_a_change_to_an_entity_keeps_its_other_lone_surrogates(path: Path) -> None:
+    path.write_bytes(SURROGATES[0])
+    memory = opened(path)
+    observations.add(memory, [ObservationDraft("A", ("more",))], by="test", skip_repeats=True)
+    observations.remove(memory, [ObservationDraft("A", ("whole \U0001f600",))], by="test")
+    assert rb'"observations":["cut \ud83d","more"]' in path.read_bytes()
+
+
+def test_an_observation_with_a_lone_surrogate_can_be_deleted(path: Path) -> None:
+    path.write_bytes(SURROGATES[0])
+    memory = opened(path)
+    observations.remove(memory, [ObservationDraft("A", ("cut \ufffd",))], by="test")
+    assert b"cut" not in path.read_bytes()
+
+
+def test_a_legacy_file_with_bad_lines_is_migrated_as_far_as_it_can_be_read(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    good = '{"type":"entity","name":"A","entityType":"x","observations":[]}'
+    path.with_suffix(".json").write_text(f'{good}\n{{"type":"note"}}\n{{"type":"entity","na')
+    adopt_legacy(path)
+    assert "2 of its lines cannot be read" in caplog.text
+    memory = opened(path)
+    assert [each.name for each in entities.read_all(memory).entities] == ["A"]
+    entities.create(memory, [EntityDraft("B", "x")], by="test")
+    assert Path(f"{path}.rejected").read_text() == '{"type":"note"}\n{"type":"entity","na\n'
+    assert not path.with_suffix(".json").exists()
+
+
+@pytest.mark.parametrize("content", ['{\n  "compilerOptions": {}\n}', "hello", '[{"type":"entity"}]'])
+def test_a_legacy_file_without_a_readable_line_is_left_alone(path: Path, content: str) -> None:
+    legacy = path.with_suffix(".json")
+    legacy.write_text(content)
+    adopt_legacy(path)
+    assert (legacy.read_text(), path.exists()) == (content, False)
+
+
+def test_a_legacy_file_is_left_alone_beside_a_newer_one(path: Path) -> None:
+    path.write_text("")
+    legacy = path.with_suffix(".json")
+    legacy.write_text('{"type":"entity","name":"A","entityType":"x","observations":[]}')
+    adopt_legacy(path)
+    assert legacy.exists() and path.read_text() == ""

@@ -6,6 +6,7 @@ from threading import Timer
 
 import apsw
 import pytest
+from polymnia.stores.sqlite.layout import QUERIES
 
 from polymnia.engine import entities, observations, relations
 from polymnia.engine.memory import Memory
@@ -14,7 +15,6 @@ from polymnia.model import Change, EntityDraft, ObservationDraft, Passage, Relat
 from polymnia.stores.sql import load_migrations
 from polymnia.stores.sqlite import store as sqlite_store
 from polymnia.stores.sqlite.connection import connect
-from polymnia.stores.sqlite.layout import QUERIES
 from polymnia.stores.sqlite.store import SqliteStore
 
 

@@ -9,15 +9,14 @@ import apsw
 import pytest
 from msgspec import json
 
-from polymnia.app import served
+from polymnia.app import open_servers
 from polymnia.disk.lock import ServerLock
 from polymnia.engine import notes, trash
 from polymnia.engine.memory import Memory
 from polymnia.errors import StoreBusy, StoreError
-from polymnia.model import NOTE, VAULT, Note, NoteScope, PurgeCounts, Rows
+from polymnia.model import NOTE, VAULT, Note, NoteQuery, NoteScope, PurgeCounts, Rows
 from polymnia.search.embedding import packed
 from polymnia.settings import Settings
-from polymnia.model import NoteQuery
 from polymnia.stores.sql import load_migrations
 from polymnia.stores.sqlite import adopt, store
 from polymnia.stores.sqlite.adopt import adopt_memories
@@ -301,7 +300,7 @@ def test_a_file_of_ours_and_a_file_of_anybody_else_are_left_alone(path: str) -> 
 def test_a_file_that_the_other_program_still_writes_to_is_left_alone(
     foreign: apsw.Connection, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(adopt, "BUSY_WAIT", 10)
+    monkeypatch.setattr(adopt, "BUSY_TIMEOUT_MS", 10)
     foreign.execute("BEGIN IMMEDIATE")
     with pytest.raises(StoreBusy):
         adopt_memories(path)
@@ -350,7 +349,7 @@ def test_a_link_to_the_file_stays_a_link(foreign: apsw.Connection, path: str, tm
 
 def test_a_vault_server_takes_over_what_it_finds(foreign: apsw.Connection, path: str) -> None:
     foreign.close()
-    with served(Settings(dialect="vault", store=path)) as servers:
+    with open_servers(Settings(dialect="vault", store=path)) as servers:
         memory = servers["vault"].workspaces.memory("default")
         assert [note.key for note in notes.page(memory, VAULT)] == ["lang", "odd"]
         assert notes.page(memory, NoteScope("s")) == []  # a session ends with its server

@@ -79,7 +79,7 @@ def test_what_has_a_vector_is_no_longer_pending(store: SqliteStore) -> None:
     assert list(pending(store, model)) == ["two"]
     observations.add(Memory(store), [ObservationDraft("A", ("four",))], by="me", skip_repeats=True)
     notes.commit(Memory(store), Note("k", "five"), by="me")
-    assert list(pending(store, model)) == ["five", "four", "two"]
+    assert list(pending(store, model)) == ["k: five", "four", "two"]
     with store.reading() as read:
         assert read.vectors.coverage(model) == (2, 5)
 

@@ -61,13 +61,18 @@ else:
 
 
 @contextmanager
-def file_lock(path: Path, *, timeout: float | None = None) -> Iterator[None]:
+def file_lock(path: Path, *, timeout: float | None = None, create: bool = True) -> Iterator[None]:
     """Hold `path`.lock during the block. The lock ends with the process, however that ends.
 
+    A symbolic link and the file it points to have the same lock. A reader passes `create=False`: it holds the lock
+    if there is a lock file that it may open, and nothing otherwise.
     Raise StoreBusy after `timeout` seconds (LOCK_TIMEOUT_S by default); 0 does not wait at all.
     """
     timeout = LOCK_TIMEOUT_S if timeout is None else timeout
-    descriptor = _open(Path(f"{path}.lock"), os.O_CREAT)
+    descriptor = _open_lock(Path(f"{path.resolve()}.lock"), create=create)
+    if descriptor is None:
+        yield
+        return
     try:
         if not _try_lock(descriptor):
             if not timeout:
@@ -79,6 +84,15 @@ def file_lock(path: Path, *, timeout: float | None = None) -> Iterator[None]:
             _release(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _open_lock(path: Path, *, create: bool) -> int | None:
+    if create:
+        return _open(path, os.O_RDWR | os.O_CREAT)
+    try:
+        return _open(path, os.O_RDONLY)
+    except (FileNotFoundError, PermissionError):
+        return None  # no writer has been here, or only writers of another user
 
 
 # Ends a file name that is not final yet; final names are hexadecimal.
@@ -112,7 +126,7 @@ class ServerLock:
         if self._path is None:
             return False
         try:
-            descriptor = _open(self._file(name), 0)
+            descriptor = _open(self._file(name), os.O_RDWR)
         except FileNotFoundError:
             return False
         except OSError:
@@ -147,7 +161,7 @@ class ServerLock:
 def _create_locked(path: Path) -> int:
     """Create a file that is locked before it gets its name: an unlocked one is a dead server's."""
     temporary = path if sys.platform == "win32" else path.with_name(path.name + _TEMPORARY)
-    descriptor = _open(temporary, os.O_CREAT | os.O_EXCL)
+    descriptor = _open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL)
     _try_lock(descriptor)
     if temporary != path:
         temporary.rename(path)
@@ -155,4 +169,4 @@ def _create_locked(path: Path) -> int:
 
 
 def _open(path: Path, flags: int) -> int:
-    return os.open(path, os.O_RDWR | getattr(os, "O_CLOEXEC", 0) | flags, 0o600)
+    return os.open(path, flags | getattr(os, "O_CLOEXEC", 0), 0o600)

@@ -31,7 +31,7 @@ def replace_file(path: Path, chunks: Iterable[bytes]) -> None:
 
 
 def fsync(descriptor: int, path: Path) -> None:
-    """Wait until the disk has the data. Raise StoreStopped: after a failure nobody knows what was kept."""
+    """Wait until the disk has the data. Raise StoreStopped if it fails: what was kept is then unknown."""
     try:
         os.fsync(descriptor)
     except OSError as exc:

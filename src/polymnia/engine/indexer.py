@@ -58,6 +58,7 @@ class Indexer:
         # The passage id up to which everything is embedded.
         self._indexed: WeakKeyDictionary[Indexed, int] = WeakKeyDictionary()
         self._thread: threading.Thread | None = None
+        self._is_working = False
         self._stopped = False
 
     def request(self, memory: Indexed) -> None:
@@ -67,13 +68,18 @@ class Indexer:
             if self._thread is None and not self._stopped:
                 self._thread = threading.Thread(target=self._work, name="polymnia-indexer", daemon=True)
                 self._thread.start()
-            self._wake.notify()
+            self._wake.notify_all()
+
+    def settle(self, timeout: float) -> bool:
+        """Wait until everything that was requested is indexed or has failed. Return False after `timeout` seconds."""
+        with self._wake:
+            return self._wake.wait_for(lambda: not (self._is_working or len(self._requested)), timeout)
 
     def close(self) -> None:
         """Stop after the batch that is being embedded."""
         with self._wake:
             self._stopped = True
-            self._wake.notify()
+            self._wake.notify_all()
         if self._thread is not None:
             self._thread.join()
 
@@ -81,6 +87,9 @@ class Indexer:
         while not self._stopped:
             for memory in self._next_memories():
                 self._index(memory)
+            with self._wake:
+                self._is_working = False
+                self._wake.notify_all()
             self._embedder.release_if_idle()
 
     def _next_memories(self) -> list[Indexed]:
@@ -91,6 +100,7 @@ class Indexer:
                 self._wake.wait_for(lambda: self._stopped, INDEX_DELAY_S)
             memories = [] if self._stopped else list(self._requested)
             self._requested.clear()
+            self._is_working = bool(memories)
         return memories
 
     def _index(self, memory: Indexed) -> None:

@@ -126,6 +126,10 @@ class Meaning:
         """Embed now what the store has without vectors; return how many passages. Raise EmbedderError, StoreError."""
         return index_store(store, self._embedder, progress=progress)
 
+    def settle(self, timeout: float) -> bool:
+        """Wait for the background work. Return False after `timeout` seconds."""
+        return self._indexer.settle(timeout)
+
     def close(self) -> None:
         """Stop the background work."""
         self._indexer.close()

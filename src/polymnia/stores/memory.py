@@ -2,7 +2,7 @@
 
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from operator import itemgetter
 from time import time_ns
@@ -41,6 +41,7 @@ from polymnia.stores.contract import (
     VectorReader,
     VectorStore,
 )
+from polymnia.stores.trigrams import TrigramIndex
 
 if TYPE_CHECKING:
     from polymnia.stores.word_index import WordIndex
@@ -58,13 +59,11 @@ class MemoryGraph:
 
     def __init__(self) -> None:
         self.applied: list[Change] = []
-        # Called before a change is applied; a store that cannot keep the change raises.
-        self.admit: Callable[[Change], None] | None = None
         self._entities: dict[str, tuple[int, Entity]] = {}
         self._relations: dict[RelationKey, tuple[int, Relation]] = {}
         # The relations of each name; None until they are first needed.
         self._touching: Touching | None = defaultdict(dict)
-        self._folded: dict[str, str] | None = None
+        self._folded: TrigramIndex | None = None
         self._words: WordIndex | None = None
         self._created = 0
 
@@ -84,8 +83,7 @@ class MemoryGraph:
         return [entity for _, entity in self._entities.values()]
 
     def containing(self, folded: str) -> list[Entity]:
-        texts = self._folded_texts()
-        near = [self._entities[name][1] for name, text in texts.items() if folded in text]
+        near = [self._entities[name][1] for name in self._trigrams().containing(folded)]
         if _SEAM not in folded:
             return near
         return [entity for entity in near if _contains(entity, folded)]
@@ -192,8 +190,6 @@ class MemoryGraph:
 
     def apply(self, change: Change) -> None:
         """Take `before` out and put `after` in; an entity in both keeps its place and its observations."""
-        if self.admit is not None:
-            self.admit(change)
         stays = {entity.name for entity in change.before.entities} & {entity.name for entity in change.after.entities}
         self._take_out(change.before, change.at, stays)
         self._put_in(change.after, change.at, stays)
@@ -222,7 +218,7 @@ class MemoryGraph:
         known = self._entities.get(entity.name)
         self._entities[entity.name] = (known[0] if known else self._next(), entity)
         if self._folded is not None:
-            self._folded[entity.name] = _folded(entity)
+            self._folded.put(self._entities[entity.name][0], entity.name, _folded(entity))
         if self._words is not None:
             self._words.put(self._entities[entity.name][0], entity)
 
@@ -237,9 +233,9 @@ class MemoryGraph:
 
     def remove(self, name: str) -> None:
         """Take the entity of that name out, and nothing else."""
-        del self._entities[name]
+        number, _ = self._entities.pop(name)
         if self._folded is not None:
-            del self._folded[name]
+            self._folded.remove(number)
         if self._words is not None:
             self._words.remove(name)
 
@@ -285,10 +281,12 @@ class MemoryGraph:
                 self._touching[relation.target][number] = relation
         return self._touching
 
-    def _folded_texts(self) -> dict[str, str]:
-        """Made at the first search and kept current from then on."""
+    def _trigrams(self) -> TrigramIndex:
+        """Return the substring index, which is built at the first search and kept current."""
         if self._folded is None:
-            self._folded = {name: _folded(entity) for name, (_, entity) in self._entities.items()}
+            self._folded = TrigramIndex()
+            for name, (number, entity) in self._entities.items():
+                self._folded.put(number, name, _folded(entity))
         return self._folded
 
     def _word_index(self) -> "WordIndex":

@@ -1,37 +1,75 @@
-"""The forms a log may have: ours, the same without its mark, and two that older programs left behind.
+"""Read a binary log of any form: ours, ours without marks, and two forms of older programs.
 
-`docs/formats/binlog.md` describes all four. Only ours is written; the others are read and rewritten.
+`docs/formats/binlog.md` describes all four. Only ours is written; the first write to a log of another form
+rewrites it.
 """
 
 from collections.abc import Callable
+from pathlib import Path
 from struct import Struct, error
 from typing import NamedTuple
 from zlib import crc32
 
-from polymnia.stores.files.binlog_bulk import fill
-from polymnia.stores.files.binlog_records import SHAPES, Fault, Found, WholeAt, fault_at, plain_at, whole_at
-from polymnia.stores.files.binlog_replay import Replay
-from polymnia.stores.files.pause import collection_paused
+from polymnia.disk.errors import map_os_errors
+from polymnia.disk.lock import file_lock
+from polymnia.disk.replace import replace_file
+from polymnia.errors import BadInput
+from polymnia.model import Counts
+from polymnia.stores.files.binlog_graph import Replay, encode_graph
+from polymnia.stores.files.binlog_records import (
+    ADD_OBSERVATIONS,
+    CREATE_ENTITY,
+    CREATE_RELATION,
+    HEADER,
+    MAX_DATA_BYTES,
+    SHAPES,
+    Operation,
+    change_at,
+    checked_at,
+    next_record,
+    parse_payload,
+    record_at,
+    records_at,
+)
 from polymnia.stores.memory import MemoryGraph
 
-_OLD_LIMIT = 1024 * 1024
+_MAX_OLD_RECORD_BYTES = 1024 * 1024
 _BEGIN, _COMMIT = 6, 7
+_CREATING = {CREATE_ENTITY, CREATE_RELATION, ADD_OBSERVATIONS}
+# No string is longer: a number above this at the start of the data is not the length of one.
+_MAX_STRING_BYTES = 1 << 40
+_number_at = Struct("<Q").unpack_from
 _total_at = Struct("<I").unpack_from
-_count_at = Struct("<I").unpack_from
 _length_at = Struct("<H").unpack_from
+
+Found = tuple[list[Operation], int]
+
+
+class Fault(NamedTuple):
+    """Why a log cannot be read on: the last change was not finished, or the log is damaged."""
+
+    at: int
+    reason: str
+    is_unfinished: bool
 
 
 class Form(NamedTuple):
-    """How to read a log: where its records start, how to find one, what is wrong where there is none."""
+    """How to read a log."""
 
     name: str
     start: int
-    whole_at: WholeAt
+    # Apply the changes of a log; return the offset after the last whole one.
+    replay: Callable[[bytes, Replay], int]
+    # Explain why there is no whole change at an offset.
     fault_at: Callable[[bytes, int], Fault]
+    # Return operations that can be salvaged at an offset, even from a change that is not whole.
+    usable_at: Callable[[bytes, int], Found | None]
+    # Return the offset of the next whole record.
+    next_record: Callable[[bytes, int], int | None]
 
 
 class Loaded(NamedTuple):
-    """What a log gave: the graph, how much of it is useless, where reading ended, and why if before the end."""
+    """The graph of a log, how many bytes of the log are useless, where its last whole change ends, and what follows."""
 
     graph: MemoryGraph
     waste: int
@@ -39,79 +77,186 @@ class Loaded(NamedTuple):
     fault: Fault | None
 
 
+class Salvaged(NamedTuple):
+    """What the new log holds, and which ranges of the old one could not be read."""
+
+    counts: Counts
+    gaps: list[tuple[int, int]]
+
+
 def form_of(data: bytes) -> Form:
-    """The form of a log, from how it begins."""
+    """Return the form of a log, judging by how it begins."""
     for magic, form in _BY_MAGIC.items():
         if data.startswith(magic):
             return form
-    if whole_at(data, 0) is None and plain_at(data, 0) is not None:
-        return PLAIN
-    return OURS
+    return PLAIN if _plain_at(data, 0) is not None else OURS
 
 
 def load(data: bytes, form: Form) -> Loaded:
-    """The graph that a log's records make, as far as they are sound."""
+    """Return the graph of the whole changes at the beginning of a log."""
     graph = MemoryGraph()
     replay = Replay(graph)
-    with collection_paused():
-        if form is OURS:
-            end = replay.run(data, fill(graph, data), whole_at)
-        elif form is PLAIN:
-            end = replay.run(data, 0, plain_at)
-        else:
-            end = _replay_committed(data, form, replay)
+    end = form.replay(data, replay)
+    replay.finish()
     fault = form.fault_at(data, end) if end < len(data) else None
     return Loaded(graph, replay.waste, end, fault)
 
 
-def _replay_committed(data: bytes, form: Form, replay: Replay) -> int:
-    """Carry out records, those of a transaction only when it was committed."""
+def salvage(path: Path, target: Path) -> Salvaged:
+    """Write the graph of everything that can be read in a log to a new log. Do not touch the old one.
+
+    Raise BadInput if the new log exists, or the old one does not.
+    """
+    if not path.is_file():
+        raise BadInput(f"there is no file {path}")
+    if target.exists():
+        raise BadInput(f"{target} exists already; name another file to write to")
+    with map_os_errors(str(path)), file_lock(path, create=False):
+        data = path.read_bytes()
+    graph, gaps = _read_usable(data)
+    with map_os_errors(str(target)):
+        replace_file(target, encode_graph(graph.entities(), graph.relations()))
+    return Salvaged(graph.counts(), gaps)
+
+
+def _read_usable(data: bytes) -> tuple[MemoryGraph, list[tuple[int, int]]]:
+    form = form_of(data)
+    if form is OURS and next_record(data, 0) is None:
+        form = PLAIN
+    graph = MemoryGraph()
+    replay = Replay(graph)
+    gaps: list[tuple[int, int]] = []
     at = form.start
-    waiting: list[tuple[int, list[str]]] | None = None
-    while (found := form.whole_at(data, at)) is not None:
-        kind, strings, at = found
-        if kind == _BEGIN:
-            waiting = []
-        elif kind == _COMMIT:
-            for each in waiting or ():
-                replay.take(*each)
-            waiting = None
-        elif waiting is not None:
-            waiting.append((kind, strings))
-        else:
-            replay.take(kind, strings)
+    while at < len(data):
+        found = form.usable_at(data, at)
+        if found is not None:
+            operations, at = found
+            replay.apply(operations)
+            continue
+        following = form.next_record(data, at + 1)
+        start = gaps.pop()[0] if gaps and gaps[-1][1] == at else at
+        at = len(data) if following is None else following
+        gaps.append((start, at))
     replay.finish()
+    return graph, gaps
+
+
+def replay_changes(data: bytes, replay: Replay) -> int:
+    """Apply every whole change; return the offset after the last one."""
+    at = 0
+    while (found := change_at(data, at)) is not None:
+        replay.apply(found[0])
+        at = found[1]
     return at
 
 
+def _fault_at(data: bytes, at: int) -> Fault:
+    """Tell a last change that was not finished from damage.
+
+    An unfinished change is the last of its log: no whole record of a later change follows.
+    """
+    bad = at
+    for record in records_at(data, at):
+        if record.is_last:
+            return Fault(at, f"the data does not have the form of kind {record.kind}", is_unfinished=False)
+        bad = record.end
+    if _has_unknown_kind(data, bad):
+        return Fault(bad, f"the record kind {data[bad + 4]} is unknown", is_unfinished=False)
+    starts = _change_starts(data, bad, at)
+    if starts - {at}:
+        return Fault(bad, "the record is not whole, and records of later changes follow", is_unfinished=False)
+    if at == 0 and not starts and not _may_be_a_log(data):
+        return Fault(bad, "no record of a binary log begins there", is_unfinished=False)
+    return Fault(bad, f"{len(data) - at} bytes of a change that was not finished", is_unfinished=True)
+
+
+def _has_unknown_kind(data: bytes, at: int) -> bool:
+    """Return True for a whole record of an unknown kind: the checksum is right."""
+    if len(data) - at < HEADER.size:
+        return False
+    checksum, kind, length = HEADER.unpack_from(data, at)
+    body = data[at + HEADER.size : at + HEADER.size + length]
+    return bool(kind >= len(SHAPES) and 0 < length == len(body) <= MAX_DATA_BYTES and crc32(body) == checksum)
+
+
+def _change_starts(data: bytes, at: int, start: int) -> set[int]:
+    """Return where the changes of the records after an offset start; -1 stands for a record without our mark.
+
+    Stop at the first record that does not belong to the change at `start`.
+    """
+    starts: set[int] = set()
+    while not starts - {start} and (found := next_record(data, at, checked_at)) is not None:
+        record = record_at(data, found)
+        starts.add(-1 if record is None else found - record.distance)
+        at = found + 1 if record is None else record.end
+    return starts
+
+
+def _may_be_a_log(data: bytes) -> bool:
+    """Return True if a file without a whole record may be a log whose first change was not finished."""
+    if len(data) < HEADER.size or not data.strip(b"\x00"):
+        return True
+    _, kind, length = HEADER.unpack_from(data)
+    if kind >= len(SHAPES) or not 0 < length <= MAX_DATA_BYTES:
+        return False
+    start = HEADER.size
+    return len(data) < start + 8 or bool(_number_at(data, start)[0] < _MAX_STRING_BYTES)
+
+
+def _usable_at(data: bytes, at: int) -> Found | None:
+    """Return a whole change, or what one record of a damaged change creates.
+
+    Deletions in a damaged change are not used: a record that is lost may have moved what they delete.
+    """
+    found = change_at(data, at)
+    if found is not None:
+        return found
+    record = record_at(data, at)
+    if record is None or record.is_split:
+        return None
+    strings = parse_payload(record.kind, record.payload, len(record.payload))
+    if strings is None:
+        return None
+    return ([(record.kind, strings)] if record.kind in _CREATING else []), record.end
+
+
+def _plain_at(data: bytes, at: int) -> Found | None:
+    """Return the record at an offset of a log whose records have no mark."""
+    checked = checked_at(data, at)
+    if checked is None:
+        return None
+    kind, body = checked
+    strings = parse_payload(kind, body, len(body))
+    return None if strings is None else ([(kind, strings)], at + HEADER.size + len(body))
+
+
 def _old_at(data: bytes, at: int, checksum_size: int) -> Found | None:
+    """Return the record at an offset of a log of version 1 or 2."""
     if len(data) - at < 5:
         return None
     (total,) = _total_at(data, at)
-    if not 5 + checksum_size <= total <= min(_OLD_LIMIT, len(data) - at):
+    if not 5 + checksum_size <= total <= min(_MAX_OLD_RECORD_BYTES, len(data) - at):
         return None
     kind = data[at + 4]
     end = at + total
     body = data[at + 5 : end - checksum_size]
     if checksum_size and crc32(body) != _total_at(data, end - checksum_size)[0]:
         return None
-    if kind >= len(SHAPES):
-        return kind, [], end
-    found = _old_strings(kind, body)
-    return (kind, found[0], end) if found and found[1] == len(body) else None
+    strings = _old_strings(kind, body) if kind < len(SHAPES) else []
+    return None if strings is None else ([(kind, strings)], end)
 
 
-def _old_strings(kind: int, body: bytes) -> tuple[list[str], int] | None:
-    count, listed = SHAPES[kind]
+def _old_strings(kind: int, body: bytes) -> list[str] | None:
+    count, has_list = SHAPES[kind]
     strings: list[str] = []
     try:
         place = _take_old_strings(body, 0, count, strings)
-        if listed:
-            (count,) = _count_at(body, place)
+        if has_list:
+            (count,) = _total_at(body, place)
             place = _take_old_strings(body, place + 4, count, strings)
     except (error, UnicodeDecodeError):
         return None
-    return strings, place
+    return strings if place == len(body) else None
 
 
 def _take_old_strings(body: bytes, place: int, count: int, strings: list[str]) -> int:
@@ -123,25 +268,48 @@ def _take_old_strings(body: bytes, place: int, count: int, strings: list[str]) -
     return place
 
 
-def _old_fault_at(data: bytes, at: int, checksum_size: int) -> Fault:
-    left = len(data) - at
-    unfinished = Fault(f"{left} bytes of a record that was not finished", torn=True)
-    if left < 4 or not data[at:].strip(b"\x00"):
-        return unfinished
-    (total,) = _total_at(data, at)
-    if not 5 + checksum_size <= total <= _OLD_LIMIT:
-        return Fault(f"a record of {total} bytes, which cannot be", torn=False)
-    if total <= left:
-        return Fault("the checksum is wrong, or the data is not that of its kind", torn=False)
-    if left < 5 or data[at + 4] >= len(SHAPES):
-        return unfinished
-    found = _old_strings(data[at + 4], data[at + 5 :])
-    whole = found is not None and found[1] + 5 + checksum_size <= left
-    return Fault(f"a length of {total} bytes leads past the end", torn=False) if whole else unfinished
+def _make_other_form(name: str, start: int, find: Callable[[bytes, int], Found | None]) -> Form:
+    """Make a form in which every record is a change of its own, except for transactions."""
+
+    def replay(data: bytes, replay: Replay) -> int:
+        return _replay_committed(data, start, find, replay)
+
+    def following(data: bytes, at: int) -> int | None:
+        for offset in range(at, len(data)):
+            found = find(data, offset)
+            if found is not None and found[0][0][0] < len(SHAPES):
+                return offset
+        return None
+
+    def fault_at(data: bytes, at: int) -> Fault:
+        if following(data, at + 1) is not None:
+            return Fault(at, "the record is not whole, and other records follow", is_unfinished=False)
+        return Fault(at, f"{len(data) - at} bytes of a record that was not finished", is_unfinished=True)
+
+    return Form(name, start, replay, fault_at, find, following)
 
 
-OURS = Form("a log", 0, whole_at, fault_at)
-PLAIN = Form("a log without marks", 0, plain_at, lambda data, at: fault_at(data, at, plain_at, 0))
-_V1 = Form("a log of version 1", 8, lambda data, at: _old_at(data, at, 0), lambda data, at: _old_fault_at(data, at, 0))
-_V2 = Form("a log of version 2", 8, lambda data, at: _old_at(data, at, 4), lambda data, at: _old_fault_at(data, at, 4))
-_BY_MAGIC = {b"MCPMEMV1": _V1, b"MCPMEMV2": _V2}
+def _replay_committed(data: bytes, at: int, find: Callable[[bytes, int], Found | None], replay: Replay) -> int:
+    """Apply records; apply those of a transaction only if it was committed."""
+    pending: list[Operation] | None = None
+    while (found := find(data, at)) is not None:
+        operations, at = found
+        kind = operations[0][0]
+        if kind == _BEGIN:
+            pending = []
+        elif kind == _COMMIT:
+            replay.apply(pending or ())
+            pending = None
+        elif pending is not None:
+            pending += operations
+        else:
+            replay.apply(operations)
+    return at
+
+
+OURS = Form("a log", 0, replay_changes, _fault_at, _usable_at, next_record)
+PLAIN = _make_other_form("a log without marks", 0, _plain_at)
+_BY_MAGIC = {
+    b"MCPMEMV1": _make_other_form("a log of version 1", 8, lambda data, at: _old_at(data, at, 0)),
+    b"MCPMEMV2": _make_other_form("a log of version 2", 8, lambda data, at: _old_at(data, at, 4)),
+}

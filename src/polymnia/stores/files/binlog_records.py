@@ -1,212 +1,218 @@
-"""Records of a binary log: spelling them, reading them, and telling an unfinished end from damage.
+"""Records of a binary log: encode a change, find the records of one in the bytes of a log.
 
-`docs/formats/binlog.md` describes the format. A record is a kind and strings; nothing here touches a file.
+A change is a list of operations (a kind and its strings). It is written as one or more records, each with its own
+checksum. `docs/formats/binlog.md` describes the format. Nothing here touches a file.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from struct import Struct, error
 from typing import NamedTuple
 from zlib import crc32
 
-from polymnia.model import Entity, Relation
-
 CREATE_ENTITY, CREATE_RELATION, ADD_OBSERVATIONS, DELETE_ENTITY, DELETE_OBSERVATIONS, DELETE_RELATION = range(6)
-# How many strings the data of each kind begins with, and whether a list of more follows.
+# For each kind: how many strings come first, and whether a list of strings follows.
 SHAPES = ((2, True), (3, False), (1, True), (1, False), (1, True), (3, False))
-# The most data a record may have.
-LIMIT = 64 * 1024
+MAX_DATA_BYTES = 64 * 1024
 
-_HEADER = Struct("<IBI")
-_LENGTH = Struct("<Q")
-_header_at = _HEADER.unpack_from
-_length_at = _LENGTH.unpack_from
-# The kind once more, after the strings: the checksum covers the data alone.
+HEADER = Struct("<IBI")
+_NUMBER = Struct("<Q")
+_header_at = HEADER.unpack_from
+_number_at = _NUMBER.unpack_from
 _MARK_SIZE = 1
-_RECORDS_PER_CHUNK = 2000
+# The mark is the last byte of the data: the kind and these flags.
+_MORE, _CONTINUES, _SPLIT = 0x80, 0x40, 0x20
+_KIND_BITS = 0x1F
+# What a record can hold of an operation, beside the distance to the first record of its change and the mark.
+MAX_PAYLOAD_BYTES = MAX_DATA_BYTES - _NUMBER.size - _MARK_SIZE
+_HEADER_LIKE = re.compile(rb"....[\x00-\x05]..[\x00\x01]\x00", re.DOTALL)
 
-# Kind, strings and the offset after a record; None where no whole record is.
-Found = tuple[int, list[str], int]
-WholeAt = Callable[[bytes, int], Found | None]
-
-
-class Fault(NamedTuple):
-    """Why no whole record could be read: a write that did not finish, or damage."""
-
-    reason: str
-    torn: bool
+# A kind and its strings.
+Operation = tuple[int, list[str]]
 
 
-def encode(kind: int, strings: Sequence[str], listed: Sequence[bytes] | None = None) -> bytes:
-    """One record; the caller has seen to it that it fits."""
+class Record(NamedTuple):
+    """One record: its part of an operation, and its place in the change."""
+
+    kind: int
+    payload: bytes
+    flags: int
+    # Bytes between the start of the change and this record.
+    distance: int
+    end: int
+
+    @property
+    def is_last(self) -> bool:
+        return not self.flags & _MORE
+
+    @property
+    def is_split(self) -> bool:
+        """True if the operation goes on in the next record."""
+        return bool(self.flags & _SPLIT)
+
+
+def encode_payload(strings: Sequence[str], listed: Sequence[bytes] | None = None) -> bytes:
+    """Encode the strings of an operation, then its list if its kind has one."""
     parts: list[bytes] = []
     for text in strings:
         raw = text.encode()
-        parts += (_LENGTH.pack(len(raw)), raw)
+        parts += (_NUMBER.pack(len(raw)), raw)
     if listed is not None:
-        parts.append(_LENGTH.pack(len(listed)))
+        parts.append(_NUMBER.pack(len(listed)))
         for raw in listed:
-            parts += (_LENGTH.pack(len(raw)), raw)
-    parts.append(bytes((kind,)))
-    data = b"".join(parts)
-    return _HEADER.pack(crc32(data), kind, len(data)) + data
+            parts += (_NUMBER.pack(len(raw)), raw)
+    return b"".join(parts)
 
 
-def room(*strings: str) -> int:
-    """The bytes that data of these strings leaves; below 0 it does not fit."""
-    return LIMIT + _HEADER.size - record_size(*strings)
+def encode_change(operations: Sequence[tuple[int, bytes]]) -> bytes:
+    """Encode kinds and payloads as the records of one change. A payload too large for one record is split."""
+    pieces = [piece for kind, payload in operations for piece in _split(kind, payload)]
+    records: list[bytes] = []
+    size = 0
+    for place, (kind, payload, flags) in enumerate(pieces):
+        if place < len(pieces) - 1:
+            flags |= _MORE
+        if place:
+            flags |= _CONTINUES
+            payload += _NUMBER.pack(size)
+        data = payload + bytes((kind | flags,))
+        records.append(HEADER.pack(crc32(data), kind, len(data)) + data)
+        size += len(records[-1])
+    return b"".join(records)
 
 
-def room_for_list(*strings: str) -> int:
-    """The bytes that data of these strings leaves for the items of a list."""
-    return room(*strings) - _LENGTH.size
-
-
-def encode_entity(name: str, kind: str, texts: Sequence[str]) -> Iterator[bytes]:
-    """The record that creates an entity, then records that add the observations it has no room for."""
-    raws = [text.encode() for text in texts]
-    first = _fitting(raws, 0, room_for_list(name, kind))
-    yield encode(CREATE_ENTITY, (name, kind), raws[:first])
-    yield from encode_texts(ADD_OBSERVATIONS, name, texts[first:])
-
-
-def encode_texts(kind: int, name: str, texts: Sequence[str]) -> Iterator[bytes]:
-    """As many records as it takes to add to an entity, or take from it, these observations."""
-    raws = [text.encode() for text in texts]
-    start = 0
-    while start < len(raws):
-        end = max(_fitting(raws, start, room_for_list(name)), start + 1)
-        yield encode(kind, (name,), raws[start:end])
-        start = end
-
-
-def encode_graph(entities: Sequence[Entity], relations: Sequence[Relation]) -> Iterator[bytes]:
-    """The smallest log of a graph, in pieces: all entities, then all relations."""
-    chunk: list[bytes] = []
-    for entity in entities:
-        chunk += encode_entity(entity.name, entity.type, entity.texts)
-        if len(chunk) >= _RECORDS_PER_CHUNK:
-            yield b"".join(chunk)
-            chunk.clear()
-    yield b"".join(chunk)
-    for start in range(0, len(relations), _RECORDS_PER_CHUNK):
-        several = relations[start : start + _RECORDS_PER_CHUNK]
-        yield b"".join([encode(CREATE_RELATION, relation.key) for relation in several])
-
-
-def entity_size(entity: Entity) -> int:
-    """What an entity and its observations take in a log, splitting aside."""
-    return record_size(entity.name, entity.type, *entity.texts) + _LENGTH.size
+def _split(kind: int, payload: bytes) -> Iterator[tuple[int, bytes, int]]:
+    for start in range(0, len(payload), MAX_PAYLOAD_BYTES):
+        end = start + MAX_PAYLOAD_BYTES
+        yield kind, payload[start:end], _SPLIT if end < len(payload) else 0
 
 
 def record_size(*strings: str) -> int:
-    """What a record of these strings and no list takes."""
-    return _HEADER.size + _MARK_SIZE + sum([_LENGTH.size + size(text) for text in strings])
+    """Return the size of a record of these strings and no list."""
+    return HEADER.size + _MARK_SIZE + sum([string_size(text) for text in strings])
 
 
-def size(text: str) -> int:
-    """Its length in UTF-8."""
-    return len(text) if text.isascii() else len(text.encode())
+def string_size(text: str) -> int:
+    """Return how many bytes a string takes in a record."""
+    return _NUMBER.size + (len(text) if text.isascii() else len(text.encode()))
 
 
-def whole_at(data: bytes, at: int) -> Found | None:
-    """The record at an offset."""
-    checked = _checked_at(data, at)
-    if checked is None:
-        return None
-    kind, body = checked
-    found = _strings(kind, body)
-    if found is None or found[1] != len(body) - 1 or body[-1] != kind:
-        return None
-    return kind, found[0], at + 9 + len(body)
+def list_room(*strings: str) -> int:
+    """Return how many bytes a record with these strings has left for the items of a list."""
+    return MAX_PAYLOAD_BYTES - _NUMBER.size - sum([string_size(text) for text in strings])
 
 
-def plain_at(data: bytes, at: int) -> Found | None:
-    """The record at an offset in a log whose writer did not repeat the kind after the data."""
-    checked = _checked_at(data, at)
-    if checked is None:
-        return None
-    kind, body = checked
-    found = _strings(kind, body)
-    return (kind, found[0], at + 9 + len(body)) if found and found[1] == len(body) else None
-
-
-def fault_at(data: bytes, at: int, whole: WholeAt = whole_at, mark_size: int = _MARK_SIZE) -> Fault:
-    """What is wrong at an offset where there is no whole record."""
-    left = len(data) - at
-    unfinished = Fault(f"{left} bytes of a record that was not finished", torn=True)
-    if left < _HEADER.size or not data[at:].strip(b"\x00"):
-        return unfinished
-    checksum, kind, length = _header_at(data, at)
-    if kind >= len(SHAPES):
-        return Fault(f"there is no record kind {kind}", torn=False)
-    if length > LIMIT:
-        return Fault(f"a record of {length} bytes, which is more than {LIMIT}", torn=False)
-    body = data[at + 9 :]
-    if length <= len(body):
-        wrong = crc32(body[:length]) != checksum
-        return Fault("the checksum is wrong" if wrong else f"the data is not that of kind {kind}", torn=False)
-    if _is_whole(body, kind, checksum, mark_size) or next_whole(data, at + 1, whole) is not None:
-        return Fault(f"a length of {length} bytes leads past the end", torn=False)
-    return unfinished
-
-
-def next_whole(data: bytes, at: int, whole: WholeAt) -> int | None:
-    """Where the next record of a known kind is, at this offset or after it."""
-    for offset in range(at, len(data)):
-        found = whole(data, offset)
-        if found is not None and found[0] < len(SHAPES):
-            return offset
-    return None
-
-
-def _fitting(raws: Sequence[bytes], start: int, space: int) -> int:
-    """The place after the last of the texts, from a start on, that fit into so many bytes."""
+def count_fitting(raws: Sequence[bytes], start: int, room: int) -> int:
+    """Return the index after the last item that fits, counting from `start`."""
     for place in range(start, len(raws)):
-        space -= _LENGTH.size + len(raws[place])
-        if space < 0:
+        room -= _NUMBER.size + len(raws[place])
+        if room < 0:
             return place
     return len(raws)
 
 
-def _checked_at(data: bytes, at: int) -> tuple[int, bytes] | None:
-    """Kind and data of what has a possible header and the right checksum."""
+def change_at(data: bytes, at: int) -> tuple[list[Operation], int] | None:
+    """Return the operations of the change at an offset, and the offset after it; None if it is not whole."""
+    checked = checked_at(data, at)
+    if checked is None:
+        return None
+    kind, body = checked
+    if body[-1] != kind:
+        return _long_change_at(data, at)
+    strings = parse_payload(kind, body, len(body) - 1)
+    return None if strings is None else ([(kind, strings)], at + 9 + len(body))
+
+
+def _long_change_at(data: bytes, start: int) -> tuple[list[Operation], int] | None:
+    """Return a change of several records."""
+    operations: list[Operation] = []
+    pieces: list[bytes] = []
+    kind = None
+    for record in records_at(data, start):
+        if kind not in (None, record.kind):
+            return None
+        pieces.append(record.payload)
+        kind = record.kind
+        if record.is_split:
+            continue
+        payload = b"".join(pieces)
+        strings = parse_payload(kind, payload, len(payload))
+        if strings is None:
+            return None
+        operations.append((kind, strings))
+        if record.is_last:
+            return operations, record.end
+        pieces, kind = [], None
+    return None
+
+
+def records_at(data: bytes, start: int) -> Iterator[Record]:
+    """Return the whole records of the change at an offset, up to the first that is not."""
+    at = start
+    while (record := record_at(data, at)) is not None and record.distance == at - start:
+        yield record
+        if record.is_last:
+            return
+        at = record.end
+
+
+def record_at(data: bytes, at: int) -> Record | None:
+    """Return the record at an offset; None unless its checksum and its mark are right."""
+    checked = checked_at(data, at)
+    if checked is None:
+        return None
+    kind, body = checked
+    flags = body[-1] & ~_KIND_BITS
+    if body[-1] & _KIND_BITS != kind or flags & (_MORE | _SPLIT) == _SPLIT:
+        return None
+    payload, distance = body[:-1], 0
+    if flags & _CONTINUES:
+        if len(payload) < _NUMBER.size:
+            return None
+        distance = _number_at(payload, len(payload) - _NUMBER.size)[0]
+        payload = payload[: -_NUMBER.size]
+    return Record(kind, payload, flags, distance, at + HEADER.size + len(body))
+
+
+def checked_at(data: bytes, at: int) -> tuple[int, bytes] | None:
+    """Return the kind and data of a record at an offset, if its header is possible and its checksum right."""
     if len(data) - at < 9:
         return None
     checksum, kind, length = _header_at(data, at)
-    if kind > DELETE_RELATION or length > LIMIT:
+    if kind > DELETE_RELATION or not 0 < length <= MAX_DATA_BYTES:
         return None
     body = data[at + 9 : at + 9 + length]
     return (kind, body) if len(body) == length and crc32(body) == checksum else None
 
 
-def _strings(kind: int, body: bytes) -> tuple[list[str], int] | None:
-    """The strings the data begins with and where they end; None when it has not the kind's shape."""
-    count, listed = SHAPES[kind]
+def next_record(data: bytes, at: int, find: Callable[[bytes, int], object] = record_at) -> int | None:
+    """Return the offset of the next whole record, at this offset or after it."""
+    while (match := _HEADER_LIKE.search(data, at)) is not None:
+        if find(data, match.start()) is not None:
+            return match.start()
+        at = match.start() + 1
+    return None
+
+
+def parse_payload(kind: int, data: bytes, end: int) -> list[str] | None:
+    """Return the strings of an operation; None if they do not end exactly there."""
+    count, has_list = SHAPES[kind]
     strings = []
     place = 0
     try:
         for _ in range(count):
-            (length,) = _length_at(body, place)
-            end = place + 8 + length
-            strings.append(body[place + 8 : end].decode())
-            place = end
-        if listed:
-            (count,) = _length_at(body, place)
+            (length,) = _number_at(data, place)
+            after = place + 8 + length
+            strings.append(data[place + 8 : after].decode())
+            place = after
+        if has_list:
+            (count,) = _number_at(data, place)
             place += 8
             for _ in range(count):
-                (length,) = _length_at(body, place)
-                end = place + 8 + length
-                strings.append(body[place + 8 : end].decode())
-                place = end
+                (length,) = _number_at(data, place)
+                after = place + 8 + length
+                strings.append(data[place + 8 : after].decode())
+                place = after
     except (error, UnicodeDecodeError, OverflowError):
         return None
-    return strings, place
-
-
-def _is_whole(body: bytes, kind: int, checksum: int, mark_size: int) -> bool:
-    """Whether a record is all there, whatever its header says of its length."""
-    found = _strings(kind, body)
-    if found is None:
-        return False
-    end = found[1] + mark_size
-    return end <= len(body) and crc32(body[:end]) == checksum
+    return strings if place == end else None

@@ -1,4 +1,4 @@
-"""The reference server's file: one JSON object a line, entities first, then relations.
+"""The reference server's file: one JSON object per line, entities first, then relations.
 
 `docs/formats/jsonl.md` describes the format and what happens to lines that do not follow it.
 """
@@ -14,71 +14,80 @@ from pathlib import Path
 
 from polymnia.disk.errors import map_os_errors
 from polymnia.disk.lock import file_lock
-from polymnia.disk.replace import fsync, make_parent, open_private, replace_file
-from polymnia.errors import StoreStopped
+from polymnia.disk.replace import fsync, fsync_directory, make_parent, open_private, replace_file
+from polymnia.errors import StoreError, StoreStopped
 from polymnia.stores.contract import Capabilities
-from polymnia.stores.files.jsonl_lines import encode_lines, parse
+from polymnia.stores.files.jsonl_lines import Loaded, encode_lines, parse
 from polymnia.stores.memory import GraphOnlyStore, MemoryGraph
 
 logger = logging.getLogger(__name__)
 
-# What tells one state of the file from another: another process replaces it, so the inode moves too.
+# Inode, size and modification time: writers replace the file, so the inode changes too.
 Stamp = tuple[int, int, int]
 _UNREAD: Stamp = (-1, -1, -1)
 
 
 def adopt_legacy(path: Path) -> None:
-    """Give a `memory.json` of the reference server's early days its later name, unless that name is taken."""
+    """Rename a `memory.json` of the reference server's early versions to `memory.jsonl`, unless that name is taken.
+
+    Lines that cannot be read are moved with it; the store reports them, and keeps them aside when it first writes.
+    """
     legacy = path.with_suffix(".json")
     if path.suffix != ".jsonl" or path.exists() or not legacy.is_file():
         return
-    if parse(legacy.read_bytes()).problems:
-        logger.warning("%s is not a memory file (one entity or relation a line); it is left alone", legacy)
+    loaded = parse(legacy.read_bytes())
+    counts = loaded.graph.counts()
+    if loaded.problems and not counts.entities and not counts.relations:
+        logger.warning("%s is not a memory file (one entity or relation per line); it is left alone", legacy)
         return
     try:
         legacy.rename(path)
     except FileNotFoundError:
-        return  # another server was quicker
-    logger.info("%s is now %s", legacy, path)
+        return  # another server was faster
+    fsync_directory(path.parent)
+    if not loaded.problems:
+        logger.info("%s is now %s", legacy, path)
+        return
+    told = "%s is now %s; %d of its lines cannot be read, and the first write keeps them in %s.rejected"
+    logger.warning(told, legacy, path, len(loaded.problems), path)
 
 
 class JsonlStore(GraphOnlyStore):
-    """The graph in memory, read again when the file has changed, the file replaced whole at every write."""
+    """A graph in memory. A read first reloads a file that has changed; a write replaces the whole file."""
 
     best_batch = 1_000_000
     short_reads = False
     capabilities = Capabilities()
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, read_only: bool = False) -> None:
         self.url = path
         self._path = Path(path)
-        self._path_text = path
-        self._translated = map_os_errors(path)
+        self._os_errors = map_os_errors(path)
         self._lock = threading.RLock()
-        self._graph = MemoryGraph()
-        self._rejected: list[bytes] = []
+        self._read_only = read_only
+        self._loaded = Loaded()
         self._stamp: Stamp | None = _UNREAD
         self._stopped: str | None = None
-        self._held: FileIO | None = None
-        self._swept = False
-        make_parent(self._path)
+        self._open_file: FileIO | None = None
+        self._has_removed_leftovers = False
+        if not read_only:
+            make_parent(self._path)
 
     @contextmanager
     def reading(self) -> Iterator[MemoryGraph]:
-        with self._lock, self._translated:
+        with self._lock, self._os_errors:
             self._catch_up()
-            yield self._graph
+            yield self._loaded.graph
 
     @contextmanager
     def writing(self) -> Iterator[MemoryGraph]:
-        with self._lock, self._translated:
-            if self._stopped is not None:
-                raise StoreStopped(self._stopped)
-            with file_lock(self._path.resolve()):
+        with self._lock, self._os_errors:
+            self._refuse_writes()
+            with file_lock(self._path):
                 self._catch_up()
                 try:
-                    yield self._graph
-                    if self._graph.applied:
+                    yield self._loaded.graph
+                    if self._loaded.graph.applied:
                         self._save()
                 except BaseException:
                     self._forget_unsaved()
@@ -87,92 +96,102 @@ class JsonlStore(GraphOnlyStore):
     def check(self) -> list[str]:
         if not self._path.exists():
             return []
-        with self._translated:
+        with self._os_errors:
             loaded = parse(self._path.read_bytes())
         return [f"{self._path}, line {number}: {reason}" for number, reason in loaded.problems]
 
     def compact(self) -> None:
-        """The file never holds more than it must."""
+        """Do nothing: every write leaves the smallest file."""
 
     def close(self) -> None:
         with self._lock:
-            if self._held is not None:
-                self._held.close()
-                self._held = None
+            if self._open_file is not None:
+                self._open_file.close()
+                self._open_file = None
+
+    def _refuse_writes(self) -> None:
+        if self._read_only:
+            raise StoreError(f"{self._path} was opened read-only; nothing was changed")
+        if self._stopped is not None:
+            raise StoreStopped(self._stopped)
 
     def _catch_up(self) -> None:
         if self._current_stamp() == self._stamp:
             return
-        stamp = self._hold()
-        loaded = parse(self._held.readall() if self._held else b"")
-        self._let_go()
+        stamp = self._open()
+        loaded = parse(self._open_file.readall() if self._open_file else b"")
+        self._close_if_needed()
         for number, reason in loaded.problems:
             logger.warning("%s, line %d: %s; the line is kept and the rest is loaded", self._path, number, reason)
-        self._graph, self._rejected, self._stamp = loaded.graph, loaded.rejected, stamp
+        self._loaded, self._stamp = loaded, stamp
 
     def _current_stamp(self) -> Stamp | None:
         try:
-            return _stamp(os.stat(self._path_text))  # noqa: PTH116  # before every operation, and Path.stat takes longer
+            return _stamp(os.stat(self.url))  # noqa: PTH116  # before every operation, and Path.stat is slower
         except FileNotFoundError:
             return None
 
     def _save(self) -> None:
+        graph = self._loaded.graph
         try:
-            self._sweep()
+            self._remove_leftovers()
             self._keep_rejected()
-            replace_file(self._path, encode_lines(self._graph.entities(), self._graph.relations()))
+            replace_file(self._path, encode_lines(graph.entities(), graph.relations(), self._loaded.surrogates))
         except StoreStopped as exc:
             self._stopped = str(exc)
             raise
-        self._graph.applied.clear()
+        graph.applied.clear()
         try:
-            self._stamp = self._hold()
-            self._let_go()
-        except OSError:  # it is written all the same: read it again next time
+            self._stamp = self._open()
+            self._close_if_needed()
+        except OSError:  # the change is written all the same; read the file again next time
             self._stamp = _UNREAD
 
-    def _hold(self) -> Stamp | None:
-        """The file's stamp. It is kept open: as long as it is, no other file gets its inode."""
+    def _open(self) -> Stamp | None:
+        """Open the file and return its stamp. While it is open, no other file gets its inode number."""
         self.close()
         try:
-            self._held = self._path.open("rb", buffering=0)
+            self._open_file = self._path.open("rb", buffering=0)
         except FileNotFoundError:
             return None
-        return _stamp(os.fstat(self._held.fileno()))
+        return _stamp(os.fstat(self._open_file.fileno()))
 
-    def _let_go(self) -> None:
-        """An open file cannot be replaced on Windows; there no inode is given out again either."""
+    def _close_if_needed(self) -> None:
+        """Close the file on Windows, which does not replace an open file and never reuses an inode number."""
         if os.name == "nt":
             self.close()
 
-    def _sweep(self) -> None:
-        """Remove what writers that were killed have left; nobody else writes while the lock is held."""
-        if self._swept:
+    def _remove_leftovers(self) -> None:
+        """Remove the temporary files of writers that were killed. The lock is held, so no other writer is active."""
+        if self._has_removed_leftovers:
             return
         target = self._path.resolve()
-        for spare in target.parent.glob(f"{escape(target.name)}.{'[0-9a-f]' * 16}.tmp"):
-            with suppress(OSError):  # it takes room, no more
-                spare.unlink()
-        self._swept = True
+        for temporary in target.parent.glob(f"{escape(target.name)}.{'[0-9a-f]' * 16}.tmp"):
+            with suppress(OSError):  # a leftover file only takes space
+                temporary.unlink()
+        self._has_removed_leftovers = True
 
     def _keep_rejected(self) -> None:
-        """Lines that cannot be loaded go to a file of their own before the rewrite would drop them."""
-        if not self._rejected:
+        """Append the lines that cannot be loaded to a file of their own, before the rewrite drops them."""
+        rejected = self._loaded.rejected
+        if not rejected:
             return
-        block = b"".join(line + b"\n" for line in self._rejected)
-        with open(f"{self._path}.rejected", "a+b", opener=open_private) as file:
+        aside = Path(f"{self._path}.rejected")
+        block = b"".join(line + b"\n" for line in rejected)
+        with open(aside, "a+b", opener=open_private) as file:
             file.seek(0)
             before = b"\n" + file.read()
-            if not before.endswith(b"\n" + block):  # else a write that failed later has put them there
+            if not before.endswith(b"\n" + block):  # otherwise an earlier write kept them, and failed later
                 file.write(block if before.endswith(b"\n") else b"\n" + block)
             file.flush()
             fsync(file.fileno(), self._path)
-        logger.warning("%d lines that could not be loaded are now in %s.rejected", len(self._rejected), self._path)
-        self._rejected = []
+        fsync_directory(aside.parent)
+        logger.warning("%d lines that could not be loaded are now in %s", len(rejected), aside)
+        self._loaded.rejected = []
 
     def _forget_unsaved(self) -> None:
-        """What is in memory may be ahead of the file: read it again next time."""
-        if self._graph.applied:
+        """Have the file read again if memory may be ahead of it."""
+        if self._loaded.graph.applied:
             self._stamp = _UNREAD
 
 

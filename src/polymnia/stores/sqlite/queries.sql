@@ -751,7 +751,7 @@ SELECT id, text FROM (
     )
     UNION ALL
     SELECT * FROM (
-        SELECT n.id, n.text FROM notes AS n NOT INDEXED
+        SELECT n.id, n.key || ': ' || n.text FROM notes AS n NOT INDEXED
         WHERE n.id > ?4 AND n.id < ?5 AND n.until IS NULL AND NOT EXISTS (
             SELECT 1 FROM vectors AS v WHERE v.passage = n.id AND v.perspective = ?2 AND v.model = ?1
         )

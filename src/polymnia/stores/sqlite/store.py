@@ -32,7 +32,6 @@ class SqliteStore:
 
     best_batch = 1000
     short_reads = True
-    capabilities = Capabilities(notes=True, match=True, vectors=True, history=True, trash=True, change_feed=True)
 
     def __init__(
         self, path: str, *, create: bool = True, read_only: bool = False, allow_archived: bool = False
@@ -41,6 +40,9 @@ class SqliteStore:
         self._path = path
         self._in_memory = path == IN_MEMORY
         self._read_only = read_only and not self._in_memory
+        self.capabilities = Capabilities(
+            notes=True, match=True, vectors=True, history=True, trash=True, change_feed=not self._in_memory
+        )
         if create and not (self._in_memory or self._read_only):
             make_parent(Path(path))
         refuse = partial(refuse_foreign, path, allow_archived=allow_archived)

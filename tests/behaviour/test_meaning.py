@@ -1,0 +1,265 @@
+"""Search by meaning: indexed in the background, by one server at a time, with an embedder that may fail or change."""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from polymnia.embedders.base import Embedder
+from polymnia.engine import entities, indexer, meaning, observations
+from polymnia.engine.indexer import index_store
+from polymnia.engine.meaning import Meaning, SharedEmbedder
+from polymnia.engine.memory import Memory
+from polymnia.engine.recall import Recalled, recall
+from polymnia.errors import EmbedderError, StoreBusy
+from polymnia.model import EntityDraft, ObservationDraft, PassageKey, Within
+from polymnia.stores import open_store
+from tests.conftest import STORES
+from tests.embedders.bag import BagEmbedder
+
+ME = "test"
+LONG = 30.0
+LIBRARY = (
+    EntityDraft("Caroline", "person", ("Adopted a puppy from the shelter", "Is a nurse at the clinic")),
+    EntityDraft("Melanie", "person", ("Runs marathons", "Paints portraits")),
+)
+
+Opener = Callable[[str], Embedder | None]
+
+
+@pytest.fixture(autouse=True)
+def no_delays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(indexer, "INDEX_DELAY_S", 0.0)
+    monkeypatch.setattr(meaning, "RETRY_AFTER_S", 0.0)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "memory.db")
+
+
+@contextmanager
+def open_memory(path: str, opener: Opener) -> Iterator[Memory]:
+    """A memory that is searched by meaning too; its first write is indexed in the background."""
+    store = open_store(path)
+    memory = Memory(store, Meaning(SharedEmbedder("local", opener)))
+    entities.create(memory, LIBRARY, by=ME)
+    try:
+        yield memory
+    finally:
+        of(memory).close()
+        store.close()
+
+
+def of(memory: Memory) -> Meaning:
+    assert memory.meaning is not None
+    return memory.meaning
+
+
+def bag(url: str) -> Embedder:
+    return BagEmbedder()
+
+
+def coverage(memory: Memory) -> tuple[str, int, int]:
+    with memory.reading() as read:
+        (model,) = read.vectors.models()
+        return (model.identity, *read.vectors.coverage(model.number))
+
+
+def ask(memory: Memory, question: str, within: Within | None = None) -> Recalled:
+    return recall(memory, question, within=within, timeout=LONG)
+
+
+def first(found: Recalled) -> PassageKey:
+    return found.hits[0].passage.key
+
+
+def test_what_no_word_finds_is_found_by_meaning_after_the_first_write(path: str) -> None:
+    with open_memory(path, bag) as memory:
+        assert of(memory).settle(LONG)
+        found = ask(memory, "dog")
+        assert (first(found), found.hits[0].match_kind, found.note) == (("Caroline", 1), "meaning", "")
+        assert found.coverage == 1.0
+
+
+def test_the_embedder_is_loaded_by_the_first_write(path: str) -> None:
+    loaded: list[str] = []
+
+    def opener(url: str) -> Embedder:
+        loaded.append(url)
+        return BagEmbedder()
+
+    store = open_store(path)
+    memory = Memory(store, Meaning(SharedEmbedder("local", opener)))
+    entities.open_named(memory, ["nobody"])
+    assert loaded == []
+    ask(memory, "dog")
+    assert loaded == []  # there is nothing to compare the question with
+    entities.create(memory, LIBRARY, by=ME)
+    assert of(memory).settle(LONG)
+    assert loaded == ["local"]
+    of(memory).close()
+    store.close()
+
+
+def test_what_is_written_later_is_indexed_too(path: str) -> None:
+    with open_memory(path, bag) as memory:
+        assert of(memory).settle(LONG)
+        observations.add(memory, [ObservationDraft("Melanie", ("Bought a puppy",))], by=ME, skip_repeats=True)
+        assert of(memory).settle(LONG)
+        assert coverage(memory) == ("bag/64", 5, 5)
+        assert {hit.passage.key for hit in ask(memory, "dog").hits[:2]} == {("Caroline", 1), ("Melanie", 3)}
+
+
+def test_an_embedder_that_is_missing_is_said_and_words_still_find(path: str) -> None:
+    def opener(url: str) -> Embedder:
+        raise EmbedderError("it is not installed")
+
+    with open_memory(path, opener) as memory:
+        found = ask(memory, "puppy")
+        assert (first(found), found.note, found.coverage) == (("Caroline", 1), "it is not installed", 0.0)
+
+
+class FailingEmbedder(BagEmbedder):
+    """Fails until it is repaired."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_broken = True
+
+    def embed(self, texts: Sequence[str], *, asking: bool = False) -> NDArray[np.float32]:
+        if self.is_broken:
+            raise EmbedderError("it broke")
+        return super().embed(texts, asking=asking)
+
+
+def test_an_embedder_that_fails_loses_nothing_and_is_tried_again_at_the_next_write(path: str) -> None:
+    embedder = FailingEmbedder()
+    with open_memory(path, lambda url: embedder) as memory:
+        assert of(memory).settle(LONG)
+        assert ask(memory, "puppy").note == "it broke"
+        embedder.is_broken = False
+        observations.add(memory, [ObservationDraft("Melanie", ("Sings",))], by=ME, skip_repeats=True)
+        assert of(memory).settle(LONG)
+        assert coverage(memory) == ("bag/64", 5, 5)
+        assert first(ask(memory, "dog")) == ("Caroline", 1)
+
+
+class SlowEmbedder(BagEmbedder):
+    """Does not answer questions until it is allowed to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_answer = threading.Event()
+
+    def embed(self, texts: Sequence[str], *, asking: bool = False) -> NDArray[np.float32]:
+        if asking:
+            self.may_answer.wait()
+        return super().embed(texts, asking=asking)
+
+
+def test_a_slow_embedder_does_not_hold_up_an_answer(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    embedder = SlowEmbedder()
+    with open_memory(path, lambda url: embedder) as memory:
+        assert of(memory).settle(LONG)
+        found = recall(memory, "puppy", timeout=0.001)
+        assert (first(found), found.note) == (("Caroline", 1), "the embedder did not answer in time")
+        embedder.may_answer.set()
+        assert ask(memory, "puppy").note == ""
+
+
+def test_another_model_embeds_everything_again_and_the_old_vectors_go(path: str) -> None:
+    with open_memory(path, bag) as memory:
+        assert of(memory).settle(LONG)
+    with open_memory(path, lambda url: BagEmbedder(32, "other")) as memory:
+        observations.add(memory, [ObservationDraft("Melanie", ("Sings",))], by=ME, skip_repeats=True)
+        assert of(memory).settle(LONG)
+        assert coverage(memory) == ("other/32", 5, 5)
+        assert first(ask(memory, "dog")) == ("Caroline", 1)
+
+
+def test_vectors_of_another_model_are_ignored(path: str) -> None:
+    with open_memory(path, bag) as memory:
+        assert of(memory).settle(LONG)
+    store = open_store(path)
+    other = Memory(store, Meaning(SharedEmbedder("local", lambda url: BagEmbedder(32, "other"))))
+    found = ask(other, "puppy")
+    assert (first(found), found.coverage) == (("Caroline", 1), 0.0)
+    of(other).close()
+    store.close()
+
+
+def test_one_server_embeds_at_a_time_and_a_text_is_embedded_once(path: str) -> None:
+    seen: list[str] = []
+
+    class Counting(BagEmbedder):
+        def embed(self, texts: Sequence[str], *, asking: bool = False) -> NDArray[np.float32]:
+            seen.extend(texts)
+            return super().embed(texts, asking=asking)
+
+    store, other = open_store(path), open_store(path)
+    entities.create(Memory(store), LIBRARY, by=ME)
+    assert other.vectors.lease("embedding", 60)
+    embedder = SharedEmbedder("local", lambda url: Counting())
+    with pytest.raises(StoreBusy, match="another server is embedding"):
+        index_store(store, embedder)
+    other.vectors.release("embedding")
+    assert [index_store(each, embedder) for each in (store, other, store)] == [4, 0, 0]
+    assert len(seen) == 4
+    for each in (store, other):
+        each.close()
+
+
+def test_indexing_reports_its_progress(path: str) -> None:
+    store = open_store(path)
+    entities.create(Memory(store), [EntityDraft("A", "x", tuple(f"text {number}" for number in range(70)))], by=ME)
+    told: list[tuple[int, int]] = []
+    assert (
+        index_store(store, SharedEmbedder("local", bag), progress=lambda done, total: told.append((done, total))) == 70
+    )
+    assert told == [(32, 70), (64, 70), (70, 70)]
+    store.close()
+
+
+def test_an_idle_embedder_is_released_and_loaded_again(path: str) -> None:
+    embedder = SharedEmbedder("local", bag, idle=0.0)
+    embedder.embed(["text"])
+    assert embedder.is_loaded
+    embedder.release_if_idle()
+    assert not embedder.is_loaded
+    assert len(embedder.embed(["text"])) == 1
+    patient = SharedEmbedder("local", bag)
+    patient.embed(["text"])
+    patient.release_if_idle()
+    assert patient.is_loaded
+
+
+def test_what_another_server_writes_and_deletes_is_seen(path: str) -> None:
+    with open_memory(path, bag) as memory, open_memory(path, bag) as other:
+        observations.add(other, [ObservationDraft("Melanie", ("Bought a puppy",))], by=ME, skip_repeats=True)
+        assert of(other).settle(LONG)
+        assert {hit.passage.key for hit in ask(memory, "dog").hits[:2]} == {("Caroline", 1), ("Melanie", 3)}
+        entities.delete(other, ["Melanie"], by=ME)
+        assert {hit.passage.entity for hit in ask(memory, "dog").hits} == {"Caroline"}
+
+
+def test_a_filter_restricts_meaning_too(path: str) -> None:
+    with open_memory(path, bag) as memory:
+        assert of(memory).settle(LONG)
+        within = Within(names=("Melanie",))
+        assert {hit.passage.entity for hit in ask(memory, "dog", within).hits} == {"Melanie"}
+
+
+@pytest.mark.parametrize("kind", ["memory", "jsonl", "binlog"])
+def test_stores_without_vectors_are_searched_by_words_alone(tmp_path: Path, kind: str) -> None:
+    store = open_store(STORES[kind](tmp_path))
+    memory = Memory(store, Meaning(SharedEmbedder("local", bag)))
+    entities.create(memory, LIBRARY, by=ME)
+    found = recall(memory, "puppy")
+    assert first(found) == ("Caroline", 1)
+    assert "no vectors" in found.note
+    store.close()
