@@ -16,7 +16,7 @@ from uuid import uuid4
 import apsw
 from msgspec import DecodeError, Struct, json
 
-from polymnia.errors import BadInput, StoreDamaged, StoreForeign
+from polymnia.errors import BadInput, StoreDamaged, StoreError, StoreForeign
 from polymnia.model import VAULT, Counts, Entity, Note, Observation, ObservationSet, Relation, Rows
 from polymnia.stores.sqlite.connection import APPLICATION_ID, DRIVER_ERRORS, QUERIES, SEALED_ID, Row, map_errors, run
 from polymnia.stores.sqlite.fill import Contents, DeletedEntity, fill
@@ -65,6 +65,8 @@ def salvage_sqlite(path: Path, target: Path) -> SalvageReport:
 
     Raise BadInput if the target exists, StoreDamaged if nothing can be read, StoreForeign for another program's file.
     """
+    if not path.is_file():
+        raise StoreError(f"there is no file {path}")
     if target.exists():
         raise BadInput(f"{target} exists: name a file that does not")
     with TemporaryDirectory(dir=target.parent, prefix=f"{target.name}.") as place, map_errors(str(path)):

@@ -35,6 +35,8 @@ def require_schema(path: str, connection: apsw.Connection) -> None:
     newest = load_migrations(Path(__file__).parent)[-1][0]
     version = _version(connection)
     _refuse_newer(path, version, newest)
+    if not version:
+        raise StoreError(f"{path} is empty: it holds no memory")
     if version < newest:
         raise StoreError(f"{path} has schema {version} and needs {newest}; open it once without --read-only")
 
