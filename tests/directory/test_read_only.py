@@ -13,7 +13,7 @@ import pytest
 
 from polymnia.engine import entities
 from polymnia.engine.workspaces import ManyWorkspaces, open_workspaces
-from polymnia.errors import StoreError, StoreForeign, WorkspaceNotFound
+from polymnia.errors import StoreBusy, StoreError, StoreForeign, WorkspaceNotFound
 from polymnia.stores import open_catalogue
 from tests.directory.directories import names_in, opened, snapshot, write
 from tests.directory.earlier import earlier_directory
@@ -131,6 +131,16 @@ def test_a_server_that_starts_later_is_followed(looking: ManyWorkspaces, directo
     others.close()
     assert [each.name for each in looking.listed()] == ["alpha", "beta", "gamma"]
     assert names_in(looking, "alpha") == ["known", "first"]
+
+
+def test_a_file_that_changes_while_it_is_read_is_no_answer(looking: ManyWorkspaces, directory: Path) -> None:
+    memory = looking.memory("alpha")
+    others = opened(directory)
+    with pytest.raises(StoreBusy, match="try again"), memory.reading() as read:
+        assert read.counts().entities == 1
+        write(others.memory("alpha"), "new")
+        others.close()  # brings the log into the file
+    assert names_in(looking, "alpha") == ["known", "new"]
 
 
 @pytest.mark.parametrize("change", ["create", "archive", "restore", "delete"])

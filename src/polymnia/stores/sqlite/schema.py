@@ -35,7 +35,7 @@ def require_schema(path: str, connection: apsw.Connection) -> None:
     newest = load_migrations(Path(__file__).parent)[-1][0]
     version = _version(connection)
     _refuse_newer(path, version, newest)
-    if not version:
+    if not run(connection, "count_tables")[0][0]:
         raise StoreError(f"{path} is empty: it holds no memory")
     if version < newest:
         raise StoreError(f"{path} has schema {version} and needs {newest}; open it once without --read-only")
