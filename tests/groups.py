@@ -3,8 +3,8 @@
 # The paths whose tests carry each marker. The default run leaves them out.
 MARKED = {
     "slow": (
-        "catalogue/test_crashes.py",
-        "catalogue/test_processes.py",
+        "directory/test_crashes.py",
+        "directory/test_processes.py",
         "durability",
         "test_bench.py",
         "test_bench_recall.py",

@@ -29,7 +29,7 @@ LAYERS = [
     {"app"},
     {"cli", "__main__"},
 ]
-SQLITE_DRIVER_HOMES = {"stores/sqlite", "stores/directory", "stores/projects", "search/terms.py"}
+SQLITE_DRIVER_HOMES = {"stores/sqlite", "stores/directory", "search/terms.py"}
 BROAD_EXCEPT_HOME = {"mcp/session.py"}
 
 MAX_FILE_LINES = 400

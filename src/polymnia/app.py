@@ -200,9 +200,9 @@ def _most(settings: Settings) -> Capability:
 
 
 @contextmanager
-def opened(url: str, workspace: str = "") -> Iterator[Store]:
+def opened(url: str, workspace: str = "", *, read_only: bool = False) -> Iterator[Store]:
     """Open the store of a workspace for the block. Raise BadInput if there are several and none is named."""
-    with opened_workspaces(url, workspace) as workspaces:
+    with opened_workspaces(url, workspace, read_only=read_only) as workspaces:
         yield _choose_memory(workspaces, url, workspace).store
 
 

@@ -140,9 +140,29 @@ def test_the_doctor_says_where_the_remains_of_an_unfinished_write_are(tmp_path: 
     assert run("doctor", "--store", "memory.mcpmem", directory=tmp_path).returncode == 0
 
 
-def test_only_a_log_can_be_salvaged(tmp_path: Path) -> None:
+def test_the_doctor_salvages_what_a_damaged_database_still_has(tmp_path: Path) -> None:
+    database = tmp_path / "memory.db"
+    fill(str(database))
+    damaged = b"\xff" * 4096 + database.read_bytes()[4096:]
+    database.write_bytes(damaged)
+    said = run("doctor", "--store", "memory.db", directory=tmp_path)
+    assert (said.returncode, "polymnia doctor --salvage --store memory.db" in said.stdout) == (1, True)
     said = run("doctor", "--salvage", "--store", "memory.db", directory=tmp_path)
-    assert (said.returncode, said.stderr.startswith("polymnia: --salvage works only on binary logs")) == (1, True)
+    assert "memory.db.salvaged.db: 1 entities, 2 observations, 1 relations" in said.stdout
+    assert run("export", "--store", "memory.db.salvaged.db", directory=tmp_path).stdout == LINES + "\n"
+    assert database.read_bytes() == damaged
+
+
+def test_the_doctor_changes_nothing_and_finds_an_empty_file_empty(tmp_path: Path) -> None:
+    (tmp_path / "memory.db").touch()
+    said = run("doctor", "--store", "memory.db", directory=tmp_path)
+    assert (said.returncode, "memory.db is empty" in said.stdout, "What to do" in said.stdout) == (1, True, False)
+    assert [(path.name, path.stat().st_size) for path in tmp_path.iterdir()] == [("memory.db", 0)]
+
+
+def test_json_lines_cannot_be_salvaged(tmp_path: Path) -> None:
+    said = run("doctor", "--salvage", "--store", "memory.jsonl", directory=tmp_path)
+    assert (said.returncode, said.stderr.startswith("polymnia: --salvage works on binary logs")) == (1, True)
 
 
 def test_an_unknown_kind_of_store_is_a_clear_error(tmp_path: Path) -> None:

@@ -109,6 +109,16 @@ def test_the_doctor_checks_every_workspace_and_the_files(capsys: pytest.CaptureF
     assert (status, "stray.db belongs to no workspace" in said) == (1, True)
 
 
+def test_the_doctor_rebuilds_a_lost_registry(capsys: pytest.CaptureFixture[str], here: Path) -> None:
+    run(capsys, "workspace", "create", "alpha", "--store", "data/")
+    remember("alpha", "A")
+    (here / "data" / "_meta.db").unlink()
+    status, said, _ = run(capsys, "doctor", "--store", "data/")
+    assert (status, "polymnia doctor --rebuild" in said) == (1, True)
+    assert run(capsys, "doctor", "--rebuild", "--store", "data/")[1].startswith("active: alpha\n")
+    assert run(capsys, "doctor", "--store", "data/")[0] == 0
+
+
 def test_what_was_deleted_is_listed_and_restored(capsys: pytest.CaptureFixture[str]) -> None:
     run(capsys, "workspace", "create", "alpha", "--store", "data/")
     remember("alpha", "A", "B")

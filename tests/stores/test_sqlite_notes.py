@@ -274,7 +274,37 @@ def test_the_other_programs_file_is_kept_whole(foreign: apsw.Connection, path: s
         ("odd", "kept"),
     ]
     assert rows(f"{path}.bak", "SELECT content FROM session_memories") == [("volatile",)]
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["memory.db", "memory.db.bak"]
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["memory.db", "memory.db.bak", "memory.db.rejected"]
+
+
+def test_what_a_note_cannot_have_is_counted_and_kept_aside(
+    foreign: apsw.Connection, path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    foreign.execute("INSERT INTO session_memories (session_id, key, content, tags) VALUES ('s', 'bad', 'text', 'work')")
+    foreign.close()
+    adopt_memories(path)
+    kept = [json.decode(line) for line in Path(f"{path}.rejected").read_bytes().splitlines()]
+    assert kept == [
+        {"key": "odd", "field": "created_at", "value": "some day"},
+        {"key": "odd", "field": "updated_at", "value": "some day"},
+        {"key": "odd", "field": "tags", "value": "not json"},
+        {"key": "odd", "field": "embedding", "value": "YWJj"},
+        {"key": "bad", "field": "tags", "value": "work", "session": "s"},
+    ]
+    assert "2 values of tags could not be converted" in caplog.text
+    assert "1 values of embedding could not be converted" in caplog.text
+
+
+def test_a_memory_of_no_session_is_not_lost(foreign: apsw.Connection, path: str) -> None:
+    insert = "INSERT INTO session_memories (session_id, key, content) VALUES ('', ?, ?)"
+    foreign.execute(insert, ("alone", "kept"))
+    foreign.execute(insert, ("lang", "another"))
+    foreign.close()
+    adopt_memories(path)
+    memory = Memory(SqliteStore(path))
+    assert {note.key for note in notes.page(memory, VAULT)} == {"lang", "odd", "alone"}
+    memory.store.close()
+    assert "another" in Path(f"{path}.rejected").read_text()
 
 
 def test_a_backup_that_is_there_is_not_overwritten(foreign: apsw.Connection, path: str) -> None:
@@ -300,7 +330,7 @@ def test_a_file_of_ours_and_a_file_of_anybody_else_are_left_alone(path: str) -> 
 def test_a_file_that_the_other_program_still_writes_to_is_left_alone(
     foreign: apsw.Connection, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(adopt, "BUSY_WAIT", 10)
+    monkeypatch.setattr(adopt, "BUSY_TIMEOUT_MS", 10)
     foreign.execute("BEGIN IMMEDIATE")
     with pytest.raises(StoreBusy):
         adopt_memories(path)
@@ -320,7 +350,7 @@ def test_an_attempt_that_was_cut_short_is_begun_again(
             adopt_memories(path)
     assert len(rows(path, "SELECT key FROM vault_memories")) == 2
     assert adopt_memories(path)
-    assert len(rows(path, "SELECT key FROM notes")) == 3
+    assert len(rows(path, "SELECT key FROM notes UNION ALL SELECT key FROM session_notes")) == 3
     assert len(rows(f"{path}.bak", "SELECT key FROM vault_memories")) == 2
     assert not Path(f"{path}.bak1").exists()
 
@@ -344,7 +374,7 @@ def test_a_link_to_the_file_stays_a_link(foreign: apsw.Connection, path: str, tm
     link.symlink_to(path)
     assert adopt_memories(str(link))
     assert link.is_symlink()
-    assert len(rows(path, "SELECT key FROM notes")) == 3
+    assert len(rows(path, "SELECT key FROM notes UNION ALL SELECT key FROM session_notes")) == 3
 
 
 def test_a_vault_server_takes_over_what_it_finds(foreign: apsw.Connection, path: str) -> None:

@@ -56,7 +56,7 @@ def require_store(url: str) -> None:
     """Raise BadInput if nothing exists at the URL: most likely it is a typing mistake."""
     kind, path = store_kind(url)
     if kind == "directory":
-        if not (Path(path) / "_meta.db").is_file():
+        if not any((Path(path) / name).exists() for name in ("_meta.db", "projects", "archive")):
             raise BadInput(f"there are no workspaces in {path}")
     elif kind != "memory" and path != ":memory:" and not Path(path).is_file():
         raise BadInput(f"there is no file {path}")

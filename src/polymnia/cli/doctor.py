@@ -1,18 +1,23 @@
-"""`polymnia doctor`: check a store, report problems and what to do about them; salvage a damaged binary log."""
+"""`polymnia doctor`: check a store and say what to do about its problems; salvage a damaged one."""
 
 import argparse
 from typing import TYPE_CHECKING
 
 from polymnia.app import configure_logging, opened
 from polymnia.cli.common import add_store_arguments, add_workspace_argument, require_store
-from polymnia.errors import StoreError
-from polymnia.model import VAULT
+from polymnia.errors import StoreDamaged, StoreError
+from polymnia.model import VAULT, Counts
 from polymnia.settings import Settings
-from polymnia.stores import store_kind
-from polymnia.stores.open import check_directory, salvage
+from polymnia.stores import check_catalogue, rebuild_catalogue, store_kind
+from polymnia.stores.open import salvage
 
 if TYPE_CHECKING:
     from polymnia.cli.common import Subparsers
+
+_ADVICE_DIRECTORY = (
+    "What to do: restore a missing or empty file from a backup. For a damaged one, stop every server and run "
+    "`polymnia doctor --salvage --store FILE`. For a lost registry, run `polymnia doctor --rebuild`."
+)
 
 
 def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
@@ -22,8 +27,9 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
         metavar="FILE",
         nargs="?",
         const="",
-        help="write what can be read of a damaged binary log to FILE (default: beside it, ending in .salvaged.mcpmem)",
+        help="write what can be read of a damaged .mcpmem or .db file to FILE (default: beside it, named .salvaged)",
     )
+    parser.add_argument("--rebuild", action="store_true", help="write a new registry for a data directory that lost it")
     add_store_arguments(parser)
     add_workspace_argument(parser)
     return parser
@@ -33,57 +39,76 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     """Return 0 if the store is sound, 1 if something is wrong with it."""
     if options.salvage is not None:
         return _salvage(settings.store, options.salvage)
+    if options.rebuild:
+        return _rebuild(settings.store)
     configure_logging("error")
     require_store(settings.store)
     print(f"store: {settings.store}")
-    kind, path = store_kind(settings.store)
-    if kind == "directory" and not settings.workspace:
-        return _check_all(settings, path)
+    if store_kind(settings.store)[0] == "directory" and not settings.workspace:
+        return _check_all(settings.store)
     return _check(settings, settings.workspace)
 
 
-def _check_all(settings: Settings, directory: str) -> int:
-    """Check every active workspace, and whether files and registry agree."""
-    problems, names = check_directory(directory)
-    for problem in problems:
-        print(f"problem: {problem}")
-    results = []
-    for name in names:
-        print(f"workspace: {name}")
-        results.append(_check(settings, name))
-    return 1 if problems or any(results) else 0
+def _check_all(store: str) -> int:
+    """Check every workspace, archived or not, and whether files and registry agree."""
+    reports = check_catalogue(store)
+    for each in reports:
+        if each.name:
+            print(f"workspace: {each.name}")
+        if each.counts is not None:
+            _print_counts(each.counts, each.notes)
+        for problem in each.problems:
+            print(f"problem: {problem}")
+        if each.name and not each.problems:
+            print("sound: no problems found")
+    if any(each.problems for each in reports):
+        print(_ADVICE_DIRECTORY)
+        return 1
+    return 0
 
 
 def _check(settings: Settings, workspace: str) -> int:
     try:
-        with opened(settings.store, workspace) as store:
+        with opened(settings.store, workspace, read_only=True) as store:
             problems = store.check()
             with store.reading() as read:
                 counts = read.counts()
                 notes = read.notes.count(VAULT, ()) if store.capabilities.notes else 0
     except StoreError as exc:
         print(f"cannot be read: {exc}")
-        print(_advice_if_unreadable(settings.store))
+        if isinstance(exc, StoreDamaged):
+            print(_advice_if_damaged(settings.store))
         return 1
-    vault = f", {notes} vault notes" if notes else ""
-    print(f"holds: {counts.entities} entities, {counts.observations} observations, {counts.relations} relations{vault}")
+    _print_counts(counts, notes)
     for problem in problems:
         print(f"problem: {problem}")
     print(_advice(settings.store) if problems else "sound: no problems found")
     return 1 if problems else 0
 
 
+def _print_counts(counts: Counts, notes: int) -> None:
+    vault = f", {notes} vault notes" if notes else ""
+    print(f"holds: {counts.entities} entities, {counts.observations} observations, {counts.relations} relations{vault}")
+
+
+def _rebuild(store: str) -> int:
+    for each in rebuild_catalogue(store):
+        print(f"{each.status}: {each.name}")
+    print(f"What to do: start every server on {store} again; `polymnia workspace rename` changes a name.")
+    return 0
+
+
 def _salvage(store: str, target: str) -> int:
     new, counts, gaps = salvage(store, target)
-    for start, end in gaps:
-        print(f"not readable: {end - start} bytes at byte {start}")
+    for gap in gaps:
+        print(f"not readable: {gap}")
     print(f"{new}: {counts.entities} entities, {counts.observations} observations, {counts.relations} relations")
     print(f"What to do: inspect it with `polymnia export --store {new}`; {store_kind(store)[1]} is unchanged.")
     return 0
 
 
-def _advice_if_unreadable(store: str) -> str:
-    if store_kind(store)[0] == "binlog":
+def _advice_if_damaged(store: str) -> str:
+    if store_kind(store)[0] in ("binlog", "sqlite"):
         return (
             f"What to do: stop every server that uses it, then run `polymnia doctor --salvage --store {store}`. It "
             "writes what can be read to a new file and does not change this one."
@@ -103,8 +128,4 @@ def _advice(store: str) -> str:
             "What to do: correct these lines in an editor, or ignore them. Everything else is loaded, and the next "
             f"write moves them to {path}.rejected."
         )
-    return (
-        "What to do: stop every server that uses it and copy the file. Then save what can be read with "
-        f"`polymnia export --store {store} -o saved.jsonl` and load it into a new store with "
-        "`polymnia import saved.jsonl --store new.db`."
-    )
+    return _advice_if_damaged(store)

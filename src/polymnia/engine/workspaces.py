@@ -1,5 +1,6 @@
 """The memories a server has, by workspace: one store, or the workspaces of a catalogue."""
 
+import logging
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
@@ -11,13 +12,15 @@ from typing import TYPE_CHECKING, Protocol
 from polymnia.engine.follower import Follower
 from polymnia.engine.memory import Memory
 from polymnia.engine.trash import Retention
-from polymnia.errors import BadInput, WorkspaceArchived, WorkspaceNotFound
+from polymnia.errors import BadInput, StoreError, WorkspaceArchived, WorkspaceNotFound
 from polymnia.model import Change, Status, Workspace
 from polymnia.stores import open_catalogue, open_store
 from polymnia.stores.contract import Catalogue, Store
 
 if TYPE_CHECKING:
     from polymnia.engine.meaning import Meaning
+
+logger = logging.getLogger(__name__)
 
 # The name of a store's only workspace, unless another one is given.
 DEFAULT = "default"
@@ -26,6 +29,7 @@ MAX_OPEN_STORES = 32
 _ONLY_ID = "00000000-0000-4000-8000-000000000000"
 
 WorkspaceListener = Callable[[str, Change], None]
+OpenListener = Callable[[Memory], None]
 
 
 class Workspaces(Protocol):
@@ -40,13 +44,24 @@ class Workspaces(Protocol):
         """True if a read of a few names never waits."""
 
     def memory(self, name: str) -> Memory:
-        """Return the memory of the workspace. Raise WorkspaceNotFound, WorkspaceArchived, StoreError."""
+        """Return the memory of the workspace. Raise WorkspaceNotFound, WorkspaceArchived, StoreError.
+
+        A name may pass to another workspace. Whoever remembers one compares `find(name).id`.
+        """
+
+    def on_open(self, listener: OpenListener) -> None:
+        """Call the listener with every memory before it is first used, and with those in use already."""
 
     def on_change(self, listener: WorkspaceListener) -> None:
         """Call the listener after every durable change made through these memories."""
 
-    def follow(self, listener: WorkspaceListener, is_wanted: Callable[[], bool]) -> None:
-        """Call the listener, from a thread, after changes that other servers make, while they are wanted."""
+    def follow(
+        self, listener: WorkspaceListener, is_wanted: Callable[[], bool], workspace: str | None = None
+    ) -> None:
+        """Call the listener, from a thread, after changes that other servers make, while they are wanted.
+
+        Follow the workspaces in use, and the named one even if nobody uses it here.
+        """
 
     def apply_retention(self) -> None:
         """Purge what was deleted too long ago. Each memory is looked at once a day."""
@@ -123,10 +138,15 @@ class OneWorkspace:
             raise WorkspaceNotFound(name, f"the only one here is {self.name}")
         return self._memory
 
+    def on_open(self, listener: OpenListener) -> None:
+        listener(self._memory)
+
     def on_change(self, listener: WorkspaceListener) -> None:
         self._memory.on_change(lambda change: listener(self.name, change))
 
-    def follow(self, listener: WorkspaceListener, is_wanted: Callable[[], bool]) -> None:
+    def follow(
+        self, listener: WorkspaceListener, is_wanted: Callable[[], bool], workspace: str | None = None
+    ) -> None:
         with self._lock:
             if listener not in self._followers:
                 self._followers[listener] = Follower(lambda: {self.name: self._memory.store}, listener, is_wanted)
@@ -193,8 +213,10 @@ class ManyWorkspaces:
         self._retention = Retention(trash_days)
         self._meaning = meaning
         self._open: OrderedDict[str, tuple[str, Memory]] = OrderedDict()  # name and memory by workspace id
+        self._open_listeners: list[OpenListener] = []
         self._listeners: list[WorkspaceListener] = []
         self._followers: dict[WorkspaceListener, Follower] = {}
+        self._followed: dict[str, None] = {}  # names of workspaces whose changes are wanted
         self._lock = RLock()
         self.find = catalogue.find
         self.listed = catalogue.listed
@@ -214,12 +236,25 @@ class ManyWorkspaces:
                 return known[1]
             return self._open_memory(found, unused)
 
+    def on_open(self, listener: OpenListener) -> None:
+        with self._lock:
+            self._open_listeners.append(listener)
+            memories = [memory for _, memory in self._open.values()]
+        for memory in memories:
+            listener(memory)
+
     def on_change(self, listener: WorkspaceListener) -> None:
         with self._lock:
             self._listeners.append(listener)
 
-    def follow(self, listener: WorkspaceListener, is_wanted: Callable[[], bool]) -> None:
+    def follow(
+        self, listener: WorkspaceListener, is_wanted: Callable[[], bool], workspace: str | None = None
+    ) -> None:
         with self._lock:
+            if workspace is not None:
+                self._followed[workspace] = None
+            if len(self._followed) > self._max_open:
+                self._followed.pop(next(iter(self._followed)))
             if listener not in self._followers:
                 self._followers[listener] = Follower(self._open_stores, listener, is_wanted)
             follower = self._followers[listener]
@@ -254,6 +289,8 @@ class ManyWorkspaces:
         memory.on_change(partial(self._announce, found.name))
         # Calls hold the memory while they run: its store is closed when nobody holds it any more.
         weakref.finalize(memory, self._catalogue.close_store, store)
+        for listener in self._open_listeners:
+            listener(memory)
         self._open[found.id] = (found.name, memory)
         self._open.move_to_end(found.id)
         while len(self._open) > self._max_open:
@@ -261,6 +298,16 @@ class ManyWorkspaces:
         return memory
 
     def _open_stores(self) -> dict[str, Store]:
+        """Return the stores in use, and those of the workspaces that are followed."""
+        with self._lock:
+            followed = list(self._followed)
+        for name in followed:
+            try:
+                self.memory(name)
+            except (WorkspaceNotFound, WorkspaceArchived):
+                self._followed.pop(name, None)
+            except StoreError as exc:
+                logger.info("the changes of %s cannot be followed at the moment: %s", name, exc)
         with self._lock:
             current = [(name, memory.store) for name, memory in self._open.values()]
         return {name: store for name, store in current if self._catalogue.is_current(store)}

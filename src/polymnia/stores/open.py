@@ -3,10 +3,14 @@
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from polymnia.errors import BadInput, SettingsError, StoreError
-from polymnia.model import Counts, Graph
+from polymnia.model import Counts, Graph, Workspace
 from polymnia.stores.contract import Catalogue, Store
+
+if TYPE_CHECKING:
+    from polymnia.stores.directory.repair import WorkspaceReport
 
 _SQLITE = (".db", ".sqlite", ".sqlite3")
 _JSONL = (".jsonl", ".json")
@@ -46,9 +50,30 @@ def open_catalogue(url: str, *, read_only: bool = False) -> Catalogue | None:
     kind, path = store_kind(url)
     if kind != "directory":
         return None
-    from polymnia.stores.projects.catalogue import DirectoryCatalogue
+    from polymnia.stores.directory.catalogue import DirectoryCatalogue
 
-    return DirectoryCatalogue(path)
+    return DirectoryCatalogue(path, read_only=read_only)
+
+
+def check_catalogue(url: str) -> list["WorkspaceReport"]:
+    """Check a data directory and every workspace in it, and change nothing. Raise SettingsError for any other store."""
+    from polymnia.stores.directory.repair import check_directory
+
+    return check_directory(_directory(url))
+
+
+def rebuild_catalogue(url: str) -> list[Workspace]:
+    """Rebuild the registry of a data directory that lost it. Raise BadInput, SettingsError, StoreError."""
+    from polymnia.stores.directory.repair import rebuild_registry
+
+    return rebuild_registry(_directory(url))
+
+
+def _directory(url: str) -> Path:
+    kind, path = store_kind(url)
+    if kind != "directory":
+        raise SettingsError(f"{url} is not a data directory; name one, ending in /")
+    return Path(path)
 
 
 def adopt_legacy(form: str, url: str) -> None:
@@ -68,29 +93,25 @@ def adopt_legacy(form: str, url: str) -> None:
         adopt_memories(path)
 
 
-def check_directory(path: str) -> tuple[list[str], list[str]]:
-    """Return the problems of a data directory, one sentence each, and the names of its active workspaces."""
-    catalogue = open_catalogue(f"directory:{path}")
-    assert catalogue is not None
-    try:
-        return catalogue.check(), [each.name for each in catalogue.listed("active")]
-    finally:
-        catalogue.close()
+def salvage(url: str, target: str = "") -> tuple[Path, Counts, list[str]]:
+    """Write what can be read of a damaged binary log or SQLite file to a new one.
 
-
-def salvage(url: str, target: str = "") -> tuple[Path, Counts, list[tuple[int, int]]]:
-    """Write what can be read of a damaged binary log to a new one.
-
-    Return the new file, what it holds, and the unreadable byte ranges. Raise BadInput for any other store.
+    Return the new file, what it holds, and what cannot be read, one sentence each. Raise BadInput for any other store.
     """
     kind, path = store_kind(url)
+    if kind == "sqlite":
+        from polymnia.stores.sqlite.salvage import salvage_sqlite
+
+        new = Path(target or f"{path}.salvaged.db")
+        report = salvage_sqlite(Path(path), new)
+        return new, report.counts, list(report.lost)
     if kind != "binlog":
-        raise BadInput(f"--salvage works only on binary logs (.mcpmem, .bin), not on {url}")
+        raise BadInput(f"--salvage works on binary logs (.mcpmem, .bin) and SQLite files (.db), not on {url}")
     from polymnia.stores.files.binlog_forms import salvage as salvage_log
 
     new = Path(target or f"{path}.salvaged.mcpmem")
     counts, gaps = salvage_log(Path(path), new)
-    return new, counts, gaps
+    return new, counts, [f"{end - start} bytes at byte {start}" for start, end in gaps]
 
 
 def encode_json_lines(graph: Graph) -> Iterable[bytes]:

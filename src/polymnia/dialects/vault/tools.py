@@ -1,6 +1,7 @@
 """The four tools, and the end of a session's notes when its conversation ends."""
 
 import threading
+from functools import partial
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.json import encode
@@ -89,9 +90,11 @@ need a key, older_than or tags. Returns how many were deleted."""
         return _reply(shapes.SessionSet(session))
 
     def started(self, call: Call) -> None:
-        """Delete the session notes of killed servers. Raise SettingsError if the store cannot hold notes."""
+        """Delete the session notes of killed servers, in every workspace. Raise SettingsError if there are no notes."""
         try:
             self._enter(call.memory)
+            if not self._rules.persist_sessions:
+                call.workspaces.on_open(partial(sessions.sweep, by=_SERVER))
         except NotSupported as exc:
             raise SettingsError(f"the vault dialect keeps notes, and {exc}") from exc
 

@@ -1,8 +1,8 @@
-"""Taking over the file of a memory server that keeps `session_memories` and `vault_memories` in SQLite."""
+"""Take over the file of a memory server that keeps `session_memories` and `vault_memories` in SQLite."""
 
 import logging
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable
 from contextlib import closing
 from datetime import UTC, datetime
 from itertools import count
@@ -10,13 +10,14 @@ from pathlib import Path
 from time import time_ns
 
 import apsw
-from msgspec import DecodeError, json
+from msgspec import DecodeError, Struct, json
 
 from polymnia.disk.errors import map_os_errors
-from polymnia.disk.replace import fsync_directory
-from polymnia.model import Change, Note, NoteScope, Rows
+from polymnia.disk.replace import fsync_directory, replace_file
+from polymnia.model import VAULT, Note, NoteScope, Rows
 from polymnia.search.embedding import length
-from polymnia.stores.sqlite.connection import BUSY_TIMEOUT_MS, file_identity, map_errors, run
+from polymnia.stores.sqlite.connection import BUSY_TIMEOUT_MS, Row, file_identity, map_errors, run
+from polymnia.stores.sqlite.fill import Contents, fill
 from polymnia.stores.sqlite.store import SqliteStore
 
 logger = logging.getLogger(__name__)
@@ -24,65 +25,131 @@ logger = logging.getLogger(__name__)
 _TABLES = {"session_memories", "vault_memories"}
 
 
-def adopt_memories(path: str) -> bool:
-    """Put a store of ours with the same memories in the file's place and keep the file beside it, ending in `.bak`.
+class Rejected(Struct, frozen=True, omit_defaults=True):
+    """A value of the other program that a note cannot have."""
 
-    False, with nothing done, when the file is not of that kind. Raises StoreError.
+    key: str
+    field: str
+    value: object
+    session: str = ""
+
+
+def adopt_memories(path: str) -> bool:
+    """Replace the file by a store of ours with the same memories, and keep it under another name, ending in `.bak`.
+
+    Return False, with nothing done, if the file is not of that kind. Raise StoreError.
     """
-    path = str(Path(path).resolve())  # through a symbolic link, so that the link stays
+    path = str(Path(path).resolve())  # a symbolic link stays a link
     file = file_identity(path)
     with map_errors(path), map_os_errors(path), closing(apsw.Connection(path)) as connection:
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         if not {name for (name,) in run(connection, "table_names")} >= _TABLES:
             return False
-        # One file from here on, and nobody else writes to it.
+        # From here on it is one file, and nobody else writes to it.
         connection.execute("PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE").fetchall()
         if file_identity(path) != file:
             return False  # another server of ours was first
-        notes = [*_vault(connection), *_sessions(connection)]
-        new = _store_beside(path, notes)
-        kept = _keep(Path(path))
+        conversion = _Conversion()
+        notes = conversion.notes(run(connection, "foreign_vault"), run(connection, "foreign_sessions"))
+        new = _write_beside(path, notes)
+        kept = keep_backup(Path(path))
+        conversion.write_rejected(path)
         new.replace(path)
         fsync_directory(Path(path).parent)
-    logger.warning("%s held %d memories of another program: taken over, and kept as %s", path, len(notes), kept)
+    logger.warning("%s held %d memories of another program: converted, and kept as %s", path, len(notes), kept)
+    conversion.report(path)
     return True
 
 
-def _vault(connection: apsw.Connection) -> Iterator[Note]:
-    for key, content, tags, embedding, created, updated in run(connection, "foreign_vault"):
-        vector = embedding if _is_vector(embedding) else b""
-        yield Note(key, content, _tags(tags), NoteScope(), vector, _moment(created), _moment(updated))
+class _Conversion:
+    """Makes notes of rows, and collects what a note cannot have."""
+
+    def __init__(self) -> None:
+        self._rejected: list[Rejected] = []
+        self._now = time_ns() // 1000
+
+    def notes(self, vault: Iterable[Row], sessions: Iterable[Row]) -> tuple[Note, ...]:
+        """Return the notes of both tables. A memory of no session is a vault note unless its key is taken there."""
+        found = {row[0]: self._vault_note(row) for row in vault}
+        others: list[Note] = []
+        for session, *row in sessions:
+            note = self._session_note(session, row)
+            if session:
+                others.append(note)
+            elif found.setdefault(note.key, note) is not note:
+                self._reject(note.key, "content", note.content)
+        return (*found.values(), *others)
+
+    def report(self, path: str) -> None:
+        """Log how many values were rejected."""
+        fields = [each.field for each in self._rejected]
+        for field in sorted(set(fields)):
+            logger.warning("%d values of %s could not be converted: see %s", fields.count(field), field, _aside(path))
+
+    def write_rejected(self, path: str) -> None:
+        """Keep the rejected values beside the store, a JSON object a line."""
+        if self._rejected:
+            replace_file(Path(_aside(path)), [json.encode(each) + b"\n" for each in self._rejected])
+
+    def _vault_note(self, row: Row) -> Note:
+        key, content, tags, embedding, created, updated = row
+        times = (self._time(key, "created_at", created), self._time(key, "updated_at", updated))
+        return Note(key, content, self._tags(key, tags), VAULT, self._vector(key, embedding), *times)
+
+    def _session_note(self, session: str, row: list[object]) -> Note:
+        key, content, tags, created = row
+        name = str(key)
+        at = self._time(name, "created_at", created, session)
+        return Note(name, str(content), self._tags(name, tags, session), NoteScope(session), b"", at, at)
+
+    def _vector(self, key: str, blob: object) -> bytes:
+        if blob is None or _is_vector(blob):
+            return bytes(blob) if isinstance(blob, bytes) else b""
+        self._reject(key, "embedding", blob)
+        return b""
+
+    def _tags(self, key: str, text: object, session: str = "") -> tuple[str, ...]:
+        try:
+            return json.decode(str(text), type=tuple[str, ...])
+        except DecodeError:
+            self._reject(key, "tags", text, session)
+            return ()
+
+    def _time(self, key: str, field: str, text: object, session: str = "") -> int:
+        try:
+            time = datetime.fromisoformat(str(text))
+        except ValueError:
+            self._reject(key, field, text, session)
+            return self._now
+        return int(time.replace(tzinfo=time.tzinfo or UTC).timestamp() * 1_000_000)
+
+    def _reject(self, key: str, field: str, value: object, session: str = "") -> None:
+        self._rejected.append(Rejected(key, field, value, session))
 
 
-def _sessions(connection: apsw.Connection) -> Iterator[Note]:
-    for session, key, content, tags, created in run(connection, "foreign_sessions"):
-        if session:
-            yield Note(key, content, _tags(tags), NoteScope(session), b"", _moment(created), _moment(created))
-
-
-def _store_beside(path: str, notes: list[Note]) -> Path:
+def _write_beside(path: str, notes: tuple[Note, ...]) -> Path:
     new = Path(f"{path}.new")
-    for ending in ("", "-wal", "-shm"):
+    for ending in ("", "-wal", "-shm", "-journal"):
         Path(f"{new}{ending}").unlink(missing_ok=True)  # of an attempt that did not end
-    store = SqliteStore(str(new))
-    try:
-        for start in range(0, len(notes), store.best_batch):
-            batch = tuple(notes[start : start + store.best_batch])
-            with store.writing() as writer:
-                writer.apply(Change("import", "polymnia", _now(), after=Rows(notes=batch)))
-        store.compact()
-    finally:
-        store.close()
+    with closing(SqliteStore(str(new))) as store:
+        fill(store, Contents(living=Rows(notes=notes)))
     return new
 
 
-def _keep(path: Path) -> Path:
-    """Another name for the file, which nothing else has."""
+def keep_backup(path: Path) -> Path:
+    """Give the file another name, ending in `.bak`, which nothing else has. Raise OSError."""
     names = (Path(f"{path}.bak{number or ''}") for number in count())
     kept = next(name for name in names if not name.exists() or name.samefile(path))
     if not kept.exists():
-        kept.hardlink_to(path)
+        try:
+            kept.hardlink_to(path)
+        except OSError:  # not every file system has a file under two names
+            replace_file(kept, [path.read_bytes()])
     return kept
+
+
+def _aside(path: str) -> str:
+    return f"{path}.rejected"
 
 
 def _is_vector(blob: object) -> bool:
@@ -90,22 +157,3 @@ def _is_vector(blob: object) -> bool:
         return False
     norm = length(blob)
     return math.isfinite(norm) and norm > 0
-
-
-def _tags(text: object) -> tuple[str, ...]:
-    try:
-        return json.decode(str(text), type=tuple[str, ...])
-    except DecodeError:
-        return ()
-
-
-def _moment(text: object) -> int:
-    try:
-        moment = datetime.fromisoformat(str(text))
-    except ValueError:
-        return _now()
-    return int(moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() * 1_000_000)
-
-
-def _now() -> int:
-    return time_ns() // 1000

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import apsw
 
 from polymnia.errors import StoreBusy, StoreError, StoreSealed, StoreStopped
-from polymnia.stores.sqlite.connection import SEALED_ID, file_identity, map_errors
+from polymnia.stores.sqlite.connection import BUSY_TIMEOUT_MS, SEALED_ID, file_identity, map_errors
 
 # Writers in one commit, so that the first never waits long for the last.
 MAX_GROUP_SIZE = 64
@@ -73,6 +73,18 @@ class GroupCommit:
         """Raise StoreError if the file was replaced: writes to the old one would be lost with this process."""
         if not self.in_place:
             raise StoreError(f"{self._path} was moved, deleted or replaced meanwhile; start the server again")
+
+    def close(self) -> None:
+        """Close the connection when no writer uses it any more."""
+        is_free = self._lock.acquire(timeout=BUSY_TIMEOUT_MS / 1000)
+        try:
+            if is_free and self._group is not None:
+                group, self._group = self._group, None
+                self._commit(group)
+            self._connection.close()
+        finally:
+            if is_free:
+                self._lock.release()
 
     def _acquire(self, timeout: float | None) -> None:
         """Take the lock. Only a writer that will not give up counts as waiting: others may leave their commit to it."""

@@ -2,7 +2,9 @@
 
 import os
 from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from pathlib import Path
+from threading import Lock
 from time import monotonic, sleep
 from typing import Any
 
@@ -12,6 +14,7 @@ from msgspec import json
 from polymnia.disk.errors import ErrorMapping
 from polymnia.errors import StoreBusy, StoreDamaged, StoreError, StoreFull, StoreStopped
 from polymnia.stores.sql import load_queries
+from polymnia.stores.sqlite.read_only import file_state
 
 QUERIES = load_queries(Path(__file__).parent)
 Row = tuple[Any, ...]
@@ -28,6 +31,7 @@ _WAL_RETRY_S = 0.005
 APPLICATION_ID = 0x504C594D
 SEALED_ID = 0x504C5953
 
+_creating = Lock()
 _CREATE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
 _READING = """
 PRAGMA cache_size = -8192;
@@ -51,11 +55,18 @@ def connect(
 ) -> apsw.Connection:
     """Open a connection that waits for other writers and whose commits are durable.
 
-    `inspect` sees it before anything is changed. A read-only connection leaves the file unchanged. Raise StoreError.
+    `inspect` sees it before anything is changed. A read-only connection leaves the file unchanged; its path may be a
+    URI. Raise StoreError.
     """
     with map_errors(path):
-        writing = _CREATE if create else apsw.SQLITE_OPEN_READWRITE
-        connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY if read_only else writing)
+        if read_only:
+            uri = path if path.startswith("file:") else file_state(path).uri(path)
+            connection = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+        elif create:
+            _create_private(path)
+            connection = apsw.Connection(path, flags=_CREATE)
+        else:
+            connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
         try:
             connection.set_busy_timeout(BUSY_TIMEOUT_MS)
             inspect(connection)
@@ -98,6 +109,15 @@ def map_errors(path: str) -> ErrorMapping:
     return ErrorMapping(path, DRIVER_ERRORS, store_error)
 
 
+def _create_private(path: str) -> None:
+    """Create a file that only its owner may read. SQLite gives the files beside it the same mode."""
+    if path == ":memory:":
+        return
+    # Closing a file ends the locks that this process has on it, so nobody here may open it before that.
+    with _creating, suppress(OSError):  # it exists, or SQLite says what is wrong
+        os.close(os.open(os.path.realpath(path), os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+
+
 def _enable_wal(connection: apsw.Connection) -> None:
     """Turn write-ahead logging on. SQLite does not wait while another process does so on a new file, so retry."""
     deadline = monotonic() + BUSY_TIMEOUT_MS / 1000
@@ -121,6 +141,8 @@ def store_error(path: str, exc: apsw.Error | UnicodeDecodeError) -> StoreError:
         return StoreDamaged(f"{path} is damaged ({exc}); run `polymnia doctor --store {path}`")
     if isinstance(exc, apsw.CantOpenError | apsw.ReadOnlyError | apsw.PermissionsError):
         return StoreError(f"{path} cannot be opened for writing ({exc}); check the path and its permissions")
+    if isinstance(exc, apsw.ConnectionClosedError):
+        return StoreError(f"{path} was closed during the call; start the server again")
     if isinstance(exc, apsw.IOError) and getattr(exc, "extendedresult", 0) in _LOST_WRITES:
         return StoreStopped(f"the disk did not confirm a write to {path} ({exc}); nothing was acknowledged")
     if isinstance(exc, apsw.IOError):

@@ -151,6 +151,10 @@ INSERT INTO entities (id, uid, next_ordinal, updated_at, touched) VALUES (?, ?, 
 -- A change to an entity: its time, and the ordinal the next observation gets.
 UPDATE entities SET next_ordinal = max(next_ordinal, ?), updated_at = ?, touched = ? WHERE id = ?;
 
+-- name: set_updated
+-- When an entity from elsewhere was updated there.
+UPDATE entities SET updated_at = ? WHERE uid = ?;
+
 -- name: insert_card
 -- A version of an entity's attributes.
 INSERT INTO cards (id, entity, name, type, summary, summary_at, tags, created_at, since) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
@@ -819,3 +823,67 @@ SELECT session_id, key, content, tags, created_at FROM session_memories ORDER BY
 -- name: model_dimension
 -- How long a model's vectors are.
 SELECT dimension FROM models WHERE id = ?;
+
+-- name: schema_pages
+-- The pages that list the tables of a new store, for the salvage, as are the following.
+SELECT pageno FROM dbstat WHERE name = 'sqlite_schema';
+
+-- name: last_changes
+-- The last row id that a change gave out.
+SELECT last_row FROM changes ORDER BY id DESC LIMIT 1;
+
+-- name: last_entities
+-- The last id of the table.
+SELECT max(id) FROM entities;
+
+-- name: last_cards
+-- The last id of the table.
+SELECT max(id) FROM cards;
+
+-- name: last_observations
+-- The last id of the table.
+SELECT max(id) FROM observations;
+
+-- name: last_relations
+-- The last id of the table.
+SELECT max(id) FROM relations;
+
+-- name: last_notes
+-- The last id of the table.
+SELECT max(id) FROM notes;
+
+-- name: last_vectors
+-- The last id of the table.
+SELECT max(id) FROM vectors;
+
+-- name: salvage_entities
+-- Identities by id alone. Texts come as bytes: damaged ones may not be UTF-8.
+SELECT id, typeof(uid) = 'blob', CAST(uid AS BLOB), next_ordinal, updated_at FROM entities NOT INDEXED WHERE id BETWEEN ? AND ? ORDER BY id;
+
+-- name: salvage_cards
+-- Cards by id alone.
+SELECT id, entity, CAST(name AS BLOB), CAST(type AS BLOB), CAST(summary AS BLOB), summary_at, CAST(tags AS BLOB), created_at, until
+FROM cards NOT INDEXED WHERE id BETWEEN ? AND ? ORDER BY id;
+
+-- name: salvage_observations
+-- Observations by id alone.
+SELECT id, entity, ordinal, CAST(text AS BLOB), created_at, valid_at, until
+FROM observations NOT INDEXED WHERE id BETWEEN ? AND ? ORDER BY id;
+
+-- name: salvage_relations
+-- Relations by id alone.
+SELECT id, CAST(source AS BLOB), CAST(target AS BLOB), CAST(type AS BLOB), created_at, until
+FROM relations NOT INDEXED WHERE id BETWEEN ? AND ? ORDER BY id;
+
+-- name: salvage_notes
+-- Vault notes by id alone.
+SELECT id, CAST(key AS BLOB), CAST(text AS BLOB), CAST(tags AS BLOB), created_at, updated_at, until
+FROM notes NOT INDEXED WHERE id BETWEEN ? AND ? ORDER BY id;
+
+-- name: salvage_models
+-- Embedding models by id alone.
+SELECT id, CAST(url AS BLOB) FROM models NOT INDEXED WHERE id BETWEEN ? AND ? ORDER BY id;
+
+-- name: salvage_vectors
+-- Vectors by id alone.
+SELECT id, passage, model, vector FROM vectors NOT INDEXED WHERE id BETWEEN ? AND ? ORDER BY id;

@@ -1,6 +1,6 @@
 """What is in the file, as one transaction sees it: the graph here, the rest in the modules that the properties name."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from time import time_ns
 from typing import TYPE_CHECKING
 
@@ -23,8 +23,8 @@ from polymnia.model import (
 )
 from polymnia.search.expression import Expression
 from polymnia.stores.sqlite import search
-from polymnia.stores.sqlite.connection import Row, as_json, run
-from polymnia.stores.sqlite.rows import assemble, unpack_relations
+from polymnia.stores.sqlite.connection import Row, as_json, run, run_many
+from polymnia.stores.sqlite.rows import assemble, pack_uid, unpack_relations
 from polymnia.stores.sqlite.write import apply_change
 
 if TYPE_CHECKING:
@@ -186,3 +186,7 @@ class SqliteWriter(SqliteReader):
 
     def apply(self, change: Change) -> None:
         apply_change(self._connection, change, self._server.name)
+
+    def set_updated(self, times: Mapping[str, int]) -> None:
+        """Set when entities were last updated, by their ids: rows from elsewhere bring their own times."""
+        run_many(self._connection, "set_updated", [(at, pack_uid(uid)) for uid, at in times.items()])

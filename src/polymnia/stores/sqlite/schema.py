@@ -35,14 +35,18 @@ def require_schema(path: str, connection: apsw.Connection) -> None:
     newest = load_migrations(Path(__file__).parent)[-1][0]
     version = _version(connection)
     _refuse_newer(path, version, newest)
+    if not run(connection, "count_tables")[0][0]:
+        raise StoreError(f"{path} is empty: it holds no memory")
     if version < newest:
         raise StoreError(f"{path} has schema {version} and needs {newest}; open it once without --read-only")
 
 
-def refuse_foreign(path: str, connection: apsw.Connection) -> None:
+def refuse_foreign(path: str, connection: apsw.Connection, *, allow_archived: bool = False) -> None:
     """Raise StoreForeign for another program's file and StoreSealed for an archived workspace."""
     # In this order: another process may be creating the store, and its tables and its id appear together.
     tables, mark = run(connection, "count_tables")[0][0], connection.pragma("application_id")
+    if mark == SEALED_ID and allow_archived:
+        return
     if mark == SEALED_ID:
         raise StoreSealed(f"{path} is an archived workspace; `polymnia workspace restore` makes it usable again")
     if tables and mark != APPLICATION_ID:

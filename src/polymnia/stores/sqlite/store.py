@@ -1,7 +1,7 @@
 """A workspace in one SQLite file: its connections, snapshots and transactions."""
 
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ from polymnia.model import VAULT, Change, PurgeCounts
 from polymnia.stores.contract.store import Capabilities
 from polymnia.stores.sqlite.commit import GroupCommit
 from polymnia.stores.sqlite.connection import DRIVER_ERRORS, connect, map_errors, run, store_error
+from polymnia.stores.sqlite.read_only import ReadOnlyPool
 from polymnia.stores.sqlite.reader import SqliteReader, SqliteWriter
 from polymnia.stores.sqlite.schema import migrate, refuse_foreign, require_schema
 from polymnia.stores.sqlite.search import define_functions
@@ -32,7 +33,9 @@ class SqliteStore:
     best_batch = 1000
     short_reads = True
 
-    def __init__(self, path: str, *, create: bool = True, read_only: bool = False) -> None:
+    def __init__(
+        self, path: str, *, create: bool = True, read_only: bool = False, allow_archived: bool = False
+    ) -> None:
         self.url = path
         self._path = path
         self._in_memory = path == IN_MEMORY
@@ -42,10 +45,13 @@ class SqliteStore:
         )
         if create and not (self._in_memory or self._read_only):
             make_parent(Path(path))
-        self._writer = connect(path, partial(refuse_foreign, path), create=create, read_only=self._read_only)
+        refuse = partial(refuse_foreign, path, allow_archived=allow_archived)
+        self._writer = connect(path, refuse, create=create, read_only=self._read_only)
         self._commit = GroupCommit(path, self._writer)
         self._map_errors = map_errors(path)
         self._idle: list[apsw.Connection] = []
+        self._is_closed = False
+        self._looking = ReadOnlyPool(path, self._connect) if self._read_only else None
         self._server = ServerLock(None if self._in_memory else path)
         self._cache = VectorCache()
         self.vectors = SqliteVectorStore(self._commit.transaction, self._server.name)
@@ -103,7 +109,10 @@ class SqliteStore:
     def check(self) -> list[str]:
         # On a connection of its own: one that searched before the index was merged compares it with cached segments and
         # reports damage where there is none.
-        with self._map_errors, nullcontext(self._writer) if self._in_memory else closing(self._connect()) as connection:
+        with (
+            self._map_errors,
+            nullcontext(self._writer) if self._in_memory else closing(self._connect(self._path)) as connection,
+        ):
             found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check").fetchall()]
             reader = SqliteReader(connection, self._server, self._cache)
             everything: list[Callable[[], object]] = [
@@ -116,9 +125,13 @@ class SqliteStore:
         return [f"{self._path}: {problem}" for problem in found if problem != "ok"]
 
     def close(self) -> None:
-        while self._idle:
-            self._idle.pop().close()
-        self._writer.close()
+        self._is_closed = True
+        idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+        if self._looking is not None:
+            self._looking.close()
+        self._commit.close()
         self._server.close()
 
     @property
@@ -128,8 +141,7 @@ class SqliteStore:
 
     def abandon(self) -> None:
         """Close without touching the write-ahead log: the one at its path may belong to another file by now."""
-        for connection in (*self._idle, self._writer):
-            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        self._writer.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         self.close()
 
     def _read_changes(self, since: int, limit: int) -> list[tuple[str, Change]]:
@@ -155,20 +167,28 @@ class SqliteStore:
                 "use it; run this again when they are idle"
             )
 
+    def _reader(self) -> AbstractContextManager[apsw.Connection]:
+        return self._pooled() if self._looking is None else self._looking.connection()
+
     @contextmanager
-    def _reader(self) -> Iterator[apsw.Connection]:
+    def _pooled(self) -> Iterator[apsw.Connection]:
         """Yield a reading connection: an idle one, or a new one if all are in use."""
         try:
             connection = self._idle.pop()
         except IndexError:
-            connection = self._connect()
+            connection = self._connect(self._path)
         try:
             yield connection
         finally:
-            self._idle.append(connection)
+            if self._is_closed:
+                connection.close()
+            else:
+                self._idle.append(connection)
 
-    def _connect(self) -> apsw.Connection:
-        connection = connect(self._path, create=False, read_only=self._read_only)
+    def _connect(self, path: str) -> apsw.Connection:
+        connection = connect(path, create=False, read_only=self._read_only)
+        # The writing connection brings the log into the file.
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         define_functions(connection)
         return connection
 

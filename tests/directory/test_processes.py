@@ -4,18 +4,18 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.catalogue.directories import names_in, opened, write
-from tests.catalogue.kill import PROJECTS, Expected, run_once
+from tests.directory.directories import names_in, opened, write
+from tests.directory.kill import PROJECTS, Expected, run_once
 
 WRITER = """
 import sys
 from polymnia.engine import entities
-from polymnia.engine.many_workspaces import ManyWorkspaces
+from polymnia.engine.workspaces import ManyWorkspaces
 from polymnia.errors import StoreError, WorkspaceArchived
 from polymnia.model import EntityDraft
-from polymnia.stores.projects.catalogue import Catalogue
+from polymnia.stores.directory.catalogue import DirectoryCatalogue
 
-workspaces = ManyWorkspaces(Catalogue(sys.argv[1]))
+workspaces = ManyWorkspaces(DirectoryCatalogue(sys.argv[1]))
 refused = 0
 for number in range(int(sys.argv[2])):
     name = f"{sys.argv[3]}{number}"

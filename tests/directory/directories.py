@@ -5,14 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from polymnia.engine.many_workspaces import ManyWorkspaces
 
 from polymnia.engine import entities
 from polymnia.engine.memory import Memory
+from polymnia.engine.workspaces import ManyWorkspaces
 from polymnia.model import EntityDraft
-from polymnia.stores.projects import catalogue, files
-from polymnia.stores.projects.catalogue import Catalogue
-from polymnia.stores.projects.registry import Registry
+from polymnia.stores.directory import catalogue as catalogue_module
+from polymnia.stores.directory import files
+from polymnia.stores.directory.catalogue import DirectoryCatalogue
+from polymnia.stores.directory.registry import Registry
 
 ME = "test"
 
@@ -21,8 +22,9 @@ class Crash(BaseException):
     """Stands for the end of the process: nothing catches it and nothing is cleaned up."""
 
 
-def opened(directory: Path, most_open: int = 32) -> ManyWorkspaces:
-    return ManyWorkspaces(Catalogue(str(directory)), most_open=most_open)
+def opened(directory: Path, *, max_open: int = 32, trash_days: int = 0, read_only: bool = False) -> ManyWorkspaces:
+    catalogue = DirectoryCatalogue(str(directory), read_only=read_only)
+    return ManyWorkspaces(catalogue, max_open=max_open, trash_days=trash_days)
 
 
 def write(memory: Memory, name: str) -> None:
@@ -39,25 +41,31 @@ def on_disk(directory: Path) -> list[str]:
     return sorted(str(path.relative_to(directory)) for path in found)
 
 
+def snapshot(directory: Path) -> dict[str, tuple[int, bytes]]:
+    """Return the time of the last write and the bytes of every file."""
+    found = [path for path in directory.rglob("*") if path.is_file()]
+    return {str(path.relative_to(directory)): (path.stat().st_mtime_ns, path.read_bytes()) for path in found}
+
+
 # The steps of each change in order; the process may crash before or after each step.
 STEPS: dict[str, list[tuple[Any, str]]] = {
-    "create": [(Registry, "intend"), (catalogue, "SqliteStore"), (Registry, "add")],
+    "create": [(Registry, "begin"), (catalogue_module, "SqliteStore"), (Registry, "add")],
     "archive": [
-        (Registry, "intend"),
+        (Registry, "begin"),
         (files, "seal"),
         (files, "move"),
         (files, "drop_logs"),
-        (Registry, "settle"),
+        (Registry, "relocate"),
     ],
     "restore": [
-        (Registry, "intend"),
+        (Registry, "begin"),
         (files, "copy"),
         (files, "unseal"),
         (files, "put"),
         (files, "discard"),
-        (Registry, "settle"),
+        (Registry, "relocate"),
     ],
-    "delete": [(Registry, "intend"), (files, "seal"), (files, "discard"), (Registry, "remove")],
+    "delete": [(Registry, "begin"), (files, "seal"), (files, "discard"), (Registry, "remove")],
 }
 CRASHES = [(change, step, when) for change, steps in STEPS.items() for _, step in steps for when in ("before", "after")]
 

@@ -1,6 +1,6 @@
 """Kill a process while it creates, uses, archives, restores and deletes projects, and check what is left.
 
-`python -m tests.catalogue.kill --runs 200` does this 200 times; the tests do it a few times. The worker prints each
+`python -m tests.directory.kill --runs 200` does this 200 times; the tests do it a few times. The worker prints each
 move before and after it makes it. A finished move must have taken effect, an unfinished one wholly or not at all.
 """
 
@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from polymnia.engine.many_workspaces import ManyWorkspaces
-
-from tests.catalogue.directories import names_in, on_disk, opened, write
+from polymnia.engine.workspaces import ManyWorkspaces
+from tests.directory.directories import names_in, on_disk, opened, write
 
 PROJECTS = ("a", "b", "c")
 # The moves that are possible in each state of a project, and the state after each.
@@ -70,7 +69,7 @@ def work(directory: Path, seed: int) -> None:
 
 def run_once(directory: Path, expected: dict[str, Expected], seed: int) -> list[str]:
     """Run a worker for a while, kill it, and return what is wrong with the directory."""
-    command = [sys.executable, "-m", "tests.catalogue.kill", "--work", str(directory), "--seed", str(seed)]
+    command = [sys.executable, "-m", "tests.directory.kill", "--work", str(directory), "--seed", str(seed)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as worker:
         assert worker.stdout is not None
         for _ in range(random.Random(seed).randrange(1, 120)):
@@ -124,7 +123,7 @@ def _problems(directory: Path, expected: dict[str, Expected]) -> list[str]:
     homes = {"active": "projects", "archived": "archive"}
     right = sorted(f"{homes[found.status]}/{found.id}.db" for found in workspaces.listed())
     workspaces.close()
-    files = [path for path in on_disk(directory) if path.endswith((".db", ".part"))]
+    files = on_disk(directory)
     return wrong if files == right else [*wrong, f"files are {files}, not {right}"]
 
 

@@ -5,13 +5,13 @@ from pathlib import Path
 import apsw
 import pytest
 
-from polymnia.engine import entities
+from polymnia.engine import entities, trash
 from polymnia.errors import StoreBusy, StoreForeign
 from polymnia.model import Relation
-from polymnia.stores.projects import adoption
+from polymnia.stores.directory import adoption
 from polymnia.stores.sqlite.store import SqliteStore
-from tests.catalogue.directories import Crash, names_in, on_disk, opened, write
-from tests.catalogue.earlier import earlier_directory
+from tests.directory.directories import Crash, names_in, on_disk, opened, write
+from tests.directory.earlier import earlier_directory
 
 
 @pytest.fixture
@@ -55,20 +55,71 @@ def test_entities_observations_and_relations_are_migrated(directory: Path) -> No
     workspaces.close()
 
 
-def test_deleted_rows_are_migrated_as_deleted(directory: Path) -> None:
+def test_what_was_deleted_there_is_in_the_trash(directory: Path) -> None:
+    rows(
+        directory / "projects" / "p1.db",
+        "INSERT INTO relations VALUES ('r8', 'e3', 'e2', 'uses', '2024-01-06', '2024-03-01 00:00:00')",
+    )
+    workspaces = opened(directory)
+    bob, coffee = trash.listed(workspaces.memory("work"))
+    (entity,) = bob.rows.entities
+    assert (bob.id, entity.name, entity.texts) == ("e3", "Bob", ("the old Bob",))
+    assert [each.key for each in bob.rows.relations] == [("Bob", "Go", "uses")]
+    assert [each.observations[0].text for each in coffee.rows.observations] == ["likes coffee"]
+    assert coffee.rows.observations[0].observations[0].created_at == 1_704_240_000_000_000
+    workspaces.close()
+
+
+def test_what_was_deleted_there_can_be_restored(directory: Path) -> None:
+    workspaces = opened(directory)
+    memory = workspaces.memory("work")
+    entities.delete(memory, ["Bob"], by="test")
+    trash.restore(memory, "e3", by="test")
+    trash.restore(memory, "e1/2", by="test")
+    found = {each.name: each.texts for each in entities.open_named(memory, ["Alice", "Bob"]).entities}
+    assert (found["Alice"], found["Bob"]) == (("likes tea", "likes coffee", "writes Go"), ("the old Bob",))
+    workspaces.close()
+
+
+def test_a_deletion_is_no_update(directory: Path) -> None:
+    workspaces = opened(directory)
+    alice, go, bob = entities.read_all(workspaces.memory("work")).entities
+    assert [alice.updated_at, go.updated_at, bob.updated_at] == [
+        1_706_843_045_000_000,
+        1_704_164_646_000_000,
+        1_709_337_600_000_000,
+    ]
+    workspaces.close()
+
+
+def test_names_and_relations_that_were_deleted_again_and_again_are_all_kept(directory: Path) -> None:
+    path = directory / "projects" / "p1.db"
+    rows(
+        path,
+        "INSERT INTO entities VALUES ('e6', 'Bob', 'robot', '2024-01-01', '2024-01-01', '2024-01-02');"
+        "INSERT INTO observations VALUES ('o7', 'e6', 'a third Bob', '2024-01-01', '2024-01-02');"
+        "INSERT INTO relations VALUES ('r5', 'e1', 'e2', 'knows', '2024-01-01', '2024-01-02'),"
+        " ('r6', 'e1', 'e2', 'knows', '2024-02-01', '2024-02-02')",
+    )
+    workspaces = opened(directory)
+    found = trash.listed(workspaces.memory("work"))
+    assert {each.id for each in found if each.rows.entities} == {"e3", "e6"}
+    lone = [each.rows.relations[0] for each in found if each.id.startswith("relation/")]
+    assert [(each.key, each.created_at) for each in lone] == [(("Alice", "Go", "knows"), 1_706_745_600_000_000)]
+    workspaces.close()
+
+
+def test_rows_of_no_entity_are_reported(directory: Path, caplog: pytest.LogCaptureFixture) -> None:
+    rows(
+        directory / "projects" / "p1.db",
+        "INSERT INTO observations VALUES ('o8', 'nobody', 'lost', '2024-01-01', NULL);"
+        "INSERT INTO relations VALUES ('r7', 'e1', 'nobody', 'knows', '2024-01-01', NULL)",
+    )
     workspaces = opened(directory)
     workspaces.memory("work")
     workspaces.close()
-    path = directory / "projects" / "p1.db"
-    when = 1_709_251_200_000_000
-    assert rows(path, "SELECT uid, name, deleted_at FROM entities WHERE deleted_at IS NOT NULL") == [
-        ("e3", "Bob", when)
-    ]
-    assert rows(path, "SELECT content, deleted_at FROM observations WHERE deleted_at IS NOT NULL ORDER BY 1") == [
-        ("likes coffee", 1_706_843_045_000_000),
-        ("the old Bob", when),
-    ]
-    assert rows(path, "SELECT target, deleted_at FROM relations WHERE deleted_at IS NOT NULL") == [("Bob", when)]
+    assert "2 rows belong to no entity" in caplog.text
+    assert rows(directory / "projects" / "p1.db.bak", "SELECT content FROM observations WHERE id = 'o8'") == [("lost",)]
 
 
 def test_the_original_file_is_kept_beside_the_new_one(directory: Path) -> None:
@@ -110,8 +161,8 @@ def test_nothing_is_migrated_while_the_earlier_server_runs(directory: Path, monk
     running = apsw.Connection(str(directory / "projects" / "p1.db"))
     running.execute("SELECT count(*) FROM entities").fetchall()
     workspaces = opened(directory)
-    with monkeypatch.context() as patch, pytest.raises(StoreBusy, match="stop that one first"):
-        patch.setattr(adoption, "BUSY_WAIT", 50)
+    with monkeypatch.context() as patch, pytest.raises(StoreBusy, match="stop that first"):
+        patch.setattr(adoption, "BUSY_TIMEOUT_MS", 50)
         workspaces.memory("work")
     assert running.execute("SELECT count(*) FROM entities").fetchall() == [(5,)]
     running.close()
@@ -119,7 +170,7 @@ def test_nothing_is_migrated_while_the_earlier_server_runs(directory: Path, monk
     workspaces.close()
 
 
-@pytest.mark.parametrize("step", ["_write", "_second_name", "fsync_directory"])
+@pytest.mark.parametrize("step", ["fill", "keep_backup", "fsync_directory"])
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_crash_during_the_migration_loses_nothing(
     directory: Path, monkeypatch: pytest.MonkeyPatch, step: str, when: str

@@ -1,4 +1,4 @@
--- The registry of a data directory. `projects` has the shape that earlier programs gave it, so theirs is taken as it is.
+-- The registry of a data directory. `projects` has the columns that earlier programs gave it, so theirs is used as it is.
 
 CREATE TABLE migrations (
     number     INTEGER PRIMARY KEY,
@@ -16,7 +16,7 @@ CREATE TABLE IF NOT EXISTS projects (
 );
 CREATE INDEX IF NOT EXISTS idx_projects_status ON projects (status);
 
--- What somebody began to do to a project's file and has not finished.
+-- Changes to a workspace's file that were begun and not finished.
 CREATE TABLE intents (
     project   TEXT PRIMARY KEY,
     operation TEXT NOT NULL CHECK (operation IN ('create', 'archive', 'restore', 'delete'))

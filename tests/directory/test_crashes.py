@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from polymnia.engine.many_workspaces import ManyWorkspaces
 
+from polymnia.engine.workspaces import ManyWorkspaces
 from polymnia.errors import WorkspaceArchived, WorkspaceNotFound
 from polymnia.model import Workspace
-from tests.catalogue.directories import CRASHES, Crash, crash_at, names_in, on_disk, opened, write
+from tests.directory.directories import CRASHES, Crash, crash_at, names_in, on_disk, opened, write
 
 
 @pytest.fixture

@@ -4,13 +4,13 @@ import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from time import time
 
 import apsw
 import pytest
-from polymnia.engine.many_workspaces import ManyWorkspaces
-from polymnia.engine.open import first_workspace, open_workspaces
 
-from polymnia.engine import entities
+from polymnia.engine import entities, trash
+from polymnia.engine.workspaces import ManyWorkspaces, first_workspace, open_workspaces
 from polymnia.errors import (
     BadInput,
     SettingsError,
@@ -23,10 +23,10 @@ from polymnia.errors import (
 )
 from polymnia.model import Change, EntityDraft
 from polymnia.stores import open_store
-from polymnia.stores.projects import files
+from polymnia.stores.directory import files
 from polymnia.stores.sqlite import connection as sqlite_connection
 from polymnia.stores.sqlite.store import SqliteStore
-from tests.catalogue.directories import ME, names_in, on_disk, opened, write
+from tests.directory.directories import ME, names_in, on_disk, opened, write
 
 
 @pytest.fixture
@@ -105,8 +105,8 @@ def test_an_invalid_name_is_rejected_and_leaves_no_files(
     assert (workspaces.listed(), on_disk(directory)) == ([], [])
 
 
-@pytest.mark.parametrize("name", ["alpha", "Alpha-2", "v1.2_x", "проект", "x" * 100, "0"])
-def test_letters_digits_and_some_punctuation_are_valid_in_a_name(workspaces: ManyWorkspaces, name: str) -> None:
+@pytest.mark.parametrize("name", ["alpha", "Alpha-2", "v1.2_x", "проект", "हिन्दी", "ภาษาไทย", "தமிழ்", "x" * 100, "0"])
+def test_a_name_of_letters_digits_and_a_few_signs_will_do(workspaces: ManyWorkspaces, name: str) -> None:
     assert workspaces.create(name).name == name
 
 
@@ -254,8 +254,8 @@ def test_closing_a_store_whose_file_was_replaced_keeps_the_wal_of_the_new_file(
     workspaces.create("alpha")
     stale = others.memory("alpha")
     write(stale, "one")
-    for _ in range(100):  # by then it reads from memory, and has one more connection open
-        entities.open_named(stale, ["one"])
+    with stale.reading(), stale.reading():
+        pass  # it has two idle connections now
     workspaces.archive("alpha")
     workspaces.restore("alpha")
     write(workspaces.memory("alpha"), "two")
@@ -269,7 +269,7 @@ def test_a_project_cannot_be_archived_while_a_read_is_running(
     workspaces: ManyWorkspaces, others: ManyWorkspaces, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (sqlite_connection, files):
-        monkeypatch.setattr(module, "BUSY_WAIT", 50)
+        monkeypatch.setattr(module, "BUSY_TIMEOUT_MS", 50)
     workspaces.create("alpha")
     write(workspaces.memory("alpha"), "one")
     with others.memory("alpha").reading() as read:
@@ -312,14 +312,15 @@ def test_a_damaged_project_can_still_be_deleted(workspaces: ManyWorkspaces, dire
     assert (workspaces.listed(), on_disk(directory)) == ([], [])
 
 
-def test_housekeeping_skips_projects_that_another_process_archived(
-    workspaces: ManyWorkspaces, others: ManyWorkspaces
-) -> None:
-    workspaces.create("alpha")
-    write(workspaces.memory("alpha"), "kept")
+def test_retention_passes_over_what_another_process_has_archived(directory: Path, others: ManyWorkspaces) -> None:
+    workspaces = opened(directory, trash_days=1)
+    for name in ("alpha", "beta"):
+        workspaces.create(name)
+        write(workspaces.memory(name), "kept")
     others.archive("alpha")
-    while workspaces.tidy():
-        continue
+    workspaces.apply_retention()
+    assert names_in(workspaces, "beta") == ["kept"]
+    workspaces.close()
 
 
 def test_a_registry_row_that_points_outside_the_directory_is_rejected(
@@ -335,8 +336,8 @@ def test_a_registry_row_that_points_outside_the_directory_is_rejected(
     assert (directory.parent / "outside.db").exists()
 
 
-def test_the_number_of_open_files_is_bounded(directory: Path) -> None:
-    workspaces = opened(directory, most_open=4)
+def test_file_handles_stay_few_however_many_projects_are_used(directory: Path) -> None:
+    workspaces = opened(directory, max_open=4)
     for number in range(40):
         workspaces.create(f"p{number}")
         write(workspaces.memory(f"p{number}"), "x")
@@ -352,8 +353,8 @@ def _target(link: Path) -> str:
         return ""
 
 
-def test_a_store_is_not_closed_while_a_call_uses_it(directory: Path) -> None:
-    workspaces = opened(directory, most_open=1)
+def test_a_store_is_not_closed_under_a_call_that_runs(directory: Path) -> None:
+    workspaces = opened(directory, max_open=1)
     for name in ("alpha", "beta"):
         workspaces.create(name)
     with workspaces.memory("alpha").writing("create_entities", ME) as transaction:
@@ -416,13 +417,17 @@ def test_two_processes_that_create_the_same_name_concurrently_create_one_project
     assert sorted(outcome) == ["alpha", "refused"]
 
 
-def test_housekeeping_reaches_every_open_project(workspaces: ManyWorkspaces) -> None:
-    workspaces.create("alpha")
-    for number in range(30):
-        write(workspaces.memory("alpha"), f"x{number}")
-    while workspaces.tidy():
-        continue
-    assert len(names_in(workspaces, "alpha")) == 30
+def test_retention_reaches_every_open_project(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    workspaces = opened(directory, trash_days=1)
+    for name in ("alpha", "beta"):
+        workspaces.create(name)
+        write(workspaces.memory(name), "old")
+        entities.delete(workspaces.memory(name), ["old"], by=ME)
+    with monkeypatch.context() as patch:
+        patch.setattr(trash, "time", lambda: time() + 2 * 86_400)
+        workspaces.apply_retention()
+    assert [trash.listed(workspaces.memory(name)) for name in ("alpha", "beta")] == [[], []]
+    workspaces.close()
 
 
 def test_a_directory_as_store_url_has_many_workspaces(directory: Path) -> None:

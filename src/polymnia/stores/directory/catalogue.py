@@ -1,0 +1,296 @@
+"""The catalogue of a data directory: its workspaces, and what happens to their files.
+
+A change to a file and to its row in the registry cannot be one step, so every change first records its intent in the
+registry. A lock file is held from the first step to the last: an intent that its holder finds is that of a process that
+died. It is completed if the file had passed the point of no return, else undone.
+"""
+
+import logging
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from uuid import uuid4
+
+from polymnia.disk.errors import map_os_errors
+from polymnia.disk.lock import file_lock
+from polymnia.errors import (
+    BadInput,
+    PolymniaError,
+    StoreBusy,
+    StoreDamaged,
+    StoreError,
+    StoreForeign,
+    WorkspaceArchived,
+    WorkspaceNotFound,
+)
+from polymnia.model import Status, Workspace
+from polymnia.stores.contract import Store
+from polymnia.stores.directory import files
+from polymnia.stores.directory.adoption import adopt
+from polymnia.stores.directory.registry import COPY, REGISTRY, Intent, Operation, Registry, check_name, same_name
+from polymnia.stores.sqlite.store import SqliteStore
+
+logger = logging.getLogger(__name__)
+
+ACTIVE, ARCHIVE = "projects", "archive"
+
+
+class DirectoryCatalogue:
+    """The workspaces of one directory. Safe for several threads and several processes."""
+
+    def __init__(self, directory: str, *, read_only: bool = False) -> None:
+        """Open the directory, a new one if there is none. A read-only catalogue changes nothing. Raise StoreError."""
+        self.directory = Path(directory)
+        self._read_only = read_only
+        _require_registry(self.directory, read_only=read_only)
+        self._registry = Registry(self.directory, read_only=read_only)
+        if not read_only and (self._registry.intents() or self._lacks_copy()):
+            with self._exclusive():
+                pass  # completes or undoes what others left
+
+    def find(self, name: str) -> Workspace:
+        found = self._registry.find(name)
+        if found is None:
+            raise WorkspaceNotFound(name, f"`polymnia workspace create {name} --store {self.directory}/` makes it")
+        return found
+
+    def listed(self, status: Status | None = None) -> list[Workspace]:
+        return self._registry.listed(status)
+
+    def create(self, name: str, description: str = "") -> Workspace:
+        check_name(name)
+        with self._exclusive():
+            self._refuse_taken(name)
+            new = Workspace(str(uuid4()), name, description)
+            with self._intent(new.id, "create"):
+                SqliteStore(str(self._home(new.id))).close()
+                self._registry.add(new, f"{ACTIVE}/{new.id}.db")
+            return self.find(name)
+
+    def archive(self, name: str) -> Workspace:
+        with self._exclusive():
+            workspace = self._active(name).id
+            path, archived = self._path(workspace), self._archived(workspace)
+            _refuse_in_the_way(archived)
+            _open_or_adopt(path).close()
+            with self._intent(workspace, "archive"):
+                files.seal(path)
+                files.move(path, archived)
+                self._registry.relocate(workspace, "archived", f"{ARCHIVE}/{workspace}.db")
+            return self.find(name)
+
+    def restore(self, name: str) -> Workspace:
+        with self._exclusive():
+            found = self.find(name)
+            if found.status != "archived":
+                raise BadInput(f"{name} is not archived: there is nothing to restore")
+            _refuse_in_the_way(self._home(found.id))
+            with self._intent(found.id, "restore"):
+                self._copy_back(found.id)
+            return self.find(name)
+
+    def delete(self, name: str) -> Workspace:
+        with self._exclusive():
+            found = self.find(name)
+            path = self._path(found.id)
+            with self._intent(found.id, "delete"):
+                if found.status == "active" and path.is_file():
+                    with suppress(StoreDamaged):  # a file that cannot be read can still be deleted
+                        files.seal(path)
+                self._discard(found.id)
+        return found
+
+    def rename(self, name: str, new: str) -> Workspace:
+        check_name(new)
+        with self._exclusive():
+            found = self.find(name)
+            self._refuse_taken(new, beside=found.id)
+            self._registry.rename(found.id, new)
+            return self.find(new)
+
+    def describe(self, name: str, description: str) -> Workspace:
+        with self._exclusive():
+            self._registry.describe(self.find(name).id, description)
+            return self.find(name)
+
+    def open(self, name: str) -> SqliteStore:
+        path = self._path(self._active(name).id)
+        if not path.is_file() and not self._read_only:
+            with self._exclusive():  # a process may have died while it moved the file
+                path = self._path(self._active(name).id)
+        if not path.is_file():
+            raise StoreError(f"the file of {name} is missing: it should be {path}; restore it from a backup")
+        if not path.stat().st_size:
+            raise StoreDamaged(f"the file of {name} is empty: {path}; restore it from a backup")
+        try:
+            return SqliteStore(str(path), create=False, read_only=self._read_only)
+        except StoreForeign as exc:
+            if self._read_only:
+                raise StoreForeign(
+                    f"{path} was written by another program; open it once without --read-only to convert it"
+                ) from exc
+            with self._exclusive():
+                return _open_or_adopt(path)
+
+    def is_current(self, store: Store) -> bool:
+        return isinstance(store, SqliteStore) and store.in_place
+
+    def close_store(self, store: Store) -> None:
+        assert isinstance(store, SqliteStore)  # `open` returns no others
+        if self._read_only:
+            store.close()
+            return
+        try:
+            with file_lock(self._registry.path, timeout=0):
+                if store.in_place:
+                    store.close()
+                else:
+                    store.abandon()
+        except (StoreBusy, OSError):
+            store.abandon()
+
+    def check(self) -> list[str]:
+        from polymnia.stores.directory.repair import check_directory
+
+        return [problem for each in check_directory(self.directory) for problem in each.problems]
+
+    def close(self) -> None:
+        self._registry.close()
+
+    def _lacks_copy(self) -> bool:
+        return not (self.directory / COPY).exists() and bool(self._registry.listed())
+
+    def _active(self, name: str) -> Workspace:
+        found = self.find(name)
+        if found.status != "active":
+            raise WorkspaceArchived(name)
+        return found
+
+    @contextmanager
+    def _exclusive(self) -> Iterator[None]:
+        """Lock the directory, and first complete or undo what dead processes left. Raise StoreBusy, StoreError."""
+        if self._read_only:
+            raise StoreError(f"{self.directory} was opened with --read-only; nothing was changed")
+        with ExitStack() as stack:
+            with map_os_errors(f"{self._registry.path}.lock"):
+                stack.enter_context(file_lock(self._registry.path))
+            for intent in self._registry.intents():
+                self._inherit(intent)
+            yield
+            self._registry.save_copy()
+
+    def _inherit(self, intent: Intent) -> None:
+        """Complete or undo what a dead process left. If that fails, the next one tries, and other workspaces go on."""
+        logger.warning("the %s of workspace %s was interrupted", intent.operation, intent.workspace)
+        try:
+            self._recover(intent)
+        except StoreError as exc:
+            logger.error("workspace %s cannot be recovered: %s", intent.workspace, exc)
+
+    @contextmanager
+    def _intent(self, workspace: str, operation: Operation) -> Iterator[None]:
+        """Make a change to a workspace's file that happens whole or not at all."""
+        self._registry.begin(workspace, operation)
+        try:
+            yield
+        except PolymniaError:
+            with suppress(StoreError):  # the next process does it
+                self._recover(Intent(workspace, operation))
+            raise
+
+    def _recover(self, intent: Intent) -> None:
+        """Complete what had passed the point of no return, and undo the rest."""
+        workspace = intent.workspace
+        home, archived = self._home(workspace), self._archived(workspace)
+        if intent.operation == "create":
+            files.discard(home)
+        elif intent.operation == "archive" and archived.is_file():
+            files.drop_logs(self._path(workspace))
+            self._registry.relocate(workspace, "archived", f"{ARCHIVE}/{workspace}.db")
+        elif intent.operation == "restore" and home.is_file():
+            self._complete_restore(workspace)
+        elif intent.operation == "delete" and not self._path(workspace).is_file():
+            self._discard(workspace)
+        elif intent.operation == "restore":
+            files.discard(_part(home))
+        elif self._path(workspace).is_file():
+            files.unseal(self._path(workspace))
+        self._registry.forget(workspace)
+
+    def _copy_back(self, workspace: str) -> None:
+        home = self._home(workspace)
+        files.fold_log(self._path(workspace))
+        files.copy(self._path(workspace), _part(home))
+        files.unseal(_part(home))
+        files.put(_part(home), home)
+        self._complete_restore(workspace)
+
+    def _complete_restore(self, workspace: str) -> None:
+        """Delete the archived file: the copy is in place."""
+        if (old := self._path(workspace)) != self._home(workspace):
+            files.discard(old)
+        self._registry.relocate(workspace, "active", f"{ACTIVE}/{workspace}.db")
+
+    def _discard(self, workspace: str) -> None:
+        for path in (self._path(workspace), self._home(workspace), self._archived(workspace)):
+            files.discard(path)
+        self._registry.remove(workspace)
+
+    def _refuse_taken(self, name: str, *, beside: str | None = None) -> None:
+        for other in self._registry.listed():
+            if other.id != beside and same_name(other.name, name):
+                state = "" if other.status == "active" else " (archived)"
+                raise BadInput(f"there is a project {other.name} already{state}; choose another name")
+
+    def _path(self, workspace: str) -> Path:
+        """Return where the registry says the file is. Raise StoreError if that is outside the directory."""
+        said = self._registry.location(workspace)
+        path = (self.directory / said).resolve() if said else self._home(workspace)
+        if not path.is_relative_to(self.directory.resolve()):
+            raise StoreError(f"{self._registry.path} names a file outside its directory ({said}); it was not touched")
+        return path
+
+    def _home(self, workspace: str) -> Path:
+        return (self.directory / ACTIVE / f"{workspace}.db").resolve()
+
+    def _archived(self, workspace: str) -> Path:
+        return (self.directory / ARCHIVE / f"{workspace}.db").resolve()
+
+
+def workspace_files(directory: Path) -> list[Path]:
+    """Return the database files in a data directory, those in use first."""
+    return [path for part in (ACTIVE, ARCHIVE) for path in sorted((directory / part).glob("*.db"))]
+
+
+def _require_registry(directory: Path, *, read_only: bool) -> None:
+    """Raise StoreError if the registry is missing but there are workspaces, or none may be created."""
+    registry = directory / REGISTRY
+    if registry.is_file() and registry.stat().st_size:
+        return
+    if workspace_files(directory):
+        raise StoreError(
+            f"{registry} is missing or empty, but there are workspaces; run `polymnia doctor --rebuild --store "
+            f"{directory}/` to rebuild it"
+        )
+    if read_only:
+        raise StoreError(f"there is no memory at {directory}; start without --read-only to begin one")
+
+
+def _open_or_adopt(path: Path) -> SqliteStore:
+    """Open the store in that file. A file of an earlier program is converted first."""
+    try:
+        return SqliteStore(str(path), create=False)
+    except StoreForeign:
+        adopt(path)
+        return SqliteStore(str(path), create=False)
+
+
+def _refuse_in_the_way(path: Path) -> None:
+    """Raise StoreError if a file is where another one will be moved: after a crash it would be taken for that."""
+    if path.exists():
+        raise StoreError(f"{path} is in the way and belongs to no workspace: move it elsewhere; nothing was changed")
+
+
+def _part(path: Path) -> Path:
+    """Return where a copy is made before it gets its final name."""
+    return path.with_name(f"{path.name}.part")

@@ -1,0 +1,106 @@
+"""A workspace's file: seal, move, copy and delete it. Each step may be repeated."""
+
+import re
+import shutil
+from contextlib import closing
+from glob import escape
+from pathlib import Path
+from time import monotonic, sleep
+
+import apsw
+
+from polymnia.disk.errors import map_os_errors
+from polymnia.disk.replace import fsync, fsync_directory, make_parent, open_private
+from polymnia.errors import StoreBusy
+from polymnia.stores.sqlite.connection import APPLICATION_ID, BUSY_TIMEOUT_MS, SEALED_ID, connect, map_errors
+
+_LOGS = ("-wal", "-shm", "-journal")
+# How the names of the files end that belong to a workspace's file.
+_BESIDE = re.compile(r"(\.part)?(-wal|-shm|-journal)?|\.bak\d*|-server-[0-9a-f]+~?")
+_CHECKPOINT_RETRY_S = 0.005
+
+
+def seal(path: Path) -> None:
+    """Reject all further writes, and bring everything that was written into the file itself.
+
+    Writers look for the seal inside their transactions: a write is before it, and in the file, or is rejected.
+    """
+    with map_errors(str(path)), closing(connect(str(path), create=False)) as connection:
+        _set_mark(connection, SEALED_ID, instead_of=APPLICATION_ID)
+        _empty_log(path, connection)
+
+
+def unseal(path: Path) -> None:
+    """Undo `seal`, for a file that never left its place, or a copy that nobody has opened yet."""
+    with map_errors(str(path)), closing(connect(str(path), create=False)) as connection:
+        _set_mark(connection, APPLICATION_ID, instead_of=SEALED_ID)
+
+
+def move(source: Path, target: Path) -> None:
+    """Move a sealed file. Raise StoreError."""
+    make_parent(target)
+    with map_os_errors(str(source)):
+        source.rename(target)
+        for directory in (target.parent, source.parent):
+            fsync_directory(directory)
+    drop_logs(source)
+
+
+def drop_logs(path: Path) -> None:
+    """Delete the logs of a file that is sealed and moved: they are empty, and in the way of its successor."""
+    with map_os_errors(str(path)):
+        for ending in _LOGS:
+            path.with_name(path.name + ending).unlink(missing_ok=True)
+
+
+def fold_log(path: Path) -> None:
+    """Bring the log of a file into the file. Sealed files have none, but those of earlier programs may."""
+    if path.with_name(f"{path.name}-wal").exists():
+        with map_errors(str(path)), closing(connect(str(path), create=False)) as connection:
+            _empty_log(path, connection)
+
+
+def copy(source: Path, target: Path) -> None:
+    """Make a durable copy with the same mode. Others may still have the sealed original open, so it cannot be used."""
+    make_parent(target)
+    with map_os_errors(str(target)):
+        target.unlink(missing_ok=True)
+        with source.open("rb") as old, open(target, "xb", opener=open_private) as new:
+            shutil.copymode(source, target)
+            shutil.copyfileobj(old, new, 1 << 20)
+            new.flush()
+            fsync(new.fileno(), target)
+
+
+def put(source: Path, target: Path) -> None:
+    """Rename a finished copy to its final name."""
+    with map_os_errors(str(target)):
+        source.replace(target)
+        fsync_directory(target.parent)
+
+
+def discard(path: Path) -> None:
+    """Delete a file and everything that belongs to it: logs, unfinished copies, the original of an adopted file."""
+    with map_os_errors(str(path)):
+        if not path.parent.is_dir():
+            return
+        for found in sorted(path.parent.glob(f"{escape(path.name)}*")):  # the file itself first
+            if _BESIDE.fullmatch(found.name.removeprefix(path.name)):
+                found.unlink(missing_ok=True)
+        fsync_directory(path.parent)
+
+
+def _empty_log(path: Path, connection: apsw.Connection) -> None:
+    """Bring the log into the file. SQLite waits for readers, but not for another process that does the same."""
+    deadline = monotonic() + BUSY_TIMEOUT_MS / 1000
+    while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0][0]:
+        if monotonic() > deadline:
+            raise StoreBusy(f"{path} is in use by a reader that does not finish; nothing was changed, try again")
+        sleep(_CHECKPOINT_RETRY_S)
+
+
+def _set_mark(connection: apsw.Connection, mark: int, *, instead_of: int) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    if connection.pragma("application_id") == instead_of:
+        connection.pragma("application_id", mark)
+    connection.execute("COMMIT")

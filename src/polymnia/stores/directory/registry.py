@@ -1,0 +1,259 @@
+"""The registry of a data directory, `_meta.db`: its workspaces, and unfinished changes to their files."""
+
+import logging
+import re
+import threading
+import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from time import time_ns
+from typing import Any, Literal
+
+import apsw
+from msgspec import DecodeError, Struct, json
+
+from polymnia.disk.replace import make_parent, replace_file
+from polymnia.errors import BadInput, StoreError, StoreTooNew
+from polymnia.model import Status, Workspace
+from polymnia.search.text import fold
+from polymnia.stores.sql import load_migrations, load_queries
+from polymnia.stores.sqlite.connection import Row, connect, file_identity, map_errors
+from polymnia.stores.sqlite.read_only import ReadOnlyPool
+
+logger = logging.getLogger(__name__)
+
+QUERIES = load_queries(Path(__file__).parent)
+REGISTRY = "_meta.db"
+# The same workspaces once more, so that a lost registry can be rebuilt with their names.
+COPY = "_meta.json"
+MAX_NAME_LENGTH = 100
+# "PLYR", in the file's header.
+_APPLICATION_ID = 0x504C5952
+_COLUMNS = {"id", "name", "description", "db_path", "status", "created_at", "updated_at"}
+_PUNCTUATION = "-_."
+_BETWEEN = re.compile(r"[^\w]+")
+
+Operation = Literal["create", "archive", "restore", "delete"]
+
+
+class Intent(Struct, frozen=True):
+    """A change to a workspace's file that was begun."""
+
+    workspace: str
+    operation: Operation
+
+
+class Registry:
+    """The rows. Each method is one transaction. Safe for several threads and several processes."""
+
+    def __init__(self, directory: Path, *, read_only: bool = False) -> None:
+        """Open the registry of a directory, a new one if there is none. Raise StoreError."""
+        self.path = directory / REGISTRY
+        self._copy = directory / COPY
+        self._map_errors = map_errors(str(self.path))
+        self._lock = threading.Lock()
+        self._connection: apsw.Connection | None = None
+        self._looking = ReadOnlyPool(str(self.path), partial(_look, str(self.path))) if read_only else None
+        if not read_only:
+            make_parent(self.path)
+            self._connection = connect(str(self.path), partial(_refuse_foreign, str(self.path)))
+            with self._map_errors:
+                _migrate(str(self.path), self._connection)
+        self._file = file_identity(str(self.path))
+
+    def find(self, name: str) -> Workspace | None:
+        """Return the workspace with that name."""
+        rows = self._run("project_named", name)
+        return Workspace(*rows[0]) if rows else None
+
+    def listed(self, status: Status | None = None) -> list[Workspace]:
+        """Return the workspaces of a status, or all, by name."""
+        return [Workspace(*row) for row in self._run("projects_listed", status)]
+
+    def rows(self) -> list[Row]:
+        """Return every row as it is: id, name, path, status."""
+        return self._run("project_rows")
+
+    def location(self, workspace: str) -> str | None:
+        """Return where the workspace's file is, relative to the directory; None if there is no such workspace."""
+        rows = self._run("project_path", workspace)
+        return str(rows[0][0]) if rows else None
+
+    def intents(self) -> list[Intent]:
+        """Return the changes that were begun and not finished."""
+        if not self._run("has_intents"):
+            return []  # the registry of an earlier program, which is only looked at
+        return [Intent(*row) for row in self._run("intents")]
+
+    def begin(self, workspace: str, operation: Operation) -> None:
+        """Record what is about to happen to a workspace's file."""
+        self._run("insert_intent", workspace, operation)
+
+    def forget(self, workspace: str) -> None:
+        """Remove the intent of a workspace."""
+        self._run("delete_intent", workspace)
+
+    def add(self, workspace: Workspace, path: str) -> None:
+        """Add a workspace whose file is at the path, and remove its intent."""
+        created = _spell_time(workspace.created_at or time_ns() // 1000)
+        row = (workspace.id, workspace.name, workspace.description, path, workspace.status, created)
+        with self._transaction():
+            self._execute("insert_project", *row)
+            self._execute("delete_intent", workspace.id)
+
+    def relocate(self, workspace: str, status: Status, path: str) -> None:
+        """Record that a workspace's file is at another path, and remove its intent."""
+        with self._transaction():
+            self._execute("move_project", workspace, status, path, _now())
+            self._execute("delete_intent", workspace)
+
+    def remove(self, workspace: str) -> None:
+        """Remove a workspace and its intent."""
+        with self._transaction():
+            self._execute("delete_project", workspace)
+            self._execute("delete_intent", workspace)
+
+    def rename(self, workspace: str, name: str) -> None:
+        """Change the name of a workspace."""
+        self._run("rename_project", workspace, name, _now())
+
+    def describe(self, workspace: str, description: str) -> None:
+        """Change the description of a workspace."""
+        self._run("describe_project", workspace, description, _now())
+
+    def save_copy(self) -> None:
+        """Write the workspaces to the copy if it does not hold them. The registry does not depend on it."""
+        try:
+            if read_copy(self._copy) != (listed := self.listed()):
+                replace_file(self._copy, [json.format(json.encode(listed))])
+        except OSError as exc:
+            logger.warning("%s cannot be written: %s", self._copy, exc)
+
+    def close(self) -> None:
+        """Release the file."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+            if self._looking is not None:
+                self._looking.close()
+
+    def _run(self, query: str, *bindings: Any) -> list[Row]:
+        with self._use() as connection:
+            return connection.execute(QUERIES[query], bindings).fetchall()
+
+    @contextmanager
+    def _use(self) -> Iterator[apsw.Connection]:
+        if self._file != file_identity(str(self.path)):
+            raise StoreError(f"{self.path} was moved, deleted or replaced meanwhile; start the server again")
+        if self._looking is not None:
+            with self._map_errors, self._looking.connection() as connection:
+                yield connection
+            return
+        assert self._connection is not None  # it is not read-only
+        with self._lock, self._map_errors:
+            yield self._connection
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with self._use() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    def _execute(self, query: str, *bindings: Any) -> None:
+        """Run a query inside the open transaction."""
+        assert self._connection is not None
+        self._connection.execute(QUERIES[query], bindings)
+
+
+def read_copy(path: Path) -> list[Workspace] | None:
+    """Return the workspaces in a copy of the registry; None if it cannot be read."""
+    try:
+        return json.decode(path.read_bytes(), type=list[Workspace])
+    except (OSError, DecodeError):
+        return None
+
+
+def check_name(name: str) -> None:
+    """Raise BadInput, with a name that is allowed, if this one is not."""
+    if len(name) > MAX_NAME_LENGTH:
+        raise BadInput(f"the name has {len(name)} characters: {MAX_NAME_LENGTH} are allowed")
+    if not _is_name(name):
+        example = _BETWEEN.sub("-", name).strip("-_").lower() or "my-project"
+        raise BadInput(
+            f"{name!r} cannot be a name: use letters, digits, '-', '_' and '.', beginning with a letter or digit, "
+            f"for example {example!r}"
+        )
+
+
+def same_name(first: str, second: str) -> bool:
+    """Return True if people, or some file systems, would take one name for the other."""
+    return fold(first) == fold(second)
+
+
+def _is_name(name: str) -> bool:
+    """Return True for a letter or digit followed by letters, digits, combining marks and punctuation.
+
+    So a name is never a hidden file, an option or a way out of a directory, should it become a path.
+    """
+    return name[:1].isalnum() and not name.endswith(".") and all(map(_is_allowed, name))
+
+
+def _is_allowed(character: str) -> bool:
+    return character.isalnum() or character in _PUNCTUATION or unicodedata.category(character).startswith("M")
+
+
+def _look(path: str, uri: str) -> apsw.Connection:
+    return connect(uri, partial(_refuse_unreadable, path), read_only=True)
+
+
+def _now() -> str:
+    return _spell_time(time_ns() // 1000)
+
+
+def _spell_time(at: int) -> str:
+    """Return a time as the registry keeps it: ISO 8601, to the millisecond."""
+    time = datetime.fromtimestamp(at / 1e6, UTC)
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _refuse_foreign(path: str, connection: apsw.Connection) -> None:
+    if connection.execute(QUERIES["count_tables"]).fetchall()[0][0]:
+        _refuse_unreadable(path, connection)
+
+
+def _refuse_unreadable(path: str, connection: apsw.Connection) -> None:
+    columns = {name for (name,) in connection.execute(QUERIES["columns_of_projects"]).fetchall()}
+    if not columns >= _COLUMNS:
+        raise StoreError(f"{path} is not a registry of projects; give polymnia a directory of its own")
+
+
+def _migrate(path: str, connection: apsw.Connection) -> None:
+    """Bring the registry to the newest schema; that of an earlier program gets the tables it lacks."""
+    migrations = load_migrations(Path(__file__).parent)
+    newest = migrations[-1][0]
+    if connection.pragma("user_version") == newest:
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        version = connection.pragma("user_version")
+        if version > newest:
+            raise StoreTooNew(f"{path} has schema {version}, this version knows up to {newest}; upgrade polymnia")
+        for number, statements in migrations:
+            if number > version:
+                connection.execute(statements)
+                connection.execute(QUERIES["record_migration"], (number,))
+        connection.pragma("user_version", newest)
+        connection.pragma("application_id", _APPLICATION_ID)
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise

@@ -1,0 +1,190 @@
+"""Check a data directory without changing anything, and rebuild its registry when that is lost."""
+
+import logging
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from uuid import uuid4
+
+import apsw
+from msgspec import Struct
+from msgspec.structs import replace
+
+from polymnia.disk.errors import map_os_errors
+from polymnia.disk.lock import file_lock
+from polymnia.disk.replace import fsync_directory
+from polymnia.errors import BadInput, StoreError, StoreForeign, StoreSealed
+from polymnia.model import VAULT, Counts, Workspace
+from polymnia.search.text import fold
+from polymnia.stores.directory import files
+from polymnia.stores.directory.adoption import is_adoptable
+from polymnia.stores.directory.catalogue import ACTIVE, ARCHIVE, workspace_files
+from polymnia.stores.directory.registry import COPY, REGISTRY, Registry, check_name, read_copy
+from polymnia.stores.sqlite.connection import SEALED_ID, Row, connect, map_errors
+from polymnia.stores.sqlite.store import SqliteStore
+
+logger = logging.getLogger(__name__)
+
+
+class WorkspaceReport(Struct, frozen=True):
+    """What a check found in one workspace, or, without a name, in the directory itself.
+
+    `counts` is None if the file cannot be read, or belongs to an earlier program and was not converted yet.
+    """
+
+    name: str
+    problems: tuple[str, ...]
+    counts: Counts | None = None
+    notes: int = 0
+
+
+def check_directory(directory: Path) -> list[WorkspaceReport]:
+    """Check the registry and every workspace, archived or not, and change nothing."""
+    try:
+        rows, pending = _read_registry(directory)
+        problems: list[str] = []
+    except StoreError as exc:
+        rows, pending, problems = [], set(), [str(exc)]
+    reports = [_check_row(directory, row, pending) for row in rows]
+    known = {(directory / row[2]).resolve() for row in rows if isinstance(row[2], str)}
+    strays = [path for path in workspace_files(directory) if path.resolve() not in known and path.stem not in pending]
+    problems += [f"{path} belongs to no workspace" for path in strays]
+    problems += [f"{count} workspaces are called {name}" for name, count in _repeated_names(rows)]
+    unlisted = [_check_file(path.name, path, archived=path.parent.name == ARCHIVE) for path in strays]
+    return [WorkspaceReport("", tuple(problems)), *reports, *unlisted]
+
+
+def rebuild_registry(directory: Path) -> list[Workspace]:
+    """Write a new registry from the files of the workspaces, and from the copy of the old registry for their names.
+
+    A damaged registry is kept beside it, ending in `.damaged`. Stop every server first. Raise BadInput if the registry
+    can be read, StoreError.
+    """
+    registry = directory / REGISTRY
+    with map_os_errors(str(registry)), file_lock(registry):
+        if _is_readable(directory):
+            raise BadInput(f"{registry} can be read: there is nothing to rebuild")
+        part = directory / f"{REGISTRY}.part"
+        shutil.rmtree(part, ignore_errors=True)
+        found = list(_recover_workspaces(directory))
+        with closing(Registry(part)) as new:
+            for workspace, path in found:
+                new.add(workspace, path)
+        for ending in ("", "-wal", "-shm"):
+            old = registry.with_name(f"{REGISTRY}{ending}")
+            if old.exists():
+                old.replace(registry.with_name(f"{REGISTRY}.damaged{ending}"))
+        (part / REGISTRY).replace(registry)
+        fsync_directory(directory)
+        shutil.rmtree(part)
+    return [workspace for workspace, _ in found]
+
+
+def _read_registry(directory: Path) -> tuple[list[Row], set[str]]:
+    """Return the rows of the registry, and the workspaces whose files are being changed. Raise StoreError."""
+    registry = directory / REGISTRY
+    if not registry.is_file() or not registry.stat().st_size:
+        raise StoreError(f"{registry} is missing or empty; `polymnia doctor --rebuild` writes a new one")
+    with closing(Registry(directory, read_only=True)) as opened:
+        return opened.rows(), {each.workspace for each in opened.intents()}
+
+
+def _is_readable(directory: Path) -> bool:
+    try:
+        _read_registry(directory)
+    except StoreError:
+        return False
+    return True
+
+
+def _check_row(directory: Path, row: Row, pending: set[str]) -> WorkspaceReport:
+    number, name, location, status = row
+    shown = str(name)
+    if not isinstance(number, str) or not isinstance(name, str) or not isinstance(location, str):
+        return WorkspaceReport(shown, (f"its row in {REGISTRY} is damaged: {row!r}",))
+    if status not in ("active", "archived"):
+        return WorkspaceReport(shown, (f"its row in {REGISTRY} has the status {status!r}",))
+    path = (directory / location).resolve()
+    if not path.is_relative_to(directory.resolve()):
+        return WorkspaceReport(shown, (f"its row in {REGISTRY} names a file outside the directory: {location}",))
+    if number in pending and not path.is_file():
+        return WorkspaceReport(shown, ())  # it is being moved, or the next server completes that
+    return _check_file(shown, path, archived=status == "archived")
+
+
+def _check_file(name: str, path: Path, *, archived: bool) -> WorkspaceReport:
+    if not path.is_file():
+        return WorkspaceReport(name, (f"its file is missing: {path}",))
+    if not path.stat().st_size:
+        return WorkspaceReport(name, (f"its file is empty: {path}",))
+    try:
+        with closing(SqliteStore(str(path), create=False, read_only=True, allow_archived=archived)) as store:
+            problems = tuple(store.check())
+            with store.reading() as read:
+                return WorkspaceReport(name, problems, read.counts(), read.notes.count(VAULT, ()))
+    except StoreForeign as exc:
+        return WorkspaceReport(name, tuple(_check_foreign(path, str(exc))))
+    except StoreSealed:
+        return WorkspaceReport(name, (f"its file is sealed although it is in use: {path}",))
+    except StoreError as exc:
+        return WorkspaceReport(name, (str(exc),))
+
+
+def _check_foreign(path: Path, refusal: str) -> list[str]:
+    """Check a file that another program wrote. One that would be converted is no problem."""
+    try:
+        with map_errors(str(path)), closing(connect(str(path), read_only=True)) as connection:
+            if not is_adoptable(connection):
+                return [refusal]
+            found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check").fetchall()]
+    except StoreError as exc:
+        return [str(exc)]
+    return [f"{path}: {problem}" for problem in found if problem != "ok"]
+
+
+def _repeated_names(rows: list[Row]) -> Iterator[tuple[str, int]]:
+    names = Counter([fold(str(row[1])) for row in rows])
+    return ((name, count) for name, count in names.items() if count > 1)
+
+
+def _recover_workspaces(directory: Path) -> Iterator[tuple[Workspace, str]]:
+    """Return a workspace for each file, with the path of the file in the directory."""
+    copied = {each.id: each for each in read_copy(directory / COPY) or []}
+    taken: set[str] = {fold(each.name) for each in copied.values()}
+    seen: set[str] = set()
+    for path in workspace_files(directory):
+        if path.stem in seen or not path.stat().st_size:
+            logger.warning("%s is left out: it is empty, or an active workspace has its id", path)
+            continue
+        seen.add(path.stem)
+        if path.parent.name == ACTIVE:
+            _unseal(path)
+        known = copied.get(path.stem) or Workspace(path.stem, _new_name(path.stem, taken))
+        status = replace(known, status="active" if path.parent.name == ACTIVE else "archived")
+        yield status, f"{path.parent.name}/{path.name}"
+
+
+def _unseal(path: Path) -> None:
+    """Undo an archiving that did not end. A damaged file stays as it is."""
+    try:
+        with map_errors(str(path)), closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as connection:
+            mark = connection.pragma("application_id")
+        if mark == SEALED_ID:
+            files.unseal(path)
+    except StoreError as exc:
+        logger.warning("%s is listed although it cannot be read: %s", path, exc)
+
+
+def _new_name(workspace: str, taken: set[str]) -> str:
+    """Return a name for a workspace whose own name is lost."""
+    name = f"recovered-{workspace.partition('-')[0]}"
+    try:
+        check_name(name)
+    except BadInput:
+        name = "recovered"
+    while fold(name) in taken:
+        name = f"{name[:80]}-{uuid4().hex[:4]}"
+    taken.add(fold(name))
+    return name

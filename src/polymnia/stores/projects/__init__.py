@@ -1,1 +1,0 @@
-"""A data directory: many workspaces, a SQLite file each, and the registry that knows them."""

@@ -1,0 +1,98 @@
+"""Fill a new store with rows from elsewhere: what lives, and what was deleted, which goes to the trash.
+
+Every row keeps its own times. Changes are in commit order, so what was deleted elsewhere counts as deleted now.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from itertools import chain
+from typing import TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from polymnia.model import Change, Entity, Note, Observation, ObservationSet, Relation, Rows
+from polymnia.stores.sqlite.store import SqliteStore
+
+_ACTOR, _OPERATION = "polymnia", "import"
+T = TypeVar("T")
+
+
+class DeletedEntity(Struct, frozen=True):
+    """A deleted entity with its observations, the relations deleted with it, and the observations deleted before it."""
+
+    entity: Entity
+    relations: tuple[Relation, ...] = ()
+    earlier: tuple[Observation, ...] = ()
+
+
+class Contents(Struct, frozen=True, kw_only=True):
+    """Everything to write. What is not living was deleted; `observations` belonged to living entities."""
+
+    living: Rows = Rows()
+    entities: tuple[DeletedEntity, ...] = ()
+    observations: tuple[ObservationSet, ...] = ()
+    relations: tuple[Relation, ...] = ()
+    notes: tuple[Note, ...] = ()
+
+
+def fill(store: SqliteStore, contents: Contents) -> None:
+    """Write the contents into an empty store."""
+    for entities in _rounds(contents.entities, lambda each: each.entity.name):
+        _write_deleted_entities(store, entities)
+    for relations in _rounds(contents.relations, lambda each: each.key):
+        _create_and_delete(store, Rows(relations=tuple(relations)))
+    for notes in _rounds(contents.notes, lambda each: each.key):
+        _create_and_delete(store, Rows(notes=tuple(notes)))
+    living = contents.living
+    deleted = {each.entity: each.observations for each in contents.observations}
+    whole = [_with_observations(each, deleted.get(each.name, ())) for each in living.entities]
+    _apply(store, after=replace(living, entities=tuple(whole)))
+    _delete_observations(store, contents.observations, living.entities)
+
+
+def _write_deleted_entities(store: SqliteStore, deleted: list[DeletedEntity]) -> None:
+    relations = {relation.key: relation for each in deleted for relation in each.relations}
+    created = tuple([_with_observations(each.entity, each.earlier) for each in deleted])
+    _apply(store, after=Rows(entities=created, relations=tuple(relations.values())))
+    earlier = [ObservationSet(each.entity.name, each.earlier) for each in deleted if each.earlier]
+    entities = tuple([each.entity for each in deleted])
+    _delete_observations(store, earlier, entities)
+    _apply(store, before=Rows(entities=entities, relations=tuple(relations.values())))
+
+
+def _delete_observations(store: SqliteStore, sets: Iterable[ObservationSet], entities: Iterable[Entity]) -> None:
+    """Delete observations of living entities, which remain as old as they were."""
+    deleted = tuple(sets)
+    _apply(store, before=Rows(observations=deleted))
+    names = {each.entity for each in deleted}
+    times = {each.id: each.updated_at for each in entities if each.name in names}
+    if times:
+        with store.writing() as writer:
+            writer.set_updated(times)
+
+
+def _create_and_delete(store: SqliteStore, rows: Rows) -> None:
+    _apply(store, after=rows)
+    _apply(store, before=rows)
+
+
+def _apply(store: SqliteStore, *, before: Rows | None = None, after: Rows | None = None) -> None:
+    if before or after:
+        with store.writing() as writer:
+            writer.apply(Change(_OPERATION, _ACTOR, writer.clock(), before or Rows(), after or Rows()))
+
+
+def _rounds(values: Iterable[T], key: Callable[[T], Hashable]) -> Iterator[list[T]]:
+    """Divide values so that no key occurs twice in a round: what has the same key is written one after the other."""
+    rounds: list[dict[Hashable, T]] = []
+    for value in values:
+        found = next((each for each in rounds if key(value) not in each), None)
+        if found is None:
+            rounds.append(found := {})
+        found[key(value)] = value
+    return iter([list(each.values()) for each in rounds])
+
+
+def _with_observations(entity: Entity, more: Iterable[Observation]) -> Entity:
+    observations = sorted(chain(entity.observations, more), key=lambda each: each.ordinal)
+    return replace(entity, observations=tuple(observations))

@@ -1,0 +1,87 @@
+"""Read a SQLite file without changing anything: not the file, not its write-ahead log, not its directory."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import apsw
+from msgspec import Struct
+
+from polymnia.errors import StoreBusy
+
+# What distinguishes one content of a file from another: device, inode, size, time of the last write.
+Stamp = tuple[int, int, int, int]
+
+
+class FileState(Struct, frozen=True):
+    """A database file and its write-ahead log, as they are now. A log without content is no log."""
+
+    file: Stamp | None
+    log: tuple[int, int] | None = None
+    has_index: bool = True
+
+    def uri(self, path: str) -> str:
+        """Return how to open the file: SQLite does without locks and side files while there is no log."""
+        base = f"{Path(path).absolute().as_uri()}?mode=ro"
+        if self.log is None:
+            return f"{base}&immutable=1"
+        # Without its index SQLite has to build one beside the log.
+        return f"{base}&readonly_shm=1" if self.has_index else base
+
+
+def file_state(path: str) -> FileState:
+    """Return the present state of a database file."""
+    log = _stat(f"{path}-wal")
+    if log is not None and log.st_size:
+        return FileState(None, (log.st_dev, log.st_ino), _stat(f"{path}-shm") is not None)
+    return FileState(_stamp(path))
+
+
+class ReadOnlyPool:
+    """Connections to a file that other processes may change."""
+
+    def __init__(self, path: str, connect: Callable[[str], apsw.Connection]) -> None:
+        """`connect` opens the URI it is given."""
+        self._path = path
+        self._connect = connect
+        self._state: FileState | None = None
+        self._idle: list[apsw.Connection] = []
+
+    @contextmanager
+    def connection(self) -> Iterator[apsw.Connection]:
+        """Yield a connection to the present content. Raise StoreBusy if that is overwritten during the block."""
+        state = file_state(self._path)
+        if state != self._state:
+            self.close()
+            self._state = state
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = self._connect(state.uri(self._path))
+        try:
+            yield connection
+        finally:
+            self._idle.append(connection)
+            # Without a log nothing is locked, so a writer may have come and changed the pages that were read.
+            if state.log is None and _stamp(self._path) != state.file:
+                self.close()
+                raise StoreBusy(f"{self._path} was changed while it was read; try again")
+
+    def close(self) -> None:
+        """Close the connections that nobody uses."""
+        idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+
+def _stamp(path: str) -> Stamp | None:
+    state = _stat(path)
+    return None if state is None else (state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns)
+
+
+def _stat(path: str) -> os.stat_result | None:
+    try:
+        return os.stat(path)  # noqa: PTH116  # before every read, and Path.stat is slower
+    except OSError:
+        return None

@@ -1,0 +1,333 @@
+"""Salvage a damaged SQLite store: read every row that can be read, and write it to a new store.
+
+A row is read by its id alone, so damaged indexes do not matter. What lives and what is in the trash is salvaged; older
+versions and the notes of sessions are not.
+"""
+
+import shutil
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from contextlib import closing, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from uuid import uuid4
+
+import apsw
+from msgspec import DecodeError, Struct, json
+
+from polymnia.errors import BadInput, StoreDamaged, StoreError, StoreForeign
+from polymnia.model import VAULT, Counts, Entity, Note, Observation, ObservationSet, Relation, Rows
+from polymnia.stores.sqlite.connection import APPLICATION_ID, DRIVER_ERRORS, QUERIES, SEALED_ID, Row, map_errors, run
+from polymnia.stores.sqlite.fill import Contents, DeletedEntity, fill
+from polymnia.stores.sqlite.rows import unpack_uid
+from polymnia.stores.sqlite.store import SqliteStore
+
+# Failed attempts to read a range of rows. A damaged page near the root of a large table needs many.
+MAX_FAILURES = 100_000
+# The last id to look for when the file does not say what its last id is.
+_LAST_ID = 1 << 24
+_PAGE_BYTES = 4096
+# The queries that read each table by id, and those that tell the last id of a table.
+_READ = {
+    "entities": "salvage_entities",
+    "cards": "salvage_cards",
+    "observations": "salvage_observations",
+    "relations": "salvage_relations",
+    "notes": "salvage_notes",
+    "models": "salvage_models",
+    "vectors": "salvage_vectors",
+}
+_LAST = (
+    "last_changes",
+    "last_entities",
+    "last_cards",
+    "last_observations",
+    "last_relations",
+    "last_notes",
+    "last_vectors",
+)
+# The columns of a row that place it: without them it is lost.
+_PLACES = {"cards": (1,), "observations": (1, 2)}
+_LIVES = 1 << 62
+
+
+class SalvageReport(Struct, frozen=True):
+    """What the new store holds, and which rows of the damaged file could not be read, one sentence each."""
+
+    counts: Counts
+    notes: int
+    lost: tuple[str, ...]
+
+
+def salvage_sqlite(path: Path, target: Path) -> SalvageReport:
+    """Write what can be read of a damaged store to a new one, and leave the damaged one as it is.
+
+    Raise BadInput if the target exists, StoreDamaged if nothing can be read, StoreForeign for another program's file.
+    """
+    if not path.is_file():
+        raise StoreError(f"there is no file {path}")
+    if target.exists():
+        raise BadInput(f"{target} exists: name a file that does not")
+    with TemporaryDirectory(dir=target.parent, prefix=f"{target.name}.") as place, map_errors(str(path)):
+        copied = Path(place) / "damaged.db"
+        for ending in ("", "-wal"):
+            with suppress(FileNotFoundError):
+                shutil.copyfile(f"{path}{ending}", f"{copied}{ending}")
+        with closing(_open(path, copied)) as connection:
+            tables = _Tables(connection)
+        if not any(tables.rows.values()):
+            raise StoreDamaged(f"{path} holds no row that can be read; restore a backup")
+        contents = _Salvaged(tables).contents()
+        part = Path(place) / "new.db"
+        with closing(SqliteStore(str(part))) as store:
+            fill(store, contents)
+            with store.reading() as read:
+                counts = read.counts()
+        part.replace(target)
+    return SalvageReport(counts, len(contents.living.notes), tuple(tables.lost))
+
+
+def readable_rows(read: Callable[[int, int], Iterable[Row]], last: int) -> tuple[list[Row], list[tuple[int, int]]]:
+    """Return the rows that can be read, and the ranges of ids that cannot.
+
+    `read` yields the rows of a range in order of their ids, which come first. A range that fails is divided.
+    """
+    rows: list[Row] = []
+    lost: list[tuple[int, int]] = []
+    ranges = [(1, last)]
+    failures = 0
+    while ranges:
+        low, high = ranges.pop()
+        try:
+            for row in read(low, high):
+                rows.append(row)
+                low = row[0] + 1
+        except DRIVER_ERRORS:
+            failures += 1
+            if low >= high or failures > MAX_FAILURES:
+                lost.append((low, high))
+                continue
+            middle = (low + high) // 2
+            ranges += [(middle + 1, high), (low, middle)]
+    return rows, _join_ranges(lost)
+
+
+def _join_ranges(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    joined: list[tuple[int, int]] = []
+    for low, high in sorted(ranges):
+        if joined and low <= joined[-1][1] + 1:
+            joined[-1] = (joined[-1][0], max(high, joined[-1][1]))
+        else:
+            joined.append((low, high))
+    return joined
+
+
+def _open(path: Path, copied: Path) -> apsw.Connection:
+    """Open the copy. If its list of tables is damaged, it gets that of a new store: all stores have the same tables."""
+    for repair in (None, _replace_schema):
+        if repair is not None:
+            repair(copied)
+        connection = apsw.Connection(str(copied))
+        try:
+            connection.execute("PRAGMA writable_schema = ON; PRAGMA cell_size_check = ON").fetchall()
+            tables = {name for (name,) in run(connection, "table_names")}
+            mark = connection.pragma("application_id")
+        except DRIVER_ERRORS:
+            connection.close()
+            continue
+        if tables >= {"cards", "observations"}:
+            return connection
+        connection.close()
+        if tables and mark not in (APPLICATION_ID, SEALED_ID):
+            raise StoreForeign(f"{path} is a SQLite file of another program; polymnia cannot salvage it")
+    raise StoreDamaged(f"{path} holds nothing that can be read; restore a backup")
+
+
+def _replace_schema(copied: Path) -> None:
+    """Overwrite the pages that list the tables with those of a new store."""
+    fresh = copied.with_name("fresh.db")
+    SqliteStore(str(fresh)).close()
+    with closing(apsw.Connection(str(fresh))) as connection:
+        pages = [page for (page,) in run(connection, "schema_pages")]
+    content = bytearray(fresh.read_bytes())
+    content[32:40] = bytes(8)  # no free pages: those listed may be damaged
+    content[92:96] = bytes(4)  # SQLite takes the number of pages from the length of the file
+    Path(f"{copied}-wal").unlink(missing_ok=True)
+    with copied.open("r+b") as file:
+        for page in pages:
+            start = (page - 1) * _PAGE_BYTES
+            file.seek(start)
+            file.write(content[start : start + _PAGE_BYTES])
+
+
+class _Tables:
+    """The readable rows of each table, and what is lost."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        self._last = self._last_id()
+        self.lost: list[str] = []
+        self.rows = {table: self._read(table) for table in _READ if table not in ("models", "vectors")}
+        clients = {row[0] for row in self._read("models") if row[1] == b"client"}
+        vectors = self._read("vectors") if clients else []
+        self.embeddings: dict[int, bytes] = {row[1]: row[3] for row in vectors if row[2] in clients}
+
+    def _read(self, table: str) -> list[Row]:
+        query = QUERIES[_READ[table]]
+        rows, lost = readable_rows(lambda low, high: self._connection.execute(query, (low, high)), self._last)
+        self.lost += [f"{table}: the rows from {low} to {high} cannot be read" for low, high in lost]
+        sound = [row for row in rows if all(isinstance(row[place], int) for place in _PLACES.get(table, ()))]
+        if len(sound) < len(rows):
+            self.lost.append(f"{table}: {len(rows) - len(sound)} rows belong to nothing")
+        return sound
+
+    def _last_id(self) -> int:
+        """Return the highest id that any table has, as far as the file can say."""
+        found = [1]
+        for query in _LAST:
+            with suppress(*DRIVER_ERRORS):
+                found += [row[0] for row in run(self._connection, query) if isinstance(row[0], int)]
+        return max(found) if len(found) > 1 else _LAST_ID
+
+
+class _Salvaged:
+    """Entities, relations and notes from rows, of which some may be missing."""
+
+    def __init__(self, tables: _Tables) -> None:
+        self._embeddings = tables.embeddings
+        self._rows = tables.rows
+        self._identities = {row[0]: row for row in tables.rows["entities"]}
+        self._cards: dict[int, Row] = {}
+        for row in sorted(tables.rows["cards"], key=lambda row: (_ended(row[-1]), row[0])):
+            self._cards[row[1]] = row  # the living one, or the last
+        self._observations: defaultdict[int, dict[int, Row]] = defaultdict(dict)
+        for row in sorted(tables.rows["observations"], key=lambda row: (_ended(row[-1]), row[0])):
+            self._observations[row[1]][row[2]] = row
+        self._names: set[str] = set()
+        self._ids: set[str] = set()
+
+    def contents(self) -> Contents:
+        """Return what to write to a new store."""
+        living: list[Entity] = []
+        deleted: list[DeletedEntity] = []
+        single: list[ObservationSet] = []
+        relations, ended = _latest(self._rows["relations"], lambda row: row[1:4])
+        ended_with = _by_end(ended)
+        for number in sorted({*self._cards, *self._observations}):
+            card = self._cards.get(number)
+            until = None if card is None or self._has_living_observation(number) else card[-1]
+            entity, earlier = self._entity(number, card, until)
+            if until is not None:
+                gone = [_relation(row) for row in ended_with[entity.name, until]]
+                deleted.append(DeletedEntity(entity, tuple(gone), earlier))
+                continue
+            living.append(entity)
+            if earlier:
+                single.append(ObservationSet(entity.name, earlier))
+        with_entity = {relation.key for each in deleted for relation in each.relations}
+        lone = [relation for row in ended if (relation := _relation(row)).key not in with_entity]
+        notes, pruned = _latest(self._rows["notes"], lambda row: row[1])
+        return Contents(
+            living=Rows(
+                tuple(living),
+                relations=tuple([_relation(row) for row in relations]),
+                notes=tuple([self._note(row) for row in notes]),
+            ),
+            entities=tuple(deleted),
+            observations=tuple(single),
+            relations=tuple(lone),
+            notes=tuple([self._note(row) for row in pruned]),
+        )
+
+    def _has_living_observation(self, number: int) -> bool:
+        return any(row[-1] is None for row in self._observations[number].values())
+
+    def _entity(self, number: int, card: Row | None, until: int | None) -> tuple[Entity, tuple[Observation, ...]]:
+        """Return the entity, and the observations that were deleted before it."""
+        rows = self._observations[number]
+        with_it = [_observation(row) for row in rows.values() if row[-1] == until]
+        earlier = [_observation(row) for row in rows.values() if row[-1] != until]
+        created = [each.created_at for each in (*with_it, *earlier)]
+        if card is None:
+            card = (0, number, f"salvaged-{number}", "unknown", None, None, None, min(created, default=0), None)
+        _, _, name, kind, summary, summary_at, tags, created_at, _ = card
+        lost = (number, 0, b"", 1, max(created, default=0))
+        _, is_uuid, uid, next_ordinal, updated_at = self._identities.get(number, lost)
+        entity = Entity(
+            name=self._unique_name(_text(name), number) if until is None else _text(name),
+            type=_text(kind),
+            observations=tuple(with_it),
+            id=self._unique_id(unpack_uid(uid) if is_uuid and len(uid) == 16 else _text(uid)),
+            next_ordinal=max([_number(next_ordinal), *[ordinal + 1 for ordinal in rows]]),
+            summary=None if summary is None else _text(summary),
+            summary_at=_number(summary_at),
+            tags=_tags(tags),
+            created_at=_number(created_at),
+            updated_at=_number(updated_at),
+        )
+        return entity, tuple(earlier)
+
+    def _unique_name(self, name: str, number: int) -> str:
+        """Return the name. A second living entity with it, whose end was lost, gets another one."""
+        unique = name if name not in self._names else f"{name} (salvaged {number})"
+        self._names.add(unique)
+        return unique
+
+    def _unique_id(self, uid: str) -> str:
+        unique = uid if uid and uid not in self._ids else str(uuid4())
+        self._ids.add(unique)
+        return unique
+
+    def _note(self, row: Row) -> Note:
+        number, key, text, tags, created_at, updated_at, _ = row
+        found = self._embeddings.get(number)
+        embedding = found if isinstance(found, bytes) and len(found) % 4 == 0 else b""
+        times = (_number(created_at), _number(updated_at))
+        return Note(_text(key), _text(text), _tags(tags), VAULT, embedding, *times)
+
+
+def _latest(rows: list[Row], key: Callable[[Row], Any]) -> tuple[list[Row], list[Row]]:
+    """Return the living rows and, for keys without one, the rows that ended last; `until` is the last column."""
+    last: dict[Any, Row] = {}
+    for row in sorted(rows, key=lambda row: (_ended(row[-1]), row[0])):
+        last[key(row)] = row
+    found = sorted(last.values(), key=lambda row: int(row[0]))
+    return [row for row in found if row[-1] is None], [row for row in found if row[-1] is not None]
+
+
+def _by_end(relations: list[Row]) -> defaultdict[tuple[str, int], list[Row]]:
+    found: defaultdict[tuple[str, int], list[Row]] = defaultdict(list)
+    for row in relations:
+        for name in {_text(row[1]), _text(row[2])}:
+            found[name, row[-1]].append(row)
+    return found
+
+
+def _ended(until: object) -> int:
+    return _LIVES if until is None else _number(until)
+
+
+def _relation(row: Row) -> Relation:
+    return Relation(_text(row[1]), _text(row[2]), _text(row[3]), _number(row[4]))
+
+
+def _observation(row: Row) -> Observation:
+    _, _, ordinal, text, created_at, valid_at, _ = row
+    return Observation(ordinal, _text(text), _number(created_at), _number(valid_at))
+
+
+def _text(value: object) -> str:
+    """Return text, with a replacement character for what is not UTF-8."""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value or "")
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _tags(value: object) -> tuple[str, ...]:
+    try:
+        return json.decode(_text(value), type=tuple[str, ...]) if value is not None else ()
+    except DecodeError:
+        return ()
