@@ -819,3 +819,11 @@ SELECT session_id, key, content, tags, created_at FROM session_memories ORDER BY
 -- name: model_dimension
 -- How long a model's vectors are.
 SELECT dimension FROM models WHERE id = ?;
+
+-- name: lineage
+-- What the last commit wrote to tell its file and log from others.
+SELECT state FROM lineage;
+
+-- name: update_lineage
+-- What this commit writes.
+UPDATE lineage SET state = ?;
