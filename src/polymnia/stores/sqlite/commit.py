@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import apsw
 
 from polymnia.errors import StoreBusy, StoreError, StoreSealed, StoreStopped, StoreTooNew
-from polymnia.stores.sqlite.connection import SEALED_ID, map_errors
+from polymnia.stores.sqlite.connection import DRIVER_ERRORS, SEALED_ID, map_errors
 from polymnia.stores.sqlite.log import renew_lineage
 from polymnia.stores.sqlite.watch import FileWatch
 
@@ -77,12 +77,7 @@ class GroupCommit:
         """
         if self._watch is None or self._watch.is_unchanged:
             return
-        if self._lock.acquire(blocking=False):
-            try:
-                self._watch.verify()
-            finally:
-                self._lock.release()
-        problem = self._watch.find_problem()
+        problem = self._verify(self._watch)
         if problem is not None:
             raise StoreError(problem)
 
@@ -92,7 +87,19 @@ class GroupCommit:
 
     def may_checkpoint(self) -> bool:
         """Return True if closing may bring the log into the file: both are still ours, or only the log was deleted."""
-        return self._watch is None or self._watch.verify() is None or self._watch.log_is_lost
+        try:
+            return self._watch is None or self._verify(self._watch) is None or self._watch.log_is_lost
+        except DRIVER_ERRORS:
+            return False  # the file cannot even be read
+
+    def _verify(self, watch: FileWatch) -> str | None:
+        """Return what happened to the files. While a writer uses the connection, only their names are looked at."""
+        if not self._lock.acquire(blocking=False):
+            return watch.find_problem()
+        try:
+            return watch.verify()
+        finally:
+            self._lock.release()
 
     def _acquire(self, timeout: float | None) -> None:
         """Take the lock. Only a writer that will not give up counts as waiting: others may leave their commit to it."""
@@ -124,12 +131,24 @@ class GroupCommit:
             if self._group is not None:
                 self._connection.execute("SAVEPOINT writer")
                 return self._group
-            self._require_files()
-            self._begin()
-            if self._watch is not None and self._watch.log_is_empty:
-                self._begin_log()
+        try:
+            with self._map_errors:
+                self._require_files()
+                self._begin()
+                if self._watch is not None and self._watch.log_is_empty:
+                    self._begin_log()
+        except StoreError as exc:
+            self._roll_back(exc)
+            raise
         self._group = _Group()
         return self._group
+
+    def _roll_back(self, exc: StoreError) -> None:
+        """End the transaction, and write no more if nobody knows what is on disk."""
+        if isinstance(exc, StoreStopped):
+            self._stopped = str(exc)
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
 
     def _require_files(self) -> None:
         problem = None if self._watch is None else self._watch.verify()
@@ -143,11 +162,7 @@ class GroupCommit:
 
     def _begin(self) -> None:
         self._connection.execute("BEGIN IMMEDIATE")
-        try:
-            self._cookie = self._read_header()
-        except BaseException:
-            self._connection.execute("ROLLBACK")
-            raise
+        self._cookie = self._read_header()
         self._count = self._connection.total_changes()
 
     def _read_header(self) -> int:
@@ -196,9 +211,6 @@ class GroupCommit:
                 group.failure = StoreStopped(problem)
         except StoreError as exc:
             group.failure = exc
-            if isinstance(exc, StoreStopped):
-                self._stopped = str(exc)
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
+            self._roll_back(exc)
         finally:
             group.done.set()
