@@ -1,4 +1,4 @@
-# The whole product over HTTP: projects in /data, the project catalogue at /mcp, the others beside it.
+# Serve projects in /data over HTTP: the project dialect at /mcp, the graph and reference dialects at their own paths.
 #
 #   docker build -t polymnia .
 #   docker run -v memory:/data polymnia token create me --can admin --data-dir /data

@@ -1,20 +1,26 @@
-"""Fixtures everything shares: a memory on every kind of store."""
+"""What all tests share: the groups they run in, Hypothesis profiles, and a memory on every kind of store."""
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadScopeScheduling
 
 from polymnia.engine.memory import Memory
 from polymnia.stores import open_store
+from tests.groups import MARKED, ONE_AT_A_TIME
 
-# The same examples in every run: a change is judged by what it does. `--hypothesis-profile=explore` looks further.
-settings.register_profile("same", derandomize=True)
-settings.register_profile("explore", derandomize=False)
-settings.load_profile("same")
+HERE = Path(__file__).parent
 
-# What a store's URL is, given an empty directory.
+# No test depends on how busy the machine is: examples have no deadline and may be slow to generate. Every run takes
+# the same examples; `--hypothesis-profile=explore` takes new ones.
+settings.register_profile("repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("explore", settings.get_profile("repeatable"), derandomize=False)
+settings.load_profile("repeatable")
+
+# The URL of each kind of store, given an empty directory.
 STORES: dict[str, Callable[[Path], str]] = {
     "memory": lambda directory: "memory:",
     "jsonl": lambda directory: str(directory / "memory.jsonl"),
@@ -25,9 +31,41 @@ STORES: dict[str, Callable[[Path], str]] = {
 ON_DISK = ("jsonl", "binlog", "sqlite")
 
 
+# Servers that tests start load no embedding model; tests of semantic search say which embedder they want.
+os.environ["POLYMNIA_EMBEDDER"] = "none"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Select the unmarked tests, unless the command line names markers, keywords or paths."""
+    has_paths = config.args_source is not pytest.Config.ArgsSource.TESTPATHS
+    if not (has_paths or config.option.markexpr or config.option.keyword):
+        config.option.markexpr = " and ".join(f"not {marker}" for marker in MARKED)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests below the paths in MARKED."""
+    for item in items:
+        for marker, paths in MARKED.items():
+            if any(item.path.is_relative_to(HERE / path) for path in paths):
+                item.add_marker(marker)
+
+
+class ModuleScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no type hints
+    """Give each worker whole modules, so that module fixtures run once, and ONE_AT_A_TIME to a single worker."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        module = nodeid.partition("::")[0].removeprefix("tests/")
+        return "one at a time" if module in ONE_AT_A_TIME else module
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScopeScheduling:
+    """Schedule by module, whatever --dist says."""
+    return ModuleScheduling(config, log)
+
+
 @pytest.fixture(params=STORES)
 def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
-    """An empty memory, once on every kind of store."""
+    """Yield an empty memory on each kind of store."""
     store = open_store(STORES[request.param](tmp_path))
     yield Memory(store)
     store.close()
@@ -35,5 +73,5 @@ def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
 
 @pytest.fixture(params=ON_DISK)
 def store_path(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Where a store would be, once for every kind that is kept on disk."""
+    """Return an unused path for each kind of store that is kept on disk."""
     return STORES[request.param](tmp_path)

@@ -1,17 +1,22 @@
-"""The shape of the house: which way imports point, who may touch what, how long things get."""
+"""Check the shape of the code: the direction of imports, the single homes, the size of files and functions.
+
+Each test lists its offenders, so one failure shows everything that has to change.
+"""
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
-import pytest
-
 from polymnia.stores.sql import load_queries
+from tests.groups import MARKED, ONE_AT_A_TIME
 
-SOURCE = Path(__file__).parent.parent / "src" / "polymnia"
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "polymnia"
 FILES = sorted(SOURCE.rglob("*.py"))
+TEST_FILES = sorted((ROOT / "tests").rglob("*.py"))
 
-# Each layer may import those above it and itself.
+# A layer may import itself and the layers above it in this list.
 LAYERS = [
     {"errors", "model", "__init__"},
     {"search"},
@@ -24,28 +29,148 @@ LAYERS = [
     {"app"},
     {"cli", "__main__"},
 ]
-ALLOWED_BROAD_EXCEPT = {"mcp/session.py"}
+SQLITE_DRIVER_HOMES = {"stores/sqlite", "stores/directory", "stores/projects", "search/terms.py"}
+BROAD_EXCEPT_HOME = {"mcp/session.py"}
+
+MAX_FILE_LINES = 400
+MAX_FUNCTION_LINES = 50
 
 
-def part(path: Path) -> str:
-    """The first name below the package: what a layer is called."""
+def test_imports_point_inward() -> None:
+    offenders = [
+        f"{name(path)} imports {imported}"
+        for path in FILES
+        for imported in imported_layers(path)
+        if level(imported) > level(layer(path))
+    ]
+    assert offenders == []
+
+
+def test_every_file_starts_with_a_docstring() -> None:
+    assert [name(path) for path in FILES if not ast.get_docstring(tree(path))] == []
+
+
+def test_files_are_short() -> None:
+    lengths = {name(path): len(path.read_text("utf-8").splitlines()) for path in FILES}
+    assert {file: length for file, length in lengths.items() if length > MAX_FILE_LINES} == {}
+
+
+def test_functions_are_short() -> None:
+    offenders = [
+        f"{name(path)}:{function.lineno} {function.name}"
+        for path in FILES
+        for function in functions(path)
+        if length(function) > MAX_FUNCTION_LINES
+    ]
+    assert offenders == []
+
+
+def test_only_stores_import_a_concrete_store() -> None:
+    offenders = {
+        name(path)
+        for path in FILES
+        if layer(path) != "stores" and any(is_concrete_store(module) for module in imported_modules(path))
+    }
+    assert offenders == set()
+
+
+def test_only_settings_reads_the_environment() -> None:
+    assert {name(path) for path in FILES if {"os.environ", "os.getenv"} & attributes(path)} == {"settings.py"}
+
+
+def test_only_the_sqlite_stores_import_the_sqlite_driver() -> None:
+    users = [path for path in FILES if "apsw" in {module.split(".")[0] for module in imported_modules(path)}]
+    offenders = [name(path) for path in users if not {name(path), name(path.parent)} & SQLITE_DRIVER_HOMES]
+    assert offenders == []
+
+
+def test_only_the_command_line_prints() -> None:
+    offenders = [name(path) for path in FILES if layer(path) != "cli" and "print" in called_names(path)]
+    assert offenders == []
+
+
+def test_only_one_module_has_a_broad_except() -> None:
+    assert {name(path) for path in FILES if has_broad_except(path)} == BROAD_EXCEPT_HOME
+
+
+def test_every_named_query_has_a_reason() -> None:
+    offenders = [
+        f"{name(file)}: {query}"
+        for file in query_files()
+        for query in load_queries(file.parent)
+        if f"-- name: {query}\n-- " not in file.read_text("utf-8")
+    ]
+    assert offenders == []
+
+
+def test_every_named_query_is_used() -> None:
+    offenders = [
+        f"{name(file)}: {query}"
+        for file in query_files()
+        for query in load_queries(file.parent)
+        if f'"{query}"' not in "\n".join(path.read_text("utf-8") for path in file.parent.glob("*.py"))
+    ]
+    assert offenders == []
+
+
+def test_tests_import_helpers_from_modules_that_are_not_tests() -> None:
+    offenders = {
+        str(path.relative_to(ROOT))
+        for path in TEST_FILES
+        for module in imported_modules(path)
+        if module.split(".")[-1].startswith("test_")
+    }
+    assert offenders == set()
+
+
+def test_every_path_in_the_test_groups_exists() -> None:
+    listed = {*ONE_AT_A_TIME, *(path for paths in MARKED.values() for path in paths)}
+    assert {path for path in listed if not (ROOT / "tests" / path).exists()} == set()
+
+
+def name(path: Path) -> str:
+    """Return the path below the package, as the lists above spell it."""
+    return path.relative_to(SOURCE).as_posix()
+
+
+def layer(path: Path) -> str:
+    """Return the first name below the package."""
     return path.relative_to(SOURCE).parts[0].removesuffix(".py")
 
 
-def level(name: str) -> int:
-    (found,) = [number for number, layer in enumerate(LAYERS) if name in layer]
+def level(layer_name: str) -> int:
+    (found,) = [number for number, names in enumerate(LAYERS) if layer_name in names]
     return found
 
 
+@cache
 def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text("utf-8"))
 
 
-def imported_parts(path: Path) -> Iterator[str]:
+def imported_modules(path: Path) -> Iterator[str]:
+    """Yield every module that the file imports anywhere, and every name that it imports from one, with dots."""
     for node in ast.walk(tree(path)):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "polymnia":
-            below = (node.module or "").split(".")[1:]
-            yield from below[:1] or [each.name if (SOURCE / each.name).exists() else "__init__" for each in node.names]
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        if isinstance(node, ast.ImportFrom):
+            yield node.module or "."
+            yield from (f"{node.module or ''}.{alias.name}" for alias in node.names)
+
+
+def imported_layers(path: Path) -> set[str]:
+    """Return the layers that the file imports; `from polymnia import __version__` counts as `__init__`."""
+    below = [module.split(".")[1] for module in imported_modules(path) if module.startswith("polymnia.")]
+    known = set().union(*LAYERS)
+    return {each if each in known or (SOURCE / each).exists() else "__init__" for each in below}
+
+
+def is_concrete_store(module: str) -> bool:
+    """Tell whether the module is a store: a package in stores/, or stores/memory.py."""
+    parts = module.split(".")
+    if parts[:2] != ["polymnia", "stores"] or len(parts) < 3:
+        return False
+    return parts[2] == "memory" or (parts[2] != "contract" and (SOURCE / "stores" / parts[2]).is_dir())
 
 
 def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -54,69 +179,33 @@ def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
             yield node
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
-def test_imports_point_inward(path: Path) -> None:
-    outward = [each for each in imported_parts(path) if level(each) > level(part(path))]
-    assert outward == []
+def length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    return (function.end_lineno or function.lineno) - function.lineno + 1
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
-def test_a_file_says_first_what_it_is_for(path: Path) -> None:
-    assert ast.get_docstring(tree(path))
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
-def test_files_and_functions_stay_short(path: Path) -> None:
-    assert len(path.read_text("utf-8").splitlines()) <= 400
-    long = [each.name for each in functions(path) if (each.end_lineno or 0) - each.lineno >= 50]
-    assert long == []
-
-
-def users_of(module: str, *attributes: str) -> set[str]:
-    """The files that use one of the module's attributes, or import the module at all when none is named."""
-    found = set()
-    for path in FILES:
-        text = path.read_text("utf-8")
-        if attributes and any(f"{module}.{attribute}" in text for attribute in attributes):
-            found.add(str(path.relative_to(SOURCE)))
-        if not attributes and (f"import {module}" in text or f"from {module}" in text):
-            found.add(str(path.relative_to(SOURCE)))
-    return found
-
-
-def test_only_settings_reads_the_environment() -> None:
-    assert users_of("os", "environ", "getenv") == {"settings.py"}
-
-
-def test_the_sqlite_driver_stays_in_its_store() -> None:
-    assert {name.rsplit("/", 1)[0] for name in users_of("apsw")} == {"search", "stores/sqlite", "stores/projects"}
-
-
-def test_only_the_command_line_prints() -> None:
-    printers = {
-        str(path.relative_to(SOURCE))
-        for path in FILES
+def attributes(path: Path) -> set[str]:
+    """Return the attributes of plain names that the file uses, and the names that it imports, with dots."""
+    used = {
+        f"{node.value.id}.{node.attr}"
         for node in ast.walk(tree(path))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
     }
-    assert {name.split("/")[0] for name in printers} == {"cli"}
+    return used | set(imported_modules(path))
 
 
-def test_there_is_one_broad_except() -> None:
-    broad = {
-        str(path.relative_to(SOURCE))
-        for path in FILES
-        for node in ast.walk(tree(path))
-        if isinstance(node, ast.ExceptHandler)
+def called_names(path: Path) -> set[str]:
+    return {
+        node.func.id for node in ast.walk(tree(path)) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+
+
+def has_broad_except(path: Path) -> bool:
+    return any(
+        isinstance(node, ast.ExceptHandler)
         and (node.type is None or (isinstance(node.type, ast.Name) and node.type.id == "Exception"))
-    }
-    assert broad == ALLOWED_BROAD_EXCEPT
+        for node in ast.walk(tree(path))
+    )
 
 
-@pytest.mark.parametrize("package", ["sqlite", "projects"])
-def test_every_named_query_says_why_and_is_used(package: str) -> None:
-    used = "\n".join(path.read_text("utf-8") for path in (SOURCE / "stores" / package).glob("*.py"))
-    text = (SOURCE / "stores" / package / "queries.sql").read_text("utf-8")
-    for name in load_queries(SOURCE / "stores" / package):
-        assert f'"{name}"' in used, name
-        assert f"-- name: {name}\n-- " in text, name
+def query_files() -> list[Path]:
+    return sorted((SOURCE / "stores").glob("*/queries.sql"))

@@ -1,4 +1,4 @@
-"""The benchmark: a smoke run, and what it says of servers that are wrong or slow."""
+"""Check the benchmarks: short runs, and the verdicts on wrong, failing and slow servers."""
 
 import sys
 from functools import partial
@@ -35,16 +35,16 @@ def test_a_quick_run_measures_and_judges(tmp_path: Path) -> None:
     assert numbers["budgets"]
 
 
-def test_a_wrong_reply_ends_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_reply_stops_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--quick", "--servers", "jsonl", "--cache", str(tmp_path)]
     assert main([*arguments, "--polymnia-command", FLOOR_COMMAND]) == 1
     assert "answered open_nodes wrongly" in capsys.readouterr().err
 
 
-def test_a_server_that_dies_ends_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    dying = f"{sys.executable} -c 'raise SystemExit(3)'"
+def test_a_server_that_ends_stops_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    failing = f"{sys.executable} -c 'raise SystemExit(3)'"
     arguments = ["--quick", "--servers", "jsonl", "--cache", str(tmp_path)]
-    assert main([*arguments, "--polymnia-command", dying]) == 1
+    assert main([*arguments, "--polymnia-command", failing]) == 1
     assert "gave no reply to initialize" in capsys.readouterr().err
 
 
@@ -52,7 +52,7 @@ def test_the_floor_alone_can_be_measured(tmp_path: Path) -> None:
     assert main(["--quick", "--servers", "floor", "--cache", str(tmp_path)]) == 0
 
 
-def test_a_quick_run_over_http_measures_everybody(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_quick_run_over_http_measures_every_server(capsys: pytest.CaptureFixture[str]) -> None:
     assert http_main(["--entities", "20", "--seconds", "0.05", "--rounds", "1"]) == 0
     printed = capsys.readouterr().out
     assert all(title in printed for title in TITLES.values())
@@ -63,13 +63,13 @@ def test_projects_are_measured_in_directories_of_several_sizes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     projects.main(["--sizes", "2,3", "--seconds", "0.05", "--cache", str(tmp_path)])
-    said = capsys.readouterr()
-    assert said.err == ""
-    assert "| ms, median | 2 projects | 3 projects | most / fewest |" in said.out
-    assert "| open files |" in said.out
+    output = capsys.readouterr()
+    assert output.err == ""
+    assert "| ms, median | 2 projects | 3 projects | most / fewest |" in output.out
+    assert "| open files |" in output.out
 
 
-def test_a_budget_is_met_at_its_limit_and_missed_above() -> None:
+def test_a_budget_is_met_at_its_limit_and_missed_above_it() -> None:
     assert empty_start(0.3).met is True
     assert empty_start(0.31).met is False
 
@@ -79,7 +79,7 @@ def test_a_budget_that_was_not_measured_has_no_verdict() -> None:
     assert all(verdict.met is None for verdict in judge(figures))
 
 
-def test_every_sampler_gets_its_turn_in_every_round() -> None:
+def test_every_sampler_runs_in_every_round() -> None:
     order: list[str] = []
 
     def sample(name: str) -> float:
@@ -91,12 +91,12 @@ def test_every_sampler_gets_its_turn_in_every_round() -> None:
     assert sorted(order[:2]) == sorted(order[2:]) == ["a", "b"]
 
 
-def test_a_slow_sampler_still_gets_the_least() -> None:
+def test_a_slow_sampler_still_takes_the_minimum_number_of_samples() -> None:
     limits = Limits(least=3, most=100, seconds=0.0)
     assert len(take_rounds({"slow": lambda: 1.0}, limits)["slow"]) >= 3
 
 
-def test_the_dataset_is_the_same_every_time(tmp_path: Path) -> None:
+def test_the_dataset_is_deterministic(tmp_path: Path) -> None:
     first, again = (write_dataset(50, tmp_path / name).path for name in "ab")
     assert first.read_bytes() == again.read_bytes()
 
@@ -107,7 +107,7 @@ def test_a_token_occurs_once(tmp_path: Path) -> None:
 
 
 def empty_start(seconds: float) -> Verdict:
-    """The verdict on a start that takes so long where npm takes a second."""
+    """Return the verdict on a start of `seconds` where the npm server takes one second."""
     figures = Figures(
         {
             Key("start", "sqlite", 0): [seconds],
@@ -121,6 +121,6 @@ def empty_start(seconds: float) -> Verdict:
 def test_searching_notes_is_measured_by_words_and_by_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     size = ["--notes", "60", "--dimension", "8", "--rounds", "1"]
     assert vault_main([*size, "--cache", str(tmp_path)]) == 0
-    told = capsys.readouterr().out
-    assert "60 notes, 8 numbers a vector" in told
-    assert [line.split()[0] for line in told.splitlines()[3:-1]] == ["2", "5", "10", "20", "50", "100", "1000"]
+    printed = capsys.readouterr().out
+    assert "60 notes, 8 numbers a vector" in printed
+    assert [line.split()[0] for line in printed.splitlines()[3:-1]] == ["2", "5", "10", "20", "50", "100", "1000"]

@@ -1,4 +1,4 @@
-"""The benchmark of recall, on a small conversation of our own."""
+"""Check the recall benchmark on a small conversation."""
 
 from pathlib import Path
 
@@ -50,7 +50,7 @@ def path(tmp_path: Path) -> Path:
     return file
 
 
-def test_a_conversation_is_read_in_its_order_with_its_times(path: Path) -> None:
+def test_a_conversation_is_loaded_in_order_with_its_times(path: Path) -> None:
     (case,) = load_locomo(path)
     assert [told.label for told in case.told] == ["1:1", "1:2", "1:3", "2:1", "2:2"]
     assert case.told[2].text == "Look at this! [shared image: a photo of a red wheelbarrow]"
@@ -76,17 +76,17 @@ def test_every_ranking_is_measured(path: Path, capsys: pytest.CaptureFixture[str
     assert "5 observations embedded" in printed
 
 
-def test_it_runs_on_words_alone(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_benchmark_runs_without_an_embedder(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(path), "--embedder", "none"]) == 0
     assert "words and meaning" not in capsys.readouterr().out
 
 
-def test_an_embedder_that_cannot_be_loaded_ends_the_run(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_embedder_that_cannot_be_loaded_stops_the_run(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(path), "--embedder", "onnx:/nowhere"]) == 1
     assert "no model.onnx" in capsys.readouterr().err
 
 
-def test_a_score_counts_what_is_found_and_where() -> None:
+def test_a_score_counts_what_is_found_and_at_which_rank() -> None:
     found = score(["x", "a", "y", "b"], {"a": 1, "b": 1, "c": 1})
     assert found.recall == (0.0, 2 / 3, 2 / 3, 2 / 3)
     assert found.reciprocal_rank == 0.5
@@ -94,7 +94,7 @@ def test_a_score_counts_what_is_found_and_where() -> None:
     assert score(["a"], {"a": 3}).gain == 1
 
 
-def test_size_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
+def test_scale_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
     assert scale.main(["--observations", "200", "--questions", "3", "--writes", "3"]) == 0
     printed = capsys.readouterr().out
     assert "words and meaning:" in printed
@@ -104,11 +104,11 @@ def test_size_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(line.endswith((": met", ": missed")) for line in judged)
 
 
-def test_vectors_are_searched_and_what_is_missed_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_vector_search_reports_the_share_that_it_finds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert vectors.main(["--count", "700", "--questions", "20"]) == 0
     printed = capsys.readouterr().out
     assert "700 vectors of 384 numbers, 20 questions" in printed
-    assert printed.count("100.00 % of them found") == 3  # so few are all compared
+    assert printed.count("100.00 % of them found") == 3  # all vectors of a small set are compared
     np.save(tmp_path / "own.npy", np.random.default_rng(1).normal(size=(150, 8)))
     assert vectors.main(["--file", str(tmp_path / "own.npy"), "--questions", "10"]) == 0
     assert "140 vectors of 8 numbers, 10 questions" in capsys.readouterr().out

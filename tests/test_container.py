@@ -1,4 +1,4 @@
-"""The container: what its files name exists, it runs without rights, and its command starts a healthy server."""
+"""Check the container: its files exist, it runs without privileges, and its server starts only with a token."""
 
 import json
 import os
@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 import yaml
 
-from polymnia.cli.main import _parser
 from polymnia.settings import Settings, load_settings
+from tests.processes import TIMEOUT_S, Log, end_with_parent
 
 ROOT = Path(__file__).parent.parent
 PORT = 8081
 
 
 def instructions() -> list[tuple[str, str]]:
-    """The Dockerfile's instructions and what follows each, long lines joined."""
+    """Return the instructions of the Dockerfile with their arguments; join continued lines."""
     text = (ROOT / "Dockerfile").read_text("utf-8").replace("\\\n", " ")
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
     return [(name, rest.strip()) for name, _, rest in (line.partition(" ") for line in lines)]
@@ -32,7 +32,7 @@ def last(name: str) -> str:
 
 
 def command() -> list[str]:
-    """What the container runs."""
+    """Return the command that the container runs."""
     return [*json.loads(last("ENTRYPOINT")), *json.loads(last("CMD"))]
 
 
@@ -48,15 +48,15 @@ def service() -> dict[str, Any]:
     return found
 
 
-def test_what_is_copied_exists_and_is_let_through() -> None:
+def test_every_copied_file_exists_and_is_not_ignored() -> None:
     copied = [rest.split()[:-1] for name, rest in instructions() if name == "COPY" and "--from" not in rest]
     sources = [source for each in copied for source in each]
     assert [source for source in sources if not (ROOT / source).exists()] == []
-    let_through = re.findall(r"^!(.+)$", (ROOT / ".dockerignore").read_text("utf-8"), re.MULTILINE)
-    assert set(sources) == set(let_through)
+    not_ignored = re.findall(r"^!(.+)$", (ROOT / ".dockerignore").read_text("utf-8"), re.MULTILINE)
+    assert set(sources) == set(not_ignored)
 
 
-def test_the_package_has_what_is_installed() -> None:
+def test_the_package_has_the_extras_and_the_script_that_the_image_uses() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     extras = re.findall(r"\[([a-z]+)\]'", (ROOT / "Dockerfile").read_text("utf-8"))
     assert extras
@@ -64,30 +64,29 @@ def test_the_package_has_what_is_installed() -> None:
     assert command()[0] in project["scripts"]
 
 
-def test_the_image_has_a_python_that_is_supported() -> None:
+def test_the_python_of_the_image_is_supported() -> None:
     images = [rest.split()[0] for name, rest in instructions() if name == "FROM"]
     versions = [re.fullmatch(r"python:3\.(\d+)-slim", image) for image in images]
     assert all(found and int(found[1]) >= 11 for found in versions)
 
 
-def test_it_runs_as_somebody_without_rights() -> None:
+def test_the_server_runs_as_an_unprivileged_user() -> None:
     assert last("USER") not in ("root", "0")
     assert f"useradd --uid 1000 --create-home {last('USER')}" in last("RUN")
     order = [name for name, _ in instructions()]
     assert order.index("USER") > max(place for place, name in enumerate(order) if name == "RUN")
 
 
-def test_the_command_is_one_the_program_takes() -> None:
-    options = vars(_parser().parse_args(command()[1:]))
-    flags = {name: value for name, value in options.items() if name in (*Settings.__struct_fields__, "data_dir")}
-    settings = load_settings(flags, {"HOME": "/home/polymnia"})
-    assert (settings.transport, settings.address) == ("http", f"0.0.0.0:{PORT}")
-    assert settings.store == f"directory:{last('VOLUME')}"
-    assert last("EXPOSE") == str(PORT)
-    assert f"127.0.0.1:{PORT}/healthz" in health_check()[-1]
+def test_the_command_uses_the_port_and_the_volume_of_the_image() -> None:
+    flags = dict(zip(command()[2::2], command()[3::2], strict=True))
+    assert (flags["--transport"], flags["--bind"], flags["--port"]) == ("http", "0.0.0.0", last("EXPOSE"))
+    assert flags["--data-dir"] == last("VOLUME")
+    assert f"127.0.0.1:{last('EXPOSE')}/healthz" in health_check()[-1]
 
 
-def test_compose_keeps_the_memory_in_a_volume_and_the_port_on_this_machine(service: dict[str, Any]) -> None:
+def test_compose_keeps_the_memory_in_a_volume_and_publishes_the_port_locally(
+    service: dict[str, Any],
+) -> None:
     volumes = yaml.safe_load((ROOT / "compose.yaml").read_text("utf-8"))["volumes"]
     assert [volume.split(":") for volume in service["volumes"]] == [[name, last("VOLUME")] for name in volumes]
     assert service["ports"] == [f"127.0.0.1:{PORT}:{PORT}"]
@@ -95,36 +94,60 @@ def test_compose_keeps_the_memory_in_a_volume_and_the_port_on_this_machine(servi
 
 
 def test_compose_sets_settings_that_exist(service: dict[str, Any]) -> None:
-    names = {f"POLYMNIA_{name.upper()}" for name in Settings.__struct_fields__}
-    assert set(service["environment"]) <= names
-    assert load_settings({}, service["environment"]).insecure is True
+    assert set(service["environment"]) <= {f"POLYMNIA_{name.upper()}" for name in Settings.__struct_fields__}
+
+
+def test_compose_does_not_switch_tokens_off(service: dict[str, Any]) -> None:
+    assert load_settings({}, service["environment"]).insecure is False
+    assert "--insecure" not in [*command(), *service.get("command", ())]
+
+
+def container_command(directory: Path) -> list[str]:
+    """Return the container's command on a free port, with its data in the directory."""
+    replaced = {"/data": str(directory / "data"), str(PORT): "0"}
+    return [sys.executable, "-m", "polymnia", *(replaced.get(each, each) for each in command()[1:])]
+
+
+def container_environment(directory: Path) -> dict[str, str]:
+    return {"PATH": os.environ["PATH"], "HOME": str(directory)}
 
 
 @pytest.fixture
-def running(tmp_path: Path) -> Iterator[str]:
-    """The container's command on a free port, its data in a directory of the test; gives its address."""
-    replaced = {"/data": str(tmp_path / "data"), str(PORT): "0"}
-    arguments = [replaced.get(each, each) for each in command()[1:]]
-    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "POLYMNIA_INSECURE": "true"}
+def address(tmp_path: Path) -> Iterator[str]:
+    """Create a token, run the container's command and yield the server's address."""
+    environment = container_environment(tmp_path)
+    token = [sys.executable, "-m", "polymnia", "token", "create", "me", "--data-dir", str(tmp_path / "data")]
+    subprocess.run([*token, "--can", "admin"], env=environment, stdout=subprocess.DEVNULL, check=True)
     with subprocess.Popen(
-        [sys.executable, "-m", "polymnia", *arguments], stderr=subprocess.PIPE, text=True, env=environment
+        container_command(tmp_path), stderr=subprocess.PIPE, env=environment, preexec_fn=end_with_parent
     ) as server:
-        assert server.stderr is not None
-        said = server.stderr.readline()
-        found = re.search(r":(\d+)/mcp", said)
-        assert found, said
-        yield f"127.0.0.1:{found[1]}"
+        log = Log(server.stderr)
+        yield f"127.0.0.1:{log.port}"
         server.terminate()
-        server.stderr.read()
-        assert server.wait(timeout=30) == 0
+        assert server.wait(TIMEOUT_S) == 0
+        log.join()
 
 
-def test_its_command_starts_a_server_that_its_health_check_finds_healthy(running: str, tmp_path: Path) -> None:
-    check = [each.replace(f"127.0.0.1:{PORT}", running) for each in health_check()]
-    subprocess.run([sys.executable, *check[1:]], check=True, timeout=30)
+def test_the_health_check_finds_the_server_healthy(address: str, tmp_path: Path) -> None:
+    check = [each.replace(f"127.0.0.1:{PORT}", address) for each in health_check()]
+    subprocess.run([sys.executable, *check[1:]], check=True, timeout=TIMEOUT_S)
     assert (tmp_path / "data" / "_meta.db").is_file()
 
 
-def test_its_health_check_fails_where_no_server_is() -> None:
+def test_the_server_does_not_start_without_a_token(tmp_path: Path) -> None:
+    ended = subprocess.run(
+        container_command(tmp_path),
+        env=container_environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=TIMEOUT_S,
+    )
+    assert ended.returncode != 0
+    assert "polymnia token create" in ended.stderr
+
+
+def test_the_health_check_fails_without_a_server() -> None:
     check = [each.replace(f":{PORT}", ":1") for each in health_check()]
-    assert subprocess.run([sys.executable, *check[1:]], check=False, timeout=30, capture_output=True).returncode == 1
+    ended = subprocess.run([sys.executable, *check[1:]], check=False, timeout=TIMEOUT_S, capture_output=True)
+    assert ended.returncode == 1

@@ -1,44 +1,100 @@
-"""Docs that could drift: every setting, command, dialect and format is described, every link leads somewhere."""
+"""Check the documentation that can drift: settings, commands, dialects, links, and the commands that people copy."""
 
 import re
+import subprocess
+import sys
+import tomllib
 from pathlib import Path
 
-import pytest
+import yaml
 
-from polymnia.cli.main import _parser
 from polymnia.dialects import DIALECTS
 from polymnia.settings import Settings
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted(
+    [*ROOT.glob("*.md"), *ROOT.glob("bench/*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob(".github/**/*.md")]
+)
+MAX_README_LINES = 160
+
+
+def test_every_setting_is_documented() -> None:
+    page = text("docs/settings.md")
+    names = [each for name in Settings.__struct_fields__ for each in (f"`{name}`", f"`POLYMNIA_{name.upper()}`")]
+    assert [name for name in names if name not in page] == []
+
+
+def test_every_command_is_in_the_readme() -> None:
+    command = [sys.executable, "-m", "polymnia", "--help"]
+    usage = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    commands = re.findall(r"^    ([a-z]+) ", usage, re.MULTILINE)
+    assert "serve" in commands
+    assert [name for name in commands if f"`polymnia {name}" not in text("README.md")] == []
+
+
+def test_every_dialect_is_in_the_readme() -> None:
+    assert [name for name in DIALECTS if f"| `{name}` |" not in text("README.md")] == []
+
+
+def test_the_readme_is_short() -> None:
+    assert len(text("README.md").splitlines()) <= MAX_README_LINES
+
+
+def test_every_relative_link_resolves() -> None:
+    broken = [
+        f"{page.relative_to(ROOT)}: {target}"
+        for page in PAGES
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text("utf-8"))
+        if not (page.parent / target).exists()
+    ]
+    assert broken == []
+
+
+def test_every_link_to_a_heading_resolves() -> None:
+    broken = [
+        f"{page.relative_to(ROOT)}: {target}#{heading}"
+        for page in PAGES
+        for target, heading in re.findall(r"\]\((?!https?:)([^)#]*)#([^)]+)\)", page.read_text("utf-8"))
+        if heading not in headings(page.parent / target if target else page)
+    ]
+    assert broken == []
+
+
+def test_the_commands_of_the_readme_are_one_line_and_create_an_environment() -> None:
+    for command in (first_command("## Start"), first_command("## Test")):
+        assert command.startswith("python3 -m venv .venv && .venv/bin/pip install ")
+        assert "\n" not in command
+
+
+def test_the_gate_runs_the_test_command_of_the_readme() -> None:
+    assert first_command("## Test").replace(".venv", ".ci-venv") in text(".ci/run").splitlines()
+
+
+def test_every_just_command_that_the_pages_name_exists() -> None:
+    recipes = set(re.findall(r"^([a-z]+)(?: .*)?:$", text("justfile"), re.MULTILINE))
+    named = {name for page in PAGES for name in re.findall(r"`just ([a-z]+)", page.read_text("utf-8"))}
+    assert "test" in named
+    assert named - recipes == set()
+
+
+def test_the_workflow_tests_every_python_that_the_package_names() -> None:
+    classifiers = tomllib.loads(text("pyproject.toml"))["project"]["classifiers"]
+    supported = re.findall(r"Python :: (3\.\d+)", "\n".join(classifiers))
+    workflow = yaml.safe_load(text(".github/workflows/test.yml"))
+    assert workflow["jobs"]["test"]["strategy"]["matrix"]["python"] == supported
 
 
 def text(name: str) -> str:
     return (ROOT / name).read_text("utf-8")
 
 
-@pytest.mark.parametrize("name", Settings.__struct_fields__)
-def test_every_setting_is_documented(name: str) -> None:
-    page = text("docs/settings.md")
-    assert f"`{name}`" in page
-    assert f"`POLYMNIA_{name.upper()}`" in page
+def first_command(heading: str) -> str:
+    """Return the first shell block below a heading of the README."""
+    section = text("README.md").partition(f"{heading}\n")[2]
+    return section.partition("```sh\n")[2].partition("\n```")[0]
 
 
-def test_every_command_is_in_the_readme() -> None:
-    (commands,) = [action for action in _parser()._actions if action.dest == "command"]
-    assert [name for name in commands.choices or () if f"`polymnia {name}" not in text("README.md")] == []
-
-
-@pytest.mark.parametrize("name", DIALECTS)
-def test_every_dialect_is_in_the_readme(name: str) -> None:
-    assert f"| `{name}` |" in text("README.md")
-
-
-def test_the_readme_stays_short() -> None:
-    assert 60 <= len(text("README.md").splitlines()) <= 160
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_somewhere(page: Path) -> None:
-    targets = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text("utf-8"))
-    assert [target for target in targets if not (page.parent / target).exists()] == []
+def headings(page: Path) -> set[str]:
+    """Return the anchors that GitHub gives the headings of a page."""
+    titles = re.findall(r"^#+ (.+)$", page.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}

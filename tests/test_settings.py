@@ -1,4 +1,4 @@
-"""Settings: which source wins, and where the memory is."""
+"""Settings: which source has precedence, where the memory is, and what errors say."""
 
 from pathlib import Path
 
@@ -17,12 +17,12 @@ def config(tmp_path: Path) -> Path:
     return tmp_path / "config.toml"
 
 
-def test_with_nothing_chosen_the_memory_is_in_the_data_directory() -> None:
+def test_by_default_the_memory_is_in_the_data_directory() -> None:
     settings = load()
     assert (settings.dialect, settings.store) == ("reference", "/data/polymnia/memory.db")
 
 
-def test_the_reference_dialect_by_name_keeps_its_own_file() -> None:
+def test_the_reference_dialect_chosen_by_name_uses_its_own_file() -> None:
     assert load({"dialect": "reference"}).store == "memory.jsonl"
 
 
@@ -34,11 +34,11 @@ def test_the_reference_variable_names_the_file(path: str) -> None:
     assert load(MEMORY_FILE_PATH=path).store == path
 
 
-def test_the_reference_variable_means_its_own_format_whatever_the_ending() -> None:
+def test_a_file_in_the_reference_variable_without_a_known_suffix_is_json_lines() -> None:
     assert load(MEMORY_FILE_PATH="/some/file.txt").store == "jsonl:/some/file.txt"
 
 
-def test_flags_win_over_variables_and_variables_over_the_file(config: Path) -> None:
+def test_flags_override_variables_and_variables_override_the_file(config: Path) -> None:
     config.write_text('store = "file.db"\nlog_level = "error"\n')
     here = {"POLYMNIA_CONFIG": str(config)}
     assert load(**here).store == "file.db"
@@ -49,14 +49,14 @@ def test_flags_win_over_variables_and_variables_over_the_file(config: Path) -> N
     assert load(**here, POLYMNIA_LOG_LEVEL="info").log_level == "info"
 
 
-def test_the_graph_dialect_keeps_its_own_file() -> None:
+def test_the_graph_dialect_uses_its_own_file() -> None:
     graph: dict[str, object] = {"dialect": "graph"}
     assert load(graph).store == "memory.mcpmem"
     assert load(graph, MEMORY_FILE_PATH="notes.data").store == "binlog:notes.data"
     assert load({**graph, "memory_file": "my-memory.bin"}, MEMORY_FILE_PATH="other.bin").store == "my-memory.bin"
 
 
-def test_the_vault_dialect_keeps_its_own_file() -> None:
+def test_the_vault_dialect_uses_its_own_file() -> None:
     vault: dict[str, object] = {"dialect": "vault"}
     assert load(vault).store == "memory.db"
     assert load(vault, MEMORY_MCP_DB_PATH="/data/agent.sqlite").store == "/data/agent.sqlite"
@@ -64,7 +64,7 @@ def test_the_vault_dialect_keeps_its_own_file() -> None:
     assert load(MEMORY_MCP_DB_PATH="/data/agent.db").store == "/data/polymnia/memory.db"
 
 
-def test_the_vault_dialects_variables_are_read_and_ours_win() -> None:
+def test_our_variables_override_those_of_the_vault_dialect() -> None:
     theirs = {"MEMORY_MCP_SESSION_ID": "one", "MEMORY_MCP_SESSION_PERSIST": "true"}
     settings = load(**theirs)
     assert (settings.session_id, settings.session_persist, settings.embedding_dimension) == ("one", True, 1536)
@@ -74,11 +74,11 @@ def test_the_vault_dialects_variables_are_read_and_ours_win() -> None:
         load(POLYMNIA_EMBEDDING_DIMENSION="0")
 
 
-def test_a_file_named_by_a_flag_wins_over_a_store_named_by_a_variable() -> None:
+def test_a_file_flag_overrides_a_store_variable() -> None:
     assert load({"memory_file": "flag.jsonl"}, POLYMNIA_STORE="variable.db").store == "flag.jsonl"
 
 
-def test_the_project_dialect_keeps_a_directory_and_has_its_own_port() -> None:
+def test_the_project_dialect_uses_a_directory_and_its_own_port() -> None:
     project: dict[str, object] = {"dialect": "project"}
     assert (load(project).store, load(project).address) == ("data/", "127.0.0.1:8081")
     assert load({**project, "data_dir": "./elsewhere"}).store == "directory:./elsewhere"
@@ -87,18 +87,57 @@ def test_the_project_dialect_keeps_a_directory_and_has_its_own_port() -> None:
 
 
 @pytest.mark.parametrize("days", ["-1", "many"])
-def test_days_in_the_trash_are_a_number_of_days(days: str) -> None:
+def test_trash_days_must_be_a_non_negative_integer(days: str) -> None:
     assert load(POLYMNIA_TRASH_DAYS="30").trash_days == 30
     with pytest.raises(SettingsError):
         load(POLYMNIA_TRASH_DAYS=days)
 
 
-def test_numbers_come_from_variables_too() -> None:
+def test_variables_can_hold_numbers() -> None:
     assert load(POLYMNIA_MAX_MESSAGE_BYTES="1000").max_message_bytes == 1000
 
 
 @pytest.mark.parametrize("text", ["colour = 1", "store = ", "max_message_bytes = 'many'"])
-def test_a_wrong_settings_file_is_refused_in_a_sentence(config: Path, text: str) -> None:
+def test_a_wrong_settings_file_is_a_clear_error(config: Path, text: str) -> None:
     config.write_text(text)
     with pytest.raises(SettingsError):
         load(POLYMNIA_CONFIG=str(config))
+
+
+@pytest.mark.parametrize(
+    ("environment", "sentence"),
+    [
+        ({"MEMORY_MCP_SESSION_PERSIST": "yes"}, "MEMORY_MCP_SESSION_PERSIST: expected true or false, got 'yes'"),
+        ({"POLYMNIA_TRASH_DAYS": "many"}, "POLYMNIA_TRASH_DAYS: expected an integer, got 'many'"),
+        ({"POLYMNIA_TRASH_DAYS": "-1"}, "POLYMNIA_TRASH_DAYS: expected an integer >= 0, got '-1'"),
+        ({"POLYMNIA_TRANSPORT": "pigeon"}, "POLYMNIA_TRANSPORT: 'pigeon' is not one of http, stdio, tcp"),
+        (
+            {"POLYMNIA_DIALECT": "latin"},
+            "POLYMNIA_DIALECT: unknown dialect 'latin': use graph, project, reference, vault",
+        ),
+    ],
+)
+def test_a_wrong_value_names_its_variable(environment: dict[str, str], sentence: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        load(**environment)
+    assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("colour = 1", "colour: there is no such setting"),
+        ("max_message_bytes = 'many'", "max_message_bytes: expected an integer, got 'many'"),
+        ("dialects = ['graph', 1]", "dialects: expected a string, got ['graph', 1]"),
+    ],
+)
+def test_a_wrong_value_names_the_settings_file(config: Path, text: str, sentence: str) -> None:
+    config.write_text(text)
+    with pytest.raises(SettingsError) as caught:
+        load(POLYMNIA_CONFIG=str(config))
+    assert str(caught.value) == f"{config}: {sentence}"
+
+
+def test_a_wrong_value_names_its_flag() -> None:
+    with pytest.raises(SettingsError, match=r"^--port: expected an integer or null, got 'x'$"):
+        load({"port": "x"})

@@ -1,4 +1,4 @@
-"""The composition root: from settings to running parts."""
+"""The composition root: from settings to running servers, open stores and a configured log."""
 
 import gc
 import logging
@@ -6,11 +6,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polymnia.dialects import open_dialect
+from msgspec.json import encode
+
 from polymnia.dialects.base import Dialect, NoteRules
+from polymnia.dialects.registry import find_spec, open_dialect
 from polymnia.engine.memory import Memory
 from polymnia.engine.workspaces import Workspaces, first_workspace, open_workspaces
 from polymnia.errors import BadInput, SettingsError
@@ -18,56 +19,53 @@ from polymnia.mcp.server import Server
 from polymnia.model import OWNER, Capability
 from polymnia.settings import Settings
 from polymnia.stores.contract import Store
-from polymnia.stores.open import store_kind
+from polymnia.stores.open import adopt_legacy, store_kind
 
 if TYPE_CHECKING:
-    from socket import socket
-
-    from polymnia.auth.door import Door
+    from polymnia.auth.authenticator import Authenticator
     from polymnia.engine.meaning import Meaning
-    from polymnia.transports.http.workers import Crew
 
 logger = logging.getLogger(__name__)
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+# What a log line about a request may carry besides its message, as `extra` of the logging call, in this order.
+LOG_FIELDS = ("request_id", "client", "token", "tool", "duration_ms")
 
 
 def serve(settings: Settings) -> None:
-    """Serve until the client leaves or a signal asks to stop."""
-    configure_logging(settings.log_level)
+    """Serve until the client disconnects or a signal asks to stop."""
+    configure_logging(settings.log_level, settings.log_format)
     if settings.transport == "http":
         _serve_http(settings)
         return
-    with served(settings) as servers:
-        _transport(settings, servers[settings.dialect])
+    with open_servers(settings) as servers:
+        _serve_lines(settings, servers[settings.dialect])
 
 
 @contextmanager
-def served(settings: Settings) -> Iterator[dict[str, Server]]:
-    """Every dialect that was asked for, over the one store, for the length of the block."""
+def open_servers(settings: Settings) -> Iterator[dict[str, Server]]:
+    """Yield a started server for every dialect, all over the same store."""
     rules = NoteRules(
         dimension=settings.embedding_dimension,
-        # What nobody may change is not cleaned up either.
+        # A read-only server must not delete the notes of earlier sessions.
         persist_sessions=settings.session_persist or settings.read_only,
     )
     dialects = {name: open_dialect(name, rules) for name in (settings.dialect, *settings.dialects)}
-    if not settings.read_only:
-        _adopt_legacy(settings)
     for dialect in dialects.values():
-        _refuse_file_store(dialect, settings.store)
-    trash_days = 0 if settings.read_only else settings.trash_days
+        _check_store(dialect, settings)
     with opened_workspaces(
         settings.store,
         settings.workspace,
-        trash_days=trash_days,
+        trash_days=0 if settings.read_only else settings.trash_days,
         read_only=settings.read_only,
         meaning=None if settings.read_only else _meaning(settings),
     ) as workspaces:
-        servers = {name: _server(settings, dialect, workspaces) for name, dialect in dialects.items()}
-        logging.getLogger("polymnia").addHandler(_ToClients(list(servers.values())))
+        servers = {name: _make_server(settings, dialect, workspaces) for name, dialect in dialects.items()}
+        if settings.transport == "stdio":
+            logging.getLogger("polymnia").addHandler(_ClientLog(list(servers.values())))
         for server in servers.values():
             server.start()
-        gc.freeze()  # what exists now stays: the collector need not look at it again and again
+        gc.freeze()  # these objects live as long as the process: keep the collector away from them
         try:
             yield servers
         finally:
@@ -75,23 +73,37 @@ def served(settings: Settings) -> Iterator[dict[str, Server]]:
                 server.stop()
 
 
-def _server(settings: Settings, dialect: Dialect, workspaces: Workspaces) -> Server:
+def _check_store(dialect: Dialect, settings: Settings) -> None:
+    """Adopt legacy files. Raise SettingsError if the store cannot hold what the dialect's tools write."""
+    if not dialect.any_store and store_kind(settings.store)[0] in ("memory", "jsonl", "binlog"):
+        raise SettingsError(
+            f"the {dialect.name} dialect cannot use {settings.store}: it needs a data directory or a SQLite file"
+        )
+    legacy = find_spec(dialect.name).legacy
+    if legacy and not settings.read_only:
+        adopt_legacy(legacy, settings.store)
+
+
+def _make_server(settings: Settings, dialect: Dialect, workspaces: Workspaces) -> Server:
     first = first_workspace(workspaces, settings.workspace, may_choose=dialect.chooses_workspace)
     return Server(dialect, workspaces, workspace=first)
 
 
-def _transport(settings: Settings, server: Server) -> None:
+def _serve_lines(settings: Settings, server: Server) -> None:
+    """Serve over TCP or standard input and output."""
     limit = settings.max_message_bytes
     if settings.transport == "tcp":
         from polymnia.transports.tcp import serve_tcp
 
-        serve_tcp(server, settings.address, limit=limit, guard=_door(settings), insecure=settings.insecure)
+        authenticator = _authenticator(settings)
+        _warn_if_insecure(settings, authenticator)
+        serve_tcp(server, settings.address, limit=limit, guard=authenticator, insecure=settings.insecure)
         return
     from polymnia.transports.stdio import serve_stdio
 
     if sys.stdin is None or sys.stdout is None:
         raise SettingsError(
-            "standard input and output are closed; start it from an MCP client, or with --transport http"
+            "standard input and output are closed: start it from an MCP client, or use --transport http"
         )
     if sys.stdin.isatty():
         _greet(settings)
@@ -99,44 +111,32 @@ def _transport(settings: Settings, server: Server) -> None:
 
 
 def _serve_http(settings: Settings) -> None:
-    """Bind before anything else, so that a busy port is the first thing to be said."""
-    from polymnia.transports.address import parse_bind, require_hosts, require_origins, require_protection
-    from polymnia.transports.http.serve import listen
-    from polymnia.transports.http.workers import share
-
-    host, port = parse_bind(settings.address)
-    require_protection(settings.address, host, protected=_door(settings).is_closed, insecure=settings.insecure)
-    require_hosts(settings.allow_hosts)
-    require_origins(settings.allow_origins)
-    listener = listen(host, port)
-    shown = f"[{host}]" if ":" in host else host
-    own = f"{shown}:{listener.getsockname()[1]}"
-    base = settings.public_url.rstrip("/") or f"http://{own}"
-    listens = f", listening on {own}" if settings.public_url else ""
-    logger.warning("serving %s at %s/mcp%s", settings.dialect, base, listens)
-    if settings.workers <= 1:
-        _work(settings, base, [listener])
-        return
-    if store_kind(settings.store)[0] == "memory":
-        raise SettingsError("several workers need a store they can share; memory: is not one")
-    share(settings.workers, listener, partial(_work, settings, base))
-
-
-def _work(settings: Settings, base: str, listeners: list["socket"], crew: "Crew | None" = None) -> None:
-    """Serve on the sockets, in this process."""
+    """Listen first, so that a busy port is reported before the store is opened."""
     from urllib.parse import urlsplit
 
-    from polymnia.transports.address import is_loopback, parse_bind, require_hosts, require_origins
+    from polymnia.transports.address import (
+        is_loopback,
+        parse_bind,
+        require_hosts,
+        require_origins,
+        require_protection,
+    )
     from polymnia.transports.http.gate import Gate
-    from polymnia.transports.http.serve import Options, serve_http
+    from polymnia.transports.http.serve import Options, listen, serve_http
 
-    host = parse_bind(settings.address)[0]
-    door = _door(settings)
+    host, port = parse_bind(settings.address)
+    authenticator = _authenticator(settings)
+    require_protection(settings.address, host, protected=authenticator.requires_token, insecure=settings.insecure)
+    require_hosts(settings.allow_hosts)
+    origins = require_origins(settings.allow_origins)
+    listener = listen(host, port)
+    base = _announce(settings, host, listener.getsockname()[1])
+    _warn_if_insecure(settings, authenticator)
     gate = Gate(
-        admit=door.admit,
-        holds=door.holds,
+        admit=authenticator.admit,
+        holds=authenticator.holds,
         hosts=require_hosts((host, urlsplit(base).hostname or host, *settings.allow_hosts)),
-        origins=require_origins(settings.allow_origins),
+        origins=origins,
         is_local=is_loopback(host),
         metadata_url=f"{base}/.well-known/oauth-protected-resource" if settings.jwt_issuer else None,
     )
@@ -146,14 +146,35 @@ def _work(settings: Settings, base: str, listeners: list["socket"], crew: "Crew 
         idle=settings.session_minutes * 60,
         metrics=settings.metrics,
         metadata=_metadata(settings, base),
-        crew=crew,
     )
-    with served(settings) as servers:
-        serve_http(servers, settings.dialect, listeners, gate, options, check=servers[settings.dialect].check)
+    with open_servers(settings) as servers:
+        serve_http(servers, settings.dialect, [listener], gate, options, check=servers[settings.dialect].check)
+
+
+def _announce(settings: Settings, host: str, port: int) -> str:
+    """Log where the server is, and return the URL by which clients know it."""
+    own = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    base = settings.public_url.rstrip("/") or f"http://{own}"
+    listens = f", listening on {own}" if settings.public_url else ""
+    logger.warning("serving %s at %s/mcp%s", settings.dialect, base, listens)
+    return base
+
+
+def _warn_if_insecure(settings: Settings, authenticator: "Authenticator") -> None:
+    from polymnia.transports.address import is_loopback, parse_bind
+
+    if settings.insecure and not authenticator.requires_token and not is_loopback(parse_bind(settings.address)[0]):
+        allowed = "read" if settings.read_only else "read, change and delete"
+        logger.warning(
+            "INSECURE: anyone who can reach %s may %s this memory without a token; "
+            "stop the server and run `polymnia token create` to require one",
+            settings.address,
+            allowed,
+        )
 
 
 def _metadata(settings: Settings, base: str) -> dict[str, Any] | None:
-    """What clients need to get a token from the identity provider."""
+    """Return what clients need to get a token from the identity provider."""
     if not settings.jwt_issuer:
         return None
     from polymnia.auth.provider import SCOPES
@@ -166,34 +187,37 @@ def _metadata(settings: Settings, base: str) -> dict[str, Any] | None:
     }
 
 
-def _door(settings: Settings) -> "Door":
-    from polymnia.auth.door import Door
-    from polymnia.auth.open import provider_of, tokens_of
+def _authenticator(settings: Settings) -> "Authenticator":
+    from polymnia.auth.authenticator import Authenticator, provider_of, tokens_of
 
     provider = provider_of(settings.jwt_issuer, settings.jwt_audience, settings.jwt_key)
-    return Door(tokens_of(settings.store, settings.tokens), provider=provider, most=_most(settings))
+    return Authenticator(tokens_of(settings.store, settings.tokens), provider=provider, most=_most(settings))
 
 
 def _most(settings: Settings) -> Capability:
-    """What anybody may do at most."""
+    """Return the highest capability that any client gets."""
     return "read" if settings.read_only else "admin"
 
 
 @contextmanager
 def opened(url: str, workspace: str = "") -> Iterator[Store]:
-    """The store of a workspace behind the URL for the length of the block; in most stores there is only one.
-
-    Raises BadInput when there are many and none is named.
-    """
+    """Open the store of a workspace for the block. Raise BadInput if there are several and none is named."""
     with opened_workspaces(url, workspace) as workspaces:
-        yield _chosen(workspaces, url, workspace).store
+        yield _choose_memory(workspaces, url, workspace).store
 
 
-def _chosen(workspaces: Workspaces, url: str, workspace: str) -> Memory:
+@contextmanager
+def opened_memory(settings: Settings) -> Iterator[Memory]:
+    """Open the memory of these settings for the block. The embedding model is loaded when first needed."""
+    with opened_workspaces(settings.store, settings.workspace, meaning=_meaning(settings)) as workspaces:
+        yield _choose_memory(workspaces, settings.store, settings.workspace)
+
+
+def _choose_memory(workspaces: Workspaces, url: str, workspace: str) -> Memory:
     name = workspace or workspaces.sole
     if name is None:
         names = ", ".join(each.name for each in workspaces.listed("active")) or "none yet"
-        raise BadInput(f"{url} holds several workspaces; name one with --workspace ({names})")
+        raise BadInput(f"{url} holds several workspaces: name one with --workspace ({names})")
     return workspaces.memory(name)
 
 
@@ -206,27 +230,12 @@ def opened_workspaces(
     read_only: bool = False,
     meaning: "Meaning | None" = None,
 ) -> Iterator[Workspaces]:
-    """The workspaces behind the URL for the length of the block; where there is only one, it has that name."""
+    """Open the workspaces of a store for the block. `only` names the workspace of a store that holds one."""
     workspaces = open_workspaces(url, only, trash_days=trash_days, read_only=read_only, meaning=meaning)
     try:
         yield workspaces
     finally:
         workspaces.close()
-
-
-def _refuse_file_store(dialect: Dialect, url: str) -> None:
-    """Raises SettingsError when the store cannot hold what the dialect's tools keep."""
-    if not dialect.any_store and store_kind(url)[0] in ("memory", "jsonl", "binlog"):
-        raise SettingsError(
-            f"the {dialect.name} dialect needs a data directory or a SQLite file; {url} holds less than its tools keep"
-        )
-
-
-@contextmanager
-def remembered(settings: Settings) -> Iterator[Memory]:
-    """The memory of these settings for the length of the block; its model is loaded when it is first needed."""
-    with opened_workspaces(settings.store, settings.workspace, meaning=_meaning(settings)) as workspaces:
-        yield _chosen(workspaces, settings.store, settings.workspace)
 
 
 def _meaning(settings: Settings) -> "Meaning | None":
@@ -241,15 +250,52 @@ def _meaning(settings: Settings) -> "Meaning | None":
     return Meaning(SharedEmbedder(settings.embedder, partial(open_embedder, key=settings.embedder_key)))
 
 
-def configure_logging(level: str) -> None:
-    """Log to standard error. Raises SettingsError for a level that does not exist."""
+def configure_logging(level: str, form: str = "text") -> None:
+    """Log to standard error, as text or as one JSON object per line. Raise SettingsError for an unknown level."""
     if level not in _LEVELS:
-        raise SettingsError(f"there is no log level {level!r}; use {', '.join(_LEVELS)}")
-    logging.basicConfig(stream=sys.stderr, level=_LEVELS[level], format="polymnia: %(levelname)s: %(message)s")
+        raise SettingsError(f"unknown log level {level!r}: use {', '.join(_LEVELS)}")
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
+    logging.basicConfig(handlers=[handler], level=_LEVELS[level])
 
 
-class _ToClients(logging.Handler):
-    """Warnings reach the people behind the clients, who may never see standard error."""
+class TextFormatter(logging.Formatter):
+    """`TIME polymnia: LEVEL: MESSAGE`, followed by the fields of a request as key=value."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s polymnia: %(levelname)s: %(message)s", "%Y-%m-%dT%H:%M:%S%z")
+
+    def format(self, record: logging.LogRecord) -> str:
+        first, *rest = super().format(record).split("\n")
+        fields = [f"{name}={value}" for name, value in _log_fields(record).items()]
+        return "\n".join([" ".join([first, *fields]), *rest])
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object per line: time, level, logger, message, the fields of a request, and a traceback."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        entry: dict[str, Any] = {
+            "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S%z"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            **_log_fields(record),
+        }
+        if record.exc_info:
+            entry["traceback"] = self.formatException(record.exc_info)
+        return encode(entry, enc_hook=str).decode()
+
+
+def _log_fields(record: logging.LogRecord) -> dict[str, Any]:
+    return {name: value for name in LOG_FIELDS if (value := getattr(record, name, None)) not in (None, "")}
+
+
+class _ClientLog(logging.Handler):
+    """Sends warnings to a local client, whose user may never see standard error.
+
+    Remote clients get none of them: messages may name files and other clients.
+    """
 
     def __init__(self, servers: list[Server]) -> None:
         super().__init__(logging.WARNING)
@@ -261,23 +307,10 @@ class _ToClients(logging.Handler):
             server.log(level, "polymnia", record.getMessage())
 
 
-def _adopt_legacy(settings: Settings) -> None:
-    """Take over what another program with the same catalogue left where the store will be."""
-    kind, path = store_kind(settings.store)
-    if settings.dialect == "reference" and settings.store.endswith(".jsonl"):
-        from polymnia.stores.files.jsonl import adopt_legacy
-
-        adopt_legacy(Path(settings.store))
-    if "vault" in (settings.dialect, *settings.dialects) and kind == "sqlite" and Path(path).is_file():
-        from polymnia.stores.sqlite.adopt import adopt_memories
-
-        adopt_memories(path)
-
-
 def _greet(settings: Settings) -> None:
     sys.stderr.write(
         f"polymnia speaks MCP ({settings.dialect} dialect) on standard input and output; "
         f"the memory is {settings.store}.\n"
-        "It is meant to be started by an MCP client: see the README for how to add it to yours.\n"
-        "To look inside, end this with Ctrl-D and try `polymnia export` or `polymnia doctor`.\n"
+        "An MCP client is supposed to start it: the README says how to add it to yours.\n"
+        "To look inside, press Ctrl-D and run `polymnia export` or `polymnia doctor`.\n"
     )

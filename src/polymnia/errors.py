@@ -1,46 +1,58 @@
 """Every exception Polymnia raises on purpose.
 
     PolymniaError
-    ├── BadInput              the caller asked for something that cannot be done as asked
-    │   ├── EntityNotFound    a name that no living entity has
-    │   ├── WorkspaceNotFound a name that no workspace has
-    │   ├── WorkspaceArchived a workspace that was put away
-    │   └── NoWorkspace       the client has not said which workspace it means
-    ├── NotAllowed            the caller may not do that, or not there
-    ├── NotAdmitted           no token, or none that opens this door
+    ├── BadInput              the request cannot be carried out as given
+    │   ├── EntityNotFound    no living entity has the name
+    │   ├── WorkspaceNotFound no workspace has the name
+    │   ├── WorkspaceArchived the workspace is archived
+    │   └── NoWorkspace       the client has not selected a workspace
+    ├── NotAllowed            the caller lacks the capability, or may not use the workspace
+    ├── NotAdmitted           no token, or an invalid one
     ├── Refused               an HTTP request that gets a status and a sentence instead of being handled
     ├── ProtocolError         a request that gets a JSON-RPC error, with its code, instead of a result
-    │   ├── InvalidParams     its parameters are not what the method takes (-32602)
-    │   └── MissingCapability it needs something of the client that the client has not offered (-32021)
-    ├── Cancelled             the client no longer wants the answer
-    ├── EmbedderError         the model that turns text into vectors is missing or failed
-    ├── SettingsError         flags, variables or the settings file contradict each other
-    └── StoreError            the store could not do its work
-        ├── StoreBusy         another process holds it for too long
-        ├── StoreFull         no room left on the device; what was there is kept
-        ├── StoreDamaged      the data on disk is not what it should be
-        ├── StoreTooNew       written by a later version than this one
+    │   ├── InvalidParams     the parameters do not fit the method (-32602)
+    │   └── MissingCapability the client lacks a capability the request needs (-32021)
+    ├── Cancelled             the client cancelled the request
+    ├── EmbedderError         the embedding model is missing or failed
+    ├── SettingsError         a flag, variable or entry of the settings file is wrong
+    └── StoreError            the store failed
+        ├── StoreBusy         another process locked it for too long
+        ├── StoreFull         the disk is full; existing data is intact
+        ├── StoreDamaged      the data on disk is damaged
+        ├── StoreTooNew       a later version wrote it
         ├── NotSupported      this kind of store cannot do that
-        ├── StoreForeign      a file of another program
-        ├── StoreSealed       its workspace was archived or deleted meanwhile
-        └── StoreStopped      an earlier failure to reach the disk; nothing is acknowledged any more
+        ├── StoreForeign      the file belongs to another program
+        ├── StoreSealed       the workspace was archived or deleted meanwhile
+        └── StoreStopped      an earlier write did not reach the disk; nothing more is acknowledged
 
-The text of each is one sentence its reader, often a model, can act on.
+Each message is one sentence that its reader, often a model, can act on.
 """
 
 from collections.abc import Mapping
 
 
 class PolymniaError(Exception):
-    """Anything Polymnia refuses or fails to do, in a sentence."""
+    """Anything Polymnia refuses or fails to do, in a sentence.
+
+    `hint` is advice for the person who runs the server. It may name files and commands; remote clients read `public`.
+    """
+
+    def __init__(self, message: str = "", *, hint: str = "") -> None:
+        super().__init__(f"{message}; {hint}" if hint else message)
+        self._message = message
+
+    @property
+    def public(self) -> str:
+        """The message without files and commands."""
+        return self._message
 
 
 class BadInput(PolymniaError):
-    """The caller asked for something that cannot be done as asked."""
+    """The request cannot be carried out as given."""
 
 
 class EntityNotFound(BadInput):
-    """A name that no living entity has."""
+    """No living entity has the name."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"Entity with name {name} not found")
@@ -48,33 +60,33 @@ class EntityNotFound(BadInput):
 
 
 class WorkspaceNotFound(BadInput):
-    """A name that no workspace has."""
+    """No workspace has the name."""
 
     def __init__(self, name: str, hint: str) -> None:
-        super().__init__(f"there is no workspace {name!r}; {hint}")
+        super().__init__(f"there is no workspace {name!r}", hint=hint)
         self.name = name
 
 
 class WorkspaceArchived(BadInput):
-    """A workspace that was put away."""
+    """The workspace is archived."""
 
     def __init__(self, name: str) -> None:
         super().__init__(
-            f"the workspace {name!r} is archived; `polymnia workspace restore {name}` makes it usable again"
+            f"the workspace {name!r} is archived", hint=f"run `polymnia workspace restore {name}` to use it again"
         )
         self.name = name
 
 
 class NoWorkspace(BadInput):
-    """The client has not said which workspace it means."""
+    """The client has not selected a workspace."""
 
 
 class NotAllowed(PolymniaError):
-    """The caller may not do that, or not there."""
+    """The caller lacks the capability, or may not use the workspace."""
 
 
 class NotAdmitted(PolymniaError):
-    """No token, or none that opens this door."""
+    """No token, or an invalid one."""
 
 
 class Refused(PolymniaError):
@@ -97,14 +109,14 @@ class ProtocolError(PolymniaError):
 
 
 class InvalidParams(ProtocolError):
-    """The parameters are not what the method takes."""
+    """The parameters do not fit the method."""
 
     def __init__(self, message: str, data: object = None) -> None:
         super().__init__(-32602, message, data)
 
 
 class MissingCapability(ProtocolError):
-    """The request needs something of the client that the client has not offered."""
+    """The client lacks a capability that the request needs."""
 
     CODE = -32021
 
@@ -114,48 +126,70 @@ class MissingCapability(ProtocolError):
 
 
 class Cancelled(PolymniaError):
-    """The client no longer wants the answer."""
+    """The client cancelled the request."""
 
 
 class EmbedderError(PolymniaError):
-    """The model that turns text into vectors is missing or failed."""
+    """The embedding model is missing or failed."""
 
 
 class SettingsError(PolymniaError):
-    """Flags, variables or the settings file contradict each other."""
+    """A flag, a variable or an entry of the settings file is wrong."""
 
 
 class StoreError(PolymniaError):
-    """The store could not do its work."""
+    """The store failed. The message may name files, so remote clients read `summary`."""
+
+    summary = "the store failed; the server's log says why"
+
+    @property
+    def public(self) -> str:
+        return self.summary
 
 
 class StoreBusy(StoreError):
-    """Another process holds the store for too long."""
+    """Another process locked the store for too long."""
+
+    summary = "the store is busy; try again"
 
 
 class StoreFull(StoreError):
-    """No room left on the device; what was there is kept."""
+    """The disk is full. Existing data is intact."""
+
+    summary = "the server's disk is full; nothing was changed"
 
 
 class StoreDamaged(StoreError):
-    """The data on disk is not what it should be."""
+    """The data on disk is damaged."""
+
+    summary = "the store is damaged; the server's log says where"
 
 
 class StoreTooNew(StoreError):
-    """The store was written by a later version than this one."""
+    """A later version wrote the store."""
+
+    summary = "a later version of the server wrote the store; the server must be upgraded"
 
 
 class NotSupported(StoreError):
     """This kind of store cannot do that."""
 
+    summary = "the store does not support that"
+
 
 class StoreForeign(StoreError):
-    """A file of another program."""
+    """The file belongs to another program."""
+
+    summary = "the store's file belongs to another program"
 
 
 class StoreSealed(StoreError):
-    """Its workspace was archived or deleted meanwhile."""
+    """The workspace was archived or deleted meanwhile."""
+
+    summary = "the workspace was archived or deleted during the call; nothing was changed"
 
 
 class StoreStopped(StoreError):
-    """An earlier failure to reach the disk; nothing is acknowledged any more."""
+    """An earlier write did not reach the disk; the store acknowledges nothing more."""
+
+    summary = "the store stopped after a failed write; the server must be restarted"

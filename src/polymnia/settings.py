@@ -1,6 +1,7 @@
-"""Settings: defaults, then the settings file, then the environment (read nowhere else), then flags."""
+"""Settings: defaults, then the settings file, then the environment (read only here), then flags."""
 
 import os
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,28 +9,20 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, ValidationError, convert
 
+from polymnia.dialects.registry import DEFAULT_DIALECT, DIALECTS, STORE_FLAGS, DialectSpec, find_spec
 from polymnia.errors import SettingsError
 
 _PREFIX = "POLYMNIA_"
-DEFAULT_DIALECT = "reference"
-# Where a dialect that was asked for by name keeps its memory when no store was.
-_OWN_STORE = {"graph": "memory.mcpmem", "project": "data/", "reference": "memory.jsonl", "vault": "memory.db"}
-# The variable its clients' configurations already set.
-_OWN_VARIABLE = {"graph": "MEMORY_FILE_PATH", "reference": "MEMORY_FILE_PATH", "vault": "MEMORY_MCP_DB_PATH"}
-# And the format it is in there, when its ending does not tell.
-_OWN_SCHEME = {"graph": "binlog", "reference": "jsonl", "vault": "sqlite"}
-# The port its clients' configurations already name.
-_OWN_PORT = {"graph": 8080, "project": 8081, "workspace": 8765}
-_PORT = 8765
-# Settings with several values; in a variable they are separated by commas.
+# Settings with several values; a variable separates them by commas.
 _LISTS = ("dialects", "allow_hosts", "allow_origins")
-# Settings whose variables some clients' configurations already set under another name.
-_ALSO_CALLED = {"session_id": "MEMORY_MCP_SESSION_ID", "session_persist": "MEMORY_MCP_SESSION_PERSIST"}
-_ENDINGS = (".jsonl", ".json", ".db", ".sqlite", ".sqlite3", ".mcpmem", ".bin")
+# Suffixes that tell the kind of a store.
+_STORE_SUFFIXES = (".jsonl", ".json", ".db", ".sqlite", ".sqlite3", ".mcpmem", ".bin")
+_UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(?P<name>[^`]+)`")
+_FIELD = re.compile(r" - at `\$\.(?P<name>\w+)")
 
 
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Everything that can be chosen, as it was."""
+    """Everything that can be configured."""
 
     dialect: str = DEFAULT_DIALECT
     store: str = ""
@@ -48,10 +41,10 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     jwt_audience: str = ""
     jwt_key: str = ""
     metrics: bool = False
-    workers: int = 1
     max_sessions: int = 10_000
     session_minutes: int = 30
     log_level: str = "warning"
+    log_format: Literal["text", "json"] = "text"
     max_message_bytes: int = 64 * 1024 * 1024
     session_id: str = ""
     session_persist: bool = False
@@ -62,82 +55,126 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def address(self) -> str:
-        """HOST:PORT to listen on, each part from where it was given."""
+        """HOST:PORT to listen on; the dialect has a default port."""
         host, colon, port = self.bind.rpartition(":")
         if not colon or port.endswith("]"):
             host, port = self.bind, ""
         if self.port is not None:
             port = str(self.port)
-        return f"{host or '127.0.0.1'}:{port or _OWN_PORT.get(self.dialect, _PORT)}"
+        return f"{host or '127.0.0.1'}:{port or find_spec(self.dialect).port}"
+
+
+class _Value(Struct, frozen=True):
+    """A value as it was given, and the flag, variable or file that gave it."""
+
+    value: Any
+    source: str
 
 
 def load_settings(flags: Mapping[str, Any] | None = None, environment: Mapping[str, str] | None = None) -> Settings:
-    """The settings of this run, the store among them. Raises SettingsError."""
+    """Return the settings of this run, including the store. Raise SettingsError."""
     environment = os.environ if environment is None else environment
     given = {name: value for name, value in (flags or {}).items() if value is not None}
-    chosen = {**_from_file(environment), **_from_environment(environment), **given}
-    chosen["store"] = _store(chosen, given, environment)
-    for other in ("memory_file", "data_dir"):
-        chosen.pop(other, None)
-    for name in _LISTS:
-        if isinstance(chosen.get(name), str):
-            chosen[name] = [each.strip() for each in chosen[name].split(",") if each.strip()]
+    from_flags = {name: _Value(value, _flag_name(name)) for name, value in given.items() if name not in STORE_FLAGS}
+    values = {**_read_file(environment), **_read_environment(environment), **from_flags}
+    values["store"] = _Value(_choose_store(values, given, environment), "store")
     try:
-        return convert(chosen, Settings, strict=False)
+        return convert({name: _parse(name, each.value) for name, each in values.items()}, Settings, strict=False)
     except ValidationError as exc:
-        raise SettingsError(f"settings: {exc}") from exc
+        raise SettingsError(_explain(str(exc), values)) from exc
 
 
-def _store(chosen: Mapping[str, Any], given: Mapping[str, Any], environment: Mapping[str, str]) -> str:
-    """The first of the places a store can be named in, nearest first."""
-    dialect = chosen.get("dialect") or DEFAULT_DIALECT
-    places = (
+def _choose_store(values: Mapping[str, _Value], given: Mapping[str, Any], environment: Mapping[str, str]) -> str:
+    """Return the first store that is named, the most specific place first."""
+    spec = _chosen_dialect(values)
+    candidates = (
         given.get("store"),
-        f"directory:{given['data_dir']}" if given.get("data_dir") else None,
-        _own_file(dialect, given.get("memory_file", "")),
+        *(
+            f"{flag.scheme}:{given[name]}" if flag.scheme else _own_file(spec.scheme, str(given[name]))
+            for name, flag in sorted(STORE_FLAGS.items())
+            if given.get(name)
+        ),
         environment.get(f"{_PREFIX}STORE"),
-        _own_file(dialect, environment.get(_OWN_VARIABLE.get(dialect, ""), "")),
-        chosen.get("store"),
-        _OWN_STORE.get(dialect) if "dialect" in chosen else None,
+        _own_file(spec.scheme, environment.get(spec.store_variable, "")),
+        values["store"].value if "store" in values else None,
+        spec.store if "dialect" in values else None,
     )
-    return next((place for place in places if place), str(_data_file(environment)))
+    return next((str(each) for each in candidates if each), str(_data_directory(environment) / "memory.db"))
 
 
-def _own_file(dialect: str, path: str) -> str:
-    """A file named in the dialect's own way: in its own format, whatever the ending, unless it is one we know."""
-    if not path or Path(path).suffix.lower() in _ENDINGS or dialect not in _OWN_SCHEME:
+def _chosen_dialect(values: Mapping[str, _Value]) -> DialectSpec:
+    if "dialect" not in values:
+        return find_spec(DEFAULT_DIALECT)
+    try:
+        return find_spec(str(values["dialect"].value))
+    except SettingsError as exc:
+        raise SettingsError(f"{values['dialect'].source}: {exc}") from exc
+
+
+def _own_file(scheme: str, path: str) -> str:
+    """Return the URL of a file in the dialect's own format, unless its suffix tells another one."""
+    if not path or not scheme or Path(path).suffix.lower() in _STORE_SUFFIXES:
         return path
-    return f"{_OWN_SCHEME[dialect]}:{path}"
+    return f"{scheme}:{path}"
 
 
-def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    names = {variable: name for name, variable in _ALSO_CALLED.items()}
+def _read_environment(environment: Mapping[str, str]) -> dict[str, _Value]:
+    names = {variable: name for spec in DIALECTS.values() for variable, name in spec.variables.items()}
     names |= {f"{_PREFIX}{name.upper()}": name for name in Settings.__struct_fields__}
-    return {name: environment[variable] for variable, name in names.items() if environment.get(variable)}
+    return {
+        name: _Value(environment[variable], variable) for variable, name in names.items() if environment.get(variable)
+    }
 
 
-def _from_file(environment: Mapping[str, str]) -> dict[str, Any]:
+def _read_file(environment: Mapping[str, str]) -> dict[str, _Value]:
     path = Path(environment.get(f"{_PREFIX}CONFIG") or _config_directory(environment) / "config.toml")
     if not path.is_file():
         return {}
-    import tomllib  # only where there is a file to read
+    import tomllib  # needed only if there is a file
 
     try:
-        return tomllib.loads(path.read_text("utf-8"))
+        entries = tomllib.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as exc:
         raise SettingsError(f"{path}: {exc}") from exc
+    return {name: _Value(value, f"{path}: {name}") for name, value in entries.items()}
 
 
-def _data_file(environment: Mapping[str, str]) -> Path:
-    return _place(environment, "XDG_DATA_HOME", ".local/share") / "memory.db"
+def _parse(name: str, value: Any) -> Any:
+    if name in _LISTS and isinstance(value, str):
+        return [each.strip() for each in value.split(",") if each.strip()]
+    return value
+
+
+def _explain(problem: str, values: Mapping[str, _Value]) -> str:
+    """Name the flag, variable or file entry that is wrong, what was expected there, and what it holds."""
+    if (unknown := _UNKNOWN_FIELD.match(problem)) and unknown["name"] in values:
+        return f"{values[unknown['name']].source}: there is no such setting"
+    from polymnia.dialects.schema import explain_mistake  # needed only when something is wrong
+
+    sentence = explain_mistake(problem, Settings, "settings")
+    found = _FIELD.search(problem)
+    if found is None or found["name"] not in values:
+        return f"settings: {sentence}"
+    wrong = values[found["name"]]
+    what = sentence.partition(": ")[2].partition(", got ")[0]
+    received = f", got {wrong.value!r}" if what.startswith("expected") else ""
+    return f"{wrong.source}: {what}{received}"
+
+
+def _flag_name(setting: str) -> str:
+    return f"--{setting.replace('_', '-')}"
+
+
+def _data_directory(environment: Mapping[str, str]) -> Path:
+    return _user_directory(environment, "XDG_DATA_HOME", ".local/share")
 
 
 def _config_directory(environment: Mapping[str, str]) -> Path:
-    return _place(environment, "XDG_CONFIG_HOME", ".config")
+    return _user_directory(environment, "XDG_CONFIG_HOME", ".config")
 
 
-def _place(environment: Mapping[str, str], variable: str, under_home: str) -> Path:
-    """The user's directory of that kind, as the platform has it."""
+def _user_directory(environment: Mapping[str, str], variable: str, under_home: str) -> Path:
+    """Return polymnia's directory for the user's data or configuration, as the platform has it."""
     if sys.platform == "win32":
         return Path(environment.get("LOCALAPPDATA") or Path.home() / "AppData/Local") / "polymnia"
     if sys.platform == "darwin":

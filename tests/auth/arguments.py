@@ -1,10 +1,10 @@
-"""Arguments for any tool, made from its schema: one text for every string, so that they hit something or nothing."""
+"""Arguments for any tool, generated from its schema, with the same text for every string."""
 
 from typing import Any
 
 
 def made_for(schema: dict[str, Any], text: str) -> Any:
-    """A value that the schema allows, every property filled in."""
+    """Return a value that fits the schema, with every property present."""
     if "enum" in schema:
         return schema["enum"][0]
     if "const" in schema:

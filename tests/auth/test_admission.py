@@ -1,4 +1,4 @@
-"""Who is let in, over every way in, and that they are out again as soon as their token is."""
+"""Logins over every transport, and their end when the token is revoked or expires."""
 
 import json
 import time
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from polymnia.auth.tokens import Tokens
-from tests.auth.test_provider import AUDIENCE, ISSUER, RSA, pem, signed
+from tests.auth.signing import AUDIENCE, ISSUER, RSA, pem, signed
 from tests.transports.running import (
     Events,
     Legacy,
@@ -30,7 +30,7 @@ LISTEN = request("subscriptions/listen", notifications={"resourceSubscriptions":
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store that is served only to those with tokens."""
+    """A server that requires a token."""
     path = tmp_path_factory.mktemp("admission") / "memory.db"
     Tokens(Path(f"{path}.tokens")).create("first", can="read")
     return path
@@ -38,7 +38,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def tokens(store: Path) -> Iterator[Tokens]:
-    """Its tokens; those that a test made are revoked when it ends."""
+    """The server's tokens; those that a test creates are revoked at its end."""
     kept = Tokens(Path(f"{store}.tokens"))
     yield kept
     for each in kept.all():
@@ -63,9 +63,7 @@ def line_server(store: Path) -> Iterator[Running]:
 @pytest.mark.parametrize(
     "authorization", [None, "Bearer", "Bearer ", "Bearer nonsense", "Basic YTpi", "bearer ply_a_b"]
 )
-def test_without_a_token_that_is_known_nothing_is_answered(
-    server: Running, path: str, authorization: str | None
-) -> None:
+def test_requests_without_a_valid_token_are_rejected(server: Running, path: str, authorization: str | None) -> None:
     with Web(server.port) as web:
         headers = {} if authorization is None else {"Authorization": authorization}
         answer = web.post(initialize(), path, **headers)
@@ -80,31 +78,31 @@ def test_without_a_token_no_stream_is_opened(server: Running, path: str) -> None
         assert web.send("GET", path).status == 401
 
 
-def test_the_word_before_a_token_may_be_spelled_in_any_case(server: Running, tokens: Tokens) -> None:
+def test_the_bearer_scheme_is_case_insensitive(server: Running, tokens: Tokens) -> None:
     text = tokens.create("alice", can="read")
     with Web(server.port) as web:
         assert web.post(initialize(), Authorization=f"bEARER   {text} ").status == 200
 
 
-def test_two_tokens_in_one_request_are_refused(server: Running, tokens: Tokens) -> None:
+def test_two_tokens_in_one_request_are_rejected(server: Running, tokens: Tokens) -> None:
     text = tokens.create("alice", can="read")
     with Web(server.port, text, authorization=f"Bearer {text}") as web:
         assert web.post(initialize()).status == 400
 
 
-def test_a_token_in_the_query_is_no_token(server: Running, tokens: Tokens) -> None:
+def test_a_token_in_the_query_string_does_not_count(server: Running, tokens: Tokens) -> None:
     text = tokens.create("alice", can="read")
     with Web(server.port) as web:
         assert web.post(initialize(), f"/mcp?access_token={text}").status == 401
 
 
-def test_over_tcp_nothing_is_answered_without_a_token(line_server: Running) -> None:
+def test_tcp_requests_without_a_token_are_rejected(line_server: Running) -> None:
     with Line(line_server.port) as line:
         for message in (initialize(), request("ping"), call("read_graph"), request("tools/list")):
             assert line.ask(message)["error"]["code"] == -32001
 
 
-def test_over_tcp_a_token_lasts_for_the_connection(line_server: Running, tokens: Tokens) -> None:
+def test_a_token_sent_over_tcp_lasts_for_the_connection(line_server: Running, tokens: Tokens) -> None:
     text = tokens.create("alice", can="read")
     with Line(line_server.port) as line:
         line.say(request("ping", _meta={"polymnia/token": text}))
@@ -113,7 +111,7 @@ def test_over_tcp_a_token_lasts_for_the_connection(line_server: Running, tokens:
         assert not is_refused(line.hear())
 
 
-def test_over_tcp_a_wrong_token_takes_the_place_of_the_right_one(line_server: Running, tokens: Tokens) -> None:
+def test_a_wrong_token_sent_over_tcp_replaces_the_right_one(line_server: Running, tokens: Tokens) -> None:
     text = tokens.create("alice", can="read")
     with Line(line_server.port) as line:
         line.say(request("ping", _meta={"polymnia/token": text}))
@@ -124,14 +122,14 @@ def test_over_tcp_a_wrong_token_takes_the_place_of_the_right_one(line_server: Ru
         assert line.hear()["error"]["code"] == -32001
 
 
-def test_over_tcp_every_message_of_a_batch_needs_the_token(line_server: Running) -> None:
+def test_every_message_of_a_tcp_batch_needs_the_token(line_server: Running) -> None:
     with Line(line_server.port) as line:
         line.say([call("read_graph", 1), call("read_graph", 2)])
         heard = line.hear()
     assert "error" in heard if isinstance(heard, dict) else all("error" in each for each in heard)
 
 
-def test_the_next_request_after_a_revocation_is_refused(server: Running, tokens: Tokens) -> None:
+def test_the_next_request_after_a_revocation_is_rejected(server: Running, tokens: Tokens) -> None:
     talk = Talk(server.port, tokens.create("alice", can="write"))
     assert not talk.call("read_graph").get("isError")
     tokens.revoke("alice")
@@ -149,7 +147,7 @@ def test_a_new_token_of_the_same_name_does_not_inherit_the_session(server: Runni
     talk.close()
 
 
-def test_a_session_is_of_no_use_to_another_token(server: Running, tokens: Tokens) -> None:
+def test_another_token_cannot_use_the_session(server: Running, tokens: Tokens) -> None:
     alice = Talk(server.port, tokens.create("alice", can="admin"))
     mallory = tokens.create("mallory", can="admin")
     with Web(server.port, mallory, **{"Mcp-Session-Id": alice.id}) as web:
@@ -160,7 +158,7 @@ def test_a_session_is_of_no_use_to_another_token(server: Running, tokens: Tokens
     alice.close()
 
 
-def test_a_legacy_session_is_of_no_use_to_another_token(server: Running, tokens: Tokens) -> None:
+def test_another_token_cannot_use_the_legacy_session(server: Running, tokens: Tokens) -> None:
     with Legacy(server.port, tokens.create("alice", can="admin")) as alice:
         with Web(server.port, tokens.create("mallory", can="admin")) as web:
             assert web.post(call("read_graph"), alice.place).status == 404
@@ -199,7 +197,7 @@ def test_a_tcp_connection_ends_with_its_token(line_server: Running, tokens: Toke
         assert line.hear() is None
 
 
-def test_revoking_one_leaves_the_others_alone(server: Running, tokens: Tokens) -> None:
+def test_revoking_one_token_does_not_affect_the_others(server: Running, tokens: Tokens) -> None:
     alice = Talk(server.port, tokens.create("alice", can="read"))
     bob = Talk(server.port, tokens.create("bob", can="write"))
     with listening(alice) as gone, listening(bob) as stays:
@@ -212,7 +210,7 @@ def test_revoking_one_leaves_the_others_alone(server: Running, tokens: Tokens) -
     bob.close()
 
 
-def test_streams_that_needed_no_token_end_when_one_is_needed(tmp_path: Path) -> None:
+def test_streams_without_a_token_end_when_one_becomes_required(tmp_path: Path) -> None:
     tokens = Tokens(tmp_path / "memory.db.tokens")
     with Running(tmp_path / "memory.db") as server:
         talk = Talk(server.port)
@@ -223,7 +221,7 @@ def test_streams_that_needed_no_token_end_when_one_is_needed(tmp_path: Path) -> 
         talk.close()
 
 
-def test_a_lost_file_of_tokens_lets_nobody_in(tmp_path: Path) -> None:
+def test_without_its_token_file_the_server_rejects_all_logins(tmp_path: Path) -> None:
     tokens = Tokens(tmp_path / "memory.db.tokens")
     text = tokens.create("alice", can="admin")
     with Running(tmp_path / "memory.db") as server:
@@ -235,7 +233,7 @@ def test_a_lost_file_of_tokens_lets_nobody_in(tmp_path: Path) -> None:
         talk.close()
 
 
-def test_a_damaged_file_of_tokens_lets_nobody_in_and_the_log_says_why(tmp_path: Path) -> None:
+def test_with_a_damaged_token_file_all_logins_are_rejected_and_the_log_says_why(tmp_path: Path) -> None:
     tokens = Tokens(tmp_path / "memory.db.tokens")
     text = tokens.create("alice", can="admin")
     with Running(tmp_path / "memory.db") as server:
@@ -244,11 +242,11 @@ def test_a_damaged_file_of_tokens_lets_nobody_in_and_the_log_says_why(tmp_path: 
             answer = web.post(initialize())
         assert answer.status == 401
         assert str(tokens.path) not in answer.body.decode()
-        server.wait_for("is not a file of tokens")
+        server.wait_for("is not a token file")
 
 
 @pytest.mark.parametrize("transport", ["http", "tcp"])
-def test_with_tokens_other_machines_may_be_let_in(tmp_path: Path, transport: str) -> None:
+def test_a_server_with_tokens_may_listen_on_other_addresses(tmp_path: Path, transport: str) -> None:
     text = Tokens(tmp_path / "memory.db.tokens").create("alice", can="read")
     with Running(tmp_path / "memory.db", "--bind", "0.0.0.0:0", transport=transport) as server:
         if transport == "tcp":
@@ -278,7 +276,7 @@ METADATA = "/.well-known/oauth-protected-resource"
 
 
 @pytest.mark.parametrize("path", ["/mcp", "/graph/mcp", "/sse"])
-def test_a_refusal_says_where_to_get_a_token_and_the_document_is_about_that_path(provided: Running, path: str) -> None:
+def test_a_rejected_login_says_where_to_get_a_token_for_that_path(provided: Running, path: str) -> None:
     with Web(provided.port) as web:
         refused = web.send("GET", path) if path == "/sse" else web.post(initialize(), path)
         assert refused.status == 401
@@ -290,19 +288,19 @@ def test_a_refusal_says_where_to_get_a_token_and_the_document_is_about_that_path
     assert document.json["scopes_supported"] == ["polymnia:read", "polymnia:write", "polymnia:admin"]
 
 
-def test_a_wrong_token_is_called_that(provided: Running) -> None:
+def test_a_wrong_token_is_reported_as_invalid(provided: Running) -> None:
     with Web(provided.port, signed(aud="another")) as web:
         challenge = web.post(initialize()).headers["www-authenticate"]
     assert challenge.startswith('Bearer error="invalid_token", resource_metadata=')
 
 
-def test_the_document_is_at_the_root_too_and_nowhere_else(provided: Running) -> None:
+def test_the_metadata_document_is_also_at_the_root_and_nowhere_else(provided: Running) -> None:
     with Web(provided.port) as web:
         assert web.send("GET", METADATA).json["resource"] == f"{BASE}/mcp"
         assert web.send("GET", f"{METADATA}/elsewhere").status == 404
 
 
-def test_a_server_without_a_provider_has_no_such_document(server: Running) -> None:
+def test_a_server_without_a_provider_has_no_metadata_document(server: Running) -> None:
     with Web(server.port) as web:
         assert web.send("GET", METADATA).status == 404
         assert web.post(initialize()).headers["www-authenticate"] == "Bearer"
@@ -320,7 +318,7 @@ def test_a_token_of_the_provider_opens_a_session_with_its_rights(provided: Runni
     writer.close()
 
 
-def test_a_session_goes_on_with_a_renewed_token_and_not_with_one_of_other_rights(provided: Running) -> None:
+def test_a_session_continues_with_a_renewed_token_but_not_with_other_rights(provided: Running) -> None:
     talk = Talk(provided.port, signed())
     talk.headers["Authorization"] = f"Bearer {signed(exp=int(time.time()) + 900)}"
     assert talk.post(call("read_graph")).status == 200

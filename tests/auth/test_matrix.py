@@ -1,4 +1,4 @@
-"""Who may do what, for every tool of every dialect: token x workspace x tool x way in. No tool is listed by hand."""
+"""Who may do what, for every tool of every dialect: token x workspace x tool x transport. No tool is listed by hand."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -36,7 +36,7 @@ ABOUT_WORKSPACES = {each.name for each in vars(projects).values() if isinstance(
 
 
 class Place(Struct):
-    """A dialect over a store, on HTTP and on TCP, with every token there is."""
+    """A dialect over a store, served over HTTP and TCP, with all tokens."""
 
     tools: Mapping[str, Tool]
     path: str
@@ -59,7 +59,7 @@ def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     tokens.revoke("revoked")
     made[NONE] = None
     name = request.param
-    # As many numbers as the arguments made here have.
+    # The generated arguments have embeddings of one number.
     short = {"POLYMNIA_EMBEDDING_DIMENSION": "1"}
     with (
         Running(store, dialect=name, settings=short) as http,
@@ -69,13 +69,13 @@ def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 def contents(store: Path) -> list[Any]:
-    """Every row of every table, the change log among them; indexes and what they wait for change in pauses."""
+    """Return every row of every table, including the change log but not the indexes."""
     connection = apsw.Connection(str(store), flags=apsw.SQLITE_OPEN_READONLY)
     try:
         found = connection.execute(
             "SELECT name, rootpage FROM sqlite_master WHERE type = 'table' ORDER BY name"
         ).fetchall()
-        indexes = ("unindexed", *[f"{name}_" for name, rootpage in found if not rootpage])
+        indexes = tuple(f"{name}_" for name, rootpage in found if not rootpage)
         tables = [name for name, rootpage in found if rootpage and not str(name).startswith(indexes)]
         return [(name, connection.execute(f'SELECT * FROM "{name}"').fetchall()) for name in tables]
     finally:
@@ -83,25 +83,25 @@ def contents(store: Path) -> list[Any]:
 
 
 def ordered(place: Place) -> list[Tool]:
-    """The tools, those that might change which workspace a client is in after all others."""
+    """Return the tools; those that may change the client's workspace come last."""
     return sorted(place.tools.values(), key=lambda tool: tool.name in ABOUT_WORKSPACES)
 
 
 def calls(tool: Tool) -> list[dict[str, Any]]:
-    """Two calls with everything filled in: about what is there, and about what is not."""
+    """Return two calls with all arguments: about something that exists and something that does not."""
     schema = json_schema(tool.arguments)
     return [call(tool.name, number, **made_for(schema, text)) for number, text in enumerate((KNOWN, NEW))]
 
 
 def expected(token: str, workspace: str, tool: Tool) -> set[str | None]:
-    """Why a call is refused, in a few of its words; None for one that is carried out."""
+    """Return words of the expected error; None for a call that succeeds."""
     if token in (NONE, "revoked"):
         return {"refused"}
     about = TOKENS[token]
     if CAPABILITIES.index(about["can"]) < CAPABILITIES.index(tool.needs):
         return {"may only"}
     limited = about.get("workspaces") is not None
-    if tool.name in ABOUT_WORKSPACES:  # they name one in their arguments: those of this test nobody has
+    if tool.name in ABOUT_WORKSPACES:  # they name a workspace in their arguments, here one that nobody may use
         return {None, "no such", "may not use the workspace"} if limited else {None, "no such"}
     if limited and workspace not in about["workspaces"]:
         return {"may not use the workspace"}
@@ -109,7 +109,7 @@ def expected(token: str, workspace: str, tool: Tool) -> set[str | None]:
 
 
 def outcome(reply: Any) -> str | None:
-    """The same of what really came: a tool that was let through may still find nothing to do."""
+    """Return the same for an actual reply."""
     if reply is REFUSED or reply.get("error", {}).get("code") == -32001:
         return "refused"
     text = text_of(reply) if is_refused(reply) else ""
@@ -121,7 +121,7 @@ def outcome(reply: Any) -> str | None:
 @pytest.mark.parametrize("kind", WAYS)
 @pytest.mark.parametrize("token", [*TOKENS, NONE])
 @pytest.mark.parametrize("workspace", [OWN, FOREIGN, MISSING])
-def test_every_call_is_carried_out_or_refused_for_the_right_reason(
+def test_every_call_succeeds_or_is_rejected_for_the_right_reason(
     place: Place, token: str, workspace: str, kind: str
 ) -> None:
     with place.way(kind, token, workspace) as way:
@@ -132,7 +132,7 @@ def test_every_call_is_carried_out_or_refused_for_the_right_reason(
 
 @pytest.mark.parametrize("kind", WAYS)
 @pytest.mark.parametrize("token", ["reader", "reader here", "boss elsewhere", "revoked", NONE])
-def test_who_may_not_write_changes_not_one_row(place: Place, token: str, kind: str) -> None:
+def test_a_client_that_may_not_write_changes_no_row(place: Place, token: str, kind: str) -> None:
     fill(place)
     before = contents(place.store)
     for workspace in (OWN, FOREIGN, MISSING):
@@ -145,7 +145,7 @@ def test_who_may_not_write_changes_not_one_row(place: Place, token: str, kind: s
 
 
 def fill(place: Place) -> None:
-    """See to it that there is something to change."""
+    """Write something that can be changed."""
     with place.way("session", "writer", OWN) as way:
         for tool in place.tools.values():
             if not tool.destructive:
@@ -153,7 +153,7 @@ def fill(place: Place) -> None:
 
 
 def attempt_everything_else(way: Way) -> None:
-    """The methods that are no tool calls."""
+    """Call the methods other than tools/call."""
     way.ask(request("resources/list"))
     way.ask(request("resources/read", uri="memory://knowledge-graph"))
     way.ask(request("prompts/list"))
@@ -163,7 +163,7 @@ def attempt_everything_else(way: Way) -> None:
     way.ask(request("logging/setLevel", level="debug"))
 
 
-def test_the_calls_of_this_test_do_change_something_where_that_is_allowed(place: Place) -> None:
+def test_the_same_calls_do_change_something_where_that_is_allowed(place: Place) -> None:
     writers = [tool for tool in place.tools.values() if tool.needs != "read"]
     changed = set()
     with place.way("session", "boss", OWN) as way:
@@ -179,7 +179,7 @@ def test_the_calls_of_this_test_do_change_something_where_that_is_allowed(place:
 
 @pytest.mark.parametrize("kind", WAYS)
 @pytest.mark.parametrize("token", ["reader", "writer", "boss", "reader here", "boss elsewhere"])
-def test_a_client_sees_just_the_tools_it_may_call(place: Place, token: str, kind: str) -> None:
+def test_a_client_sees_exactly_the_tools_it_may_call(place: Place, token: str, kind: str) -> None:
     with place.way(kind, token, None) as way:
         listed = [each["name"] for each in way.ask(request("tools/list"))["result"]["tools"]]
     may = CAPABILITIES.index(TOKENS[token]["can"])
@@ -188,7 +188,7 @@ def test_a_client_sees_just_the_tools_it_may_call(place: Place, token: str, kind
 
 @pytest.mark.parametrize("kind", WAYS)
 def test_the_change_log_names_the_client_and_its_token(place: Place, kind: str) -> None:
-    """Whichever tools there are, the last change is of the token that made it."""
+    """The last change is attributed to the token that made it, for any set of tools."""
     for token in ("writer", "boss"):
         with place.way(kind, token, OWN) as way:
             before = contents(place.store)
@@ -197,17 +197,18 @@ def test_the_change_log_names_the_client_and_its_token(place: Place, kind: str) 
                     way.ask(message)
         assert contents(place.store) != before
         store = SqliteStore(str(place.store), read_only=True)
-        # What goes with a conversation that ends is nobody's doing.
-        last = [each for each in store.changes() if each.operation != "end_session"][-1]
+        # The server itself deletes session notes at the end of a conversation.
+        with store.reading() as read:
+            last = [each for each in read.history.changes() if each.operation != "end_session"][-1]
         store.close()
         assert last.actor.endswith(f"(token {token})")
         assert last.actor.startswith("tester 1" if kind != "sse" else "unknown client")
 
 
 @pytest.mark.parametrize("kind", WAYS)
-def test_resources_of_another_workspace_are_not_read(place: Place, kind: str) -> None:
+def test_resources_of_another_workspace_cannot_be_read(place: Place, kind: str) -> None:
     if not open_dialect(place.path.split("/")[1]).resources:
-        return  # a dialect without resources has none to protect; the next assertion would be about an unknown address
+        return  # a dialect without resources has none to protect
     for token, workspace in (("reader here", FOREIGN), ("boss elsewhere", OWN), ("reader", MISSING)):
         with place.way(kind, token, workspace) as way:
             reply = way.ask(request("resources/read", uri="memory://knowledge-graph"))
@@ -222,11 +223,11 @@ def test_every_tool_declares_what_it_needs(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", DIALECTS)
-def test_a_tool_that_needs_no_more_than_reading_destroys_nothing(name: str) -> None:
+def test_a_tool_that_needs_only_read_is_not_destructive(name: str) -> None:
     assert [tool.name for tool in open_dialect(name).tools.values() if tool.needs == "read" and tool.destructive] == []
 
 
-def test_a_tool_that_does_not_declare_what_it_needs_cannot_be_made() -> None:
+def test_a_tool_must_declare_what_it_needs() -> None:
     from polymnia.dialects.base import tool
 
     class Arguments(Struct):

@@ -1,4 +1,4 @@
-"""Tokens of an identity provider: what is signed, by whom, for whom, until when, and for what."""
+"""Tokens of an identity provider: signature, issuer, audience, expiry and scopes."""
 
 import json
 import time
@@ -9,43 +9,19 @@ from typing import Any
 
 import jwt
 import pytest
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
-from polymnia.auth.door import Door
-from polymnia.auth.open import provider_of
+from polymnia.auth.authenticator import Authenticator, provider_of
 from polymnia.auth.provider import open_provider
 from polymnia.auth.tokens import Tokens
 from polymnia.errors import NotAdmitted, SettingsError
 from polymnia.model import Principal
-
-ISSUER, AUDIENCE = "https://id.example.com", "https://memory.example.com/mcp"
-RSA = rsa.generate_private_key(65537, 2048)
-OTHER_RSA = rsa.generate_private_key(65537, 2048)
-EC = ec.generate_private_key(ec.SECP256R1())
-ED = ed25519.Ed25519PrivateKey.generate()
-KEYS: dict[str, Any] = {"RS256": RSA, "PS256": RSA, "ES256": EC, "EdDSA": ED}
-
-
-def pem(key: Any) -> str:
-    return str(key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode())
-
-
-def claims(**changed: Any) -> dict[str, Any]:
-    """Those of a good token; what is given as None is left out."""
-    now = int(time.time())
-    given = {"iss": ISSUER, "aud": AUDIENCE, "sub": "alice", "exp": now + 300, "scope": "openid polymnia:write"}
-    return {name: value for name, value in {**given, **changed}.items() if value is not None}
-
-
-def signed(algorithm: str = "RS256", key: Any = None, kid: str | None = None, **changed: Any) -> str:
-    headers = {} if kid is None else {"kid": kid}
-    return jwt.encode(claims(**changed), key or KEYS[algorithm], algorithm=algorithm, headers=headers)
+from tests.auth.signing import AUDIENCE, EC, ED, ISSUER, KEYS, OTHER_RSA, RSA, claims, pem, signed
 
 
 def jwks(**keys: Any) -> str:
-    """A document of public keys by their ids."""
+    """Return a JWKS document with these keys."""
     made = []
     for kid, key in keys.items():
         kind: Any = RSAAlgorithm if key in (RSA, OTHER_RSA) else ECAlgorithm if key is EC else OKPAlgorithm
@@ -55,14 +31,14 @@ def jwks(**keys: Any) -> str:
 
 @pytest.fixture
 def recognise(tmp_path: Path) -> Callable[[str], Principal]:
-    """What recognises tokens of the RSA key."""
+    """Return the function that recognises tokens signed with the RSA key."""
     file = tmp_path / "key.pem"
     file.write_text(pem(RSA))
     return open_provider(ISSUER, AUDIENCE, str(file))
 
 
 @pytest.mark.parametrize("algorithm", KEYS)
-def test_a_signed_token_is_who_it_says(tmp_path: Path, algorithm: str) -> None:
+def test_a_signed_token_identifies_its_subject(tmp_path: Path, algorithm: str) -> None:
     file = tmp_path / "key.pem"
     file.write_text(pem(KEYS[algorithm]))
     principal = open_provider(ISSUER, AUDIENCE, str(file))(signed(algorithm))
@@ -78,17 +54,17 @@ def test_the_key_of_a_document_is_chosen_by_its_id(tmp_path: Path, kid: str, alg
 
 
 @pytest.mark.parametrize("kid", [None, "four", ""])
-def test_among_several_keys_a_token_must_name_one_that_is_there(tmp_path: Path, kid: str | None) -> None:
+def test_with_several_keys_a_token_must_name_a_known_one(tmp_path: Path, kid: str | None) -> None:
     file = tmp_path / "keys.json"
     file.write_text(jwks(one=RSA, two=EC))
-    with pytest.raises(NotAdmitted, match="a key the server does not have"):
+    with pytest.raises(NotAdmitted, match="a key that the server does not have"):
         open_provider(ISSUER, AUDIENCE, str(file))(signed(kid=kid))
 
 
 @pytest.mark.parametrize(
     ("kid", "algorithm"), [("two", "RS256"), ("three", "RS256"), ("one", "ES256"), ("two", "EdDSA")]
 )
-def test_a_key_checks_only_signatures_of_its_kind(tmp_path: Path, kid: str, algorithm: str) -> None:
+def test_a_key_verifies_only_signatures_of_its_kind(tmp_path: Path, kid: str, algorithm: str) -> None:
     file = tmp_path / "keys.json"
     file.write_text(jwks(one=RSA, two=EC, three=ED))
     with pytest.raises(NotAdmitted):
@@ -119,14 +95,14 @@ WRONG: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("kind", WRONG)
-def test_claims_that_are_not_for_us_are_refused(recognise: Callable[[str], Principal], kind: str) -> None:
-    encode = jwt.api_jws.encode  # the library would not let some of these claims out
+def test_wrong_or_missing_claims_are_rejected(recognise: Callable[[str], Principal], kind: str) -> None:
+    encode = jwt.api_jws.encode  # the library refuses to sign some of these claims
     token = encode(json.dumps(claims(**WRONG[kind])).encode(), RSA, algorithm="RS256")
     with pytest.raises(NotAdmitted):
         recognise(token)
 
 
-def test_another_key_signs_for_nobody(recognise: Callable[[str], Principal]) -> None:
+def test_a_token_signed_with_another_key_is_rejected(recognise: Callable[[str], Principal]) -> None:
     with pytest.raises(NotAdmitted):
         recognise(signed(key=OTHER_RSA))
 
@@ -137,7 +113,7 @@ def forged(header: dict[str, Any], signature: bytes = b"") -> str:
 
 
 def with_public_key_as_secret() -> str:
-    """What a checker that believes the header would take for a signature: an HMAC keyed with the public key."""
+    """Sign with an HMAC keyed with the public key, which fools a verifier that trusts the header."""
     import hashlib
     import hmac
 
@@ -171,7 +147,7 @@ FORGERIES: dict[str, Callable[[], str]] = {
 
 
 @pytest.mark.parametrize("kind", FORGERIES)
-def test_forgeries_are_refused(recognise: Callable[[str], Principal], kind: str) -> None:
+def test_forged_tokens_are_rejected(recognise: Callable[[str], Principal], kind: str) -> None:
     with pytest.raises(NotAdmitted):
         recognise(FORGERIES[kind]())
 
@@ -185,7 +161,9 @@ def test_forgeries_are_refused(recognise: Callable[[str], Principal], kind: str)
         ({"scope": ["polymnia:read", "x"]}, "read"),
     ],
 )
-def test_scopes_say_what_one_may_do(recognise: Callable[[str], Principal], given: dict[str, Any], can: str) -> None:
+def test_scopes_determine_the_capability(
+    recognise: Callable[[str], Principal], given: dict[str, Any], can: str
+) -> None:
     assert recognise(signed(**given)).can == can
 
 
@@ -205,18 +183,18 @@ def test_a_renewed_token_is_the_same_principal_and_one_with_other_rights_is_not(
     assert not old.is_same(recognise(signed(sub="bob")))
 
 
-def test_a_token_of_ours_and_a_subject_of_the_same_name_are_two_principals(tmp_path: Path) -> None:
+def test_our_token_and_a_subject_of_the_same_name_are_two_principals(tmp_path: Path) -> None:
     file = tmp_path / "key.pem"
     file.write_text(pem(RSA))
     tokens = Tokens(tmp_path / "tokens")
-    door = Door(tokens, provider=open_provider(ISSUER, AUDIENCE, str(file)))
-    ours = door.admit(tokens.create("alice", can="write"))
-    theirs = door.admit(signed())
+    authenticator = Authenticator(tokens, provider=open_provider(ISSUER, AUDIENCE, str(file)))
+    ours = authenticator.admit(tokens.create("alice", can="write"))
+    theirs = authenticator.admit(signed())
     assert (ours.name, ours.can) == (theirs.name, theirs.can)
     assert not ours.is_same(theirs)
 
 
-def test_keys_that_were_replaced_count_at_once(tmp_path: Path) -> None:
+def test_replaced_keys_take_effect_immediately(tmp_path: Path) -> None:
     file = tmp_path / "keys.json"
     file.write_text(jwks(one=RSA))
     recognise = open_provider(ISSUER, AUDIENCE, str(file))
@@ -228,7 +206,7 @@ def test_keys_that_were_replaced_count_at_once(tmp_path: Path) -> None:
     assert recognise(signed(key=OTHER_RSA, kid="two")).name == "alice"
 
 
-def test_a_key_file_that_is_lost_lets_nobody_in(tmp_path: Path) -> None:
+def test_without_its_key_file_the_provider_rejects_all_tokens(tmp_path: Path) -> None:
     file = tmp_path / "keys.json"
     file.write_text(jwks(one=RSA))
     recognise = open_provider(ISSUER, AUDIENCE, str(file))
@@ -243,14 +221,14 @@ PRIVATE = RSA.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).d
 @pytest.mark.parametrize(
     "text", ["", "nonsense", "{}", '{"keys":[]}', '{"keys":[{"kty":"oct","k":"c2VjcmV0"}]}', PRIVATE]
 )
-def test_a_file_without_a_public_key_is_said_at_the_start(tmp_path: Path, text: str) -> None:
+def test_a_file_without_a_public_key_is_reported_at_the_start(tmp_path: Path, text: str) -> None:
     file = tmp_path / "key"
     file.write_text(text)
-    with pytest.raises(SettingsError, match="no public key"):
+    with pytest.raises(SettingsError, match="not a public key"):
         open_provider(ISSUER, AUDIENCE, str(file))
 
 
 @pytest.mark.parametrize("given", [(ISSUER, "", ""), (ISSUER, AUDIENCE, ""), ("", "", "key")])
-def test_a_provider_is_named_whole_or_not_at_all(given: tuple[str, str, str]) -> None:
-    with pytest.raises(SettingsError, match="all three"):
+def test_an_incomplete_provider_is_rejected(given: tuple[str, str, str]) -> None:
+    with pytest.raises(SettingsError, match="incomplete identity provider"):
         provider_of(*given)

@@ -1,4 +1,4 @@
-"""Tokens in their file: made, kept as hashes, recognised, expired, revoked, and safe from half a file."""
+"""Tokens in a file: created, hashed, recognised, expired, rotated, revoked, and safe from a damaged file."""
 
 import hmac
 import json
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from polymnia.auth.door import Door
+from polymnia.auth.authenticator import Authenticator
 from polymnia.auth.tokens import Tokens
 from polymnia.errors import BadInput, NotAdmitted, StoreDamaged, StoreTooNew
 from polymnia.model import OWNER
@@ -23,7 +23,7 @@ def tokens(tmp_path: Path) -> Tokens:
     return Tokens(tmp_path / "memory.db.tokens")
 
 
-def test_a_token_is_who_it_was_made_for(tokens: Tokens) -> None:
+def test_a_token_identifies_the_principal_it_was_created_for(tokens: Tokens) -> None:
     text = tokens.create("alice", can="write", workspaces=["sales", "hr"])
     principal = tokens.recognise(text)
     assert (principal.name, principal.can, principal.workspaces) == ("alice", "write", frozenset(("hr", "sales")))
@@ -43,25 +43,25 @@ def test_only_its_owner_may_read_the_file(tokens: Tokens) -> None:
     assert stat.S_IMODE(tokens.path.stat().st_mode) == 0o600
 
 
-def test_no_two_tokens_are_alike(tokens: Tokens) -> None:
+def test_tokens_are_unique(tokens: Tokens) -> None:
     assert len({tokens.create(f"agent {number}", can="read") for number in range(50)}) == 50
 
 
 @pytest.mark.parametrize("change", [lambda text: text[:-1], lambda text: text + "x", lambda text: text.swapcase()])
-def test_what_is_nearly_a_token_is_none(tokens: Tokens, change: Callable[[str], str]) -> None:
+def test_a_slightly_altered_token_is_unknown(tokens: Tokens, change: Callable[[str], str]) -> None:
     text = tokens.create("alice", can="read")
-    with pytest.raises(NotAdmitted, match="not known"):
+    with pytest.raises(NotAdmitted, match="unknown token"):
         tokens.recognise(change(text))
 
 
 @pytest.mark.parametrize("text", ["", "ply", "ply_", "ply__", "ply_000000000000_x", "x" * 100_000, "\ud800", "a.b.c"])
-def test_what_is_no_token_at_all_is_refused_in_the_same_words(tokens: Tokens, text: str) -> None:
+def test_malformed_tokens_get_the_same_error(tokens: Tokens, text: str) -> None:
     tokens.create("alice", can="read")
-    with pytest.raises(NotAdmitted, match=r"^the token is not known here$"):
+    with pytest.raises(NotAdmitted, match=r"^unknown token$"):
         tokens.recognise(text)
 
 
-def test_a_token_with_something_behind_it_is_another(tokens: Tokens) -> None:
+def test_a_token_with_a_suffix_is_rejected(tokens: Tokens) -> None:
     text = tokens.create("alice", can="read")
     with pytest.raises(NotAdmitted):
         tokens.recognise(text + "A" * 200)
@@ -86,7 +86,7 @@ def test_hashes_are_compared_in_constant_time_for_known_and_unknown_ids_alike(
     assert compared == [(64, 64)] * 4
 
 
-def test_an_expired_token_opens_nothing(tokens: Tokens, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_expired_token_is_rejected(tokens: Tokens, monkeypatch: pytest.MonkeyPatch) -> None:
     text = tokens.create("alice", can="read", lifetime=60)
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now + 61)
@@ -94,7 +94,7 @@ def test_an_expired_token_opens_nothing(tokens: Tokens, monkeypatch: pytest.Monk
         tokens.recognise(text)
 
 
-def test_a_revoked_token_opens_nothing_in_any_process(tokens: Tokens) -> None:
+def test_a_revoked_token_is_rejected_in_every_process(tokens: Tokens) -> None:
     text = tokens.create("alice", can="read")
     other = Tokens(tokens.path)
     other.recognise(text)
@@ -104,7 +104,7 @@ def test_a_revoked_token_opens_nothing_in_any_process(tokens: Tokens) -> None:
             each.recognise(text)
 
 
-def test_revoking_a_name_revokes_the_living_token_behind_an_expired_one(
+def test_revoking_a_name_also_revokes_the_active_token_behind_an_expired_one(
     tokens: Tokens, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tokens.create("alice", can="read", lifetime=60)
@@ -116,27 +116,27 @@ def test_revoking_a_name_revokes_the_living_token_behind_an_expired_one(
         tokens.recognise(living)
 
 
-def test_a_name_is_given_once_until_it_is_revoked(tokens: Tokens) -> None:
+def test_a_name_has_one_active_token(tokens: Tokens) -> None:
     tokens.create("alice", can="read")
-    with pytest.raises(BadInput, match="revoke it first"):
+    with pytest.raises(BadInput, match="rotate or revoke it"):
         tokens.create("alice", can="write")
     tokens.revoke("alice")
     assert tokens.recognise(tokens.create("alice", can="write")).can == "write"
 
 
 @pytest.mark.parametrize("name", ["", "  ", "a\nb", "\x1b[31m", "x" * 101])
-def test_a_name_is_something_one_can_print(tokens: Tokens, name: str) -> None:
+def test_a_name_must_be_printable(tokens: Tokens, name: str) -> None:
     with pytest.raises(BadInput, match="printable"):
         tokens.create(name, can="read")
 
 
-def test_a_token_for_a_workspace_without_a_name_is_refused(tokens: Tokens) -> None:
+def test_a_blank_workspace_is_rejected(tokens: Tokens) -> None:
     with pytest.raises(BadInput, match="workspace"):
         tokens.create("alice", can="read", workspaces=[" "])
     assert not tokens.path.exists()
 
 
-def test_revoking_nobody_is_said(tokens: Tokens) -> None:
+def test_revoking_an_unknown_name_is_an_error(tokens: Tokens) -> None:
     with pytest.raises(BadInput, match="token list"):
         tokens.revoke("nobody")
 
@@ -153,26 +153,26 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("kind", DAMAGE)
-def test_a_damaged_file_lets_nobody_in_and_is_not_written_over(tokens: Tokens, kind: str) -> None:
+def test_a_damaged_file_rejects_all_tokens_and_is_not_overwritten(tokens: Tokens, kind: str) -> None:
     text = tokens.create("alice", can="admin")
-    door = Door(tokens)
+    authenticator = Authenticator(tokens)
     tokens.path.write_bytes(DAMAGE[kind])
     for given in (text, None, "nonsense"):
         with pytest.raises(NotAdmitted):
-            door.admit(given)
+            authenticator.admit(given)
     with pytest.raises(StoreDamaged):
         tokens.create("bob", can="read")
     assert tokens.path.read_bytes() == DAMAGE[kind]
 
 
-def test_whoever_knocks_is_not_told_where_the_damaged_file_is(tokens: Tokens) -> None:
+def test_clients_are_not_told_where_the_damaged_file_is(tokens: Tokens) -> None:
     tokens.path.write_bytes(b"{")
     with pytest.raises(NotAdmitted) as refusal:
-        Door(tokens).admit("something")
+        Authenticator(tokens).admit("something")
     assert str(tokens.path.parent) not in str(refusal.value)
 
 
-def test_a_file_of_a_later_version_lets_nobody_in(tokens: Tokens) -> None:
+def test_a_file_of_a_later_version_rejects_all_tokens(tokens: Tokens) -> None:
     text = tokens.create("alice", can="admin")
     contents = json.loads(tokens.path.read_text())
     tokens.path.write_text(json.dumps({**contents, "version": 2}))
@@ -180,67 +180,65 @@ def test_a_file_of_a_later_version_lets_nobody_in(tokens: Tokens) -> None:
         tokens.recognise(text)
 
 
-def test_a_mended_file_lets_in_again(tokens: Tokens) -> None:
+def test_a_repaired_file_works_again(tokens: Tokens) -> None:
     text = tokens.create("alice", can="admin")
     whole = tokens.path.read_bytes()
-    door = Door(tokens)
+    authenticator = Authenticator(tokens)
     tokens.path.write_bytes(b"{")
     with pytest.raises(NotAdmitted):
-        door.admit(text)
+        authenticator.admit(text)
     tokens.path.write_bytes(whole)
-    assert door.admit(text).name == "alice"
+    assert authenticator.admit(text).name == "alice"
 
 
-def test_without_a_file_the_door_is_open_and_with_one_it_is_closed_at_once(tokens: Tokens) -> None:
-    door = Door(tokens)
-    assert door.admit(None) == OWNER
+def test_a_token_is_required_as_soon_as_there_is_a_file(tokens: Tokens) -> None:
+    authenticator = Authenticator(tokens)
+    assert authenticator.admit(None) == OWNER
     tokens.create("alice", can="read")
-    with pytest.raises(NotAdmitted, match="a token is needed"):
-        door.admit(None)
+    with pytest.raises(NotAdmitted, match="a token is required"):
+        authenticator.admit(None)
 
 
-def test_the_door_stays_closed_when_the_last_token_is_revoked(tokens: Tokens) -> None:
+def test_a_token_is_still_required_when_the_last_one_is_revoked(tokens: Tokens) -> None:
     tokens.create("alice", can="read")
     tokens.revoke("alice")
     with pytest.raises(NotAdmitted):
-        Door(tokens).admit(None)
+        Authenticator(tokens).admit(None)
 
 
-def test_the_door_of_a_running_server_stays_closed_when_the_file_is_lost(tokens: Tokens) -> None:
+def test_a_running_server_still_requires_a_token_when_the_file_disappears(tokens: Tokens) -> None:
     text = tokens.create("alice", can="admin")
-    door = Door(tokens)
-    assert door.admit(text).name == "alice"
+    authenticator = Authenticator(tokens)
+    assert authenticator.admit(text).name == "alice"
     tokens.path.unlink()
     for given in (None, text):
         with pytest.raises(NotAdmitted):
-            door.admit(given)
+            authenticator.admit(given)
 
 
-def test_a_file_that_points_nowhere_closes_the_door(tokens: Tokens) -> None:
+def test_a_dangling_symbolic_link_counts_as_a_token_file(tokens: Tokens) -> None:
     tokens.path.symlink_to(tokens.path.parent / "gone")
     with pytest.raises(NotAdmitted):
-        Door(tokens).admit(None)
+        Authenticator(tokens).admit(None)
 
 
-def test_a_read_only_door_lets_nobody_do_more_than_read(tokens: Tokens) -> None:
+def test_a_read_only_server_limits_every_token_to_reading(tokens: Tokens) -> None:
     text = tokens.create("alice", can="admin", workspaces=["sales"])
-    admitted = Door(tokens, most="read").admit(text)
+    admitted = Authenticator(tokens, most="read").admit(text)
     assert (admitted.can, admitted.workspaces) == ("read", frozenset(("sales",)))
 
 
-def test_whoever_was_admitted_stays_so_until_revoked_or_expired(
-    tokens: Tokens, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    door = Door(tokens)
-    assert door.holds(OWNER)
-    lasting = door.admit(tokens.create("alice", can="read"))
-    passing = door.admit(tokens.create("bob", can="read", lifetime=60))
-    assert [door.holds(each) for each in (OWNER, lasting, passing)] == [False, True, True]
+def test_a_principal_stays_admitted_until_revoked_or_expired(tokens: Tokens, monkeypatch: pytest.MonkeyPatch) -> None:
+    authenticator = Authenticator(tokens)
+    assert authenticator.holds(OWNER)
+    lasting = authenticator.admit(tokens.create("alice", can="read"))
+    passing = authenticator.admit(tokens.create("bob", can="read", lifetime=60))
+    assert [authenticator.holds(each) for each in (OWNER, lasting, passing)] == [False, True, True]
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now + 61)
-    assert [door.holds(each) for each in (lasting, passing)] == [True, False]
+    assert [authenticator.holds(each) for each in (lasting, passing)] == [True, False]
     tokens.revoke("alice")
-    assert not door.holds(lasting)
+    assert not authenticator.holds(lasting)
 
 
 CREATE = "import sys; from polymnia.cli.main import main; sys.exit(main(sys.argv[1:]))"
@@ -251,7 +249,7 @@ def polymnia(*arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
-def test_several_processes_that_create_at_once_lose_none(tmp_path: Path) -> None:
+def test_tokens_created_at_once_by_several_processes_are_all_kept(tmp_path: Path) -> None:
     store = str(tmp_path / "memory.db")
 
     def create(number: int) -> str:
@@ -265,7 +263,7 @@ def test_several_processes_that_create_at_once_lose_none(tmp_path: Path) -> None
     assert sorted(known.recognise(text).name for text in made) == sorted(f"agent {number}" for number in range(12))
 
 
-def test_the_command_shows_a_token_once_and_lists_it_without_its_secret(tmp_path: Path) -> None:
+def test_the_command_prints_a_token_once_and_lists_it_without_its_secret(tmp_path: Path) -> None:
     store = str(tmp_path / "memory.db")
     text = polymnia("create", "alice", "--can", "write", "--workspace", "sales", "--expires", "90d", "--store", store)
     assert text.stdout.startswith("ply_")
@@ -298,7 +296,107 @@ def test_the_command_says_what_is_wrong(tmp_path: Path, arguments: list[str], se
     assert "Traceback" not in done.stderr
 
 
-def test_a_store_in_memory_needs_a_file_named_for_its_tokens(tmp_path: Path) -> None:
+def test_a_store_in_memory_needs_an_explicit_token_file(tmp_path: Path) -> None:
     assert "--tokens" in polymnia("create", "a", "--store", "memory:").stderr
     named = str(tmp_path / "t.json")
     assert polymnia("create", "a", "--store", "memory:", "--tokens", named).stdout.startswith("ply_")
+
+
+def test_a_rotated_token_keeps_its_name_and_rights_and_the_old_one_is_revoked(tokens: Tokens) -> None:
+    old = tokens.create("ci", can="write", workspaces=["sales"])
+    new = tokens.rotate("ci")
+    principal = tokens.recognise(new)
+    assert (principal.name, principal.can, principal.workspaces) == ("ci", "write", frozenset(("sales",)))
+    with pytest.raises(NotAdmitted, match="ci is revoked"):
+        tokens.recognise(old)
+
+
+def test_with_an_overlap_the_old_token_works_until_it_ends(tokens: Tokens, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = tokens.create("ci", can="write")
+    new = tokens.rotate("ci", overlap=3600)
+    assert tokens.recognise(old).name == tokens.recognise(new).name == "ci"
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 3601)
+    assert tokens.recognise(new).name == "ci"
+    with pytest.raises(NotAdmitted, match="ci is expired"):
+        tokens.recognise(old)
+
+
+def test_an_overlap_never_prolongs_a_token(tokens: Tokens, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = tokens.create("ci", can="write", lifetime=60)
+    tokens.rotate("ci", overlap=3600)
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 61)
+    with pytest.raises(NotAdmitted, match="ci is expired"):
+        tokens.recognise(old)
+
+
+def test_only_an_active_token_can_be_rotated(tokens: Tokens) -> None:
+    tokens.create("ci", can="write")
+    tokens.revoke("ci")
+    for name in ("ci", "unknown"):
+        with pytest.raises(BadInput, match=f"there is no token {name}"):
+            tokens.rotate(name)
+
+
+def test_the_last_use_of_a_token_is_known_to_other_processes(tokens: Tokens) -> None:
+    before = int(time.time())
+    text = tokens.create("ci", can="read")
+    (token,) = tokens.all()
+    assert tokens.last_used(token.id) is None
+    tokens.recognise(text)
+    used = Tokens(tokens.path).last_used(token.id)
+    assert used is not None
+    assert used >= before
+
+
+def test_a_failed_login_is_not_a_use(tokens: Tokens) -> None:
+    text = tokens.create("ci", can="read")
+    (token,) = tokens.all()
+    with pytest.raises(NotAdmitted):
+        tokens.recognise(text + "x")
+    assert tokens.last_used(token.id) is None
+
+
+def test_the_command_rotates_and_shows_the_last_use(tmp_path: Path) -> None:
+    store = str(tmp_path / "memory.db")
+    old = polymnia("create", "ci", "--can", "write", "--store", store).stdout.strip()
+    Tokens(Path(f"{store}.tokens")).recognise(old)
+    new = polymnia("rotate", "ci", "--store", store).stdout.strip()
+    assert (new.startswith("ply_"), new != old) == (True, True)
+    listed = json.loads(polymnia("list", "--json", "--store", store).stdout)
+    assert [(each["state"], each["last_used_at"] is None) for each in listed] == [("revoked", False), ("active", True)]
+    assert time.strftime("%Y-%m-%d", time.gmtime()) in polymnia("list", "--store", store).stdout
+
+
+def test_failed_logins_are_logged_with_the_address_and_not_with_the_token(
+    tokens: Tokens, caplog: pytest.LogCaptureFixture
+) -> None:
+    text = tokens.create("alice", can="read")
+    tokens.revoke("alice")
+    with pytest.raises(NotAdmitted):
+        Authenticator(tokens).admit(text, peer="192.0.2.7")
+    (entry,) = caplog.records
+    assert (entry.levelname, entry.getMessage()) == ("WARNING", "login failed: the token alice is revoked")
+    assert vars(entry)["client"] == "192.0.2.7"
+
+
+def test_many_failed_logins_do_not_flood_the_log(
+    tokens: Tokens, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokens.create("alice", can="read")
+    authenticator, now = Authenticator(tokens), time.monotonic()
+    for second in (0, 2):
+        monkeypatch.setattr(time, "monotonic", lambda second=second: now + second)
+        for _ in range(100):
+            with pytest.raises(NotAdmitted):
+                authenticator.admit("guess")
+    messages = [each.getMessage() for each in caplog.records]
+    assert messages == ["login failed: unknown token", "login failed: unknown token (100 since the last report)"]
+
+
+def test_a_request_without_a_token_is_not_a_failed_login(tokens: Tokens, caplog: pytest.LogCaptureFixture) -> None:
+    tokens.create("alice", can="read")
+    with pytest.raises(NotAdmitted):
+        Authenticator(tokens).admit(None)
+    assert caplog.records == []

@@ -1,21 +1,21 @@
-"""Every way a message can take to the server, each with the same outside: a message in, its reply out."""
+"""Clients over every transport and kind of session, with one interface: send a message, get its reply."""
 
 import json
 from typing import Any, Protocol
 
 from tests.transports.running import JSON, Legacy, Line, Talk, Web, initialize, stateless
 
-REFUSED = {"error": {"code": -32001, "message": "refused at the door"}}
+REFUSED = {"error": {"code": -32001, "message": "rejected login"}}
 
 
 class Way(Protocol):
-    """A client on its way in."""
+    """A client of the server."""
 
     def ask(self, message: JSON) -> Any:
-        """The reply, or REFUSED."""
+        """Return the reply, or REFUSED."""
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
 
 
 class OverHttp:
@@ -34,7 +34,7 @@ class OverHttp:
 
 
 class NamingWorkspace(OverHttp):
-    """A session whose requests name a workspace each, in the header."""
+    """A session in which each request names a workspace in the header."""
 
     def __init__(self, port: int, token: str | None, workspace: str | None, path: str) -> None:
         super().__init__(port, token, None, path)
@@ -43,7 +43,7 @@ class NamingWorkspace(OverHttp):
 
 
 class InBatches(OverHttp):
-    """A session of the one revision that has batches; every message goes in one."""
+    """A session of the only revision with batches; every message is sent in one."""
 
     def __init__(self, port: int, token: str | None, workspace: str | None, path: str) -> None:
         headers = {} if workspace is None else {"X-Memory-Workspace": workspace}
@@ -82,7 +82,7 @@ class StatelessByHeader(Stateless):
 
 
 class OverSse:
-    """The older transport."""
+    """The legacy HTTP+SSE transport."""
 
     def __init__(self, port: int, token: str | None, workspace: str | None, path: str) -> None:
         headers = {} if workspace is None else {"X-Memory-Workspace": workspace}
@@ -96,7 +96,7 @@ class OverSse:
 
 
 class OverTcp:
-    """A connection of its own; the workspace is in every request's `_meta`, as stateless clients have it."""
+    """A TCP connection; the workspace is in every request's `_meta`, as in stateless requests."""
 
     def __init__(self, port: int, token: str | None, workspace: str | None, path: str) -> None:
         self._line = Line(port, token)
@@ -124,7 +124,7 @@ WAYS: dict[str, type[Any]] = {
 
 
 class Opened:
-    """A way for the length of a block."""
+    """Closes a client at the end of a block."""
 
     def __init__(self, way: Way) -> None:
         self._way = way
@@ -137,7 +137,7 @@ class Opened:
 
 
 def answer_of(answer: Any) -> Any:
-    """The reply in an HTTP answer; REFUSED when the door stayed closed."""
+    """Return the reply in an HTTP response, or REFUSED for a rejected login."""
     if answer.status in (401, 400, 404) and "result" not in (found := json.loads(answer.body)):
         return REFUSED if answer.status != 404 or found["error"]["code"] == -32001 else found
     return answer.json

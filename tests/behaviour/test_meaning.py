@@ -86,7 +86,7 @@ def test_what_no_word_finds_is_found_by_meaning_after_the_first_write(path: str)
         assert found.coverage == 1.0
 
 
-def test_nothing_is_loaded_before_a_write_or_a_question(path: str) -> None:
+def test_the_embedder_is_loaded_by_the_first_write(path: str) -> None:
     loaded: list[str] = []
 
     def opener(url: str) -> Embedder:
@@ -98,6 +98,9 @@ def test_nothing_is_loaded_before_a_write_or_a_question(path: str) -> None:
     entities.open_named(memory, ["nobody"])
     assert loaded == []
     ask(memory, "dog")
+    assert loaded == []  # there is nothing to compare the question with
+    entities.create(memory, LIBRARY, by=ME)
+    assert of(memory).settle(LONG)
     assert loaded == ["local"]
     of(memory).close()
     store.close()

@@ -1,13 +1,13 @@
-"""Data directories for tests: what is in them, and a catalogue that dies where it is told to."""
+"""Data directories for tests: what they contain, and crashes at chosen steps of a change."""
 
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from polymnia.engine.many_workspaces import ManyWorkspaces
 
 from polymnia.engine import entities
-from polymnia.engine.many_workspaces import ManyWorkspaces
 from polymnia.engine.memory import Memory
 from polymnia.model import EntityDraft
 from polymnia.stores.projects import catalogue, files
@@ -18,7 +18,7 @@ ME = "test"
 
 
 class Crash(BaseException):
-    """The process ends here; nothing catches it and nothing is put right."""
+    """Stands for the end of the process: nothing catches it and nothing is cleaned up."""
 
 
 def opened(directory: Path, most_open: int = 32) -> ManyWorkspaces:
@@ -34,12 +34,12 @@ def names_in(workspaces: ManyWorkspaces, project: str) -> list[str]:
 
 
 def on_disk(directory: Path) -> list[str]:
-    """The files of projects, without their directory's own."""
+    """Return the files below the directory, without the registry."""
     found = [path for path in directory.rglob("*") if path.is_file() and not path.name.startswith("_meta")]
     return sorted(str(path.relative_to(directory)) for path in found)
 
 
-# Everything a change does, in the order it is done; the process may die before or after each.
+# The steps of each change in order; the process may crash before or after each step.
 STEPS: dict[str, list[tuple[Any, str]]] = {
     "create": [(Registry, "intend"), (catalogue, "SqliteStore"), (Registry, "add")],
     "archive": [
@@ -63,13 +63,13 @@ CRASHES = [(change, step, when) for change, steps in STEPS.items() for _, step i
 
 
 def crash_at(monkeypatch: pytest.MonkeyPatch, change: str, step: str, when: str) -> None:
-    """Let the next change of that kind die before or after the step."""
+    """Make the next change of that kind crash before or after the step."""
     (home,) = [home for home, name in STEPS[change] if name == step]
     real: Callable[..., Any] = getattr(home, step)
 
-    def dying(*arguments: Any, **options: Any) -> Any:
+    def crash(*arguments: Any, **options: Any) -> Any:
         if when == "after":
             real(*arguments, **options)
         raise Crash(f"{when} {step}")
 
-    monkeypatch.setattr(home, step, dying)
+    monkeypatch.setattr(home, step, crash)

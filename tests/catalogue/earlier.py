@@ -1,4 +1,4 @@
-"""A data directory as the earlier program of this catalogue writes it: its registry and its project files."""
+"""A data directory as the earlier project server writes it: its registry and its project files."""
 
 from pathlib import Path
 
@@ -78,7 +78,7 @@ INSERT INTO relations VALUES
 
 
 def earlier_directory(directory: Path) -> None:
-    """Two projects: `work`, and `done`, which is archived. Their last writes are still in the log."""
+    """Create the projects `work` and `done`; `done` is archived. Their last writes are still in the WAL."""
     (directory / "projects").mkdir(parents=True)
     (directory / "archive").mkdir()
     _write(directory / "_meta.db", REGISTRY)

@@ -1,7 +1,7 @@
-"""Kill a process while it makes, uses, archives, restores and deletes projects, and look at what is left.
+"""Kill a process while it creates, uses, archives, restores and deletes projects, and check what is left.
 
-`python -m tests.catalogue.kill --runs 200` does it so often; the tests do it a few times. The worker says what it is
-about to do and that it is done; what was done must be there, and what was begun must be done or not, nothing between.
+`python -m tests.catalogue.kill --runs 200` does this 200 times; the tests do it a few times. The worker prints each
+move before and after it makes it. A finished move must have taken effect, an unfinished one wholly or not at all.
 """
 
 import argparse
@@ -13,10 +13,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from polymnia.engine.many_workspaces import ManyWorkspaces
+
 from tests.catalogue.directories import names_in, on_disk, opened, write
 
 PROJECTS = ("a", "b", "c")
-# What may happen to a project in each state, and the state after it.
+# The moves that are possible in each state of a project, and the state after each.
 MOVES = {
     "none": {"create": "active"},
     "active": {"write": "active", "archive": "archived", "delete": "none"},
@@ -25,7 +26,7 @@ MOVES = {
 
 
 class Expected:
-    """What one project must look like, by what the worker said."""
+    """The states and entities that one project may have, according to what the worker printed."""
 
     def __init__(self) -> None:
         self.states = {"none"}
@@ -47,7 +48,7 @@ class Expected:
 
 
 def work(directory: Path, seed: int) -> None:
-    """Be the worker: do random things until killed."""
+    """Make random moves until killed."""
     source = random.Random(seed)
     workspaces = opened(directory)
     states = {name: _state(workspaces, name) for name in PROJECTS}
@@ -68,16 +69,16 @@ def work(directory: Path, seed: int) -> None:
 
 
 def run_once(directory: Path, expected: dict[str, Expected], seed: int) -> list[str]:
-    """Let a worker live for a while, kill it, and say what is wrong with what it left."""
+    """Run a worker for a while, kill it, and return what is wrong with the directory."""
     command = [sys.executable, "-m", "tests.catalogue.kill", "--work", str(directory), "--seed", str(seed)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as worker:
         assert worker.stdout is not None
         for _ in range(random.Random(seed).randrange(1, 120)):
-            _note(expected, worker.stdout.readline())
+            _record(expected, worker.stdout.readline())
         worker.kill()
         for line in worker.stdout:
-            _note(expected, line)
-    return _wrong(directory, expected)
+            _record(expected, line)
+    return _problems(directory, expected)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -93,14 +94,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         expected = {name: Expected() for name in PROJECTS}
         for run in range(options.runs):
             wrong += run_once(Path(home) / "data", expected, options.seed + run)
-    print(f"{options.runs} kills: {len(wrong)} things wrong")
+    print(f"{options.runs} kills: {len(wrong)} problems")
     print("\n".join(wrong))
     return 1 if wrong else 0
 
 
-def _note(expected: dict[str, Expected], line: str) -> None:
+def _record(expected: dict[str, Expected], line: str) -> None:
     if not line.endswith("\n"):
-        return  # cut off by the kill: it was not said
+        return  # the kill cut the line off
     word, project, move, entity = line.split()
     if word == "begin":
         expected[project].begin(move, entity)
@@ -108,7 +109,7 @@ def _note(expected: dict[str, Expected], line: str) -> None:
         expected[project].done(move, entity)
 
 
-def _wrong(directory: Path, expected: dict[str, Expected]) -> list[str]:
+def _problems(directory: Path, expected: dict[str, Expected]) -> list[str]:
     workspaces = opened(directory)
     wrong = []
     for name, each in expected.items():
@@ -119,7 +120,7 @@ def _wrong(directory: Path, expected: dict[str, Expected]) -> list[str]:
         if state == "none":
             each.written, each.begun = set(), set()
             continue
-        wrong += _wrong_inside(workspaces, name, each)
+        wrong += _problems_inside(workspaces, name, each)
     homes = {"active": "projects", "archived": "archive"}
     right = sorted(f"{homes[found.status]}/{found.id}.db" for found in workspaces.listed())
     workspaces.close()
@@ -127,8 +128,8 @@ def _wrong(directory: Path, expected: dict[str, Expected]) -> list[str]:
     return wrong if files == right else [*wrong, f"files are {files}, not {right}"]
 
 
-def _wrong_inside(workspaces: ManyWorkspaces, name: str, expected: Expected) -> list[str]:
-    """Look into a project, an archived one too."""
+def _problems_inside(workspaces: ManyWorkspaces, name: str, expected: Expected) -> list[str]:
+    """Return what is wrong inside a project; restore it first if it is archived."""
     archived = _state(workspaces, name) == "archived"
     if archived:
         workspaces.restore(name)

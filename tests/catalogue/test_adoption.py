@@ -1,4 +1,4 @@
-"""A data directory of the earlier program: its projects are there, everything in them, and its files are kept."""
+"""Check that the data directory of an earlier project server opens with all its projects and keeps its files."""
 
 from pathlib import Path
 
@@ -28,7 +28,7 @@ def rows(path: Path, query: str) -> list[tuple[object, ...]]:
         connection.close()
 
 
-def test_its_projects_are_listed_with_their_times(directory: Path) -> None:
+def test_projects_are_listed_with_their_original_times(directory: Path) -> None:
     workspaces = opened(directory)
     assert [(each.id, each.name, each.status) for each in workspaces.listed()] == [
         ("p2", "done", "archived"),
@@ -38,7 +38,7 @@ def test_its_projects_are_listed_with_their_times(directory: Path) -> None:
     workspaces.close()
 
 
-def test_what_lived_there_lives_here(directory: Path) -> None:
+def test_entities_observations_and_relations_are_migrated(directory: Path) -> None:
     workspaces = opened(directory)
     graph = entities.read_all(workspaces.memory("work"))
     assert [(each.id, each.name, each.type, each.texts) for each in graph.entities] == [
@@ -55,7 +55,7 @@ def test_what_lived_there_lives_here(directory: Path) -> None:
     workspaces.close()
 
 
-def test_what_was_deleted_there_is_deleted_here_and_not_lost(directory: Path) -> None:
+def test_deleted_rows_are_migrated_as_deleted(directory: Path) -> None:
     workspaces = opened(directory)
     workspaces.memory("work")
     workspaces.close()
@@ -71,7 +71,7 @@ def test_what_was_deleted_there_is_deleted_here_and_not_lost(directory: Path) ->
     assert rows(path, "SELECT target, deleted_at FROM relations WHERE deleted_at IS NOT NULL") == [("Bob", when)]
 
 
-def test_the_old_file_is_kept_beside_the_new_one(directory: Path) -> None:
+def test_the_original_file_is_kept_beside_the_new_one(directory: Path) -> None:
     workspaces = opened(directory)
     workspaces.memory("work")
     workspaces.close()
@@ -79,7 +79,7 @@ def test_the_old_file_is_kept_beside_the_new_one(directory: Path) -> None:
     assert rows(directory / "projects" / "p1.db.bak", "SELECT count(*) FROM observations") == [(6,)]
 
 
-def test_it_can_be_written_and_searched_at_once(directory: Path) -> None:
+def test_a_migrated_project_can_be_written_and_searched(directory: Path) -> None:
     workspaces = opened(directory)
     write(workspaces.memory("work"), "new")
     with workspaces.memory("work").reading() as read:
@@ -88,14 +88,14 @@ def test_it_can_be_written_and_searched_at_once(directory: Path) -> None:
     workspaces.close()
 
 
-def test_an_archived_project_of_it_can_be_restored(directory: Path) -> None:
+def test_an_archived_project_can_be_restored(directory: Path) -> None:
     workspaces = opened(directory)
     workspaces.restore("done")
     assert names_in(workspaces, "done") == ["Alice", "Go", "Bob"]
     workspaces.close()
 
 
-def test_a_project_of_it_can_be_archived_and_deleted_unopened(directory: Path) -> None:
+def test_a_project_can_be_archived_and_deleted_before_it_is_migrated(directory: Path) -> None:
     workspaces = opened(directory)
     assert workspaces.archive("work").status == "archived"
     workspaces.restore("work")
@@ -106,9 +106,7 @@ def test_a_project_of_it_can_be_archived_and_deleted_unopened(directory: Path) -
     workspaces.close()
 
 
-def test_while_the_earlier_program_runs_its_files_are_left_alone(
-    directory: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_migrated_while_the_earlier_server_runs(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     running = apsw.Connection(str(directory / "projects" / "p1.db"))
     running.execute("SELECT count(*) FROM entities").fetchall()
     workspaces = opened(directory)
@@ -123,7 +121,7 @@ def test_while_the_earlier_program_runs_its_files_are_left_alone(
 
 @pytest.mark.parametrize("step", ["_write", "_second_name", "fsync_directory"])
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_crash_while_it_is_taken_over_loses_nothing(
+def test_a_crash_during_the_migration_loses_nothing(
     directory: Path, monkeypatch: pytest.MonkeyPatch, step: str, when: str
 ) -> None:
     workspaces = opened(directory)
@@ -145,7 +143,7 @@ def test_a_crash_while_it_is_taken_over_loses_nothing(
     assert on_disk(directory)[-2:] == ["projects/p1.db", "projects/p1.db.bak"]
 
 
-def test_a_file_of_another_program_is_not_touched(directory: Path) -> None:
+def test_a_file_of_another_program_is_not_changed(directory: Path) -> None:
     path = directory / "projects" / "p1.db"
     path.unlink()
     other = apsw.Connection(str(path))
@@ -158,6 +156,6 @@ def test_a_file_of_another_program_is_not_touched(directory: Path) -> None:
     workspaces.close()
 
 
-def test_a_project_file_of_it_alone_is_not_mistaken_for_a_store(directory: Path) -> None:
+def test_a_project_file_of_the_earlier_server_does_not_open_as_a_store(directory: Path) -> None:
     with pytest.raises(StoreForeign):
         SqliteStore(str(directory / "projects" / "p1.db"))

@@ -1,4 +1,4 @@
-"""The catalogue of a data directory: projects made, put away, brought back and taken away, while others use them."""
+"""Check a data directory: projects are created, archived, restored and deleted while other processes use them."""
 
 import os
 import threading
@@ -7,10 +7,10 @@ from pathlib import Path
 
 import apsw
 import pytest
-
-from polymnia.engine import entities
 from polymnia.engine.many_workspaces import ManyWorkspaces
 from polymnia.engine.open import first_workspace, open_workspaces
+
+from polymnia.engine import entities
 from polymnia.errors import (
     BadInput,
     SettingsError,
@@ -43,13 +43,13 @@ def workspaces(directory: Path) -> Iterator[ManyWorkspaces]:
 
 @pytest.fixture
 def others(directory: Path) -> Iterator[ManyWorkspaces]:
-    """The same directory as another process sees it."""
+    """Open the same directory a second time, as another process does."""
     others = opened(directory)
     yield others
     others.close()
 
 
-def test_a_project_has_a_row_and_a_file(workspaces: ManyWorkspaces, directory: Path) -> None:
+def test_a_project_has_a_row_in_the_registry_and_a_file(workspaces: ManyWorkspaces, directory: Path) -> None:
     created = workspaces.create("alpha", "the first")
     assert (created.name, created.description, created.status) == ("alpha", "the first", "active")
     assert created.created_at == created.updated_at > 0
@@ -61,7 +61,7 @@ def test_a_project_has_a_row_and_a_file(workspaces: ManyWorkspaces, directory: P
     registry.close()
 
 
-def test_projects_know_nothing_of_each_other(workspaces: ManyWorkspaces) -> None:
+def test_projects_are_isolated_from_each_other(workspaces: ManyWorkspaces) -> None:
     for name in ("alpha", "beta"):
         workspaces.create(name)
         write(workspaces.memory(name), f"in {name}")
@@ -97,7 +97,7 @@ def test_projects_are_listed_by_name_and_status(workspaces: ManyWorkspaces) -> N
         "~",
     ],
 )
-def test_a_name_that_cannot_be_one_is_refused_and_leaves_nothing(
+def test_an_invalid_name_is_rejected_and_leaves_no_files(
     workspaces: ManyWorkspaces, directory: Path, name: str
 ) -> None:
     with pytest.raises(BadInput):
@@ -106,35 +106,35 @@ def test_a_name_that_cannot_be_one_is_refused_and_leaves_nothing(
 
 
 @pytest.mark.parametrize("name", ["alpha", "Alpha-2", "v1.2_x", "проект", "x" * 100, "0"])
-def test_a_name_of_letters_digits_and_a_few_signs_will_do(workspaces: ManyWorkspaces, name: str) -> None:
+def test_letters_digits_and_some_punctuation_are_valid_in_a_name(workspaces: ManyWorkspaces, name: str) -> None:
     assert workspaces.create(name).name == name
 
 
-def test_the_refusal_proposes_a_name(workspaces: ManyWorkspaces) -> None:
+def test_the_error_for_an_invalid_name_suggests_a_valid_one(workspaces: ManyWorkspaces) -> None:
     with pytest.raises(BadInput, match="for example 'my-great-project'"):
         workspaces.create("My great/project")
 
 
 @pytest.mark.parametrize("other", ["alpha", "ALPHA", "Alpha"])
-def test_names_that_differ_only_in_case_are_the_same(workspaces: ManyWorkspaces, other: str) -> None:
+def test_names_are_not_case_sensitive(workspaces: ManyWorkspaces, other: str) -> None:
     workspaces.create("alpha")
     with pytest.raises(BadInput, match="there is a project alpha already"):
         workspaces.create(other)
 
 
-def test_the_name_of_an_archived_project_is_taken(workspaces: ManyWorkspaces) -> None:
+def test_the_name_of_an_archived_project_cannot_be_reused(workspaces: ManyWorkspaces) -> None:
     workspaces.create("alpha")
     workspaces.archive("alpha")
     with pytest.raises(BadInput, match=r"already \(archived\)"):
         workspaces.create("alpha")
 
 
-def test_a_project_that_does_not_exist_is_an_error_that_says_how_to_make_it(workspaces: ManyWorkspaces) -> None:
+def test_the_error_for_a_missing_project_says_how_to_create_it(workspaces: ManyWorkspaces) -> None:
     with pytest.raises(WorkspaceNotFound, match="polymnia workspace create ghost"):
         workspaces.memory("ghost")
 
 
-def test_an_archived_project_is_one_file_with_nothing_beside_it(workspaces: ManyWorkspaces, directory: Path) -> None:
+def test_an_archived_project_is_a_single_file(workspaces: ManyWorkspaces, directory: Path) -> None:
     project = workspaces.create("alpha").id
     write(workspaces.memory("alpha"), "kept")
     assert workspaces.archive("alpha").status == "archived"
@@ -143,7 +143,7 @@ def test_an_archived_project_is_one_file_with_nothing_beside_it(workspaces: Many
         workspaces.memory("alpha")
 
 
-def test_a_restored_project_has_everything_again(workspaces: ManyWorkspaces, directory: Path) -> None:
+def test_a_restored_project_has_all_its_data(workspaces: ManyWorkspaces, directory: Path) -> None:
     project = workspaces.create("alpha", "described").id
     write(workspaces.memory("alpha"), "kept")
     workspaces.archive("alpha")
@@ -153,7 +153,7 @@ def test_a_restored_project_has_everything_again(workspaces: ManyWorkspaces, dir
     assert [path for path in on_disk(directory) if path.endswith(".db")] == [f"projects/{project}.db"]
 
 
-def test_a_restored_file_is_open_to_those_it_was_open_to(workspaces: ManyWorkspaces, directory: Path) -> None:
+def test_a_restored_file_keeps_its_permissions(workspaces: ManyWorkspaces, directory: Path) -> None:
     path = directory / "projects" / f"{workspaces.create('alpha').id}.db"
     path.chmod(0o640)
     workspaces.archive("alpha")
@@ -161,7 +161,7 @@ def test_a_restored_file_is_open_to_those_it_was_open_to(workspaces: ManyWorkspa
     assert path.stat().st_mode & 0o777 == 0o640
 
 
-def test_a_deleted_project_leaves_nothing(workspaces: ManyWorkspaces, directory: Path) -> None:
+def test_a_deleted_project_leaves_no_files(workspaces: ManyWorkspaces, directory: Path) -> None:
     for name in ("alpha", "beta"):
         workspaces.create(name)
         write(workspaces.memory(name), "gone")
@@ -173,7 +173,7 @@ def test_a_deleted_project_leaves_nothing(workspaces: ManyWorkspaces, directory:
     assert names_in(workspaces, "alpha") == []
 
 
-def test_a_project_is_renamed_with_all_it_holds(workspaces: ManyWorkspaces) -> None:
+def test_a_renamed_project_keeps_its_data(workspaces: ManyWorkspaces) -> None:
     project = workspaces.create("alpha").id
     write(workspaces.memory("alpha"), "kept")
     assert workspaces.rename("alpha", "Alpha").id == project
@@ -188,12 +188,12 @@ def test_a_description_can_be_changed(workspaces: ManyWorkspaces) -> None:
 
 
 @pytest.mark.parametrize("change", ["archive", "restore", "delete"])
-def test_what_does_not_exist_cannot_be_changed(workspaces: ManyWorkspaces, change: str) -> None:
+def test_a_project_that_does_not_exist_cannot_be_changed(workspaces: ManyWorkspaces, change: str) -> None:
     with pytest.raises(WorkspaceNotFound):
         getattr(workspaces, change)("ghost")
 
 
-def test_what_is_as_wanted_already_is_said_so(workspaces: ManyWorkspaces) -> None:
+def test_a_change_that_is_already_in_effect_is_an_error(workspaces: ManyWorkspaces) -> None:
     workspaces.create("alpha")
     with pytest.raises(BadInput, match="not archived"):
         workspaces.restore("alpha")
@@ -202,7 +202,9 @@ def test_what_is_as_wanted_already_is_said_so(workspaces: ManyWorkspaces) -> Non
         workspaces.archive("alpha")
 
 
-def test_those_who_use_a_project_hear_that_it_was_archived(workspaces: ManyWorkspaces, others: ManyWorkspaces) -> None:
+def test_other_processes_get_an_error_after_a_project_is_archived(
+    workspaces: ManyWorkspaces, others: ManyWorkspaces
+) -> None:
     workspaces.create("alpha")
     write(others.memory("alpha"), "kept")
     workspaces.archive("alpha")
@@ -210,9 +212,7 @@ def test_those_who_use_a_project_hear_that_it_was_archived(workspaces: ManyWorks
         others.memory("alpha")
 
 
-def test_a_call_that_is_under_way_writes_nothing_into_an_archived_project(
-    workspaces: ManyWorkspaces, others: ManyWorkspaces
-) -> None:
+def test_a_running_call_cannot_write_to_an_archived_project(workspaces: ManyWorkspaces, others: ManyWorkspaces) -> None:
     workspaces.create("alpha")
     memory = others.memory("alpha")
     write(memory, "kept")
@@ -225,7 +225,7 @@ def test_a_call_that_is_under_way_writes_nothing_into_an_archived_project(
     assert names_in(workspaces, "alpha") == ["kept"]
 
 
-def test_the_seal_alone_refuses_writes(workspaces: ManyWorkspaces, directory: Path) -> None:
+def test_a_sealed_file_rejects_writes(workspaces: ManyWorkspaces, directory: Path) -> None:
     project = workspaces.create("alpha").id
     memory = workspaces.memory("alpha")
     files.seal(directory / "projects" / f"{project}.db")
@@ -236,7 +236,7 @@ def test_the_seal_alone_refuses_writes(workspaces: ManyWorkspaces, directory: Pa
     assert names_in(workspaces, "alpha") == ["kept"]
 
 
-def test_those_who_used_a_project_before_go_on_after_its_restoration(
+def test_other_processes_can_use_a_project_again_after_it_is_restored(
     workspaces: ManyWorkspaces, others: ManyWorkspaces
 ) -> None:
     workspaces.create("alpha")
@@ -248,7 +248,7 @@ def test_those_who_used_a_project_before_go_on_after_its_restoration(
     assert names_in(workspaces, "alpha") == ["one", "two", "three"]
 
 
-def test_closing_a_store_whose_file_was_replaced_leaves_its_successors_log_alone(
+def test_closing_a_store_whose_file_was_replaced_keeps_the_wal_of_the_new_file(
     workspaces: ManyWorkspaces, others: ManyWorkspaces
 ) -> None:
     workspaces.create("alpha")
@@ -265,7 +265,7 @@ def test_closing_a_store_whose_file_was_replaced_leaves_its_successors_log_alone
     assert names_in(others, "alpha") == ["one", "two", "three"]
 
 
-def test_a_reader_that_does_not_finish_keeps_a_project_from_being_archived(
+def test_a_project_cannot_be_archived_while_a_read_is_running(
     workspaces: ManyWorkspaces, others: ManyWorkspaces, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (sqlite_connection, files):
@@ -282,7 +282,9 @@ def test_a_reader_that_does_not_finish_keeps_a_project_from_being_archived(
     workspaces.archive("alpha")
 
 
-def test_a_file_in_the_way_is_not_taken_for_the_project(workspaces: ManyWorkspaces, directory: Path) -> None:
+def test_a_foreign_file_at_the_target_path_is_not_used_as_the_project(
+    workspaces: ManyWorkspaces, directory: Path
+) -> None:
     project = workspaces.create("alpha").id
     write(workspaces.memory("alpha"), "kept")
     (directory / "archive").mkdir()
@@ -292,7 +294,7 @@ def test_a_file_in_the_way_is_not_taken_for_the_project(workspaces: ManyWorkspac
     assert names_in(workspaces, "alpha") == ["kept"]
 
 
-def test_a_missing_file_is_named(workspaces: ManyWorkspaces, directory: Path) -> None:
+def test_the_error_for_a_missing_file_names_it(workspaces: ManyWorkspaces, directory: Path) -> None:
     project = workspaces.create("alpha").id
     (directory / "projects" / f"{project}.db").unlink()
     with pytest.raises(StoreError, match=f"missing.*{project}"):
@@ -310,7 +312,7 @@ def test_a_damaged_project_can_still_be_deleted(workspaces: ManyWorkspaces, dire
     assert (workspaces.listed(), on_disk(directory)) == ([], [])
 
 
-def test_housekeeping_passes_over_what_another_process_has_put_away(
+def test_housekeeping_skips_projects_that_another_process_archived(
     workspaces: ManyWorkspaces, others: ManyWorkspaces
 ) -> None:
     workspaces.create("alpha")
@@ -320,7 +322,9 @@ def test_housekeeping_passes_over_what_another_process_has_put_away(
         continue
 
 
-def test_a_registry_that_points_elsewhere_is_not_followed(workspaces: ManyWorkspaces, directory: Path) -> None:
+def test_a_registry_row_that_points_outside_the_directory_is_rejected(
+    workspaces: ManyWorkspaces, directory: Path
+) -> None:
     workspaces.create("alpha")
     SqliteStore(str(directory.parent / "outside.db")).close()
     registry = apsw.Connection(str(directory / "_meta.db"))
@@ -331,7 +335,7 @@ def test_a_registry_that_points_elsewhere_is_not_followed(workspaces: ManyWorksp
     assert (directory.parent / "outside.db").exists()
 
 
-def test_file_handles_stay_few_however_many_projects_are_used(directory: Path) -> None:
+def test_the_number_of_open_files_is_bounded(directory: Path) -> None:
     workspaces = opened(directory, most_open=4)
     for number in range(40):
         workspaces.create(f"p{number}")
@@ -348,7 +352,7 @@ def _target(link: Path) -> str:
         return ""
 
 
-def test_a_store_is_not_closed_under_a_call_that_runs(directory: Path) -> None:
+def test_a_store_is_not_closed_while_a_call_uses_it(directory: Path) -> None:
     workspaces = opened(directory, most_open=1)
     for name in ("alpha", "beta"):
         workspaces.create(name)
@@ -362,7 +366,7 @@ def test_a_store_is_not_closed_under_a_call_that_runs(directory: Path) -> None:
     workspaces.close()
 
 
-def test_listeners_hear_in_which_project_something_changed(workspaces: ManyWorkspaces) -> None:
+def test_listeners_are_told_which_project_changed(workspaces: ManyWorkspaces) -> None:
     heard: list[tuple[str, str]] = []
     workspaces.on_change(lambda name, change: heard.append((name, change.operation)))
     for name in ("alpha", "beta"):
@@ -371,7 +375,7 @@ def test_listeners_hear_in_which_project_something_changed(workspaces: ManyWorks
     assert heard == [("alpha", "create_entities"), ("beta", "create_entities")]
 
 
-def test_many_threads_may_create_and_use_projects_at_once(workspaces: ManyWorkspaces) -> None:
+def test_threads_can_create_and_use_projects_concurrently(workspaces: ManyWorkspaces) -> None:
     failures: list[Exception] = []
 
     def work(number: int) -> None:
@@ -393,7 +397,9 @@ def test_many_threads_may_create_and_use_projects_at_once(workspaces: ManyWorksp
     assert [len(names_in(workspaces, f"p{number}")) for number in range(4)] == [5, 5, 5, 5]
 
 
-def test_two_who_create_the_same_name_at_once_get_one(workspaces: ManyWorkspaces, others: ManyWorkspaces) -> None:
+def test_two_processes_that_create_the_same_name_concurrently_create_one_project(
+    workspaces: ManyWorkspaces, others: ManyWorkspaces
+) -> None:
     outcome: list[str] = []
 
     def create(where: ManyWorkspaces) -> None:
@@ -419,7 +425,7 @@ def test_housekeeping_reaches_every_open_project(workspaces: ManyWorkspaces) -> 
     assert len(names_in(workspaces, "alpha")) == 30
 
 
-def test_a_store_url_that_is_a_directory_holds_many(directory: Path) -> None:
+def test_a_directory_as_store_url_has_many_workspaces(directory: Path) -> None:
     workspaces = open_workspaces(f"{directory}/")
     assert (workspaces.sole, workspaces.listed()) == (None, [])
     workspaces.close()
@@ -428,13 +434,13 @@ def test_a_store_url_that_is_a_directory_holds_many(directory: Path) -> None:
         open_store(str(directory))
 
 
-def test_clients_that_cannot_choose_begin_in_a_project_that_is_made_for_them(workspaces: ManyWorkspaces) -> None:
+def test_a_default_project_is_created_for_clients_that_cannot_choose(workspaces: ManyWorkspaces) -> None:
     assert first_workspace(workspaces, "", may_choose=True) is None
     assert first_workspace(workspaces, "", may_choose=False) == "default"
     assert [each.name for each in workspaces.listed()] == ["default"]
 
 
-def test_a_project_that_was_asked_for_by_name_must_exist(workspaces: ManyWorkspaces) -> None:
+def test_a_project_requested_by_name_must_exist(workspaces: ManyWorkspaces) -> None:
     with pytest.raises(WorkspaceNotFound):
         first_workspace(workspaces, "typo", may_choose=False)
     workspaces.create("alpha")
@@ -442,7 +448,7 @@ def test_a_project_that_was_asked_for_by_name_must_exist(workspaces: ManyWorkspa
 
 
 @pytest.mark.parametrize("change", ["create", "archive", "restore", "delete"])
-def test_a_store_with_one_workspace_says_how_to_have_several(tmp_path: Path, change: str) -> None:
+def test_the_error_of_a_store_with_one_workspace_says_how_to_get_several(tmp_path: Path, change: str) -> None:
     workspaces = open_workspaces(str(tmp_path / "one.db"))
     with pytest.raises(BadInput, match="--store DIRECTORY/"):
         getattr(workspaces, change)("default")
@@ -451,7 +457,7 @@ def test_a_store_with_one_workspace_says_how_to_have_several(tmp_path: Path, cha
     workspaces.close()
 
 
-def test_a_directory_of_something_else_is_refused(tmp_path: Path) -> None:
+def test_a_directory_with_other_files_is_rejected(tmp_path: Path) -> None:
     other = apsw.Connection(str(tmp_path / "_meta.db"))
     other.execute("CREATE TABLE settings (x)")
     other.close()
@@ -459,7 +465,7 @@ def test_a_directory_of_something_else_is_refused(tmp_path: Path) -> None:
         opened(tmp_path)
 
 
-def test_a_change_tells_who_made_it_in_each_project(workspaces: ManyWorkspaces) -> None:
+def test_a_change_names_its_author_in_each_project(workspaces: ManyWorkspaces) -> None:
     workspaces.create("alpha")
     memory = workspaces.memory("alpha")
     heard: list[Change] = []

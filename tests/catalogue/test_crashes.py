@@ -1,11 +1,11 @@
-"""A process may die between any two steps of a change: the next finds a whole project or none, and loses nothing."""
+"""Check that a crash between any two steps of a change leaves a whole project or none, and loses nothing."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
 from polymnia.engine.many_workspaces import ManyWorkspaces
+
 from polymnia.errors import WorkspaceArchived, WorkspaceNotFound
 from polymnia.model import Workspace
 from tests.catalogue.directories import CRASHES, Crash, crash_at, names_in, on_disk, opened, write
@@ -25,7 +25,7 @@ def workspaces(directory: Path) -> Iterator[ManyWorkspaces]:
 
 
 def die(workspaces: ManyWorkspaces, change: str, monkeypatch: pytest.MonkeyPatch, step: str, when: str) -> Workspace:
-    """Begin a change to the project `p` and die; gives what the project was."""
+    """Begin a change to the project `p` and crash; return the project as it was before."""
     before = Workspace("", "p")
     if change != "create":
         before = workspaces.create("p")
@@ -40,7 +40,7 @@ def die(workspaces: ManyWorkspaces, change: str, monkeypatch: pytest.MonkeyPatch
 
 
 def found(workspaces: ManyWorkspaces) -> str:
-    """The status of the project, or that there is none."""
+    """Return the status of the project, or "none"."""
     try:
         return workspaces.find("p").status
     except WorkspaceNotFound:
@@ -70,7 +70,7 @@ def test_after_a_crash_the_next_start_finds_a_whole_project_or_none(
 
 
 @pytest.mark.parametrize(("change", "step", "when"), CRASHES)
-def test_after_a_crash_the_change_can_be_made_again(
+def test_after_a_crash_the_change_can_be_repeated(
     workspaces: ManyWorkspaces, directory: Path, monkeypatch: pytest.MonkeyPatch, change: str, step: str, when: str
 ) -> None:
     die(workspaces, change, monkeypatch, step, when)
@@ -85,7 +85,7 @@ def test_after_a_crash_the_change_can_be_made_again(
 
 
 @pytest.mark.parametrize(("change", "step", "when"), [each for each in CRASHES if each[0] != "create"])
-def test_another_process_that_runs_meanwhile_loses_no_acknowledged_write(
+def test_a_crash_loses_no_acknowledged_write_of_another_process(
     workspaces: ManyWorkspaces, directory: Path, monkeypatch: pytest.MonkeyPatch, change: str, step: str, when: str
 ) -> None:
     neighbour = opened(directory)
@@ -100,7 +100,7 @@ def test_another_process_that_runs_meanwhile_loses_no_acknowledged_write(
     neighbour.close()
 
 
-def test_what_a_crash_left_is_put_right_by_those_who_run_already(
+def test_running_processes_repair_what_a_crash_left(
     workspaces: ManyWorkspaces, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     neighbour = opened(directory)
@@ -110,7 +110,7 @@ def test_what_a_crash_left_is_put_right_by_those_who_run_already(
     neighbour.close()
 
 
-def test_a_project_whose_file_was_moved_by_one_that_died_is_put_right_when_it_is_used(
+def test_a_project_whose_file_a_crashed_process_moved_is_repaired_on_use(
     workspaces: ManyWorkspaces, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     neighbour = opened(directory)

@@ -1,4 +1,4 @@
-"""Real processes share a data directory: one archives and restores while others write; nothing acknowledged is lost."""
+"""Check that processes that share a data directory lose no acknowledged write."""
 
 import subprocess
 import sys
@@ -31,7 +31,7 @@ print("refused", refused, file=sys.stderr)
 WRITES = 400
 
 
-def test_no_acknowledged_write_is_lost_while_the_project_comes_and_goes(tmp_path: Path) -> None:
+def test_archiving_and_restoring_a_project_loses_no_acknowledged_write(tmp_path: Path) -> None:
     workspaces = opened(tmp_path / "data")
     workspaces.create("p")
     writers = [
@@ -75,12 +75,12 @@ def test_a_project_can_be_archived_while_another_process_has_it_open(tmp_path: P
         assert list((tmp_path / "data" / "projects").iterdir()) == []
         workspaces.restore("p")
         write(workspaces.memory("p"), "after")
-        other.communicate("\n", timeout=60)  # it closes its old file only now
+        other.communicate("\n", timeout=60)  # the other process closes its old file only now
     assert names_in(workspaces, "p") == ["x0", "x1", "x2", "after"]
     workspaces.close()
 
 
-def test_a_killed_process_leaves_whole_projects_and_every_acknowledged_write(tmp_path: Path) -> None:
+def test_killing_a_process_loses_no_project_and_no_acknowledged_write(tmp_path: Path) -> None:
     expected = {name: Expected() for name in PROJECTS}
     wrong = [each for seed in range(6) for each in run_once(tmp_path / "data", expected, seed)]
     assert wrong == []

@@ -1,4 +1,4 @@
-"""The command line as a person uses it: real processes, real files."""
+"""The command line, with real processes and files."""
 
 import json
 import subprocess
@@ -9,36 +9,20 @@ import pytest
 
 from polymnia import __version__
 from polymnia.cli.main import main
-from polymnia.engine import entities, notes, relations
+from polymnia.engine import notes
 from polymnia.engine.memory import Memory
-from polymnia.model import EntityDraft, Note, Relation
+from polymnia.model import Note
 from polymnia.stores import open_store
 from polymnia.stores.sqlite.store import SqliteStore
+from tests.cli.commands import LINES, fill, run
 
 DOCUMENT = {
     "entities": [{"name": "Zoë", "entityType": "person", "observations": ["likes tea", "likes tea"]}],
     "relations": [{"from": "Zoë", "to": "Bob", "relationType": "knows"}],
 }
-LINES = (
-    '{"type":"entity","name":"Zoë","entityType":"person","observations":["likes tea","likes tea"]}\n'
-    '{"type":"relation","from":"Zoë","to":"Bob","relationType":"knows"}'
-)
 
 
-def run(*arguments: str, directory: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "polymnia", *arguments]
-    return subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=60, check=False)
-
-
-def fill(path: str) -> None:
-    store = open_store(path)
-    memory = Memory(store)
-    entities.create(memory, [EntityDraft("Zoë", "person", ("likes tea", "likes tea"))], by="test")
-    relations.create(memory, [Relation("Zoë", "Bob", "knows")], by="test")
-    store.close()
-
-
-def test_the_version_is_the_packages(tmp_path: Path) -> None:
+def test_the_version_is_that_of_the_package(tmp_path: Path) -> None:
     assert run("--version", directory=tmp_path).stdout == f"polymnia {__version__}\n"
 
 
@@ -47,7 +31,7 @@ def test_help_names_every_command(tmp_path: Path) -> None:
     assert all(command in text for command in ("serve", "doctor", "import", "export"))
 
 
-def test_a_command_is_asked_for(tmp_path: Path) -> None:
+def test_a_command_is_required(tmp_path: Path) -> None:
     assert run(directory=tmp_path).returncode == 2
 
 
@@ -79,12 +63,12 @@ def test_what_was_exported_can_be_imported(store_path: str, form: str, tmp_path:
     assert json.loads(run("export", "--store", store_path, "--format", "json", directory=tmp_path).stdout) == DOCUMENT
 
 
-def test_json_lines_may_end_in_json(tmp_path: Path) -> None:
+def test_a_json_file_may_hold_json_lines(tmp_path: Path) -> None:
     (tmp_path / "old.json").write_text(LINES, "utf-8")
     assert "1 entities (1 new)" in run("import", "old.json", "--store", "new.db", directory=tmp_path).stdout
 
 
-def test_importing_a_missing_file_makes_nothing(tmp_path: Path) -> None:
+def test_importing_a_missing_file_creates_nothing(tmp_path: Path) -> None:
     said = run("import", "nowhere.jsonl", "--store", "new.db", directory=tmp_path)
     assert (said.returncode, said.stderr) == (1, "polymnia: there is no file nowhere.jsonl\n")
     assert list(tmp_path.iterdir()) == []
@@ -99,18 +83,18 @@ def test_the_doctor_finds_a_sound_store_sound(store_path: str, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("command", ["doctor", "export"])
-def test_looking_at_a_memory_that_is_not_there_makes_none(command: str, tmp_path: Path) -> None:
+def test_reading_a_missing_store_does_not_create_it(command: str, tmp_path: Path) -> None:
     said = run(command, "--store", "typo.db", directory=tmp_path)
     assert (said.returncode, said.stderr) == (1, "polymnia: there is no file typo.db\n")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_doctor_counts_the_notes_of_the_vault(tmp_path: Path) -> None:
+def test_the_doctor_counts_vault_notes(tmp_path: Path) -> None:
     store = SqliteStore(str(tmp_path / "memory.db"))
     notes.commit(Memory(store), Note("key", "text"), by="test")
     store.close()
     told = run("doctor", "--store", "memory.db", directory=tmp_path).stdout
-    assert "holds: 0 entities, 0 observations, 0 relations, 1 notes in the vault\n" in told
+    assert "holds: 0 entities, 0 observations, 0 relations, 1 vault notes\n" in told
 
 
 def test_the_doctor_names_a_bad_line_and_what_to_do(tmp_path: Path) -> None:
@@ -121,7 +105,7 @@ def test_the_doctor_names_a_bad_line_and_what_to_do(tmp_path: Path) -> None:
     assert "What to do" in said.stdout
 
 
-def test_the_doctor_saves_what_a_damaged_log_still_has(tmp_path: Path) -> None:
+def test_the_doctor_salvages_what_a_damaged_log_still_has(tmp_path: Path) -> None:
     fill(str(tmp_path / "memory.mcpmem"))
     log = tmp_path / "memory.mcpmem"
     whole = log.read_bytes()
@@ -139,13 +123,13 @@ def test_the_doctor_saves_what_a_damaged_log_still_has(tmp_path: Path) -> None:
     assert log.read_bytes() == damaged
 
 
-def test_a_damaged_log_can_be_saved_where_one_likes(tmp_path: Path) -> None:
+def test_a_damaged_log_can_be_salvaged_to_a_given_file(tmp_path: Path) -> None:
     fill(str(tmp_path / "memory.bin"))
     run("doctor", "--salvage", "new.mcpmem", "--store", "memory.bin", directory=tmp_path)
     assert run("export", "--store", "new.mcpmem", directory=tmp_path).stdout == LINES + "\n"
 
 
-def test_the_doctor_says_where_an_unfinished_write_went(tmp_path: Path) -> None:
+def test_the_doctor_says_where_the_remains_of_an_unfinished_write_are(tmp_path: Path) -> None:
     log = tmp_path / "memory.mcpmem"
     fill(str(log))
     log.write_bytes(log.read_bytes()[:-1])
@@ -158,10 +142,10 @@ def test_the_doctor_says_where_an_unfinished_write_went(tmp_path: Path) -> None:
 
 def test_only_a_log_can_be_salvaged(tmp_path: Path) -> None:
     said = run("doctor", "--salvage", "--store", "memory.db", directory=tmp_path)
-    assert (said.returncode, said.stderr.startswith("polymnia: --salvage is for binary logs")) == (1, True)
+    assert (said.returncode, said.stderr.startswith("polymnia: --salvage works only on binary logs")) == (1, True)
 
 
-def test_an_unknown_kind_of_store_is_refused_in_a_sentence(tmp_path: Path) -> None:
+def test_an_unknown_kind_of_store_is_a_clear_error(tmp_path: Path) -> None:
     said = run("serve", "--store", "memory.xyz", directory=tmp_path)
     assert said.returncode == 1
     assert said.stderr.startswith("polymnia: 'memory.xyz' is not a store this version knows")
@@ -171,7 +155,9 @@ def test_the_change_log_says_who_imported(tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_text(LINES, "utf-8")
     assert main(["import", str(tmp_path / "in.jsonl"), "--store", str(tmp_path / "new.db")]) == 0
     store = SqliteStore(str(tmp_path / "new.db"))
-    assert [(each.id, each.actor, each.operation) for each in store.changes()] == [
+    with store.reading() as read:
+        changes = read.history.changes()
+    assert [(each.id, each.actor, each.operation) for each in changes] == [
         (1, "polymnia import", "import"),
         (2, "polymnia import", "import"),
     ]
@@ -190,32 +176,32 @@ def serve(directory: Path, *arguments: str, **environment: str) -> str:
     return done.stdout
 
 
-def test_the_reference_dialect_reads_memory_jsonl_where_it_is_started(tmp_path: Path) -> None:
+def test_the_reference_dialect_reads_memory_jsonl_in_the_working_directory(tmp_path: Path) -> None:
     (tmp_path / "memory.jsonl").write_text(LINES, "utf-8")
     assert "likes tea" in serve(tmp_path, "--dialect", "reference")
 
 
-def test_the_reference_variable_is_relative_to_where_it_is_started(tmp_path: Path) -> None:
+def test_the_reference_variable_is_relative_to_the_working_directory(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "graph.jsonl").write_text(LINES, "utf-8")
     assert "likes tea" in serve(tmp_path, MEMORY_FILE_PATH="data/graph.jsonl")
 
 
-def test_an_early_memory_json_becomes_memory_jsonl_byte_for_byte(tmp_path: Path) -> None:
+def test_a_legacy_memory_json_is_renamed_to_memory_jsonl(tmp_path: Path) -> None:
     (tmp_path / "memory.json").write_bytes(LINES.encode() + b"\n\n")
     assert "likes tea" in serve(tmp_path, "--dialect", "reference")
     assert not (tmp_path / "memory.json").exists()
     assert (tmp_path / "memory.jsonl").read_bytes() == LINES.encode() + b"\n\n"
 
 
-def test_an_early_memory_json_is_left_alone_when_there_is_a_memory_jsonl(tmp_path: Path) -> None:
+def test_a_legacy_memory_json_stays_if_there_is_a_memory_jsonl(tmp_path: Path) -> None:
     (tmp_path / "memory.json").write_text(LINES, "utf-8")
     (tmp_path / "memory.jsonl").write_text("", "utf-8")
     assert "likes tea" not in serve(tmp_path, "--dialect", "reference")
     assert (tmp_path / "memory.json").read_text("utf-8") == LINES
 
 
-def test_a_memory_json_of_something_else_is_left_alone(tmp_path: Path) -> None:
+def test_another_programs_memory_json_stays(tmp_path: Path) -> None:
     (tmp_path / "memory.json").write_text('{"setting": 1}', "utf-8")
     serve(tmp_path, "--dialect", "reference")
     assert (tmp_path / "memory.json").read_text("utf-8") == '{"setting": 1}'
@@ -232,7 +218,7 @@ def test_a_question_is_answered_as_a_table(store_path: str, tmp_path: Path) -> N
     assert found.returncode == 0
     assert found.stdout.splitlines()[0] == "1. Zoë [person]: likes tea"
     assert "any word" in found.stdout.splitlines()[1]
-    assert "by words alone: no embedder" in found.stdout
+    assert "note: no embedder" in found.stdout
 
 
 def test_a_question_is_answered_as_json(store_path: str, tmp_path: Path) -> None:
@@ -246,15 +232,18 @@ def test_a_question_is_answered_as_json(store_path: str, tmp_path: Path) -> None
 def test_a_question_is_answered_by_meaning_with_nothing_to_configure(tmp_path: Path) -> None:
     path = str(tmp_path / "memory.db")
     fill(path)
-    found = json.loads(run("search", "favourite hot drink", "--json", "--store", path, directory=tmp_path).stdout)
-    assert found["note"] == ""
+    question = ("search", "favourite hot drink", "--json", "--store", path)
+    assert "nothing is embedded yet" in json.loads(run(*question, directory=tmp_path).stdout)["note"]
+    assert run("index", "--store", path, directory=tmp_path).stdout.endswith("2 passages embedded\n")
+    found = json.loads(run(*question, directory=tmp_path).stdout)
+    assert (found["note"], found["coverage"]) == ("", 1.0)
     assert (found["hits"][0]["text"], found["hits"][0]["matched"]) == ("likes tea", "meaning")
 
 
 def test_a_search_that_finds_nothing_says_so(store_path: str, tmp_path: Path) -> None:
     fill(store_path)
     found = run("search", "xyzzy", "--embedder", "none", "--store", store_path, directory=tmp_path)
-    assert (found.returncode, found.stdout.splitlines()[0]) == (1, "nothing was found")
+    assert (found.returncode, found.stdout.splitlines()[0]) == (1, "nothing found")
 
 
 def test_a_note_is_found_and_shown_by_its_key(tmp_path: Path) -> None:
@@ -290,7 +279,7 @@ def test_an_entity_is_shown(store_path: str, tmp_path: Path) -> None:
     assert shown["relations"] == [{"from": "Zoë", "to": "Bob", "type": "knows"}]
 
 
-def test_an_unknown_entity_or_embedder_is_said(store_path: str, tmp_path: Path) -> None:
+def test_an_unknown_entity_or_embedder_is_an_error(store_path: str, tmp_path: Path) -> None:
     fill(store_path)
     assert "Nobody not found" in run("show", "Nobody", "--store", store_path, directory=tmp_path).stderr
     wrong = run("search", "tea", "--embedder", "word2vec", "--store", store_path, directory=tmp_path)

@@ -1,4 +1,4 @@
-"""Notes of the vault on the way from one store to another: real processes, real files."""
+"""Exporting and importing vault notes, with real processes and files."""
 
 import json
 from base64 import b64decode
@@ -13,12 +13,12 @@ from polymnia.engine.transfer import vault_notes
 from polymnia.model import Note, NoteQuery, NoteScope
 from polymnia.search.embedding import packed
 from polymnia.stores.sqlite.store import SqliteStore
-from tests.cli.test_commands import LINES, fill, run
+from tests.cli.commands import LINES, fill, run
 
 
 @pytest.fixture
 def source(tmp_path: Path) -> list[Note]:
-    """A store `source.db` with a graph, two notes in the vault and one of a session; gives the vault's."""
+    """A store `source.db` with a graph, two vault notes and a session note; returns the vault notes."""
     path = str(tmp_path / "source.db")
     fill(path)
     store = SqliteStore(path)
@@ -39,16 +39,16 @@ def held(path: Path) -> list[Note]:
     return found
 
 
-def test_a_document_carries_notes_with_times_tags_and_embeddings(source: list[Note], tmp_path: Path) -> None:
+def test_a_document_holds_notes_with_times_tags_and_embeddings(source: list[Note], tmp_path: Path) -> None:
     said = run("export", "--format", "json", "-o", "all.json", "--store", "source.db", directory=tmp_path)
     assert said.stderr == "all.json: 1 entities, 1 relations, 2 notes\n"
     said = run("import", "all.json", "--store", "new.db", directory=tmp_path)
-    assert "1 relations (1 new) and 2 notes (2 new, 0 renewed) are in new.db" in said.stdout
+    assert "1 relations (1 new) and 2 notes (2 new, 0 updated) into new.db" in said.stdout
     assert held(tmp_path / "new.db") == source
     assert [note.created_at < note.updated_at for note in source] == [True, False]
 
 
-def test_a_document_is_as_its_page_says(source: list[Note], tmp_path: Path) -> None:
+def test_a_document_has_the_documented_format(source: list[Note], tmp_path: Path) -> None:
     said = run("export", "--format", "json", "--store", "source.db", directory=tmp_path)
     plan, tea = json.loads(said.stdout)["notes"]
     assert list(plan) == ["key", "content", "tags", "embedding", "createdAt", "updatedAt"]
@@ -58,7 +58,7 @@ def test_a_document_is_as_its_page_says(source: list[Note], tmp_path: Path) -> N
     assert list(tea) == ["key", "content", "createdAt", "updatedAt"]
 
 
-def test_notes_go_from_one_store_to_another(source: list[Note], tmp_path: Path) -> None:
+def test_notes_are_copied_from_one_store_to_another(source: list[Note], tmp_path: Path) -> None:
     run("import", "source.db", "--store", "new.db", directory=tmp_path)
     assert held(tmp_path / "new.db") == source
 
@@ -66,7 +66,7 @@ def test_notes_go_from_one_store_to_another(source: list[Note], tmp_path: Path) 
 def test_importing_twice_changes_nothing(source: list[Note], tmp_path: Path) -> None:
     run("import", "source.db", "--store", "new.db", directory=tmp_path)
     said = run("import", "source.db", "--store", "new.db", directory=tmp_path)
-    assert "2 notes (0 new, 0 renewed)" in said.stdout
+    assert "2 notes (0 new, 0 updated)" in said.stdout
     assert held(tmp_path / "new.db") == source
 
 
@@ -82,21 +82,21 @@ def test_an_imported_note_is_found_by_its_words_and_by_its_embedding(source: lis
     assert [hit.note.key for hit in meaning] == ["plan"]
 
 
-def test_json_lines_say_how_many_notes_they_leave_out(source: list[Note], tmp_path: Path) -> None:
+def test_exporting_json_lines_reports_the_skipped_notes(source: list[Note], tmp_path: Path) -> None:
     said = run("export", "--store", "source.db", directory=tmp_path)
     assert said.stdout == LINES + "\n"
-    assert said.stderr == "2 notes of the vault are left out: JSON lines hold none; `--format json` does\n"
+    assert said.stderr == "skipped 2 vault notes: JSON lines cannot hold them; use --format json\n"
     said = run("export", "-o", "all.jsonl", "--store", "source.db", directory=tmp_path)
-    assert "2 notes of the vault are left out" in said.stderr
+    assert "skipped 2 vault notes" in said.stderr
 
 
 @pytest.mark.parametrize("target", ["new.jsonl", "new.mcpmem"])
-def test_a_store_that_holds_no_notes_takes_the_rest_and_says_how_many_it_left(
+def test_importing_into_a_store_without_notes_reports_the_skipped_ones(
     source: list[Note], target: str, tmp_path: Path
 ) -> None:
     said = run("import", "source.db", "--store", target, directory=tmp_path)
     assert (said.returncode, said.stdout.count("notes")) == (0, 0)
-    assert f"2 notes of the vault are left out: {target} cannot hold notes; use a SQLite store" in said.stderr
+    assert f"skipped 2 vault notes: {target} cannot hold notes; use a SQLite store" in said.stderr
     assert run("export", "--store", target, directory=tmp_path).stdout == LINES + "\n"
 
 
@@ -110,9 +110,7 @@ def test_a_store_that_holds_no_notes_takes_the_rest_and_says_how_many_it_left(
         ({"key": "k", "content": "x", "createdAt": "soon"}, "notes[0].createdAt: 'soon' is not an ISO 8601 date"),
     ],
 )
-def test_a_document_with_a_mistake_is_refused_and_nothing_of_it_taken(
-    note: dict[str, str], sentence: str, tmp_path: Path
-) -> None:
+def test_nothing_of_an_invalid_document_is_imported(note: dict[str, str], sentence: str, tmp_path: Path) -> None:
     (tmp_path / "bad.json").write_text(json.dumps({"entities": [], "relations": [], "notes": [note]}), "utf-8")
     said = run("import", "bad.json", "--store", "new.db", directory=tmp_path)
     assert said.returncode == 1

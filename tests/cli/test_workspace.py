@@ -1,4 +1,4 @@
-"""`polymnia workspace` and `polymnia trash`, and the other commands on a data directory, as a person uses them."""
+"""`polymnia workspace`, `polymnia trash`, and the other commands on a data directory."""
 
 import json
 import subprocess
@@ -7,10 +7,10 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+from polymnia.engine.open import open_workspaces
 
 from polymnia.cli.main import main
 from polymnia.engine import entities, observations
-from polymnia.engine.open import open_workspaces
 from polymnia.model import EntityDraft, ObservationDraft
 
 
@@ -21,7 +21,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    """The exit status and what was said on either way out."""
+    """Return the exit status, standard output and standard error."""
     status = main(arguments)
     said = capsys.readouterr()
     return status, said.out, said.err
@@ -59,15 +59,15 @@ def test_a_workspace_is_created_listed_archived_restored_renamed_and_deleted(
     assert run(capsys, "workspace", "list", *where)[1] == ""
 
 
-def test_deleting_needs_to_be_meant(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deleting_needs_confirmation(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     run(capsys, "workspace", "create", "alpha", "--store", "data/")
     monkeypatch.setattr("sys.stdin", StringIO())
     status, _, said = run(capsys, "workspace", "delete", "alpha", "--store", "data/")
-    assert (status, "cannot be undone; say --yes" in said) == (1, True)
+    assert (status, "cannot be undone: add --yes" in said) == (1, True)
     assert "alpha" in run(capsys, "workspace", "list", "--store", "data/")[1]
 
 
-def test_looking_at_a_directory_that_is_not_there_makes_none(capsys: pytest.CaptureFixture[str], here: Path) -> None:
+def test_reading_a_missing_directory_does_not_create_it(capsys: pytest.CaptureFixture[str], here: Path) -> None:
     status, _, said = run(capsys, "workspace", "list", "--store", "typo/")
     assert (status, said) == (1, "polymnia: there are no workspaces in typo/\n")
     assert list(here.iterdir()) == []
@@ -79,12 +79,12 @@ def test_a_single_file_has_one_workspace(capsys: pytest.CaptureFixture[str]) -> 
     assert "--store DIRECTORY/" in run(capsys, "workspace", "create", "x", "--store", "one.db")[2]
 
 
-def test_commands_on_a_directory_ask_which_workspace(capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_on_a_directory_need_a_workspace(capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("alpha", "beta"):
         run(capsys, "workspace", "create", name, "--store", "data/")
     remember("alpha", "A")
     status, _, said = run(capsys, "export", "--store", "data")
-    assert (status, said) == (1, "polymnia: data holds several workspaces; name one with --workspace (alpha, beta)\n")
+    assert (status, said) == (1, "polymnia: data holds several workspaces: name one with --workspace (alpha, beta)\n")
 
 
 def test_a_workspace_is_exported_and_imported_by_name(capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,7 +98,7 @@ def test_a_workspace_is_exported_and_imported_by_name(capsys: pytest.CaptureFixt
     workspaces.close()
 
 
-def test_the_doctor_looks_at_every_workspace_and_at_the_files(capsys: pytest.CaptureFixture[str], here: Path) -> None:
+def test_the_doctor_checks_every_workspace_and_the_files(capsys: pytest.CaptureFixture[str], here: Path) -> None:
     for name in ("alpha", "beta"):
         run(capsys, "workspace", "create", name, "--store", "data/")
     remember("alpha", "A")
@@ -132,15 +132,15 @@ def test_single_observations_and_relations_are_shown_by_their_text(capsys: pytes
     assert run(capsys, "trash", "restore", said.split()[0], "--store", "data", "--workspace", "alpha")[0] == 0
 
 
-def test_purging_asks_for_an_age_and_takes_what_is_older(capsys: pytest.CaptureFixture[str]) -> None:
+def test_purging_needs_an_age_and_deletes_what_is_older(capsys: pytest.CaptureFixture[str]) -> None:
     run(capsys, "workspace", "create", "alpha", "--store", "data/")
     remember("alpha", "A")
     forget("alpha", "A")
     where = ("--store", "data", "--workspace", "alpha")
-    assert "say how old" in run(capsys, "trash", "purge", *where)[2]
-    assert run(capsys, "trash", "purge", "--older-than", "1", *where)[1].startswith("gone for good: 0 entities")
+    assert "purge needs an age" in run(capsys, "trash", "purge", *where)[2]
+    assert run(capsys, "trash", "purge", "--older-than", "1", *where)[1].startswith("purged: 0 entities")
     assert run(capsys, "trash", "purge", "--older-than", "0", *where)[1] == (
-        "gone for good: 1 entities, 2 observations, 0 relations\n"
+        "purged: 1 entities, 2 observations, 0 relations\n"
     )
     assert run(capsys, "trash", "restore", "A", *where)[0] == 1
 
@@ -168,7 +168,7 @@ def test_the_project_dialect_keeps_its_projects_in_data(here: Path) -> None:
     assert "alpha" in again.stdout
 
 
-def test_a_project_can_be_chosen_when_the_server_is_started(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_project_can_be_chosen_at_the_start(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(capsys, "workspace", "create", "alpha", "--store", "data/")
     remember("alpha", "A")
     arguments = ("--dialect", "project", "--workspace", "alpha")
@@ -184,7 +184,7 @@ def test_any_dialect_runs_over_a_directory(here: Path, capsys: pytest.CaptureFix
     assert "default  active" in run(capsys, "workspace", "list", "--store", "data/")[1]
 
 
-def test_a_workspace_that_is_missing_at_the_start_is_said_so(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_workspace_that_is_missing_at_the_start_is_an_error(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(capsys, "workspace", "create", "alpha", "--store", "data/")
     done = serve(here, "--dialect", "graph", "--store", "data/", "--workspace", "typo", messages="")
     assert (done.returncode, "polymnia workspace create typo" in done.stderr) == (1, True)

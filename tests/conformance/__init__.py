@@ -1,1 +1,1 @@
-"""The official conformance suites, held against the real HTTP transport."""
+"""Run the official conformance suites against the real HTTP transport."""

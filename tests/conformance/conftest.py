@@ -1,4 +1,4 @@
-"""The suites, installed, and a server for them to judge."""
+"""The installed suites, and a server for them to test."""
 
 from collections.abc import Iterator
 from pathlib import Path

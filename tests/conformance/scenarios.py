@@ -1,6 +1,6 @@
-"""What the suites are expected to find: the scenarios that pass, and those that cannot, each with its reason.
+"""The results to expect: the scenarios that pass, and the exceptions with their reasons.
 
-`docs/conformance.md` says the same to people.
+`docs/conformance.md` has the same lists for people.
 """
 
 from tests.conformance.suite import Suite

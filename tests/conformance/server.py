@@ -1,4 +1,4 @@
-"""The server the suites are pointed at: their dialect behind the real HTTP transport."""
+"""The server that the suites test: their dialect on the real HTTP transport."""
 
 from tests.conformance.dialect import CONFORMING
 from tests.interop.serving import serve

@@ -1,4 +1,4 @@
-"""A conformance suite as a command: the scenarios it lists, and what it finds when it runs them all in one process."""
+"""A conformance suite as a command: the scenarios that it lists, and its findings."""
 
 import json
 import re
@@ -18,12 +18,12 @@ _LISTED = re.compile(r"^ +- (?P<scenario>\S+) \[(?P<revisions>[^\]]+)\]$", re.MU
 _SAVED = re.compile(r"server-(?P<scenario>.+)-\d{4}-\d\d-\d\dT[\d-]+Z")
 # Every scenario is also judged by this; it says nothing of what the scenario is about.
 _SCHEMA = "wire-schema-valid"
-_PATIENCE = 300
+_TIMEOUT_S = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """One version of the suite, as it is run for one revision."""
+    """One version of the suite, run for one revision."""
 
     package: str
     revision: str
@@ -33,12 +33,12 @@ class Suite:
         return f"{self.package} at {self.revision}"
 
     def listed(self, judges: Path) -> set[str]:
-        """The scenarios for servers that the suite says belong to the revision."""
+        """Return the server scenarios that the suite lists for the revision."""
         said = self._run(judges, "list", "--server").stdout
         return {each["scenario"] for each in _LISTED.finditer(said) if self.revision in each["revisions"].split(",")}
 
     def findings(self, judges: Path, url: str, directory: Path) -> dict[str, "Finding"]:
-        """What the suite finds about each scenario; whether all is well is for tests to say, not its exit status."""
+        """Run the suite and return its findings by scenario; its exit status does not matter."""
         done = self._run(judges, "server", "--url", url, *self.options, "--output-dir", str(directory))
         assert "=== SUMMARY ===" in done.stdout, done.stdout + done.stderr
         return {
@@ -48,7 +48,7 @@ class Suite:
     def _run(self, judges: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         script = judges / "node_modules" / self.package / "dist" / "index.js"
         command = (node_of(judges), str(script), *arguments)
-        return subprocess.run(command, cwd=judges, capture_output=True, encoding="utf-8", timeout=_PATIENCE)
+        return subprocess.run(command, cwd=judges, capture_output=True, encoding="utf-8", timeout=_TIMEOUT_S)
 
 
 class Finding:
@@ -59,18 +59,18 @@ class Finding:
 
     @property
     def complaints(self) -> list[str]:
-        """What failed, and what the suite only warns of."""
-        return [_told(check) for check in self._checks if check["status"] in ("FAILURE", "WARNING")]
+        """Return the failures and the warnings."""
+        return [_describe(check) for check in self._checks if check["status"] in ("FAILURE", "WARNING")]
 
     @property
     def is_passed(self) -> bool:
-        """Whether something was checked, and nothing is to be said against it."""
+        """Tell whether at least one check passed and none failed or warned."""
         checked = [each for each in self._checks if each["status"] == "SUCCESS" and each["id"] != _SCHEMA]
         return bool(checked) and not self.complaints
 
     @property
-    def breaks_the_schema(self) -> bool:
-        """Whether a message was not what the protocol's schema says, whatever it was about."""
+    def violates_the_schema(self) -> bool:
+        """Tell whether a message violated the schema of the protocol."""
         return any(each["id"] == _SCHEMA and each["status"] == "FAILURE" for each in self._checks)
 
 
@@ -80,5 +80,5 @@ def _scenario(directory: Path) -> str:
     return found["scenario"]
 
 
-def _told(check: JSON) -> str:
+def _describe(check: JSON) -> str:
     return f"{check['status']} {check['id']}: {check.get('errorMessage') or check['description']}"

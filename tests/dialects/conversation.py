@@ -1,4 +1,4 @@
-"""A client in the same process: calls tools over the protocol and gives back what a client would see."""
+"""A client in the same process: calls tools over the protocol and returns what a client sees."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -24,7 +24,7 @@ class Client:
         self.request("initialize", protocolVersion="2025-11-25", clientInfo={"name": "test", "version": "1"})
 
     def request(self, method: str, **params: Any) -> Any:
-        """The result of a request; a protocol error fails the test."""
+        """Return the result of a request. A protocol error fails the test."""
         self._asked += 1
         message = {"jsonrpc": "2.0", "id": self._asked, "method": method, "params": params}
         reply = decode(self.session.handle(encode(message)) or b"null")
@@ -33,22 +33,22 @@ class Client:
         return reply["result"]
 
     def call(self, tool: str, arguments: Mapping[str, Any] | None = None) -> Any:
-        """The tool's whole result."""
+        """Return the tool's result."""
         return self.request("tools/call", name=tool, arguments=dict(arguments or {}))
 
     def text(self, tool: str, arguments: Mapping[str, Any] | None = None) -> str:
-        """The text of a tool's result that is no error."""
+        """Return the text of a call that must succeed."""
         result = self.call(tool, arguments)
         assert not result.get("isError"), result
         text: str = result["content"][0]["text"]
         return text
 
     def json(self, tool: str, arguments: Mapping[str, Any] | None = None) -> Any:
-        """The text of a tool's result, read as JSON."""
+        """Return the JSON text of a call that must succeed, decoded."""
         return decode(self.text(tool, arguments))
 
     def error(self, tool: str, arguments: Mapping[str, Any] | None = None) -> str:
-        """The text of a tool's result that is an error."""
+        """Return the text of a call that must fail."""
         result = self.call(tool, arguments)
         assert result.get("isError") is True, result
         text: str = result["content"][0]["text"]

@@ -1,9 +1,9 @@
-"""A memory as one document: whatever is in it comes back."""
+"""A memory as one document: decoding it returns everything that was encoded."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polymnia.dialects.document import parsed, spelled
+from polymnia.dialects.document import encode_document, parse_document
 from polymnia.model import Entity, Graph, Note, Observation, Relation
 from polymnia.search.embedding import packed
 
@@ -36,12 +36,12 @@ relations = st.builds(Relation, words, words, words)
 
 
 @given(st.lists(entities, max_size=3), st.lists(relations, max_size=3), st.lists(notes, max_size=3))
-def test_what_is_spelled_is_parsed(some: list[Entity], links: list[Relation], kept: list[Note]) -> None:
-    assert parsed(spelled(Graph(some, links), kept)) == (Graph(some, links), kept)
+def test_parsing_reverses_encoding(some: list[Entity], links: list[Relation], kept: list[Note]) -> None:
+    assert parse_document(encode_document(Graph(some, links), kept)) == (Graph(some, links), kept)
 
 
-def test_other_json_is_no_document() -> None:
-    assert parsed(b'{"type":"entity","name":"a","entityType":"t","observations":[]}') is None
-    assert parsed(b"[]") is None
-    assert parsed(b'{"a":1}\n{"b":2}') is None
-    assert parsed(b"\xff") is None
+def test_other_json_is_not_a_document() -> None:
+    assert parse_document(b'{"type":"entity","name":"a","entityType":"t","observations":[]}') is None
+    assert parse_document(b"[]") is None
+    assert parse_document(b'{"a":1}\n{"b":2}') is None
+    assert parse_document(b"\xff") is None

@@ -1,4 +1,4 @@
-"""The graph dialect: all 24 tools as its specification shows them, over every store."""
+"""The graph dialect: its 24 tools as specified, over every store."""
 
 import json
 import shutil
@@ -48,7 +48,7 @@ def test_the_catalogue_has_24_tools() -> None:
     assert len(open_dialect("graph").tools) == 24
 
 
-def test_create_entities_skips_known_names(full: Client) -> None:
+def test_create_entities_skips_existing_names(full: Client) -> None:
     carol = {"name": "Carol", "entityType": "person", "observations": ["x"]}
     assert full.json("create_entities", {"entities": [ALICE, carol]}) == [carol]
 
@@ -57,12 +57,12 @@ def test_create_entities_needs_no_observations(client: Client) -> None:
     assert client.json("create_entities", {"entities": [{"name": "Bob", "entityType": "person"}]}) == [BOB]
 
 
-def test_create_relations_skips_known_ones(full: Client) -> None:
+def test_create_relations_skips_existing_ones(full: Client) -> None:
     likes = {**KNOWS, "relationType": "likes"}
     assert full.json("create_relations", {"relations": [KNOWS, likes]}) == [likes]
 
 
-def test_add_observations_skips_known_texts(full: Client) -> None:
+def test_add_observations_skips_existing_texts(full: Client) -> None:
     added = full.json(
         "add_observations", {"observations": [{"entityName": "Alice", "contents": ["likes coffee", "runs"]}]}
     )
@@ -74,7 +74,7 @@ def test_add_observations_names_the_entity_that_is_missing(full: Client) -> None
     assert full.error("add_observations", arguments) == "Entity with name Ghost not found"
 
 
-def test_delete_entities_takes_their_relations(full: Client) -> None:
+def test_delete_entities_also_deletes_their_relations(full: Client) -> None:
     assert full.json("delete_entities", {"entityNames": ["Alice", "Ghost"]}) == {
         "deletedEntities": ["Alice"],
         "deletedRelations": 2,
@@ -120,16 +120,16 @@ def test_merge_entities_moves_everything_to_the_target(full: Client) -> None:
     assert {"from": "Bob", "to": "Acme", "relationType": "works_at"} in graph["relations"]
 
 
-def test_compact_keeps_what_is_remembered(full: Client) -> None:
+def test_compact_keeps_the_graph(full: Client) -> None:
     full.json("delete_entities", {"entityNames": ["Bob"]})
     assert full.json("compact") == {"compacted": True, "entities": 2, "relations": 1}
 
 
-def test_read_graph_gives_everything(full: Client) -> None:
+def test_read_graph_returns_everything(full: Client) -> None:
     assert full.json("read_graph") == {"entities": [ALICE, BOB, ACME], "relations": [KNOWS, WORKS, BACK]}
 
 
-def test_read_graph_gives_a_page_and_the_relations_inside_it(full: Client) -> None:
+def test_read_graph_returns_a_page_and_the_relations_within_it(full: Client) -> None:
     assert full.json("read_graph", {"entityType": "person"}) == {"entities": [ALICE, BOB], "relations": [KNOWS]}
     assert full.json("read_graph", {"offset": 1, "limit": 2}) == {"entities": [BOB, ACME], "relations": [BACK]}
 
@@ -144,17 +144,17 @@ def test_search_nodes_ranks_filters_and_pages(full: Client) -> None:
     assert full.json("search_nodes", {"query": "coffee"})["relations"] == [KNOWS, WORKS]
 
 
-def test_open_nodes_keeps_the_order_asked_for(full: Client) -> None:
+def test_open_nodes_keeps_the_order_given(full: Client) -> None:
     opened = full.json("open_nodes", {"names": ["Acme", "Ghost", "Alice", "Acme"]})
     assert opened == {"entities": [ACME, ALICE], "relations": [KNOWS, WORKS, BACK]}
 
 
-def test_get_entity_gives_it_without_relations(full: Client) -> None:
+def test_get_entity_returns_it_without_relations(full: Client) -> None:
     assert full.json("get_entity", {"name": "Alice"}) == ALICE
     assert full.error("get_entity", {"name": "Ghost"}) == "Entity with name Ghost not found"
 
 
-def test_batch_get_entities_keeps_order_and_says_null(full: Client) -> None:
+def test_batch_get_entities_keeps_the_order_and_returns_null_for_missing_ones(full: Client) -> None:
     assert full.json("batch_get_entities", {"names": ["Bob", "Ghost", "Alice", "Bob"]}) == [BOB, None, ALICE, BOB]
 
 
@@ -176,18 +176,20 @@ def test_graph_stats_counts(full: Client) -> None:
         ({"relationType": "none"}, []),
     ],
 )
-def test_search_relations_by_what_is_given(full: Client, arguments: dict[str, str], found: list[Any]) -> None:
+def test_search_relations_filters_by_the_given_arguments(
+    full: Client, arguments: dict[str, str], found: list[Any]
+) -> None:
     assert full.json("search_relations", arguments) == found
 
 
-def test_find_path_follows_relations_both_ways(full: Client) -> None:
+def test_find_path_follows_relations_in_both_directions(full: Client) -> None:
     full.json("create_entities", {"entities": [{"name": "Dan", "entityType": "person"}]})
     assert full.json("find_path", {"from": "Bob", "to": "Alice"}) == ["Bob", "Alice"]
     assert full.json("find_path", {"from": "Bob", "to": "Dan"}) == []
     assert full.error("find_path", {"from": "Bob", "to": "Ghost"}) == "Entity with name Ghost not found"
 
 
-def test_find_all_paths_gives_every_way(full: Client) -> None:
+def test_find_all_paths_returns_every_path(full: Client) -> None:
     assert full.json("find_all_paths", {"from": "Alice", "to": "Bob"}) == [["Alice", "Bob"], ["Alice", "Acme", "Bob"]]
     assert full.json("find_all_paths", {"from": "Alice", "to": "Bob", "maxDepth": 1}) == [["Alice", "Bob"]]
 
@@ -211,7 +213,7 @@ def test_get_neighbors_by_type_and_direction(full: Client) -> None:
     assert full.json("get_neighbors", {"name": "Alice", "relationType": "knows"})["entities"] == [ALICE, BOB]
 
 
-def test_describe_entity_bundles_what_it_touches(full: Client) -> None:
+def test_describe_entity_returns_everything_it_touches(full: Client) -> None:
     assert full.json("describe_entity", {"name": "Alice"}) == {
         "entity": ALICE,
         "relations": [KNOWS, WORKS],
@@ -290,3 +292,36 @@ def test_no_name_breaks_out_of_a_mermaid_label(client: Client) -> None:
 )
 def test_wrong_arguments_are_named(full: Client, tool: str, arguments: dict[str, Any], sentence: str) -> None:
     assert full.error(tool, arguments) == sentence
+
+
+@pytest.mark.parametrize("number", [2**63 - 1, 2**63, 10**30])
+def test_a_limit_or_offset_of_any_size_is_accepted(full: Client, number: int) -> None:
+    assert len(full.json("read_graph", {"limit": number})["entities"]) == 3
+    assert len(full.json("search_nodes", {"query": "a", "limit": number})["entities"]) == 2
+    assert full.json("read_graph", {"offset": number})["entities"] == []
+    assert full.json("search_nodes", {"query": "a", "offset": number})["entities"] == []
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("find_all_paths", {"from": "Alice", "to": "Bob", "maxDepth": 2.0}),
+        ("find_all_paths", {"from": "Alice", "to": "Bob", "maxDepth": None, "maxPaths": None}),
+        ("read_graph", {"offset": None, "limit": None, "entityType": None}),
+        ("get_neighbors", {"name": "Alice", "direction": None}),
+    ],
+)
+def test_null_means_left_out_and_a_float_without_a_fraction_is_an_integer(
+    full: Client, tool: str, arguments: dict[str, Any]
+) -> None:
+    meant = {name: int(value) if isinstance(value, float) else value for name, value in arguments.items()}
+    assert full.json(tool, arguments) == full.json(tool, {k: v for k, v in meant.items() if v is not None})
+
+
+def test_half_a_surrogate_pair_is_named_as_the_problem(full: Client) -> None:
+    for text in (rb"\ud800", rb"\udc00", rb"\ud83dx", rb"a\ud800\n"):
+        call = (
+            b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_entity","arguments":{"name":"%s"}}}'
+        )
+        reply = json.loads(full.session.handle(call % text) or b"null")
+        assert "surrogate" in reply["error"]["message"], (text, reply)

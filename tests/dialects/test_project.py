@@ -1,18 +1,20 @@
-"""The project dialect: its 16 tools as its specification shows them, over a data directory and over a single file."""
+"""The project dialect: its 16 tools as specified, over a data directory and over a single file."""
 
 import re
+import sqlite3
 from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
 from msgspec.json import decode, encode
+from polymnia.engine.open import open_workspaces
 
-from polymnia.app import served
+from polymnia.app import open_servers
 from polymnia.dialects import open_dialect
 from polymnia.dialects.schema import json_schema
-from polymnia.engine.open import open_workspaces
 from polymnia.errors import SettingsError
 from polymnia.mcp.exchange import Arrival
 from polymnia.mcp.server import Server
@@ -31,7 +33,7 @@ UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[45][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0
 
 
 class Client(AnyClient):
-    """A client that holds every structured answer against the tool's output schema."""
+    """A client that validates structured content against the tool's output schema."""
 
     def call(self, tool: str, arguments: Mapping[str, Any] | None = None) -> Any:
         result = super().call(tool, arguments)
@@ -42,11 +44,17 @@ class Client(AnyClient):
         return result
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
-    workspaces = open_workspaces(f"{tmp_path}/data/")
+@contextmanager
+def server_on(directory: Path) -> Iterator[Server]:
+    workspaces = open_workspaces(f"{directory}/data/")
     yield Server(open_dialect("project"), workspaces, workspace=None)
     workspaces.close()
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    with server_on(tmp_path) as server:
+        yield server
 
 
 @pytest.fixture
@@ -56,7 +64,7 @@ def client(server: Server) -> Client:
 
 @pytest.fixture(params=["directory", "single file"])
 def inside(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Client]:
-    """A client in an empty project, of a directory and of a file that holds just one."""
+    """A client in an empty project, in a directory and in a single file."""
     directory = request.param == "directory"
     workspaces = open_workspaces(f"{tmp_path}/data/" if directory else f"{tmp_path}/one.db")
     client = Client("project", Server(open_dialect("project"), workspaces, workspace=workspaces.sole))
@@ -93,7 +101,7 @@ def test_the_catalogue_has_16_tools() -> None:
     assert len(open_dialect("project").tools) == 16
 
 
-def test_a_new_client_is_in_no_project(client: Client) -> None:
+def test_a_new_client_has_no_active_project(client: Client) -> None:
     assert client.text("get_current_project") == NO_PROJECT
     assert structured(client, "get_current_project") == {"message": NO_PROJECT, "project": None}
 
@@ -118,7 +126,7 @@ def test_without_a_project_a_graph_tool_names_switch_project(
     assert client.error(tool, arguments) == NO_PROJECT
 
 
-def test_create_project_gives_it_and_switches_to_it(client: Client) -> None:
+def test_create_project_returns_it_and_switches_to_it(client: Client) -> None:
     project = client.json("create_project", {"name": "alpha", "description": "the first"})
     assert (project["name"], project["description"], project["status"]) == ("alpha", "the first", "active")
     assert UUID.fullmatch(project["id"])
@@ -134,7 +142,7 @@ def test_a_project_is_a_file_of_its_own(client: Client, tmp_path: Path) -> None:
     assert (tmp_path / "data" / "projects" / f"{project['id']}.db").is_file()
 
 
-def test_create_project_refuses_a_name_that_is_taken_or_none(client: Client) -> None:
+def test_create_project_rejects_a_taken_or_invalid_name(client: Client) -> None:
     client.json("create_project", {"name": "alpha"})
     assert client.error("create_project", {"name": "Alpha"}) == (
         "there is a project alpha already; choose another name"
@@ -164,12 +172,12 @@ def test_switch_project_confirms_with_the_project(client: Client) -> None:
     assert client.json("get_current_project")["name"] == "alpha"
 
 
-def test_switch_project_refuses_what_is_not_there_or_archived(client: Client) -> None:
+def test_switch_project_rejects_missing_and_archived_projects(client: Client) -> None:
     client.json("create_project", {"name": "alpha"})
     client.json("create_project", {"name": "beta"})
     client.json("archive_project", {"name": "alpha"})
     assert client.error("switch_project", {"name": "ghost"}) == (
-        "There is no project ghost. Use list_projects to see which there are."
+        "There is no project ghost. Use list_projects to see which exist."
     )
     assert client.error("switch_project", {"name": "alpha"}) == (
         "Project alpha is archived. restore_project brings it back."
@@ -177,7 +185,7 @@ def test_switch_project_refuses_what_is_not_there_or_archived(client: Client) ->
     assert client.json("get_current_project")["name"] == "beta"
 
 
-def test_projects_know_nothing_of_each_other(client: Client) -> None:
+def test_projects_are_isolated(client: Client) -> None:
     client.json("create_project", {"name": "alpha"})
     client.json("create_entities", {"entities": [ALICE]})
     client.json("create_project", {"name": "beta"})
@@ -186,7 +194,7 @@ def test_projects_know_nothing_of_each_other(client: Client) -> None:
     assert names(client.json("read_graph")["entities"]) == ["Alice"]
 
 
-def test_two_clients_of_one_server_are_in_their_own_projects(server: Server) -> None:
+def test_two_clients_of_one_server_have_their_own_active_projects(server: Server) -> None:
     one, two = Client("project", server), Client("project", server)
     one.json("create_project", {"name": "alpha"})
     assert two.error("read_graph") == NO_PROJECT
@@ -196,7 +204,7 @@ def test_two_clients_of_one_server_are_in_their_own_projects(server: Server) -> 
     assert one.json("get_current_project")["name"] == "alpha"
 
 
-def test_archive_project_moves_the_file_and_leaves_the_project(client: Client, tmp_path: Path) -> None:
+def test_archive_project_moves_the_file_and_deactivates_the_project(client: Client, tmp_path: Path) -> None:
     project = client.json("create_project", {"name": "alpha"})
     said = client.json("archive_project", {"name": "alpha"})
     assert said["message"] == "Project alpha archived."
@@ -204,10 +212,10 @@ def test_archive_project_moves_the_file_and_leaves_the_project(client: Client, t
     assert [path.name for path in (tmp_path / "data" / "archive").iterdir()] == [f"{project['id']}.db"]
     assert list((tmp_path / "data" / "projects").iterdir()) == []
     assert client.error("read_graph") == NO_PROJECT
-    assert "archived already" in client.error("archive_project", {"name": "alpha"})
+    assert "already archived" in client.error("archive_project", {"name": "alpha"})
 
 
-def test_archiving_another_project_leaves_the_active_one(client: Client) -> None:
+def test_archiving_another_project_keeps_the_active_one(client: Client) -> None:
     client.json("create_project", {"name": "alpha"})
     client.json("create_project", {"name": "beta"})
     client.json("archive_project", {"name": "alpha"})
@@ -227,7 +235,7 @@ def test_restore_project_brings_everything_back(client: Client) -> None:
     )
 
 
-def test_delete_project_takes_active_and_archived_ones_for_good(client: Client, tmp_path: Path) -> None:
+def test_delete_project_deletes_active_and_archived_projects(client: Client, tmp_path: Path) -> None:
     for name in ("alpha", "beta"):
         client.json("create_project", {"name": name})
     client.json("archive_project", {"name": "alpha"})
@@ -239,7 +247,7 @@ def test_delete_project_takes_active_and_archived_ones_for_good(client: Client, 
     assert "There is no project alpha" in client.error("delete_project", {"name": "alpha"})
 
 
-def test_a_client_whose_project_was_archived_by_another_is_told_and_loses_nothing(server: Server) -> None:
+def test_a_client_is_told_that_another_archived_its_project_and_loses_nothing(server: Server) -> None:
     one, two = Client("project", server), Client("project", server)
     one.json("create_project", {"name": "alpha"})
     one.json("create_entities", {"entities": [ALICE]})
@@ -251,15 +259,15 @@ def test_a_client_whose_project_was_archived_by_another_is_told_and_loses_nothin
     assert names(one.json("read_graph")["entities"]) == ["Alice"]
 
 
-def test_a_client_whose_project_was_deleted_by_another_is_told(server: Server) -> None:
+def test_a_client_is_told_that_another_deleted_its_project(server: Server) -> None:
     one, two = Client("project", server), Client("project", server)
     one.json("create_project", {"name": "alpha"})
     two.json("delete_project", {"name": "alpha"})
-    assert one.error("read_graph") == "There is no project alpha. Use list_projects to see which there are."
+    assert one.error("read_graph") == "There is no project alpha. Use list_projects to see which exist."
 
 
 def stateless(server: Server, tool: str, arguments: dict[str, Any], *, meta: str = "", header: str = "") -> Any:
-    """One request of a client without a session, its project named in `_meta`, in a header, or not at all."""
+    """Return the result of one stateless request that names its project in `_meta`, in a header, or not at all."""
     prefix = "io.modelcontextprotocol/"
     about = {f"{prefix}protocolVersion": "2026-07-28", f"{prefix}clientInfo": {"name": "x", "version": "1"}}
     about |= {f"{prefix}clientCapabilities": {}} | ({"polymnia/workspace": meta} if meta else {})
@@ -289,7 +297,7 @@ def test_a_stateless_client_is_told_how_to_name_its_project(
     assert "X-Memory-Workspace" in said["content"][0]["text"]
 
 
-def test_a_stateless_client_may_create_a_project_and_is_told_how_to_use_it(server: Server) -> None:
+def test_a_stateless_client_that_creates_a_project_is_told_how_to_use_it(server: Server) -> None:
     said = stateless(server, "create_project", {"name": "alpha"})
     assert said["structuredContent"]["name"] == "alpha"
     assert "X-Memory-Workspace" in said["content"][1]["text"]
@@ -312,7 +320,7 @@ def test_a_writer_may_not_create_or_delete_projects(client: Client, server: Serv
         assert "needs admin" in writer.error(tool, {"name": "alpha"})
 
 
-def test_who_is_limited_to_some_projects_sees_and_enters_only_those(client: Client, server: Server) -> None:
+def test_a_client_limited_to_some_projects_sees_and_enters_only_those(client: Client, server: Server) -> None:
     for name in ("alpha", "beta"):
         client.json("create_project", {"name": name})
     limited = Client("project", server, Principal(name="t", can="admin", workspaces=frozenset({"beta"})))
@@ -333,14 +341,14 @@ def test_created_entities_have_ids_and_times(inside: Client) -> None:
     assert (bob["observations"], bob["id"] != alice["id"]) == ([], True)
 
 
-def test_create_entities_leaves_known_names_and_says_so(full: Client) -> None:
+def test_create_entities_reports_existing_names(full: Client) -> None:
     result = full.call("create_entities", {"entities": [{**ALICE, "entity_type": "robot"}, {**BOB, "name": "Carol"}]})
     assert names(result["structuredContent"]["entities"]) == ["Carol"]
-    assert result["content"][1]["text"] == "Left as they are, since they exist: Alice."
+    assert result["content"][1]["text"] == "Unchanged, because they exist: Alice."
     assert full.json("open_nodes", {"names": ["Alice"]})[0]["entity_type"] == "person"
 
 
-def test_add_observations_appends_what_it_is_given_repeats_too(full: Client) -> None:
+def test_add_observations_also_appends_repeated_texts(full: Client) -> None:
     addition = {"entity_name": "Alice", "contents": ["drinks tea", "sings", "sings"]}
     added = full.json("add_observations", {"observations": [addition]})
     (alice,) = full.json("open_nodes", {"names": ["Alice"]})
@@ -351,7 +359,7 @@ def test_add_observations_appends_what_it_is_given_repeats_too(full: Client) -> 
     assert texts(alice) == ["drinks tea", "writes Go", "drinks tea", "sings", "sings"]
 
 
-def test_add_observations_to_nobody_adds_nothing(full: Client) -> None:
+def test_add_observations_to_an_unknown_entity_adds_nothing(full: Client) -> None:
     additions = [{"entity_name": name, "contents": ["x"]} for name in ("Alice", "Ghost")]
     assert full.error("add_observations", {"observations": additions}) == "Entity with name Ghost not found"
     assert len(texts(full.json("open_nodes", {"names": ["Alice"]})[0])) == 2
@@ -367,14 +375,14 @@ def test_created_relations_have_ids_and_times(full: Client) -> None:
 
 
 @pytest.mark.parametrize("missing", [{"from": "Ghost"}, {"to": "Ghost"}])
-def test_a_relation_needs_both_ends(full: Client, missing: dict[str, str]) -> None:
+def test_both_ends_of_a_relation_must_exist(full: Client, missing: dict[str, str]) -> None:
     likes = {**KNOWS, "relation_type": "likes"}
     said = full.error("create_relations", {"relations": [likes, {**likes, **missing}]})
     assert said == "Entity with name Ghost not found"
     assert keys(full.json("read_graph")["relations"]) == [USES, KNOWS]
 
 
-def test_search_nodes_gives_entities_with_observations_and_relations(full: Client) -> None:
+def test_search_nodes_returns_entities_with_observations_and_relations(full: Client) -> None:
     (alice,) = full.json("search_nodes", {"query": "tea"})
     assert (texts(alice), keys(alice["relations"])) == (["drinks tea", "writes Go"], [USES, KNOWS])
     assert structured(full, "search_nodes", {"query": "tea"}) == {"entities": [alice]}
@@ -394,11 +402,11 @@ def test_search_nodes_gives_entities_with_observations_and_relations(full: Clien
         ("nothing", []),
     ],
 )
-def test_search_nodes_takes_fts5_syntax_and_any_other_text(full: Client, query: str, found: list[str]) -> None:
+def test_search_nodes_accepts_fts5_syntax_and_any_other_text(full: Client, query: str, found: list[str]) -> None:
     assert sorted(names(full.json("search_nodes", {"query": query}))) == sorted(found)
 
 
-def test_open_nodes_by_exact_name_in_the_order_asked_for(full: Client) -> None:
+def test_open_nodes_returns_exact_names_in_the_order_given(full: Client) -> None:
     nodes = full.json("open_nodes", {"names": ["Go", "Ghost", "Alice", "go", "Go"]})
     assert names(nodes) == ["Go", "Alice"]
     assert [keys(node["relations"]) for node in nodes] == [[USES], [USES, KNOWS]]
@@ -410,7 +418,7 @@ def test_read_graph_is_everything(full: Client) -> None:
     assert structured(full, "read_graph") == graph
 
 
-def test_delete_entities_counts_and_takes_observations_and_relations(full: Client) -> None:
+def test_delete_entities_also_deletes_observations_and_relations(full: Client) -> None:
     assert full.json("delete_entities", {"names": ["Alice", "Ghost"]}) == {"deleted": 1}
     assert full.json("read_graph")["relations"] == []
     assert names(full.json("search_nodes", {"query": "tea OR alice"})) == []
@@ -468,7 +476,7 @@ def test_wrong_arguments_are_named(inside: Client, tool: str, arguments: dict[st
     assert inside.error(tool, arguments) == sentence
 
 
-def test_a_single_file_is_one_project_and_says_how_to_have_more(tmp_path: Path) -> None:
+def test_a_single_file_holds_one_project_and_says_how_to_have_more(tmp_path: Path) -> None:
     workspaces = open_workspaces(f"{tmp_path}/one.db")
     client = Client("project", Server(open_dialect("project"), workspaces))
     assert names(client.json("list_projects")) == ["default"]
@@ -478,9 +486,84 @@ def test_a_single_file_is_one_project_and_says_how_to_have_more(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("store", ["memory.jsonl", "memory.mcpmem", "memory:"])
-def test_a_file_store_is_refused_in_a_sentence(tmp_path: Path, store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_store_is_a_clear_error(tmp_path: Path, store: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     settings = load_settings({"dialect": "project", "store": store}, {"HOME": str(tmp_path)})
-    with pytest.raises(SettingsError, match="needs a data directory or a SQLite file"), served(settings):
+    with pytest.raises(SettingsError, match="needs a data directory or a SQLite file"), open_servers(settings):
         pass
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_session_remembers_which_project_it_chose_and_not_only_its_name(server: Server) -> None:
+    one, other = Client("project", server), Client("project", server)
+    one.json("create_project", {"name": "alpha"})
+    other.json("delete_project", {"name": "alpha"})
+    other.json("create_project", {"name": "alpha"})
+    assert "a new project has its name" in one.error("create_entities", {"entities": [BOB]})
+    assert one.error("read_graph") == NO_PROJECT
+    assert other.json("read_graph")["entities"] == []
+    one.json("switch_project", {"name": "alpha"})
+    assert one.json("read_graph")["entities"] == []
+
+
+@pytest.mark.parametrize("harm", ["missing", "damaged", "foreign"])
+def test_a_project_whose_file_cannot_be_opened_is_not_switched_to(tmp_path: Path, harm: str) -> None:
+    with server_on(tmp_path) as server:
+        Client("project", server).json("create_project", {"name": "alpha"})
+    (file,) = (tmp_path / "data" / "projects").glob("*.db")
+    file.unlink()
+    if harm == "damaged":
+        file.write_bytes(b"SQLite format 3\0" + b"\xff" * 8000)
+    elif harm == "foreign":
+        with closing(sqlite3.connect(file)) as connection:
+            connection.execute("CREATE TABLE receipts (total REAL)")
+    with server_on(tmp_path) as server:
+        client = Client("project", server)
+        message = client.error("switch_project", {"name": "alpha"})
+        assert message.startswith("Project alpha cannot be opened: ")
+        assert str(tmp_path) not in message
+        assert client.error("read_graph") == NO_PROJECT
+
+
+@pytest.mark.parametrize("name", ["परियोजना", "โครงการ", "திட்டம்", "café"])
+def test_a_project_name_may_have_combining_marks(client: Client, name: str) -> None:
+    client.json("create_project", {"name": name})
+    assert client.json("get_current_project")["name"] == name
+
+
+@pytest.mark.parametrize("name", ["\u0301a", "a\u200db", "../a", ".a", "a.", "-a", "a b", ""])
+def test_a_project_name_starts_with_a_letter_or_digit_and_has_no_other_characters(client: Client, name: str) -> None:
+    assert "cannot be a name" in client.error("create_project", {"name": name})
+
+
+def test_a_project_that_disappears_during_a_call_is_reported_as_a_project(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another client archives the project after the tool has found it."""
+    one, other = Client("project", server), Client("project", server)
+    one.json("create_project", {"name": "alpha"})
+    find = server.workspaces.find
+
+    def find_then_archive(name: str) -> Any:
+        monkeypatch.setattr(server.workspaces, "find", find)
+        found = find(name)
+        other.json("archive_project", {"name": name})
+        return found
+
+    monkeypatch.setattr(server.workspaces, "find", find_then_archive)
+    message = one.error("archive_project", {"name": "alpha"})
+    assert message == "Project alpha was archived. restore_project brings it back."
+
+
+def test_a_reader_is_not_told_to_use_tools_it_does_not_have(client: Client, server: Server) -> None:
+    client.json("create_project", {"name": "alpha"})
+    client.json("archive_project", {"name": "alpha"})
+    reader = Client("project", server, Principal(name="eve", can="read"))
+    message = reader.error("switch_project", {"name": "alpha"})
+    assert message == "Project alpha is archived. Only a client with admin rights can restore it."
+
+
+def test_create_relations_names_the_relations_that_exist(full: Client) -> None:
+    result = full.call("create_relations", {"relations": [USES, {**USES, "relation_type": "likes"}, USES]})
+    assert [each["relation_type"] for each in result["structuredContent"]["relations"]] == ["likes"]
+    assert result["content"][1]["text"] == "Unchanged, because they exist: Alice -uses-> Go."

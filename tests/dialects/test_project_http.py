@@ -1,4 +1,4 @@
-"""Projects over HTTP, in a real server: each session in its own project, requests that name theirs, several workers."""
+"""Projects over HTTP: sessions with their own projects, requests that name one, and several servers."""
 
 import json
 import os
@@ -14,12 +14,14 @@ from typing import Any
 
 import pytest
 
+from tests.processes import end_with_parent
+
 META = "io.modelcontextprotocol/"
 
 
 @contextmanager
 def serving(directory: Path, *arguments: str) -> Iterator[int]:
-    """A server on a free port over a data directory; gives the port."""
+    """Run a server over a data directory and yield its port."""
     command = [sys.executable, "-m", "polymnia", "serve", "--transport", "http", "--port", "0", "--dialect", "project"]
     environment = {"PATH": os.environ["PATH"], "HOME": str(directory)}
     with subprocess.Popen(
@@ -27,6 +29,7 @@ def serving(directory: Path, *arguments: str) -> Iterator[int]:
         stderr=subprocess.PIPE,
         text=True,
         env=environment,
+        preexec_fn=end_with_parent,
     ) as server:
         assert server.stderr is not None
         found = re.search(r":(\d+)/mcp", server.stderr.readline())
@@ -45,7 +48,7 @@ def port(tmp_path: Path) -> Iterator[int]:
 
 
 class Caller:
-    """One HTTP client: with a session, or without one and naming its project by header."""
+    """An HTTP client, with a session, or without one and with its project in a header."""
 
     def __init__(self, port: int, *, project: str | None = None, path: str = "/mcp", token: str = "") -> None:
         self._port = port
@@ -64,12 +67,17 @@ class Caller:
         self._headers |= {"Mcp-Session-Id": headers["mcp-session-id"], "Mcp-Protocol-Version": "2025-11-25"}
         return self
 
+    def in_project(self, project: str) -> "Caller":
+        """Name the project in every request from now on."""
+        self._headers["X-Memory-Workspace"] = project
+        return self
+
     def call(self, tool: str, **arguments: Any) -> Any:
-        """The result of a tool call in the session."""
+        """Return the result of a call in the session."""
         return self._post({"method": "tools/call", "params": {"name": tool, "arguments": arguments}}, {})[0]["result"]
 
     def call_alone(self, tool: str, **arguments: Any) -> Any:
-        """The result of a tool call that needs no session."""
+        """Return the result of a stateless call."""
         about = {f"{META}protocolVersion": "2026-07-28", f"{META}clientCapabilities": {}}
         about |= {f"{META}clientInfo": {"name": "x", "version": "1"}}
         params = {"name": tool, "arguments": arguments, "_meta": about}
@@ -112,7 +120,7 @@ def test_a_request_names_its_project_in_the_header(port: int) -> None:
     assert (refused["isError"], "X-Memory-Workspace" in refused["content"][0]["text"]) == (True, True)
 
 
-def test_a_session_whose_project_is_archived_by_another_is_told(port: int) -> None:
+def test_a_session_is_told_that_another_archived_its_project(port: int) -> None:
     one, two = Caller(port).greet(), Caller(port).greet()
     one.call("create_project", name="alpha")
     one.call("create_entities", entities=thing("A"))
@@ -150,7 +158,7 @@ def test_the_other_dialects_of_the_server_see_the_same_workspaces(port: int) -> 
     assert names(Caller(port, path="/reference/mcp").call_alone("read_graph")) == []
 
 
-def test_a_token_lets_in_where_it_says_and_no_further(tmp_path: Path) -> None:
+def test_a_token_admits_only_to_its_projects(tmp_path: Path) -> None:
     made = [sys.executable, "-m", "polymnia", "token", "create", "--data-dir", str(tmp_path / "data")]
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
 
@@ -173,9 +181,9 @@ def test_a_token_lets_in_where_it_says_and_no_further(tmp_path: Path) -> None:
     assert (tmp_path / "data" / "_meta.tokens").is_file()
 
 
-def test_several_workers_share_the_projects(tmp_path: Path) -> None:
-    with serving(tmp_path, "--workers", "2") as port:
-        callers = [Caller(port).greet() for _ in range(4)]
+def test_several_servers_share_the_projects(tmp_path: Path) -> None:
+    with serving(tmp_path) as one, serving(tmp_path) as other:
+        callers = [Caller(port).greet() for port in (one, other, one, other)]
         callers[0].call("create_project", name="alpha")
         for number, caller in enumerate(callers):
             caller.call("switch_project", name="alpha")
@@ -185,3 +193,36 @@ def test_several_workers_share_the_projects(tmp_path: Path) -> None:
         callers[2].call("restore_project", name="alpha")
         callers[3].call("switch_project", name="alpha")
         assert sorted(names(callers[3].call("read_graph"))) == ["0", "1", "2", "3"]
+
+
+def test_a_client_with_a_fixed_project_header_is_not_told_that_it_switched(port: int) -> None:
+    Caller(port).greet().call("create_project", name="alpha")
+    Caller(port).greet().call("create_project", name="beta")
+    fixed = Caller(port, project="alpha").greet()
+    for _ in range(2):
+        refused = fixed.call("switch_project", name="beta")
+        assert refused["isError"]
+        assert "X-Memory-Workspace" in refused["content"][0]["text"]
+    fixed.call("create_entities", entities=thing("A"))
+    assert names(Caller(port, project="alpha").call_alone("read_graph")) == ["A"]
+    assert names(Caller(port, project="beta").call_alone("read_graph")) == []
+
+
+def test_a_project_created_with_a_fixed_header_is_not_the_active_one_and_the_reply_says_so(port: int) -> None:
+    Caller(port).greet().call("create_project", name="alpha")
+    fixed = Caller(port, project="alpha").greet()
+    created = fixed.call("create_project", name="beta")
+    assert created["structuredContent"]["name"] == "beta"
+    assert created["content"][1]["text"].startswith("Not switched: ")
+    assert fixed.call("get_current_project")["structuredContent"]["project"]["name"] == "alpha"
+
+
+def test_a_session_is_set_for_the_conversation_even_if_requests_name_their_workspace(tmp_path: Path) -> None:
+    with serving(tmp_path, "--also", "vault") as port:
+        Caller(port).greet().call("create_project", name="alpha")
+        one, other = (Caller(port, path="/vault/mcp").greet().in_project("alpha") for _ in range(2))
+        assert one.call("set_session_id", session_id="shared")["structuredContent"] == {"session_id": "shared"}
+        one.call("commit_memory", scope="session", key="k", content="text")
+        assert other.call("search_memories", query="text")["structuredContent"]["results"] == []
+        other.call("set_session_id", session_id="shared")
+        assert len(other.call("search_memories", query="text")["structuredContent"]["results"]) == 1

@@ -1,4 +1,4 @@
-"""The reference dialect as its specification says, section 8 case by case, over every store."""
+"""The reference dialect as specified: section 8 case by case, over every store."""
 
 import json
 from typing import Any
@@ -298,7 +298,7 @@ def test_the_graph_can_be_read_as_a_resource(client: Client) -> None:
     assert json.loads(content["text"]) == {"entities": [STUDENT], "relations": []}
 
 
-def test_a_subscriber_hears_of_a_change_and_not_of_a_call_that_changed_nothing(client: Client) -> None:
+def test_a_subscriber_is_notified_only_of_calls_that_change_something(client: Client) -> None:
     client.request("resources/subscribe", uri="memory://knowledge-graph")
     create(client, STUDENT)
     create(client, STUDENT)

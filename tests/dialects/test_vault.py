@@ -1,4 +1,4 @@
-"""The vault dialect's tools and resources as its specification shows them."""
+"""The vault dialect's tools and resources as specified."""
 
 import math
 import re
@@ -52,7 +52,7 @@ def agent(server: Server) -> Agent:
     return Agent(server, session="mine")
 
 
-def test_the_catalogue_has_the_three_tools_and_the_one_that_names_the_session() -> None:
+def test_the_catalogue_has_four_tools() -> None:
     names = ["commit_memory", "search_memories", "prune_memory", "set_session_id"]
     assert list(open_dialect("vault").tools) == names
 
@@ -63,7 +63,7 @@ def test_a_commit_says_what_it_did(agent: Agent, scope: str) -> None:
     assert reply == {"committed": True, "key": "user_preference_language", "scope": scope}
 
 
-def test_a_memory_is_the_object_that_the_specification_shows(agent: Agent) -> None:
+def test_a_memory_has_the_specified_shape(agent: Agent) -> None:
     agent.commit("user_preference_language", PREFERENCE, tags=["preference", "coding"])
     memory = agent.read("memory://vault/user_preference_language")
     assert list(memory) == ["key", "content", "tags", "scope", "created_at", "updated_at"]
@@ -89,7 +89,7 @@ def test_the_same_key_in_both_scopes_is_two_memories(agent: Agent) -> None:
     assert agent.search("key")["total_searched"] == 2
 
 
-def test_a_second_commit_moves_updated_at_and_not_created_at(server: Server, agent: Agent) -> None:
+def test_a_second_commit_changes_updated_at_but_not_created_at(server: Server, agent: Agent) -> None:
     memory = server.workspaces.memory("default")
     agent.commit("key", "first")
     first = notes.read(memory, VAULT, "key")
@@ -100,7 +100,7 @@ def test_a_second_commit_moves_updated_at_and_not_created_at(server: Server, age
     assert second.updated_at > first.updated_at
 
 
-def test_a_key_that_is_empty_is_refused(agent: Agent) -> None:
+def test_an_empty_key_is_rejected(agent: Agent) -> None:
     assert agent.refused("commit_memory", scope="vault", key="", content="x") == "key: must not be empty"
 
 
@@ -111,7 +111,7 @@ def test_scope_key_and_content_are_required(agent: Agent, missing: str) -> None:
     assert agent.refused("commit_memory", **arguments) == f"{missing}: required, but missing"
 
 
-def test_a_scope_that_does_not_exist_is_refused(agent: Agent) -> None:
+def test_an_unknown_scope_is_rejected(agent: Agent) -> None:
     refusal = agent.refused("commit_memory", scope="all", key="k", content="c")
     assert refusal == "scope: 'all' is not one of session, vault"
 
@@ -127,7 +127,7 @@ def test_a_scope_that_does_not_exist_is_refused(agent: Agent) -> None:
         ([1e39, 0, 0], "32-bit float"),
     ],
 )
-def test_an_embedding_that_is_none_is_refused(agent: Agent, tool: str, numbers: list[float], sentence: str) -> None:
+def test_an_invalid_embedding_is_rejected(agent: Agent, tool: str, numbers: list[float], sentence: str) -> None:
     if tool == "commit_memory":
         text = agent.refused(tool, scope="vault", key="k", content="c", embedding=numbers)
     else:
@@ -137,7 +137,7 @@ def test_an_embedding_that_is_none_is_refused(agent: Agent, tool: str, numbers: 
     assert agent.read("memory://vault") == []
 
 
-def test_a_number_that_is_not_one_never_reaches_the_memory(agent: Agent) -> None:
+def test_nan_and_infinity_are_never_stored(agent: Agent) -> None:
     message = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"commit_memory","arguments":'
     message += b'{"scope":"vault","key":"k","content":"c","embedding":[NaN,0,1]}}}'
     assert b'"error"' in (agent.session.handle(message) or b"")
@@ -200,13 +200,13 @@ def test_text_that_is_not_fts5_is_searched_as_words(agent: Agent, query: str) ->
 
 
 @pytest.mark.parametrize("query", ["!!!", "?", "\x00", "' OR 1=1 --", "💥" * 2000, "(" * 5000, "a AND " * 3000])
-def test_no_query_is_an_error(agent: Agent, query: str) -> None:
+def test_no_query_text_causes_an_error(agent: Agent, query: str) -> None:
     agent.commit("key", "text")
     assert agent.found(query) == []
 
 
 @pytest.mark.parametrize("query", ["", "  ", "*"])
-def test_a_query_for_nothing_gives_what_the_filters_leave_newest_first(agent: Agent, query: str) -> None:
+def test_an_empty_query_returns_what_passes_the_filters_newest_first(agent: Agent, query: str) -> None:
     for key in ("first", "second", "third"):
         agent.commit(key, tags=["t"] if key != "second" else [])
     assert agent.found(query, scope="vault") == ["third", "second", "first"]
@@ -223,14 +223,14 @@ def test_only_memories_with_all_the_tags_are_found(agent: Agent) -> None:
     assert found["total_searched"] == 2
 
 
-def test_a_tag_is_matched_whole_and_as_it_is_written(agent: Agent) -> None:
+def test_a_tag_is_matched_as_a_whole_and_case_sensitively(agent: Agent) -> None:
     agent.commit("key", "word", tags=["Code", 'say "hi"', ""])
     assert agent.found("word", tags=["code"]) == []
     assert agent.found("word", tags=["Cod"]) == []
     assert agent.found("word", tags=['say "hi"', "", "Code", "Code"]) == ["key"]
 
 
-def test_total_searched_counts_what_the_filters_left_and_not_what_was_found(agent: Agent) -> None:
+def test_total_searched_counts_what_passes_the_filters(agent: Agent) -> None:
     for number in range(5):
         agent.commit(f"v{number}", "word", tags=["even"] if number % 2 == 0 else [])
     agent.commit("s", "word", "session")
@@ -247,7 +247,7 @@ def test_without_a_scope_both_are_searched(agent: Agent) -> None:
     assert agent.found("word", scope="vault") == ["v"]
 
 
-def test_ten_are_given_unless_another_limit_is(agent: Agent) -> None:
+def test_the_default_limit_is_ten(agent: Agent) -> None:
     for number in range(12):
         agent.commit(f"key{number}", "word")
     assert len(agent.found("word")) == 10
@@ -266,7 +266,7 @@ def test_only_an_exact_key_or_content_has_relevance_one(agent: Agent) -> None:
 
 
 @pytest.mark.parametrize("key", [*ODD_KEYS, "AND", "a NOT b"])
-def test_an_exact_key_is_found_first_whatever_it_means_as_a_query(agent: Agent, key: str) -> None:
+def test_an_exact_key_is_found_first_even_if_it_is_fts5_syntax(agent: Agent, key: str) -> None:
     agent.commit("other", f"{key} {key}")
     agent.commit(key, "text")
     first = agent.search(key)["results"][0]
@@ -278,7 +278,7 @@ def test_an_exact_match_must_pass_the_filters_too(agent: Agent) -> None:
     assert agent.found("python", tags=["y"]) == []
 
 
-def test_with_both_embeddings_relevance_is_the_blend(agent: Agent) -> None:
+def test_with_both_embeddings_relevance_blends_words_and_cosine(agent: Agent) -> None:
     agent.commit("near", "python here", embedding=[1, 1, 0])
     agent.commit("far", "python there, python again", embedding=[0, 0, 1])
     words = {each["key"]: each["relevance"] for each in agent.search("python")["results"]}
@@ -288,7 +288,7 @@ def test_with_both_embeddings_relevance_is_the_blend(agent: Agent) -> None:
     assert both["near"] > both["far"]
 
 
-def test_without_a_stored_embedding_relevance_is_that_of_the_words(agent: Agent) -> None:
+def test_without_a_stored_embedding_relevance_depends_on_words_alone(agent: Agent) -> None:
     agent.commit("plain", "python here")
     agent.commit("other", "python and more", embedding=[1, 0, 0])
     words = {each["key"]: each["relevance"] for each in agent.search("python")["results"]}
@@ -305,13 +305,13 @@ def test_a_memory_is_found_by_its_embedding_alone(agent: Agent, scope: str) -> N
     assert found["relevance"] == pytest.approx(0.6 * 2 / math.hypot(2, 0.1))
 
 
-def test_filters_come_before_embeddings(agent: Agent) -> None:
+def test_filters_apply_before_embeddings(agent: Agent) -> None:
     agent.commit("a", "x", tags=["yes"], embedding=[1, 1, 0])
     agent.commit("b", "x", embedding=[1, 0, 0])
     assert agent.found("nothing", tags=["yes"], query_embedding=[1, 0, 0]) == ["a"]
 
 
-def test_relevance_never_leaves_its_range_however_the_vectors_point(agent: Agent) -> None:
+def test_relevance_is_between_0_and_1_for_any_vectors(agent: Agent) -> None:
     agent.commit("against", "python", embedding=[-1, 0, 0])
     agent.commit("with", "python or so", embedding=[1, 0, 0])
     scores = [each["relevance"] for each in agent.search("python or", query_embedding=[1, 0, 0])["results"]]
@@ -329,7 +329,7 @@ def test_new_content_without_an_embedding_drops_the_old_one(agent: Agent) -> Non
 def test_an_embedding_is_kept_as_little_endian_floats(agent: Agent, tmp_path: Path) -> None:
     agent.commit("key", embedding=[1, -2, 0.5])
     connection = apsw.Connection(str(tmp_path / "memory.db"))
-    ((vector,),) = connection.execute("SELECT vector FROM note_vectors").fetchall()
+    ((vector,),) = connection.execute("SELECT vector FROM vectors").fetchall()
     connection.close()
     assert vector == bytes.fromhex("0000803f 000000c0 0000003f")
 
@@ -349,14 +349,14 @@ def test_prune_of_all_deletes_in_both_scopes(agent: Agent) -> None:
     assert agent.prune("all", key="key") == 2
 
 
-def test_prune_deletes_what_has_all_the_tags(agent: Agent) -> None:
+def test_prune_deletes_notes_with_all_the_tags(agent: Agent) -> None:
     agent.commit("one", tags=["a"])
     agent.commit("two", tags=["a", "b"])
     assert agent.prune("vault", tags=["b", "a", "b"]) == 1
     assert [each["key"] for each in agent.read("memory://vault")] == ["one"]
 
 
-def test_filters_of_a_prune_must_all_hold(agent: Agent) -> None:
+def test_prune_deletes_only_what_matches_all_filters(agent: Agent) -> None:
     agent.commit("one", tags=["a"])
     assert agent.prune("vault", key="one", tags=["b"]) == 0
     assert agent.prune("vault", key="one", older_than="2001-01-01T00:00:00Z") == 0
@@ -365,14 +365,14 @@ def test_filters_of_a_prune_must_all_hold(agent: Agent) -> None:
 
 @pytest.mark.parametrize("scope", ["vault", "all"])
 @pytest.mark.parametrize("filters", [{}, {"tags": []}])
-def test_a_bulk_prune_of_the_vault_is_refused_as_invalid_params(agent: Agent, scope: str, filters: Any) -> None:
+def test_a_bulk_prune_of_the_vault_is_invalid_params(agent: Agent, scope: str, filters: Any) -> None:
     agent.commit("key")
     arguments = {"scope": scope, **filters}
     assert agent.error("tools/call", name="prune_memory", arguments=arguments) == BULK
     assert len(agent.read("memory://vault")) == 1
 
 
-def test_a_session_may_be_cleared_whole(agent: Agent) -> None:
+def test_a_session_can_be_cleared_without_a_filter(agent: Agent) -> None:
     agent.commit("one", "word", "session")
     agent.commit("two", "word", "session")
     agent.commit("kept", "word")
@@ -396,7 +396,7 @@ def test_a_session_may_be_cleared_whole(agent: Agent) -> None:
         "2026117T140000Z",
     ],
 )
-def test_older_than_takes_any_iso_8601_moment(agent: Agent, moment: str) -> None:
+def test_older_than_accepts_any_iso_8601_time(agent: Agent, moment: str) -> None:
     agent.commit("key")
     assert agent.prune("vault", older_than=moment) == 0
     assert agent.prune("vault", older_than=moment.replace("2026", "2926")) == 1
@@ -414,7 +414,7 @@ def test_a_bad_older_than_is_a_clear_error(agent: Agent, moment: str) -> None:
     assert len(agent.read("memory://vault")) == 1
 
 
-def test_older_than_is_about_creation_and_not_about_the_last_change(server: Server, agent: Agent) -> None:
+def test_older_than_compares_creation_times(server: Server, agent: Agent) -> None:
     agent.commit("key", "first")
     agent.commit("key", "second")
     note = notes.read(server.workspaces.memory("default"), VAULT, "key")
@@ -446,14 +446,14 @@ def test_the_vault_is_a_json_array_oldest_first(agent: Agent) -> None:
         ("?", ["k0", "k1", "k2", "k3", "k4"]),
     ],
 )
-def test_the_vault_is_read_by_page(agent: Agent, query: str, keys: list[str]) -> None:
+def test_the_vault_can_be_read_by_page(agent: Agent, query: str, keys: list[str]) -> None:
     for number in range(5):
         agent.commit(f"k{number}")
     assert [each["key"] for each in agent.read(f"memory://vault{query}")] == keys
 
 
 @pytest.mark.parametrize("query", ["?offset=-1", "?limit=many", "?limit=", "?page=2", "?limit=²"])
-def test_a_page_that_makes_no_sense_is_a_clear_error(agent: Agent, query: str) -> None:
+def test_an_invalid_page_is_a_clear_error(agent: Agent, query: str) -> None:
     error = agent.error("resources/read", uri=f"memory://vault{query}")
     assert error["code"] == -32602
     assert "offset" in error["message"] or "limit" in error["message"]
@@ -466,7 +466,7 @@ def test_a_key_of_any_characters_is_read_by_its_percent_encoded_address(agent: A
 
 
 @pytest.mark.parametrize("uri", ["memory://vault/nobody", "memory://vault/%ff", "memory://vaults", "memory://"])
-def test_what_is_not_there_is_not_found(agent: Agent, uri: str) -> None:
+def test_a_missing_resource_is_not_found(agent: Agent, uri: str) -> None:
     assert agent.error("resources/read", uri=uri)["message"] == f"Resource not found: {uri}"
 
 
@@ -504,7 +504,7 @@ def test_every_revision_commits_searches_and_reads(server: Server, revision: str
     assert agent.read("memory://vault/vault")["content"] == "some word"
 
 
-def test_a_reader_has_search_and_resources_only(server: Server) -> None:
+def test_a_reader_has_only_search_and_resources(server: Server) -> None:
     Agent(server).commit("key", "word")
     reader = Agent(server, principal=Principal(name="guest", can="read"))
     assert [each["name"] for each in reader.result("tools/list")["tools"]] == ["search_memories"]
@@ -520,11 +520,42 @@ def test_a_reader_has_search_and_resources_only(server: Server) -> None:
 
 
 @pytest.mark.parametrize("url", ["memory:", "memory.jsonl", "memory.mcpmem"])
-def test_a_store_that_holds_no_notes_is_refused_at_the_start(tmp_path: Path, url: str) -> None:
+def test_a_store_without_notes_is_rejected_at_the_start(tmp_path: Path, url: str) -> None:
     with pytest.raises(SettingsError, match=r"the vault dialect keeps notes, and .* cannot hold notes; use a SQLite"):
         vault_server(url if url == "memory:" else str(tmp_path / url))
 
 
-def test_without_a_start_the_refusal_comes_with_the_call() -> None:
+def test_without_a_start_the_call_is_rejected() -> None:
     with pytest.raises(NotSupported, match="cannot hold notes"):
         notes.page(Memory(open_store("memory:")), VAULT)
+
+
+QUESTION = "what language does the user prefer"
+
+
+@pytest.mark.parametrize("scope", ["session", "vault"])
+@pytest.mark.parametrize("query", [QUESTION, f"{QUESTION}?"])
+def test_when_no_note_has_all_words_those_with_any_are_found(agent: Agent, scope: str, query: str) -> None:
+    agent.commit("language", PREFERENCE, scope=scope)
+    agent.commit("tea", "Green tea at four.", scope=scope)
+    assert agent.found(query) == ["language"]
+
+
+def test_notes_with_all_words_come_alone(agent: Agent) -> None:
+    agent.commit("both", "python and ruby")
+    agent.commit("one", "python")
+    assert agent.found("python ruby") == ["both"]
+
+
+@pytest.mark.parametrize("query", ["python AND cobol", '"python cobol"', "python NOT user", "content : cobol python"])
+def test_a_query_with_operators_is_taken_literally(agent: Agent, query: str) -> None:
+    agent.commit("language", PREFERENCE)
+    assert agent.found(query) == []
+
+
+@pytest.mark.parametrize("query", ["", " ", "*"])
+def test_an_empty_query_finds_an_empty_note_without_relevance(agent: Agent, query: str) -> None:
+    agent.commit("empty", query)
+    agent.commit("newer", "text")
+    results = agent.search(query)["results"]
+    assert [(each["key"], each["relevance"]) for each in results] == [("newer", 0.0), ("empty", 0.0)]

@@ -1,4 +1,4 @@
-"""Sessions of the vault dialect: who sees what, what is told to whom, and when their memories go."""
+"""Sessions of the vault dialect: who sees them, who is notified of them, and when their memories are deleted."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +11,7 @@ from polymnia.engine import sessions as engine_sessions
 from polymnia.mcp.server import Server
 from polymnia.mcp.session import Session
 from polymnia.model import Principal
+from polymnia.stores.sqlite.store import SqliteStore
 from tests.dialects.vault import Agent, vault_server
 from tests.mcp.conversation import HANDSHAKE, STATELESS, envelope
 
@@ -38,7 +39,7 @@ def updated(uri: str) -> tuple[str, dict[str, str]]:
 def session_rows(path: str) -> list[tuple[object, ...]]:
     connection = apsw.Connection(path)
     try:
-        return connection.execute("SELECT session, key FROM notes WHERE session <> '' ORDER BY id").fetchall()
+        return connection.execute("SELECT session, key FROM session_notes ORDER BY id").fetchall()
     finally:
         connection.close()
 
@@ -51,7 +52,7 @@ def two(request: pytest.FixtureRequest, server: Server) -> tuple[Agent, Agent]:
     return Agent(server, session="one", principal=ANN), Agent(server, session="one", principal=BEN)
 
 
-def test_a_search_never_finds_what_another_session_keeps(two: tuple[Agent, Agent]) -> None:
+def test_a_search_never_finds_notes_of_another_session(two: tuple[Agent, Agent]) -> None:
     mine, other = two
     mine.commit("secret", "hidden word", "session", embedding=[1, 0, 0], tags=["t"])
     for scope in ("session", "all"):
@@ -61,7 +62,7 @@ def test_a_search_never_finds_what_another_session_keeps(two: tuple[Agent, Agent
     assert mine.found("hidden") == ["secret"]
 
 
-def test_relevance_does_not_tell_what_another_session_keeps(two: tuple[Agent, Agent]) -> None:
+def test_relevance_reveals_nothing_about_another_session(two: tuple[Agent, Agent]) -> None:
     mine, other = two
     for key, text in (("a", "alpha beta"), ("b", "alpha gamma gamma"), ("c", "beta"), ("d", "delta")):
         other.commit(key, text, "session")
@@ -71,14 +72,14 @@ def test_relevance_does_not_tell_what_another_session_keeps(two: tuple[Agent, Ag
     assert other.search("alpha OR beta OR gamma", scope="session") == before
 
 
-def test_a_session_is_read_by_its_own_client_only(two: tuple[Agent, Agent], server: Server) -> None:
+def test_only_its_own_client_reads_a_session(two: tuple[Agent, Agent], server: Server) -> None:
     mine, other = two
     mine.commit("secret", "hidden", "session")
     if mine.session.client.session == other.session.client.session:
         assert other.read("memory://session/one") == []
     else:
         error = other.error("resources/read", uri="memory://session/one")
-        own = "a client may read its own session only; this one's is memory://session/two"
+        own = "a client may read only its own session: memory://session/two"
         assert error == {"code": -32602, "message": own}
         assert other.error("resources/read", uri="memory://session/nobody")["message"] == own
 
@@ -92,7 +93,7 @@ def test_another_session_is_neither_listed_nor_completed(server: Server) -> None
     assert other.completed("memory://vault/{key}", "key", "") == []
 
 
-def test_nothing_is_told_of_another_session(two: tuple[Agent, Agent]) -> None:
+def test_no_notification_mentions_another_session(two: tuple[Agent, Agent]) -> None:
     mine, other = two
     for uri in ("memory://session/one", "memory://session/two", "memory://vault", "memory://vault/secret"):
         other.result("resources/subscribe", uri=uri)
@@ -110,18 +111,19 @@ def test_nothing_is_pruned_in_another_session(two: tuple[Agent, Agent]) -> None:
     assert mine.found("hidden") == ["secret"]
 
 
-def test_the_change_log_does_not_keep_what_a_session_said(server: Server, path: str) -> None:
+def test_the_change_log_does_not_hold_session_texts(server: Server, path: str) -> None:
     agent = Agent(server, session="one")
     agent.commit("note", "hidden words", "session", tags=["hidden tag"], embedding=[1, 0, 0])
     agent.commit("note", "hidden again", "session")
     agent.prune("session")
     agent.commit("note", "seen words")
     connection = apsw.Connection(path)
-    rows = connection.execute("SELECT operation, before_state || after_state FROM changes ORDER BY id").fetchall()
+    rows = connection.execute("SELECT operation FROM changes ORDER BY id").fetchall()
     connection.close()
     assert [row[0] for row in rows] == ["commit_memory", "commit_memory", "prune_memory", "commit_memory"]
-    assert not any("hidden" in str(row[1]) for row in rows)
-    assert "seen words" in str(rows[-1][1])
+    with SqliteStore(path).reading() as read:
+        told = [change.after.notes for change in read.history.changes()]
+    assert [[note.content for note in each] for each in told] == [[], [], [], ["seen words"]]
 
 
 def test_two_clients_of_one_session_share_it(server: Server) -> None:
@@ -132,7 +134,7 @@ def test_two_clients_of_one_session_share_it(server: Server) -> None:
     assert second.told() == [LIST_CHANGED, updated("memory://session/one")]
 
 
-def test_the_set_changes_when_a_memory_comes_or_goes_and_not_when_it_changes(server: Server) -> None:
+def test_list_changed_is_sent_when_a_memory_is_created_or_deleted_but_not_updated(server: Server) -> None:
     agent = Agent(server)
     for scope in ("vault", "session"):
         agent.commit("key", "first", scope)
@@ -145,7 +147,7 @@ def test_the_set_changes_when_a_memory_comes_or_goes_and_not_when_it_changes(ser
         assert agent.told() == []
 
 
-def test_subscribers_hear_of_the_vault_its_pages_and_its_memories(server: Server) -> None:
+def test_subscribers_are_notified_of_the_vault_its_pages_and_its_memories(server: Server) -> None:
     writer, reader = Agent(server), Agent(server)
     touched = ["memory://vault", "memory://vault/a%2fb", "memory://vault/a/b", "memory://vault?limit=5"]
     for uri in (*touched, "memory://vault/other", "memory://session/other"):
@@ -154,7 +156,7 @@ def test_subscribers_hear_of_the_vault_its_pages_and_its_memories(server: Server
     assert reader.told() == [LIST_CHANGED, *[updated(uri) for uri in sorted(touched)]]
 
 
-def test_a_stateless_listener_hears_of_its_own_session_and_the_vault(server: Server) -> None:
+def test_a_stateless_listener_is_notified_of_its_session_and_the_vault(server: Server) -> None:
     listener = Agent(server, STATELESS)
     wants = {"resourcesListChanged": True, "resourceSubscriptions": ["memory://session/one", "memory://vault"]}
     meta = {"_meta": {**envelope(), "polymnia/sessionId": "one"}}
@@ -168,7 +170,7 @@ def test_a_stateless_listener_hears_of_its_own_session_and_the_vault(server: Ser
     assert [params.get("uri") for _, params in listener.told()] == [None, "memory://vault"]
 
 
-def test_a_client_may_name_its_session_when_it_shakes_hands(server: Server) -> None:
+def test_a_client_may_name_its_session_in_initialize(server: Server) -> None:
     agent = Agent(server, STATELESS)
     info = {"name": "claude-agent", "version": "1.0", "extra": {"sessionId": "sess_abc123"}}
     agent.revision = HANDSHAKE[-1]
@@ -177,7 +179,7 @@ def test_a_client_may_name_its_session_when_it_shakes_hands(server: Server) -> N
 
 
 @pytest.mark.parametrize("extra", [{"sessionId": 7}, {"sessionId": " "}, {"sessionId": "x" * 201}])
-def test_a_session_that_is_no_name_is_refused(server: Server, extra: dict[str, object]) -> None:
+def test_an_invalid_session_id_in_initialize_is_rejected(server: Server, extra: dict[str, object]) -> None:
     agent = Agent(server, STATELESS)
     agent.revision = HANDSHAKE[-1]
     info = {"name": "claude-agent", "version": "1.0", "extra": extra}
@@ -186,7 +188,7 @@ def test_a_session_that_is_no_name_is_refused(server: Server, extra: dict[str, o
 
 
 @pytest.mark.parametrize("extra", [None, [], "x", {}, {"other": 1}])
-def test_whatever_else_a_client_adds_is_left_alone(server: Server, extra: object) -> None:
+def test_other_extra_client_information_is_ignored(server: Server, extra: object) -> None:
     agent = Agent(server, STATELESS)
     agent.revision = HANDSHAKE[-1]
     info = {"name": "claude-agent", "version": "1.0", "extra": extra}
@@ -194,7 +196,7 @@ def test_whatever_else_a_client_adds_is_left_alone(server: Server, extra: object
     assert agent.commit("key", "text", "session")["committed"]
 
 
-def test_a_client_that_names_no_session_has_one_of_its_own(server: Server) -> None:
+def test_a_client_that_names_no_session_gets_a_new_one(server: Server) -> None:
     first, second = Agent(server), Agent(server)
     first.commit("key", "word", "session")
     assert first.found("word") == ["key"]
@@ -216,7 +218,7 @@ def test_set_session_id_changes_the_session_and_the_list(server: Server) -> None
 
 
 @pytest.mark.parametrize("name", ["", " ", "x" * 201])
-def test_a_session_must_have_a_name_one_can_mean(server: Server, name: str) -> None:
+def test_a_session_id_must_not_be_blank_or_too_long(server: Server, name: str) -> None:
     assert Agent(server).refused("set_session_id", session_id=name).startswith("session id: ")
 
 
@@ -229,14 +231,14 @@ def test_a_session_of_odd_characters_is_read_by_its_encoded_address(server: Serv
 
 
 def stateless(server: Server, session: str | None) -> Agent:
-    """A client without a connection, as HTTP has them: every request comes by itself."""
+    """Return a stateless client, as over HTTP."""
     agent = Agent(server, STATELESS)
     agent.session.close()
     agent.session = Session(server, client=Caller(workspace=server.workspace, session=session or "", lasting=False))
     return agent
 
 
-def test_a_request_by_itself_names_its_session(server: Server) -> None:
+def test_a_stateless_request_names_its_session(server: Server) -> None:
     agent = stateless(server, None)
     named = {"_meta": {"polymnia/sessionId": "one"}}
     commit = {"name": "commit_memory", "arguments": {"scope": "session", "key": "key", "content": "word"}}
@@ -246,7 +248,7 @@ def test_a_request_by_itself_names_its_session(server: Server) -> None:
     assert agent.result("tools/call", **search)["structuredContent"] == {"results": [], "total_searched": 0}
 
 
-def test_a_request_by_itself_that_names_no_session_is_told_how(server: Server) -> None:
+def test_a_stateless_request_without_a_session_is_told_how_to_name_one(server: Server) -> None:
     agent = stateless(server, None)
     for tool, arguments in (
         ("commit_memory", {"scope": "session", "key": "k", "content": "c"}),
@@ -254,9 +256,9 @@ def test_a_request_by_itself_that_names_no_session_is_told_how(server: Server) -
         ("prune_memory", {"scope": "session"}),
         ("set_session_id", {"session_id": "x"}),
     ):
-        assert "params._meta under polymnia/sessionId" in agent.refused(tool, **arguments)
+        assert 'set "polymnia/sessionId" in params._meta' in agent.refused(tool, **arguments)
     error = agent.error("resources/read", uri="memory://session/x")
-    assert "params._meta under polymnia/sessionId" in error["message"]
+    assert 'set "polymnia/sessionId" in params._meta' in error["message"]
     assert agent.resources() == ["memory://vault"]
 
 
@@ -268,7 +270,7 @@ def test_on_a_connection_a_stateless_client_has_the_connection_as_its_session(se
     assert session_rows(path) == []
 
 
-def test_the_memories_of_a_session_go_when_its_conversation_ends(server: Server, path: str) -> None:
+def test_session_memories_are_deleted_when_their_conversation_ends(server: Server, path: str) -> None:
     agent, other = Agent(server, session="one"), Agent(server, session="two")
     agent.commit("key", "word", "session")
     agent.done("set_session_id", session_id="another")
@@ -281,7 +283,7 @@ def test_the_memories_of_a_session_go_when_its_conversation_ends(server: Server,
     assert other.found("word") == ["theirs", "kept"]
 
 
-def test_a_session_that_two_conversations_use_goes_with_the_last(server: Server, path: str) -> None:
+def test_a_shared_session_ends_with_its_last_conversation(server: Server, path: str) -> None:
     first, second = Agent(server, session="one"), Agent(server, session="one")
     first.commit("a", "word", "session")
     second.commit("b", "word", "session")
@@ -291,7 +293,7 @@ def test_a_session_that_two_conversations_use_goes_with_the_last(server: Server,
     assert session_rows(path) == []
 
 
-def test_a_reader_that_leaves_takes_nothing_with_it(server: Server, path: str) -> None:
+def test_a_reader_that_leaves_deletes_nothing(server: Server, path: str) -> None:
     writer, reader = Agent(server, session="one"), Agent(server, session="one")
     writer.commit("a", "word", "session")
     reader.found("word")
@@ -299,7 +301,7 @@ def test_a_reader_that_leaves_takes_nothing_with_it(server: Server, path: str) -
     assert session_rows(path) == [("one", "a")]
 
 
-def test_sessions_may_be_kept(path: str) -> None:
+def test_sessions_can_be_persistent(path: str) -> None:
     server, store = vault_server(path, persist_sessions=True)
     agent = Agent(server, session="one")
     agent.commit("a", "word", "session")
@@ -310,11 +312,11 @@ def test_sessions_may_be_kept(path: str) -> None:
     assert Agent(server, session="one").found("word") == ["a"]
     store.close()
     connection = apsw.Connection(path)
-    assert connection.execute("SELECT count(*) FROM attendance").fetchall() == [(0,)]
+    assert connection.execute("SELECT count(*) FROM session_members").fetchall() == [(0,)]
     connection.close()
 
 
-def test_a_session_named_by_requests_goes_when_the_server_stops(server: Server, path: str) -> None:
+def test_a_session_named_by_requests_ends_with_the_server(server: Server, path: str) -> None:
     agent = stateless(server, "one")
     agent.commit("a", "word", "session")
     agent.session.close()
@@ -323,7 +325,7 @@ def test_a_session_named_by_requests_goes_when_the_server_stops(server: Server, 
     assert session_rows(path) == []
 
 
-def test_a_session_named_by_requests_goes_when_nobody_used_it_for_a_day(
+def test_a_session_named_by_requests_ends_after_a_day_without_use(
     server: Server, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old, new = stateless(server, "old"), stateless(server, "new")
@@ -335,12 +337,12 @@ def test_a_session_named_by_requests_goes_when_nobody_used_it_for_a_day(
     assert session_rows(path) == [("new", "c")]
 
 
-def test_what_a_killed_server_left_goes_at_the_next_start(path: str) -> None:
+def test_the_next_start_deletes_what_a_killed_server_left(path: str) -> None:
     server, store = vault_server(path)
     agent = Agent(server, session="one")
     agent.commit("a", "word", "session")
     agent.commit("kept", "word")
-    store.close()  # no goodbye: the conversation was not ended
+    store.close()  # without ending the conversation
     assert session_rows(path) == [("one", "a")]
     server, store = vault_server(path)
     assert session_rows(path) == []
@@ -348,7 +350,7 @@ def test_what_a_killed_server_left_goes_at_the_next_start(path: str) -> None:
     store.close()
 
 
-def test_a_start_leaves_the_sessions_of_a_living_server_alone(server: Server, path: str) -> None:
+def test_a_start_keeps_the_sessions_of_a_running_server(server: Server, path: str) -> None:
     agent = Agent(server, session="one")
     agent.commit("a", "word", "session")
     other, store = vault_server(path)
@@ -359,7 +361,7 @@ def test_a_start_leaves_the_sessions_of_a_living_server_alone(server: Server, pa
     assert agent.found("word") == ["a"]
 
 
-def test_nothing_but_the_store_is_left_beside_it(path: str, tmp_path: Path) -> None:
+def test_no_side_files_remain_beside_the_store(path: str, tmp_path: Path) -> None:
     server, store = vault_server(path)
     agent = Agent(server, session="one")
     agent.commit("a", "word", "session")

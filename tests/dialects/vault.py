@@ -1,4 +1,4 @@
-"""A server of the vault dialect in this process, with embeddings short enough to write down."""
+"""A server of the vault dialect in this process, with embeddings of three numbers."""
 
 from typing import Any
 
@@ -6,24 +6,24 @@ from msgspec.json import decode
 
 from polymnia.dialects.base import Client as Caller
 from polymnia.dialects.base import NoteRules
-from polymnia.dialects.vault import under
+from polymnia.dialects.vault import make_dialect
 from polymnia.engine.memory import Memory
 from polymnia.engine.workspaces import OneWorkspace
 from polymnia.mcp.server import Server
 from polymnia.mcp.session import Session
 from polymnia.model import OWNER, Principal
 from polymnia.stores import open_store
-from polymnia.stores.base import Store
+from polymnia.stores.contract import Store
 from tests.mcp.conversation import HANDSHAKE, LATEST, Client
 
 JSON = dict[str, Any]
 
 
 def vault_server(url: str, *, persist_sessions: bool = False) -> tuple[Server, Store]:
-    """A started server and the store it is over, which the caller closes."""
+    """Return a started server and its store, which the caller closes."""
     store = open_store(url)
     rules = NoteRules(dimension=3, persist_sessions=persist_sessions)
-    server = Server(under(rules), OneWorkspace(Memory(store)))
+    server = Server(make_dialect(rules), OneWorkspace(Memory(store)))
     server.start()
     return server, store
 
@@ -48,7 +48,7 @@ class Agent(Client):
         return self.done("search_memories", query=query, **more)
 
     def found(self, query: str, **more: Any) -> list[str]:
-        """The keys that a search finds, best first."""
+        """Return the keys that a search finds, best first."""
         return [each["key"] for each in self.search(query, **more)["results"]]
 
     def prune(self, scope: str, **more: Any) -> int:
@@ -56,7 +56,7 @@ class Agent(Client):
         return count
 
     def done(self, tool: str, **arguments: Any) -> JSON:
-        """The structured content of a call that must succeed; its text says the same."""
+        """Return the structured content of a call that must succeed, and check that its text is the same."""
         result = self.call(tool, **arguments)
         assert not result.get("isError"), result
         assert decode(result["content"][0]["text"]) == result["structuredContent"]
@@ -64,14 +64,14 @@ class Agent(Client):
         return structured
 
     def refused(self, tool: str, **arguments: Any) -> str:
-        """The text of a call that must fail."""
+        """Return the text of a call that must fail."""
         result = self.call(tool, **arguments)
         assert result.get("isError") is True, result
         text: str = result["content"][0]["text"]
         return text
 
     def read(self, uri: str) -> Any:
-        """What is at an address, as JSON."""
+        """Return the JSON at a URI."""
         (content,) = self.result("resources/read", uri=uri)["contents"]
         assert (content["uri"], content["mimeType"]) == (uri, "application/json")
         return decode(content["text"])

@@ -1,1 +1,1 @@
-"""What must not get lost: killed servers, several processes, damaged files, disks that fail."""
+"""Check that no acknowledged write is lost: to killed servers, concurrent processes, damaged files or failing disks."""

@@ -1,4 +1,4 @@
-"""What the durability tests share: a path for each kind of store that keeps its data on disk."""
+"""The fixture that the durability tests share: a path for each kind of store on disk."""
 
 from pathlib import Path
 
@@ -7,5 +7,5 @@ import pytest
 
 @pytest.fixture(params=["memory.db", "memory.jsonl", "memory.mcpmem"])
 def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """Where a store will be; nothing is there yet."""
+    """Return a path where no store exists yet."""
     return tmp_path / str(request.param)

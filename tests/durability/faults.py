@@ -1,4 +1,4 @@
-"""Disks that fail on demand: no room, and writes that are never confirmed."""
+"""Disks that fail on demand: they are full, or their fsync fails."""
 
 import errno
 import os
@@ -13,50 +13,50 @@ from tests.durability.servers import ServerProcess
 
 
 class Disk(Protocol):
-    """Where a store's files are, and whether it confirms what is written there."""
+    """A disk whose fsync can be made to fail."""
 
     def fail(self, after: int = 0) -> None:
-        """Confirm that many writes more, and then none."""
+        """Let `after` more calls of fsync succeed and all later ones fail."""
 
     def heal(self) -> None:
-        """Confirm every write."""
+        """Let every fsync succeed again."""
 
 
 class PythonDisk:
-    """`os.fsync` as a file store calls it."""
+    """A replacement of `os.fsync`, which the file stores call."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._fsync = os.fsync
-        self._left: int | None = None
+        self._calls_left: int | None = None
         monkeypatch.setattr(os, "fsync", self._sync)
 
     def fail(self, after: int = 0) -> None:
-        self._left = after
+        self._calls_left = after
 
     def heal(self) -> None:
-        self._left = None
+        self._calls_left = None
 
     def _sync(self, descriptor: int) -> None:
-        if self._left == 0:
+        if self._calls_left == 0:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
-        if self._left is not None:
-            self._left -= 1
+        if self._calls_left is not None:
+            self._calls_left -= 1
         self._fsync(descriptor)
 
 
 class SqliteDisk(apsw.VFS):
-    """The file system that SQLite sees, for as long as this one is the default."""
+    """A default SQLite VFS whose xSync can be made to fail."""
 
     def __init__(self) -> None:
-        self.left: int | None = None
+        self.calls_left: int | None = None
         self.beneath = apsw.vfs_names()[0]
         super().__init__("failing", self.beneath, makedefault=True)
 
     def fail(self, after: int = 0) -> None:
-        self.left = after
+        self.calls_left = after
 
     def heal(self) -> None:
-        self.left = None
+        self.calls_left = None
 
     def xOpen(self, name: str | apsw.URIFilename | None, flags: list[int]) -> apsw.VFSFile:  # noqa: N802  # apsw's name
         return _SqliteFile(self, name, flags)
@@ -68,27 +68,27 @@ class _SqliteFile(apsw.VFSFile):
         super().__init__(disk.beneath, name, flags)
 
     def xSync(self, flags: int) -> None:  # noqa: N802  # apsw's name
-        if self._disk.left == 0:
+        if self._disk.calls_left == 0:
             raise apsw.exception_for(apsw.SQLITE_IOERR_FSYNC)
-        if self._disk.left is not None:
-            self._disk.left -= 1
+        if self._disk.calls_left is not None:
+            self._disk.calls_left -= 1
         super().xSync(flags)
 
 
 class Narrow(Protocol):
-    """A place for a store where room can run out."""
+    """A place for a store whose space can be taken away."""
 
     path: Path
 
     def squeeze(self, server: ServerProcess) -> None:
-        """Leave the server no room for anything large."""
+        """Leave the server no space for a large write."""
 
     def relieve(self, server: ServerProcess) -> None:
-        """Give it room again."""
+        """Give the server its space back."""
 
 
 class LimitedFiles:
-    """A process whose files may not grow any more."""
+    """A limit on the size of the files that the server may write (RLIMIT_FSIZE)."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -103,13 +103,13 @@ class LimitedFiles:
         self._limit(server, resource.RLIM_INFINITY)
 
     def _limit(self, server: ServerProcess, size: int) -> None:
-        import resource  # not everywhere: the test is skipped where it is missing
+        import resource  # Windows has no such module; the fixture skips the test there
 
         resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 
 
 class SmallDevice:
-    """A file system of one megabyte that something else fills up."""
+    """A file system of one megabyte, filled by another file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -128,15 +128,15 @@ class SmallDevice:
 
 
 def mount_small_device(directory: Path) -> str | None:
-    """Mount one there; gives the reason when that cannot be done here."""
+    """Mount a file system of one megabyte; return the reason if this system cannot."""
     command = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(directory)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError as exc:
         return f"no mount command: {exc}"
-    return None if done.returncode == 0 else f"a small device cannot be mounted here: {done.stderr.strip()}"
+    return None if done.returncode == 0 else f"mount failed: {done.stderr.strip()}"
 
 
 def unmount(directory: Path) -> None:
-    """Take it away again, with all that is on it."""
+    """Unmount the file system, which deletes its files."""
     subprocess.run(["umount", str(directory)], check=True)

@@ -1,4 +1,4 @@
-"""Looking into a store from the test's own process, past every server."""
+"""Read and write a store in the test's own process, without a server."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ from polymnia.stores import open_store
 
 @contextmanager
 def opened(path: Path) -> Iterator[Memory]:
-    """The memory at that path for the length of the block."""
+    """Open the memory at that path for the duration of the block."""
     store = open_store(str(path))
     try:
         yield Memory(store)
@@ -21,28 +21,28 @@ def opened(path: Path) -> Iterator[Memory]:
 
 
 def create(memory: Memory, *names: str, observations: Iterable[str] = ("a fact",)) -> None:
-    """Entities of these names, each with the same observations, in one change."""
+    """Create entities with these names in one change, each with the same observations."""
     drafts = [EntityDraft(name, "thing", tuple(observations)) for name in names]
     entities.create(memory, drafts, by="a test")
 
 
 def read(memory: Memory) -> Graph:
-    """Everything the memory holds."""
+    """Return the whole graph."""
     return entities.read_all(memory)
 
 
 def names(memory: Memory) -> list[str]:
-    """The names of all entities, oldest first."""
+    """Return the names of all entities, oldest first."""
     return [entity.name for entity in read(memory).entities]
 
 
 def names_at(path: Path) -> list[str]:
-    """The names of all entities in the store at that path, opened afresh."""
+    """Open the store at that path and return the names of its entities."""
     with opened(path) as memory:
         return names(memory)
 
 
 def problems_at(path: Path) -> list[str]:
-    """What is wrong with the store at that path, opened afresh."""
+    """Open the store at that path and return what its check finds."""
     with opened(path) as memory:
         return memory.store.check()

@@ -1,6 +1,6 @@
-"""Kill a server in the middle of its work and look what is left.
+"""Kill a server while it works and check what the store holds afterwards.
 
-`python -m tests.durability.kill --runs 1000 --store db` does it a thousand times.
+`python -m tests.durability.kill --runs 1000 --store db` does this a thousand times.
 """
 
 import argparse
@@ -15,27 +15,27 @@ from typing import Any
 from tests.durability.graphs import opened, read
 from tests.durability.servers import ServerProcess, is_error, tool_call
 
-_CALLS = 40
-_LIVES = 2
-# Rounds of an empty loop between the last reply that is read and the kill: up to a few milliseconds.
-_LONGEST_DELAY = 100_000
+CALLS_PER_SERVER = 40
+SERVERS_PER_RUN = 2
+# Iterations of an empty loop between the last reply and the kill: up to a few milliseconds.
+MAX_DELAY_ITERATIONS = 100_000
 
 Arguments = Mapping[str, Any]
 
 
 class Lost(AssertionError):
-    """A kill has cost something that was acknowledged, or left something half done."""
+    """A kill lost an acknowledged write or left half of one."""
 
 
 @dataclass
-class Picture:
-    """What the memory must hold, as somebody who only saw calls and replies works it out."""
+class Expected:
+    """The graph that the calls and replies so far imply."""
 
     entities: dict[str, list[str]] = field(default_factory=dict)
     relations: set[tuple[str, str, str]] = field(default_factory=set)
 
-    def take(self, step: "Step") -> None:
-        """What the call does to the memory."""
+    def apply(self, step: "Step") -> None:
+        """Apply a call."""
         getattr(self, f"_{step.tool}")(step.arguments)
 
     def _create_entities(self, arguments: Arguments) -> None:
@@ -57,68 +57,75 @@ class Picture:
 
 @dataclass(frozen=True)
 class Step:
-    """One call of the plan."""
+    """One tool call."""
 
     tool: str
     arguments: dict[str, Any]
 
 
 def run(path: Path, seed: int) -> int:
-    """Serve the store and kill the server, twice; gives how many calls were acknowledged. Raises Lost."""
+    """Serve the store and kill the server, twice; return the number of acknowledged calls. Raises Lost."""
     random = Random(seed)
-    held = Picture()
+    expected = Expected()
     acknowledged = 0
-    for life in range(_LIVES):
-        steps = list(_plan(random, deepcopy(held), life))
-        count = _killed(path, steps, random)
-        held = _survived(path, held, steps, count)
+    for life in range(SERVERS_PER_RUN):
+        steps = list(_plan(random, deepcopy(expected), life))
+        count = _kill_server(path, steps, random)
+        expected = _check_store(path, expected, steps, count)
         acknowledged += count
     return acknowledged
 
 
-def _plan(random: Random, picture: Picture, life: int) -> Iterator[Step]:
-    """Calls that mix four verbs; each makes sense when all before it were carried out."""
-    makers: list[Callable[[Random, Picture, str], Step]] = [_creating, _creating, _adding, _adding, _linking, _deleting]
-    for number in range(_CALLS):
-        maker = random.choice(makers) if len(picture.entities) > 3 else _creating
-        step = maker(random, picture, f"{life}.{number}")
-        picture.take(step)
+def _plan(random: Random, expected: Expected, life: int) -> Iterator[Step]:
+    """Yield calls of four tools; each is valid if all calls before it took effect."""
+    makers: list[Callable[[Random, Expected, str], Step]] = [
+        _creation,
+        _creation,
+        _addition,
+        _addition,
+        _relation,
+        _deletion,
+    ]
+    for number in range(CALLS_PER_SERVER):
+        maker = random.choice(makers) if len(expected.entities) > 3 else _creation
+        step = maker(random, expected, f"{life}.{number}")
+        expected.apply(step)
         yield step
 
 
-def _creating(random: Random, picture: Picture, label: str) -> Step:
+def _creation(random: Random, expected: Expected, label: str) -> Step:
     names = [f"entity {label}.{place}" for place in range(random.randint(1, 3))]
     shapes = [{"name": name, "entityType": "thing", "observations": _texts(random, name)} for name in names]
     return Step("create_entities", {"entities": shapes})
 
 
-def _adding(random: Random, picture: Picture, label: str) -> Step:
-    chosen = random.sample(sorted(picture.entities), 2)
+def _addition(random: Random, expected: Expected, label: str) -> Step:
+    chosen = random.sample(sorted(expected.entities), 2)
     additions = [{"entityName": name, "contents": _texts(random, f"{name} in {label}")} for name in chosen]
     return Step("add_observations", {"observations": additions})
 
 
-def _linking(random: Random, picture: Picture, label: str) -> Step:
-    ends = random.sample(sorted(picture.entities), 3)
+def _relation(random: Random, expected: Expected, label: str) -> Step:
+    ends = random.sample(sorted(expected.entities), 3)
     pairs = [(ends[0], ends[1]), (ends[1], ends[2])]
     relations = [{"from": source, "to": target, "relationType": f"by {label}"} for source, target in pairs]
     return Step("create_relations", {"relations": relations})
 
 
-def _deleting(random: Random, picture: Picture, label: str) -> Step:
-    return Step("delete_entities", {"entityNames": random.sample(sorted(picture.entities), 1)})
+def _deletion(random: Random, expected: Expected, label: str) -> Step:
+    return Step("delete_entities", {"entityNames": random.sample(sorted(expected.entities), 1)})
 
 
 def _texts(random: Random, about: str) -> list[str]:
     return [f"fact {place} about {about}" + "." * random.choice((0, 0, 200)) for place in range(random.randint(1, 3))]
 
 
-def _killed(path: Path, steps: list[Step], random: Random) -> int:
-    """How many of the pipelined calls a server acknowledged before it was killed."""
+def _kill_server(path: Path, steps: list[Step], random: Random) -> int:
+    """Send all calls at once, kill the server, and return the number of acknowledged calls."""
     server = ServerProcess(path)
     server.send(tool_call(step.tool, step.arguments, number) for number, step in enumerate(steps))
     replies = server.replies(random.randrange(len(steps)))
-    for _ in range(random.randrange(_LONGEST_DELAY)):
+    for _ in range(random.randrange(MAX_DELAY_ITERATIONS)):
         pass
     replies += server.kill()
     server.close()
@@ -132,28 +139,28 @@ def _refuse_errors(replies: list[dict[str, Any]]) -> None:
             raise Lost(f"call {number} was answered with {reply}")
 
 
-def _survived(path: Path, before: Picture, steps: list[Step], count: int) -> Picture:
-    """What the store holds: what was acknowledged and, at most, the whole of the call that was under way."""
+def _check_store(path: Path, before: Expected, steps: list[Step], count: int) -> Expected:
+    """Return what the store holds: all acknowledged calls and possibly the whole of the next one. Raises Lost."""
     with opened(path) as memory:
         graph, problems = read(memory), memory.store.check()
     if [each for each in problems if "was not finished" not in each]:  # the next write cuts that off
         raise Lost(f"after {count} calls: {problems}")
     relations = {relation.key for relation in graph.relations}
-    found = Picture({entity.name: list(entity.texts) for entity in graph.entities}, relations)
-    surely, perhaps = _after(before, steps[:count]), _after(before, steps[: count + 1])
-    if found not in (surely, perhaps):
-        raise Lost(f"after {count} acknowledged calls: {_difference(surely, found)}")
+    found = Expected({entity.name: list(entity.texts) for entity in graph.entities}, relations)
+    acknowledged, with_next = _after(before, steps[:count]), _after(before, steps[: count + 1])
+    if found not in (acknowledged, with_next):
+        raise Lost(f"after {count} acknowledged calls: {_difference(acknowledged, found)}")
     return found
 
 
-def _after(before: Picture, steps: list[Step]) -> Picture:
-    picture = deepcopy(before)
+def _after(before: Expected, steps: list[Step]) -> Expected:
+    expected = deepcopy(before)
     for step in steps:
-        picture.take(step)
-    return picture
+        expected.apply(step)
+    return expected
 
 
-def _difference(wanted: Picture, found: Picture) -> str:
+def _difference(wanted: Expected, found: Expected) -> str:
     missing = sorted(wanted.entities.keys() - found.entities.keys())
     unexpected = sorted(found.entities.keys() - wanted.entities.keys())
     both = wanted.entities.keys() & found.entities.keys()
@@ -163,7 +170,7 @@ def _difference(wanted: Picture, found: Picture) -> str:
 
 
 def main() -> int:
-    """Run many seeds; 1 as soon as one of them has lost something, with how to repeat it."""
+    """Run many seeds; stop with status 1 at the first loss and print how to repeat it."""
     options = _options()
     acknowledged = 0
     for seed in range(options.first, options.first + options.runs):
@@ -178,10 +185,12 @@ def main() -> int:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Kill servers in the middle of their work and look what is left.")
-    parser.add_argument("--runs", type=int, default=1000, help="how many (default: %(default)s)")
-    parser.add_argument("--first", type=int, default=0, help="the seed of the first (default: %(default)s)")
-    parser.add_argument("--store", choices=("db", "jsonl", "mcpmem"), required=True, help="the kind of store")
+    parser = argparse.ArgumentParser(
+        description="Kill servers while they work and check what their stores hold afterwards."
+    )
+    parser.add_argument("--runs", type=int, default=1000, help="number of runs (default: %(default)s)")
+    parser.add_argument("--first", type=int, default=0, help="seed of the first run (default: %(default)s)")
+    parser.add_argument("--store", choices=("db", "jsonl", "mcpmem"), required=True, help="kind of store")
     return parser.parse_args()
 
 

@@ -1,4 +1,4 @@
-"""A server in a process of its own, spoken to over its pipes, and the calls to send it."""
+"""A server in its own process, the calls to send it over its pipes, and what its replies contain."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ from msgspec.json import decode, encode
 
 
 class ServerProcess:
-    """`polymnia serve` with the reference dialect over the store at that path."""
+    """`polymnia serve` with the reference dialect and the store at that path."""
 
     def __init__(self, store: Path) -> None:
         command = [sys.executable, "-m", "polymnia", "serve", "--dialect", "reference", "--store", str(store)]
@@ -25,29 +25,29 @@ class ServerProcess:
         return self._process.pid
 
     def send(self, calls: Iterable[bytes]) -> None:
-        """Put the calls into the pipe without waiting for replies: keep them and their replies below 64 KiB."""
+        """Write the calls without waiting for replies; calls and replies must each fit into a pipe (64 KiB)."""
         self._input.write(b"".join(calls))
         self._input.flush()
 
     def replies(self, count: int) -> list[dict[str, Any]]:
-        """The next replies, fewer only when the server ends before."""
+        """Return the next replies; fewer if the server ends first."""
         lines = [self._output.readline() for _ in range(count)]
-        return _whole(lines)
+        return _decode_complete(lines)
 
     def ask(self, call: bytes) -> dict[str, Any]:
-        """The result of one call."""
+        """Send one call and return its result."""
         self.send([call])
         result: dict[str, Any] = self.replies(1)[0]["result"]
         return result
 
     def kill(self) -> list[dict[str, Any]]:
-        """End it with no warning; gives the replies it had sent that nobody has read yet."""
+        """Kill the server and return the replies that nobody has read yet."""
         self._process.kill()
         self._process.wait()
-        return _whole(self._output.read().splitlines(keepends=True))
+        return _decode_complete(self._output.read().splitlines(keepends=True))
 
     def close(self) -> int:
-        """Hang up, and wait until it has gone; gives its exit status."""
+        """Close the server's input, wait until it has ended and return its exit status."""
         self._input.close()
         self._output.read()
         self._output.close()
@@ -63,32 +63,32 @@ class ServerProcess:
 
 
 def tool_call(tool: str, arguments: dict[str, Any], identifier: int = 1) -> bytes:
-    """The line that calls a tool."""
+    """Return the line that calls a tool."""
     params = {"name": tool, "arguments": arguments}
     return encode({"jsonrpc": "2.0", "id": identifier, "method": "tools/call", "params": params}) + b"\n"
 
 
 def creation(name: str, observations: Sequence[str] = (), identifier: int = 1) -> bytes:
-    """The line that creates one entity."""
+    """Return the line that creates one entity."""
     entity = {"name": name, "entityType": "thing", "observations": observations}
     return tool_call("create_entities", {"entities": [entity]}, identifier)
 
 
 def is_error(reply: dict[str, Any]) -> bool:
-    """Whether the reply is anything but a tool's success."""
+    """Tell whether the reply is anything but a tool's success."""
     return "result" not in reply or bool(reply["result"].get("isError"))
 
 
 def text_of(result: dict[str, Any]) -> str:
-    """What the model reads."""
+    """Return the text of a result, which the model reads."""
     return str(result["content"][0]["text"])
 
 
 def names_in(result: dict[str, Any]) -> list[str]:
-    """The names of the entities in a graph reply."""
+    """Return the names of the entities in a result."""
     return [entity["name"] for entity in result["structuredContent"]["entities"]]
 
 
-def _whole(lines: Iterable[bytes]) -> list[dict[str, Any]]:
-    """The replies of whole lines; a server that was killed may have sent half of one."""
+def _decode_complete(lines: Iterable[bytes]) -> list[dict[str, Any]]:
+    """Decode the complete lines; a killed server may have written half of one."""
     return [decode(line, type=dict[str, Any]) for line in lines if line.endswith(b"\n")]

@@ -1,4 +1,4 @@
-"""A damaged SQLite file, or one that is not ours, gives a sentence and is left alone."""
+"""Check that a damaged or foreign SQLite file gives a clear error and is not changed."""
 
 import subprocess
 import sys
@@ -21,12 +21,12 @@ from tests.durability.servers import ServerProcess, creation, text_of, tool_call
 _PAGE = 4096
 _GARBAGE = {"zeros": bytes(_PAGE), "ones": b"\xff" * _PAGE, "noise": Random(1).randbytes(_PAGE)}
 _NOT_SQLITE = {
-    "a text": b"Dear diary, today I learned what a database is.\n" * 200,
-    "a short text": b"memory",
+    "text": b"This is a text file, not a database.\n" * 200,
+    "short text": b"memory",
     "a memory.jsonl": b'{"type":"entity","name":"alpha","entityType":"thing","observations":[]}\n',
     "zeros": bytes(_PAGE),
 }
-# What can be done with a store; on a damaged one each works, or fails with a sentence.
+# Operations that must either work on a damaged store or fail with a clear error.
 _VERBS: dict[str, Callable[[Memory], object]] = {
     "check": lambda memory: memory.store.check(),
     "read all": read,
@@ -39,7 +39,7 @@ _VERBS: dict[str, Callable[[Memory], object]] = {
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A sound store of a few dozen pages, closed."""
+    """Return the path of an intact, closed store of a few dozen pages."""
     path = tmp_path / "memory.db"
     with opened(path) as memory:
         for number in range(40):
@@ -50,69 +50,69 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("garbage", _GARBAGE.values(), ids=_GARBAGE)
-def test_a_page_of_garbage_never_gives_a_traceback(path: Path, garbage: bytes) -> None:
+def test_an_overwritten_page_never_causes_a_traceback(path: Path, garbage: bytes) -> None:
     sound = path.read_bytes()
     for page in range(len(sound) // _PAGE):
         path.write_bytes(_with_page(sound, page, garbage))
-        _try_everything(path)
+        _try_every_operation(path)
 
 
 @pytest.mark.parametrize("garbage", _GARBAGE.values(), ids=_GARBAGE)
-def test_garbage_over_the_data_is_found_by_a_check(path: Path, garbage: bytes) -> None:
+def test_check_finds_an_overwritten_page(path: Path, garbage: bytes) -> None:
     path.write_bytes(_with_page(path.read_bytes(), _page_of(path, "observations"), garbage))
-    assert _is_found(path)
+    assert _check_fails(path)
 
 
 @pytest.mark.parametrize("garbage", _GARBAGE.values(), ids=_GARBAGE)
-def test_the_doctor_finds_garbage(path: Path, capsys: pytest.CaptureFixture[str], garbage: bytes) -> None:
+def test_doctor_finds_an_overwritten_page(path: Path, capsys: pytest.CaptureFixture[str], garbage: bytes) -> None:
     path.write_bytes(_with_page(path.read_bytes(), _page_of(path, "entities"), garbage))
     assert main(["doctor", "--store", str(path)]) == 1
     assert "What to do" in capsys.readouterr().out
 
 
-def test_a_file_cut_at_any_page_never_gives_a_traceback(path: Path) -> None:
+def test_a_file_truncated_at_any_page_never_causes_a_traceback(path: Path) -> None:
     sound = path.read_bytes()
     for page in range(1, len(sound) // _PAGE):
         path.write_bytes(sound[: page * _PAGE])
-        _try_everything(path)
+        _try_every_operation(path)
 
 
-def test_a_file_that_was_cut_is_found_by_a_check(path: Path) -> None:
+def test_check_finds_a_truncated_file(path: Path) -> None:
     sound = path.read_bytes()
     for page in range(1, len(sound) // _PAGE):
         path.write_bytes(sound[: page * _PAGE])
-        assert _is_found(path), f"cut after {page} pages"
+        assert _check_fails(path), f"cut after {page} pages"
 
 
-def test_a_changed_byte_never_gives_a_traceback(path: Path) -> None:
+def test_a_changed_byte_never_causes_a_traceback(path: Path) -> None:
     sound = path.read_bytes()
     random = Random(2)
     for place in random.sample(range(len(sound)), 300):
         changed = bytes([sound[place] ^ random.choice((0x01, 0x20, 0x80, 0xFF))])
         path.write_bytes(sound[:place] + changed + sound[place + 1 :])
-        _try_everything(path)
+        _try_every_operation(path)
 
 
-def test_observations_whose_entity_is_gone_are_found_by_a_check(path: Path) -> None:
+def test_check_finds_observations_without_an_entity(path: Path) -> None:
     connection = apsw.Connection(str(path))
     connection.execute("UPDATE entities SET deleted_at = 1 WHERE name = 'entity 7'")
     connection.close()
-    assert _is_found(path)
+    assert _check_fails(path)
 
 
-def test_a_text_that_is_no_longer_utf_8_is_found_by_a_check(path: Path) -> None:
+def test_check_finds_text_that_is_not_valid_utf_8(path: Path) -> None:
     _break_a_text(path)
-    assert _is_found(path)
+    assert _check_fails(path)
 
 
-def test_a_text_that_is_no_longer_utf_8_is_answered_with_a_sentence(path: Path) -> None:
+def test_text_that_is_not_valid_utf_8_gives_an_error_that_names_the_file(path: Path) -> None:
     _break_a_text(path)
     with ServerProcess(path) as server:
         result = server.ask(tool_call("read_graph", {}))
     assert "memory.db" in text_of(result)
 
 
-def test_a_server_on_a_damaged_file_goes_on_answering(path: Path) -> None:
+def test_a_server_keeps_answering_when_its_file_is_damaged(path: Path) -> None:
     path.write_bytes(_with_page(path.read_bytes(), _page_of(path, "observations"), _GARBAGE["noise"]))
     with ServerProcess(path) as server:
         assert server.ask(tool_call("read_graph", {}))["isError"]
@@ -120,22 +120,22 @@ def test_a_server_on_a_damaged_file_goes_on_answering(path: Path) -> None:
 
 
 @pytest.mark.parametrize("data", _NOT_SQLITE.values(), ids=_NOT_SQLITE)
-def test_a_file_that_is_no_database_is_refused_with_its_name(tmp_path: Path, data: bytes) -> None:
+def test_opening_a_file_that_is_not_a_database_fails_with_its_name(tmp_path: Path, data: bytes) -> None:
     path = _file(tmp_path, data)
     with pytest.raises(StoreError, match=r"other\.db"):
         open_store(str(path))
 
 
 @pytest.mark.parametrize("data", _NOT_SQLITE.values(), ids=_NOT_SQLITE)
-def test_a_file_that_is_no_database_is_left_as_it_is(tmp_path: Path, data: bytes) -> None:
+def test_a_file_that_is_not_a_database_is_not_changed(tmp_path: Path, data: bytes) -> None:
     path = _file(tmp_path, data)
     with pytest.raises(StoreError):
         open_store(str(path))
     assert path.read_bytes() == data
 
 
-def test_a_server_on_a_file_that_is_no_database_ends_with_one_sentence(tmp_path: Path) -> None:
-    path = _file(tmp_path, _NOT_SQLITE["a text"])
+def test_serving_a_file_that_is_not_a_database_prints_one_line_and_fails(tmp_path: Path) -> None:
+    path = _file(tmp_path, _NOT_SQLITE["text"])
     command = [sys.executable, "-m", "polymnia", "serve", "--store", str(path)]
     ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     assert (ended.returncode, ended.stdout) == (1, b"")
@@ -144,15 +144,15 @@ def test_a_server_on_a_file_that_is_no_database_ends_with_one_sentence(tmp_path:
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 1000])
-def test_a_database_of_another_program_is_refused(tmp_path: Path, version: int) -> None:
-    """Whatever its version number says: every program counts its own."""
+def test_a_database_of_another_program_cannot_be_opened(tmp_path: Path, version: int) -> None:
+    """The version number does not matter: every program has its own."""
     path = _database_of_another_program(tmp_path, version)
     with pytest.raises(StoreError, match="another program"):
         open_store(str(path))
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 1000])
-def test_a_database_of_another_program_is_left_as_it_is(tmp_path: Path, version: int) -> None:
+def test_a_database_of_another_program_is_not_changed(tmp_path: Path, version: int) -> None:
     path = _database_of_another_program(tmp_path, version)
     before = path.read_bytes()
     with pytest.raises(StoreError):
@@ -161,14 +161,14 @@ def test_a_database_of_another_program_is_left_as_it_is(tmp_path: Path, version:
     assert [each.name for each in tmp_path.iterdir()] == ["other.db"]
 
 
-def test_a_store_of_a_later_version_is_refused(path: Path) -> None:
-    _age(path, 1000)
+def test_a_store_of_a_later_version_cannot_be_opened(path: Path) -> None:
+    _set_version(path, 1000)
     with pytest.raises(StoreTooNew, match="upgrade"):
         open_store(str(path))
 
 
-def test_a_store_of_a_later_version_is_left_as_it_is(path: Path) -> None:
-    _age(path, 1000)
+def test_a_store_of_a_later_version_is_not_changed(path: Path) -> None:
+    _set_version(path, 1000)
     before = path.read_bytes()
     with pytest.raises(StoreTooNew):
         open_store(str(path))
@@ -187,7 +187,7 @@ def _with_page(data: bytes, page: int, garbage: bytes) -> bytes:
 
 
 def _page_of(path: Path, table: str) -> int:
-    """The number, from 0, of the last page the table has."""
+    """Return the number, from 0, of the last page of the table."""
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
     query = "SELECT max(pageno) - 1 FROM dbstat WHERE name = ? AND pagetype = 'leaf'"
     ((page,),) = connection.execute(query, (table,)).fetchall()
@@ -196,14 +196,14 @@ def _page_of(path: Path, table: str) -> int:
 
 
 def _break_a_text(path: Path) -> None:
-    """Turn the first character of an observation into a byte that no UTF-8 text has."""
+    """Replace the first byte of an observation with one that is not valid UTF-8."""
     data = path.read_bytes()
     place = data.index(b"fact about", _page_of(path, "observations") * _PAGE)
     path.write_bytes(data[:place] + b"\xff" + data[place + 1 :])
 
 
-def _try_everything(path: Path) -> None:
-    """Open the store and use every verb; anything but success or a StoreError ends the test."""
+def _try_every_operation(path: Path) -> None:
+    """Open the store and run every operation; only StoreError may be raised."""
     for leftover in path.parent.glob("memory.db-*"):
         leftover.unlink()
     try:
@@ -222,7 +222,7 @@ def _try(verb: Callable[[Memory], object], memory: Memory) -> None:
         assert "memory.db" in str(exc)
 
 
-def _is_found(path: Path) -> bool:
+def _check_fails(path: Path) -> bool:
     try:
         with opened(path) as memory:
             return bool(memory.store.check())
@@ -246,7 +246,7 @@ def _database_of_another_program(directory: Path, version: int) -> Path:
     return path
 
 
-def _age(path: Path, version: int) -> None:
+def _set_version(path: Path, version: int) -> None:
     connection = apsw.Connection(str(path))
     connection.pragma("user_version", version)
     connection.close()

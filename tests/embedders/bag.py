@@ -1,4 +1,4 @@
-"""A small real embedder for tests: each word has a direction of its own, and a text is the sum of its words."""
+"""A small embedder for tests: each word has its own vector, and the vector of a text is the sum of its words."""
 
 from collections.abc import Sequence
 from zlib import crc32
@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 
 from polymnia.search.terms import terms_of
 
-# Words that mean the same have the same direction.
+# Synonyms have the same vector.
 _SAME = {"dog": "puppi", "job": "nurs", "work": "nurs"}
 
 
 class BagEmbedder:
-    """Vectors of so many numbers."""
+    """Embed texts as bags of words, with vectors of `dimension` numbers."""
 
     def __init__(self, dimension: int = 64, name: str = "bag") -> None:
         self.dimension = dimension

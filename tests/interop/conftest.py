@@ -1,4 +1,4 @@
-"""A server over each kind of store and behind each transport, and the other SDKs that talk to it."""
+"""Servers on each kind of store and transport, and the clients that connect to them."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -17,7 +17,7 @@ def new_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
 
 @pytest.fixture(scope="module", params=["stdio-jsonl", "stdio-db", "http-db", "sse-db"])
 def new_place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[NewPlace]:
-    """A new server behind each transport; those on a network run until the module's tests are done."""
+    """Return a function that starts a new server; servers on the network run until the module's tests are done."""
     transport, kind = request.param.split("-")
     with ExitStack() as stack:
 

@@ -1,4 +1,4 @@
-"""What every client says to the server, and what the reference catalogue answers."""
+"""The calls that every client makes, and the replies of the reference catalogue."""
 
 import json
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A call the server accepts, and its whole reply."""
+    """A call that the server accepts, and its whole reply."""
 
     call: Call
     text: str
@@ -40,7 +40,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A call whose arguments are wrong, and the words that say where."""
+    """A call with invalid arguments, and the parts of the path that its error must name."""
 
     call: Call
     path: tuple[str, ...]
@@ -55,7 +55,7 @@ def relation(source: str, target: str, relation_type: str) -> JSON:
 
 
 def pretty(value: object) -> str:
-    """The text of a reply: JSON as `JSON.stringify(value, null, 2)` writes it."""
+    """Return the text of a reply: JSON as `JSON.stringify(value, null, 2)` writes it."""
     return json.dumps(value, indent=2, ensure_ascii=False)
 
 
@@ -73,8 +73,8 @@ def _read(tool: str, arguments: JSON, entities: list[JSON], relations: list[JSON
 
 
 _ADA = entity("Ada Lovelace", "person", "Wrote the first program")
-_ADA_TOLD = entity("Ada Lovelace", "person", "Wrote the first program", 'Said "naïve" \\ 数学 🦊\n')
-_ADA_LEFT = entity("Ada Lovelace", "person", 'Said "naïve" \\ 数学 🦊\n')
+_ADA_WITH_TWO = entity("Ada Lovelace", "person", "Wrote the first program", 'Said "naïve" \\ 数学 🦊\n')
+_ADA_WITH_ONE = entity("Ada Lovelace", "person", 'Said "naïve" \\ 数学 🦊\n')
 _ENGINE = entity("Analytical Engine", "machine", "Never finished")
 _TOKYO = entity("東京", "city")
 _PROGRAMS = relation("Ada Lovelace", "Analytical Engine", "programs")
@@ -94,12 +94,12 @@ STEPS = (
     _written("create_relations", {"relations": [_PROGRAMS]}, "relations", []),
     _written(
         "add_observations",
-        {"observations": [{"entityName": "Ada Lovelace", "contents": _ADA_TOLD["observations"]}]},
+        {"observations": [{"entityName": "Ada Lovelace", "contents": _ADA_WITH_TWO["observations"]}]},
         "results",
-        [{"entityName": "Ada Lovelace", "addedObservations": _ADA_LEFT["observations"]}],
+        [{"entityName": "Ada Lovelace", "addedObservations": _ADA_WITH_ONE["observations"]}],
     ),
-    _read("search_nodes", {"query": "LOVELACE"}, [_ADA_TOLD], [_PROGRAMS, _AWAITS, _DRAWS]),
-    _read("search_nodes", {"query": "数学"}, [_ADA_TOLD], [_PROGRAMS, _AWAITS, _DRAWS]),
+    _read("search_nodes", {"query": "LOVELACE"}, [_ADA_WITH_TWO], [_PROGRAMS, _AWAITS, _DRAWS]),
+    _read("search_nodes", {"query": "数学"}, [_ADA_WITH_TWO], [_PROGRAMS, _AWAITS, _DRAWS]),
     _read("open_nodes", {"names": ["東京", "ada lovelace", "missing"]}, [_TOKYO], [_DRAWS]),
     _deleted(
         "delete_observations",
@@ -117,7 +117,7 @@ STEPS = (
         {"entityNames": ["Analytical Engine", "missing"]},
         "Entities deleted successfully",
     ),
-    _read("read_graph", {"unknown": "ignored"}, [_ADA_LEFT, _TOKYO], [_AWAITS]),
+    _read("read_graph", {"unknown": "ignored"}, [_ADA_WITH_ONE, _TOKYO], [_AWAITS]),
 )
 
 MISSING_ENTITY = Call(
@@ -146,7 +146,7 @@ REFUSALS = (
 )
 
 LAST = STEPS[-1]
-"""Said again at the end: what failed or was refused has changed nothing."""
+"""The last call is repeated at the end, to show that failed calls changed nothing."""
 
 CALLS = (
     *(step.call for step in STEPS),
@@ -158,4 +158,4 @@ CALLS = (
 WRITES = tuple(
     Call("create_entities", {"entities": [entity(name, "moment")]}) for name in ("before", "during", "after")
 )
-"""One change each, around one subscription."""
+"""The writes before, during and after a subscription."""

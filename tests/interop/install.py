@@ -1,4 +1,4 @@
-"""The other SDKs and the judges, fetched once into a cache directory and kept there between runs."""
+"""Install the other SDKs, the conformance suites and the Inspector once, into a cache directory."""
 
 import hashlib
 import os
@@ -19,14 +19,14 @@ SDK_V1 = "mcp>=1.20,<2"
 
 
 def python_with_sdk_v1(cache: Path) -> Path:
-    """The interpreter of a virtual environment that holds the first official SDK."""
+    """Return the interpreter of a virtual environment with version 1 of the official SDK."""
     wanted = f"{SDK_V1} on {sys.version}"
     home = _kept(cache / f"sdk-v1-{_digest(wanted)}", _install_sdk_v1)
     return _interpreter(home)
 
 
 def node_packages(cache: Path) -> Path:
-    """A directory with our scripts beside the npm packages that `package.json` pins."""
+    """Return a directory with our scripts and the npm packages that `package.json` pins."""
     home = _npm(cache, "node", SCRIPTS / "package.json")
     for script in SCRIPTS.glob("*.mjs"):  # a module finds its packages beside itself, not where it is run
         shutil.copy(script, home)
@@ -34,7 +34,7 @@ def node_packages(cache: Path) -> Path:
 
 
 def judges(cache: Path) -> Path:
-    """A directory with the conformance suites and the Inspector, and a Node that is new enough for them."""
+    """Return a directory with the conformance suites, the Inspector and a Node that is new enough for them."""
     return _npm(cache, "judges", JUDGES / "package.json")
 
 
@@ -43,12 +43,12 @@ def node() -> str:
 
 
 def node_of(home: Path) -> str:
-    """The Node that was installed among the packages."""
+    """Return the Node that was installed with the packages."""
     return str(home / "node_modules" / ".bin" / "node")
 
 
 def _npm(cache: Path, name: str, manifest: Path) -> Path:
-    """The directory of the packages that the manifest pins."""
+    """Return the directory with the packages that the manifest pins."""
     wanted = manifest.read_text(encoding="utf-8")
     return _kept(cache / f"{name}-{_digest(wanted)}", lambda home: _install_node_packages(home, manifest))
 
@@ -66,7 +66,7 @@ def _install_node_packages(home: Path, manifest: Path) -> None:
 
 
 def _kept(home: Path, install: Callable[[Path], None]) -> Path:
-    """The directory, installed beside its place and then moved there: it is whole or it is not there."""
+    """Return the directory; install it under another name and rename it, so that it is complete or missing."""
     if not home.exists():
         home.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=home.parent) as scratch:
@@ -95,7 +95,7 @@ def _program(name: str) -> str:
 
 
 def _do_without(reason: str) -> NoReturn:
-    """Skip where a developer lacks the network or Node; fail where all of it must be there."""
+    """Skip the test, or fail it where CI is set: a developer may lack Node or a network, the gate may not."""
     if os.environ.get("CI") == "true":
         pytest.fail(reason)
     pytest.skip(reason)

@@ -1,4 +1,4 @@
-"""A server whose calls take as long as their clients like: they report progress, and one ends only when cancelled."""
+"""A server for tests of long calls: one reports progress step by step, one ends only when it is cancelled."""
 
 from threading import Event
 
@@ -8,9 +8,9 @@ from polymnia.dialects.base import Call, Dialect, Reply, catalogue, tool
 
 from .serving import serve
 
-PATIENCE = 20
-# How often a call looks whether it is still wanted, in seconds.
-GLANCE = 0.01
+TIMEOUT_S = 20
+# Seconds between two checks for a cancellation; a tool can only ask.
+CANCEL_CHECK_S = 0.01
 
 
 class Nothing(Struct, frozen=True):
@@ -27,29 +27,29 @@ noticed = Event()
 
 @tool(Steps, needs="read")
 def count(call: Call, arguments: Steps) -> Reply:
-    """Report each step, and take the next when the client has heard of it"""
+    """Report each step, and go on when the client has acknowledged it"""
     for step in range(1, arguments.steps + 1):
         heard.clear()
         call.progress(step, arguments.steps, f"step {step}")
-        if not heard.wait(PATIENCE):
+        if not heard.wait(TIMEOUT_S):
             return Reply(f"nobody heard of step {step}")
     return Reply("counted")
 
 
 @tool(Nothing, needs="read")
 def go_on(call: Call, arguments: Nothing) -> Reply:
-    """Let the counting go on"""
+    """Acknowledge a step"""
     heard.set()
     return Reply("gone on")
 
 
 @tool(Nothing, needs="read")
 def wait(call: Call, arguments: Nothing) -> Reply:
-    """Say that it has begun, and wait until nobody wants it any more"""
+    """Report that the call has begun, and wait until it is cancelled"""
     call.progress(1, None, "begun")
     pause = Event()
     while not call.cancelled():
-        pause.wait(GLANCE)
+        pause.wait(CANCEL_CHECK_S)
     noticed.set()
     call.check()
     return Reply("nobody cancelled")
@@ -57,8 +57,8 @@ def wait(call: Call, arguments: Nothing) -> Reply:
 
 @tool(Nothing, needs="read")
 def was_cancelled(call: Call, arguments: Nothing) -> Reply:
-    """Say whether a waiting call was cancelled, once it is"""
-    was = noticed.wait(PATIENCE)
+    """Wait for the cancellation of a call and say whether it came"""
+    was = noticed.wait(TIMEOUT_S)
     noticed.clear()
     return Reply("cancelled" if was else "still waiting")
 

@@ -1,9 +1,8 @@
-"""Seeded streams of tool calls that two servers of the reference catalogue answer alike.
+"""Random tool calls that Polymnia and the npm reference server must answer alike.
 
-Left out, because we keep what repeats inside one call once where the npm server keeps it twice: a name in
-`create_entities`, a relation in `create_relations`, a text in `add_observations`. Left out too, because only
-we find either spelling: queries for a letter with a decomposed form among the names (ñ), and letters whose
-case folding is not their lower case (ß, final ς).
+Two kinds of calls are left out because the servers differ on purpose. Polymnia stores a value that repeats inside one
+call once, the npm server twice: a name in `create_entities`, a relation in `create_relations`, a text in
+`add_observations`. Polymnia finds composed and decomposed letters alike (ñ) and folds case fully (ß, final ς).
 """
 
 from collections.abc import Callable, Sequence
@@ -118,7 +117,7 @@ def _open_nodes(rng: Random) -> JSON:
 
 
 def _some(rng: Random, pool: Sequence[T]) -> list[T]:
-    """A few of the pool, none of them twice."""
+    """Return up to three different members of the pool."""
     return rng.sample(pool, rng.randint(0, 3))
 
 
@@ -134,4 +133,4 @@ _ARGUMENTS: dict[str, Callable[[Random], JSON]] = {
     "open_nodes": _open_nodes,
 }
 _WEIGHTS = (5, 5, 4, 1, 2, 1, 1, 3, 3)
-"""Writes come more often than deletes, so that there is a graph to disagree about."""
+"""Writes are more frequent than deletes, so that the graph grows."""

@@ -1,4 +1,4 @@
-"""The server under test: the command line that starts it, and where a client finds it once it runs."""
+"""The server under test: the command that starts it, and the address of a running one."""
 
 import re
 import subprocess
@@ -8,23 +8,24 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.processes import TIMEOUT_S, end_with_parent
+
 Command = tuple[str, ...]
 
 NewServer = Callable[[], Command]
-"""Makes a server over a store of its own, empty at first."""
+"""Returns the command of a server with its own empty store."""
 
 NETWORK = ("http", "sse")
 """The transports whose clients need an address."""
 
 _PLACE = re.compile(r"serving \S+ at (?P<base>http://\S+)/mcp")
-_PATIENCE = 30
-# Servers of the tests are found from here, wherever the tests are started.
+# The working directory from which `-m tests...` finds the servers of the tests.
 _ROOT = Path(__file__).parent.parent.parent
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a client finds the server: a command to start, or an address and a token that opens it."""
+    """How a client reaches the server: a command to start, or an address and a token."""
 
     transport: str
     command: Command = ()
@@ -33,7 +34,7 @@ class Place:
 
 
 NewPlace = Callable[[], Place]
-"""Makes a server over a store of its own, empty at first, and says where it is."""
+"""Starts a server with its own empty store and returns how to reach it."""
 
 
 def polymnia(store: Path) -> Command:
@@ -42,7 +43,7 @@ def polymnia(store: Path) -> Command:
 
 @contextmanager
 def guarded(store: Path, transport: str) -> Iterator[Place]:
-    """A server on the network over the store, which asks for a token."""
+    """Run a server on the network that requires a token."""
     token = _new_token(store)
     with running((*polymnia(store), "--transport", "http", "--bind", "127.0.0.1:0")) as base:
         yield place(base, transport, token)
@@ -54,8 +55,8 @@ def place(base: str, transport: str, token: str = "") -> Place:
 
 @contextmanager
 def running(command: Sequence[str]) -> Iterator[str]:
-    """A server that says where it is; gives the address before /mcp, and stops it in order."""
-    with subprocess.Popen(command, cwd=_ROOT, stderr=subprocess.PIPE, text=True) as process:
+    """Run a server, yield its URL without /mcp, and stop it gracefully."""
+    with subprocess.Popen(command, cwd=_ROOT, stderr=subprocess.PIPE, text=True, preexec_fn=end_with_parent) as process:
         try:
             assert process.stderr is not None
             said = process.stderr.readline()
@@ -64,10 +65,10 @@ def running(command: Sequence[str]) -> Iterator[str]:
             yield found["base"]
         finally:
             process.terminate()
-            assert process.wait(_PATIENCE) == 0
+            assert process.wait(TIMEOUT_S) == 0
 
 
 def _new_token(store: Path) -> str:
     command = (sys.executable, "-m", "polymnia", "token", "create", "interop", "--can", "write", "--store", str(store))
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_PATIENCE)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=TIMEOUT_S)
     return done.stdout.strip()

@@ -1,4 +1,4 @@
-"""Calls that take a while, over HTTP and SSE: every client hears their progress, and cancelling reaches the tool."""
+"""Check long calls over HTTP and SSE: every client gets their progress, and a cancellation reaches the tool."""
 
 import sys
 from collections.abc import Iterator
@@ -10,10 +10,10 @@ import pytest
 from mcp import Client
 
 from . import install
+from .python_sdk import NEGOTIATES, talk
 from .server import NETWORK, Place, place, running
-from .test_python_sdk import SETTLES_ON, talk
-from .test_typescript_sdk import CLIENTS, TypeScriptClient
 from .transcript import PATIENCE, run
+from .typescript_sdk import CLIENTS, TypeScriptClient
 
 PATIENT = (sys.executable, "-m", "tests.interop.patient_server")
 STEPS = [[1, 3, "step 1"], [2, 3, "step 2"], [3, 3, "step 3"]]
@@ -30,29 +30,29 @@ def server(request: pytest.FixtureRequest, base: str) -> Place:
     return place(base, request.param)
 
 
-@pytest.mark.parametrize("mode", SETTLES_ON)
-def test_the_python_sdk_hears_progress(server: Place, mode: str) -> None:
+@pytest.mark.parametrize("mode", NEGOTIATES)
+def test_the_python_sdk_gets_progress(server: Place, mode: str) -> None:
     assert talk(server, mode, counted) == STEPS
 
 
-@pytest.mark.parametrize("mode", SETTLES_ON)
-def test_the_python_sdk_cancels(server: Place, mode: str) -> None:
+@pytest.mark.parametrize("mode", NEGOTIATES)
+def test_the_python_sdk_cancels_a_call(server: Place, mode: str) -> None:
     assert talk(server, mode, cancelled) == "cancelled"
 
 
-def test_the_first_python_sdk_hears_progress(server: Place, python_with_sdk_v1: Path) -> None:
+def test_version_1_of_the_python_sdk_gets_progress(server: Place, python_with_sdk_v1: Path) -> None:
     script = (str(python_with_sdk_v1), str(install.SCRIPTS / "sdk_v1.py"))
     assert run(script, {"task": "count", "mode": "2025-11-25", "steps": 3}, server) == {"heard": STEPS}
 
 
 @pytest.mark.parametrize("client", CLIENTS, ids=str)
-def test_the_typescript_sdk_hears_progress(server: Place, client: TypeScriptClient, node_packages: Path) -> None:
+def test_the_typescript_sdk_gets_progress(server: Place, client: TypeScriptClient, node_packages: Path) -> None:
     script = (install.node(), str(node_packages / f"{client.script}.mjs"))
     assert run(script, {"task": "count", "mode": client.mode, "steps": 3}, server) == {"heard": STEPS}
 
 
 @pytest.mark.parametrize("client", CLIENTS, ids=str)
-def test_the_typescript_sdk_cancels(server: Place, client: TypeScriptClient, node_packages: Path) -> None:
+def test_the_typescript_sdk_cancels_a_call(server: Place, client: TypeScriptClient, node_packages: Path) -> None:
     script = (install.node(), str(node_packages / f"{client.script}.mjs"))
     heard = run(script, {"task": "cancel", "mode": client.mode}, server)
     assert heard == {"given": "up", "noticed": "cancelled"}
@@ -71,7 +71,7 @@ async def counted(client: Client) -> list[list[Any]]:
 
 
 async def cancelled(client: Client) -> str:
-    """Give a call up when it says that it has begun, and ask the server whether it noticed."""
+    """Cancel a call once it reports that it has begun, and ask the server whether it noticed."""
     with anyio.fail_after(PATIENCE), anyio.CancelScope() as scope:
 
         async def give_up(progress: float, total: float | None, message: str | None) -> None:

@@ -1,4 +1,4 @@
-"""MCP Inspector's command line: a stranger's client, which knows nothing of memories."""
+"""Check the command line of MCP Inspector, a generic client."""
 
 import json
 import os
@@ -24,7 +24,7 @@ Inspect = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture(scope="module")
 def inspect(judges: Path, tmp_path_factory: pytest.TempPathFactory) -> Inspect:
-    """Run the Inspector once, with a home of its own."""
+    """Return a function that runs the Inspector with its own home directory."""
     launcher = judges / "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js"
     environment = {**os.environ, "HOME": str(tmp_path_factory.mktemp("home"))}
 
@@ -47,7 +47,7 @@ def printed(done: subprocess.CompletedProcess[str]) -> JSON:
     return result
 
 
-def test_what_one_inspector_writes_the_next_one_reads(new_place: NewPlace, inspect: Inspect) -> None:
+def test_a_second_inspector_reads_what_the_first_one_wrote(new_place: NewPlace, inspect: Inspect) -> None:
     server = new_place()
     tool = ("--tool-name", "create_entities", "--tool-arg", f"entities={json.dumps([ADA])}")
     written = printed(inspect(server, "--method", "tools/call", *tool))
@@ -67,15 +67,17 @@ def test_the_inspector_lists_tools_and_resources(new_place: NewPlace, inspect: I
 
 
 @pytest.mark.parametrize("transport", NETWORK)
-def test_without_a_token_the_inspector_is_told_to_get_one(transport: str, inspect: Inspect, tmp_path: Path) -> None:
+def test_without_a_token_the_inspector_is_told_to_authenticate(
+    transport: str, inspect: Inspect, tmp_path: Path
+) -> None:
     with guarded(tmp_path / "memory.db", transport) as server:
-        stranger = Place(transport, url=server.url)
-        assert inspect(stranger, "--method", "tools/list", "--stored-auth-only").returncode == AUTH_REQUIRED
+        without_token = Place(transport, url=server.url)
+        assert inspect(without_token, "--method", "tools/list", "--stored-auth-only").returncode == AUTH_REQUIRED
 
 
 @pytest.mark.parametrize("name", DIALECTS)
-def test_every_schema_of_a_dialect_can_be_used_everywhere(name: str, inspect: Inspect) -> None:
-    """The Inspector knows which words of JSON Schema some clients choke on."""
+def test_the_schemas_of_a_dialect_pass_the_strict_check(name: str, inspect: Inspect) -> None:
+    """The Inspector warns of JSON Schema keywords that some clients cannot handle."""
     server = Place("stdio", (sys.executable, "-m", "polymnia", "serve", "--dialect", name, "--store", ":memory:"))
     done = inspect(server, "--method", "tools/list", "--strict")
     assert (done.returncode, done.stderr) == (0, "")

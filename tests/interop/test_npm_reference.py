@@ -1,4 +1,4 @@
-"""The npm reference server: the same replies to the same calls, and one file for both."""
+"""Check Polymnia against the npm reference server: the same replies, and one file for both."""
 
 import json
 import os
@@ -30,7 +30,7 @@ VISITS = Call("create_relations", {"relations": [relation("Ada", "東京", "visi
 
 @pytest.fixture(scope="module")
 def servers(node_packages: Path) -> dict[str, Serve]:
-    """Both servers, each over a file of ours to choose."""
+    """Return both servers, each as a function of the file that it serves."""
     return {
         "polymnia": lambda store: parameters(polymnia(store)),
         "reference": lambda store: reference(node_packages, store),
@@ -47,13 +47,15 @@ def test_the_same_calls_get_the_same_replies(
     assert our_end == their_end
 
 
-def test_both_list_tools_of_the_same_shape(new_server: NewServer, servers: dict[str, Serve], tmp_path: Path) -> None:
+def test_both_list_the_same_tools_with_the_same_schemas(
+    new_server: NewServer, servers: dict[str, Serve], tmp_path: Path
+) -> None:
     theirs = servers["reference"](tmp_path / "memory.jsonl")
     assert anyio.run(listed_shapes, parameters(new_server())) == anyio.run(listed_shapes, theirs)
 
 
 @pytest.mark.parametrize(("writer", "reader"), BOTH_WAYS)
-def test_a_file_that_one_wrote_reads_the_same_in_the_other(
+def test_each_reads_the_file_that_the_other_wrote(
     writer: str, reader: str, servers: dict[str, Serve], tmp_path: Path
 ) -> None:
     store = tmp_path / "memory.jsonl"
@@ -63,7 +65,7 @@ def test_a_file_that_one_wrote_reads_the_same_in_the_other(
 
 
 @pytest.mark.parametrize(("first", "second"), BOTH_WAYS)
-def test_both_take_turns_on_one_file(first: str, second: str, servers: dict[str, Serve], tmp_path: Path) -> None:
+def test_both_can_write_one_file_in_turn(first: str, second: str, servers: dict[str, Serve], tmp_path: Path) -> None:
     store = tmp_path / "memory.jsonl"
     turned = anyio.run(replies_in_turn, servers[first](store), servers[second](store), [TOKYO, ADA, VISITS])
     *_, alone = anyio.run(replies, servers[first](tmp_path / "alone.jsonl"), [TOKYO, ADA, VISITS, READ])
@@ -133,7 +135,7 @@ async def replies(server: StdioServerParameters, calls: Iterable[Call]) -> list[
 async def replies_in_turn(
     first: StdioServerParameters, second: StdioServerParameters, writes: Iterable[Call]
 ) -> list[Reply]:
-    """What both read at the end, after each write went to the one whose turn it was."""
+    """Return what both read after they have written in turn."""
     async with connected(first) as now, connected(second) as then:
         for write in writes:
             await reply(now, write)
@@ -144,7 +146,7 @@ async def replies_in_turn(
 async def until_they_part(
     ours: StdioServerParameters, theirs: StdioServerParameters, calls: Iterable[Call]
 ) -> tuple[tuple[Call, Reply], tuple[Call, Reply]]:
-    """The first call that the two answer differently, with each one's reply; otherwise the last call."""
+    """Return the first call that the two answer differently and both replies; otherwise the last call."""
     async with connected(ours) as our_client, connected(theirs) as their_client:
         for call in calls:
             our_reply, their_reply = await reply(our_client, call), await reply(their_client, call)
@@ -165,7 +167,7 @@ async def listed_shapes(server: StdioServerParameters) -> dict[str, tuple[JSON, 
 
 
 def shape(schema: JSON) -> JSON:
-    """What a schema asks of a value, without its wording."""
+    """Return a schema without its descriptions."""
     return {
         "type": schema.get("type"),
         "required": sorted(schema.get("required", [])),

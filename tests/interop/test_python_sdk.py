@@ -1,35 +1,26 @@
-"""The official Python SDK, over every transport it has, in both eras of the protocol."""
+"""Check the official Python SDK over each of its transports, in both eras of the protocol."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 import anyio
 import pytest
-from mcp import Client, StdioServerParameters
-from mcp.client import Transport
-from mcp.client.session import IncomingMessage
-from mcp.client.sse import sse_client
-from mcp.client.streamable_http import streamable_http_client
+from mcp import Client
 from mcp.client.subscriptions import ResourceUpdated, ServerEvent
-from mcp.shared._httpx_utils import create_mcp_http_client
-from mcp.types import ResourceUpdatedNotification, TextResourceContents
+from mcp.types import TextResourceContents
 from pydantic import BaseModel
 
 from . import claims
 from .conversation import CALLS, GRAPH_URI, JSON, WRITES, Call
-from .server import NewPlace, Place
+from .python_sdk import MODERN, NEGOTIATES, Announcements, talk
+from .server import NewPlace
 from .transcript import PATIENCE, Transcript, Watch, parse_transcript
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 
-MODERN = "2026-07-28"
-SETTLES_ON = {"legacy": "2025-11-25", "auto": MODERN, MODERN: MODERN}
 
-T = TypeVar("T")
-
-
-@pytest.fixture(scope="module", params=SETTLES_ON)
+@pytest.fixture(scope="module", params=NEGOTIATES)
 def mode(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -45,97 +36,41 @@ def watch(new_place: NewPlace, mode: str) -> Watch:
     return talk(new_place(), mode, lambda client: watch_writes(client, announced), announced)
 
 
-def test_the_client_settles_on_its_newest_revision(transcript: Transcript, mode: str) -> None:
-    assert transcript.revision == SETTLES_ON[mode]
+def test_the_client_negotiates_its_newest_revision(transcript: Transcript, mode: str) -> None:
+    assert transcript.revision == NEGOTIATES[mode]
 
 
-@pytest.mark.parametrize("claim", claims.OF_A_CONVERSATION)
-def test_in_a_conversation(claim: Callable[[Transcript], None], transcript: Transcript) -> None:
+@pytest.mark.parametrize("claim", claims.ABOUT_A_CONVERSATION)
+def test_a_conversation(claim: Callable[[Transcript], None], transcript: Transcript) -> None:
     claim(transcript)
 
 
-@pytest.mark.parametrize("claim", claims.OF_A_WATCH)
-def test_around_a_subscription(claim: Callable[[Watch], None], watch: Watch) -> None:
+@pytest.mark.parametrize("claim", claims.ABOUT_A_SUBSCRIPTION)
+def test_a_subscription(claim: Callable[[Watch], None], watch: Watch) -> None:
     claim(watch)
 
 
-def test_a_resource_read_again_shows_the_write_between(new_place: NewPlace, mode: str) -> None:
+def test_a_resource_shows_a_write_between_two_reads(new_place: NewPlace, mode: str) -> None:
     first, second = talk(new_place(), mode, read_around_a_write)
     assert first != second
 
 
-def test_a_listener_is_granted_the_resource_it_asks_for(new_place: NewPlace) -> None:
+def test_a_listener_is_granted_the_resource_that_it_requests(new_place: NewPlace) -> None:
     assert talk(new_place(), MODERN, granted_resources) == [GRAPH_URI]
 
 
-def test_a_listener_iterates_over_what_changes(new_place: NewPlace) -> None:
+def test_a_listener_receives_changes(new_place: NewPlace) -> None:
     assert talk(new_place(), MODERN, first_event) == ResourceUpdated(GRAPH_URI)
-
-
-class Announcements:
-    """The URIs of updated resources so far, and the moment of the first."""
-
-    def __init__(self) -> None:
-        self.first = anyio.Event()
-        self._uris: list[str] = []
-
-    async def __call__(self, message: IncomingMessage) -> None:
-        if isinstance(message, ResourceUpdatedNotification):
-            self._uris.append(message.params.uri)
-            self.first.set()
-
-    def taken(self) -> tuple[str, ...]:
-        taken, self._uris = self._uris, []
-        return tuple(taken)
-
-
-def talk(
-    server: Place,
-    mode: str,
-    conversation: Callable[[Client], Awaitable[T]],
-    announced: Announcements | None = None,
-) -> T:
-    """Connect to the server, hold the conversation, leave."""
-
-    async def connected() -> T:
-        async with Client(
-            way_to(server),
-            mode=mode,
-            message_handler=announced,
-            read_timeout_seconds=PATIENCE,
-        ) as client:
-            return await conversation(client)
-
-    return anyio.run(connected)
-
-
-def way_to(server: Place) -> StdioServerParameters | Transport:
-    if server.transport == "stdio":
-        return StdioServerParameters(command=server.command[0], args=list(server.command[1:]))
-    return sse_client(server.url, headers=bearing(server)) if server.transport == "sse" else streamable(server)
-
-
-@asynccontextmanager
-async def streamable(server: Place) -> AsyncIterator[Any]:
-    async with (
-        create_mcp_http_client(headers=bearing(server)) as http,
-        streamable_http_client(server.url, http_client=http) as streams,
-    ):
-        yield streams
-
-
-def bearing(server: Place) -> dict[str, str]:
-    return {"Authorization": f"Bearer {server.token}"} if server.token else {}
 
 
 async def play(client: Client) -> Transcript:
     return parse_transcript(
         {
             "revision": client.protocol_version,
-            "tools": dumped((await client.list_tools()).tools),
-            "replies": dumped([await client.call_tool(call.tool, call.arguments) for call in CALLS]),
-            "resources": dumped((await client.list_resources()).resources),
-            "contents": dumped((await client.read_resource(GRAPH_URI)).contents),
+            "tools": dump_all((await client.list_tools()).tools),
+            "replies": dump_all([await client.call_tool(call.tool, call.arguments) for call in CALLS]),
+            "resources": dump_all((await client.list_resources()).resources),
+            "contents": dump_all((await client.read_resource(GRAPH_URI)).contents),
         }
     )
 
@@ -147,20 +82,20 @@ async def watch_writes(client: Client, announced: Announcements) -> Watch:
         await client.call_tool(during.tool, during.arguments)
         with anyio.fail_after(PATIENCE):
             await announced.first.wait()
-    await round_trip(client)  # leaving only schedules the SDK's cancellation: now it is sent
-    asked = announced.taken()
+    await round_trip(client)  # leaving only schedules the SDK's cancellation; this sends it
+    asked = announced.take()
     return Watch(unasked, asked, await announced_by(client, announced, after))
 
 
 async def announced_by(client: Client, announced: Announcements, write: Call) -> tuple[str, ...]:
-    """What a write announces before the reply to the next request."""
+    """Return the updates announced between a write and the reply to the next request."""
     await client.call_tool(write.tool, write.arguments)
     await round_trip(client)
-    return announced.taken()
+    return announced.take()
 
 
 async def round_trip(client: Client) -> None:
-    """Wait until all that the server sent so far is here."""
+    """Wait until everything that the server has sent so far has arrived."""
     await client.list_tools(cache_mode="bypass")
 
 
@@ -201,7 +136,7 @@ async def first_event(client: Client) -> ServerEvent:
             return await anext(subscription)
 
 
-def dumped(values: Sequence[BaseModel]) -> list[JSON]:
+def dump_all(values: Sequence[BaseModel]) -> list[JSON]:
     return [_dump(value) for value in values]
 
 

@@ -1,4 +1,4 @@
-"""The first official Python SDK, in a virtual environment of its own."""
+"""Check version 1 of the official Python SDK, in its own virtual environment."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -39,23 +39,23 @@ def older_transcript(script: tuple[str, str], older: str, tmp_path_factory: pyte
     return play_with(script, Place("stdio", polymnia(tmp_path_factory.mktemp("store") / "memory.jsonl")), older)
 
 
-@pytest.mark.parametrize("claim", claims.OF_A_CONVERSATION)
-def test_in_a_conversation(claim: Callable[[Transcript], None], transcript: Transcript) -> None:
+@pytest.mark.parametrize("claim", claims.ABOUT_A_CONVERSATION)
+def test_a_conversation(claim: Callable[[Transcript], None], transcript: Transcript) -> None:
     claim(transcript)
 
 
-@pytest.mark.parametrize("claim", claims.OF_A_WATCH)
-def test_around_a_subscription(claim: Callable[[Watch], None], watch: Watch) -> None:
+@pytest.mark.parametrize("claim", claims.ABOUT_A_SUBSCRIPTION)
+def test_a_subscription(claim: Callable[[Watch], None], watch: Watch) -> None:
     claim(watch)
 
 
-def test_the_newest_revision_is_agreed_to(transcript: Transcript) -> None:
+def test_the_newest_revision_is_negotiated(transcript: Transcript) -> None:
     assert transcript.revision == NEWEST
 
 
-def test_an_older_revision_is_agreed_to(older: str, older_transcript: Transcript) -> None:
+def test_an_older_revision_is_negotiated(older: str, older_transcript: Transcript) -> None:
     assert older_transcript.revision == older
 
 
-def test_an_older_revision_hears_the_same_text(older_transcript: Transcript) -> None:
+def test_an_older_revision_gets_the_same_text(older_transcript: Transcript) -> None:
     claims.every_reply_has_the_text_of_the_reference(older_transcript)

@@ -1,7 +1,6 @@
-"""The official TypeScript SDKs: the first, and the split packages that speak both eras."""
+"""Check the official TypeScript SDKs: version 1, and the packages of version 2, which speak both eras."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -9,26 +8,7 @@ import pytest
 from . import claims, install
 from .server import NewPlace
 from .transcript import Transcript, Watch, play_with, watch_with
-
-
-@dataclass(frozen=True, slots=True)
-class TypeScriptClient:
-    """A script, how it is told to connect, and the revision it should settle on."""
-
-    script: str
-    mode: str
-    revision: str
-
-    def __str__(self) -> str:
-        return f"{self.script}-{self.mode}"
-
-
-CLIENTS = (
-    TypeScriptClient("sdk_v1", "legacy", "2025-11-25"),
-    TypeScriptClient("sdk_v2", "legacy", "2025-11-25"),
-    TypeScriptClient("sdk_v2", "auto", "2026-07-28"),
-    TypeScriptClient("sdk_v2", "2026-07-28", "2026-07-28"),
-)
+from .typescript_sdk import CLIENTS, TypeScriptClient
 
 
 @pytest.fixture(scope="module", params=CLIENTS, ids=str)
@@ -52,15 +32,15 @@ def watch(script: tuple[str, str], client: TypeScriptClient, new_place: NewPlace
     return watch_with(script, new_place(), client.mode)
 
 
-def test_the_client_settles_on_its_newest_revision(transcript: Transcript, client: TypeScriptClient) -> None:
+def test_the_client_negotiates_its_newest_revision(transcript: Transcript, client: TypeScriptClient) -> None:
     assert transcript.revision == client.revision
 
 
-@pytest.mark.parametrize("claim", claims.OF_A_CONVERSATION)
-def test_in_a_conversation(claim: Callable[[Transcript], None], transcript: Transcript) -> None:
+@pytest.mark.parametrize("claim", claims.ABOUT_A_CONVERSATION)
+def test_a_conversation(claim: Callable[[Transcript], None], transcript: Transcript) -> None:
     claim(transcript)
 
 
-@pytest.mark.parametrize("claim", claims.OF_A_WATCH)
-def test_around_a_subscription(claim: Callable[[Watch], None], watch: Watch) -> None:
+@pytest.mark.parametrize("claim", claims.ABOUT_A_SUBSCRIPTION)
+def test_a_subscription(claim: Callable[[Watch], None], watch: Watch) -> None:
     claim(watch)

@@ -1,4 +1,4 @@
-"""The official Python SDK on the vault dialect, over stdio and HTTP, in both eras; it checks what is structured."""
+"""Check the official Python SDK on the vault dialect, over stdio and HTTP, in both eras of the protocol."""
 
 import json
 from collections.abc import Awaitable, Callable, Iterator
@@ -29,7 +29,7 @@ T = TypeVar("T")
 MODERN = "2026-07-28"
 COMMAND = (*POLYMNIA[:-1], "--dialect", "vault")
 VECTOR = [1.0, 0.0, 0.0]
-# A client without a connection says with each request which session it is in.
+# A stateless client names its session in each request.
 NAMED: Any = {"polymnia/sessionId": "named"}
 KEY_TEMPLATE = ResourceTemplateReference(type="ref/resource", uri="memory://vault/{key}")
 
@@ -37,7 +37,7 @@ Talk = Callable[[Callable[[Client], Awaitable[Any]]], Any]
 
 
 class Heard:
-    """What the server has told so far."""
+    """The notifications so far."""
 
     def __init__(self) -> None:
         self.lists = 0
@@ -57,7 +57,7 @@ def heard() -> Heard:
 
 @pytest.fixture(params=["stdio", "http"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StdioServerParameters | str]:
-    """Where the SDK finds a server."""
+    """Run a server and yield how the SDK reaches it."""
     settings = {"POLYMNIA_EMBEDDING_DIMENSION": "3"}
     if request.param == "stdio":
         yield StdioServerParameters(command=COMMAND[0], args=list(COMMAND[1:]), env=settings, cwd=tmp_path)
@@ -70,7 +70,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StdioServe
 
 @pytest.fixture(params=["legacy", MODERN])
 def talk(request: pytest.FixtureRequest, place: StdioServerParameters | str, heard: Heard) -> Talk:
-    """Holds a conversation."""
+    """Return a function that connects and runs a conversation."""
 
     def talking(conversation: Callable[[Client], Awaitable[T]]) -> T:
         async def connected() -> T:
@@ -85,7 +85,7 @@ def talk(request: pytest.FixtureRequest, place: StdioServerParameters | str, hea
 
 
 async def done(client: Client, tool: str, **arguments: Any) -> JSON:
-    """The structured answer of a call, which the SDK has held against the tool's output schema."""
+    """Call a tool and return its structured content, which the SDK has checked against the output schema."""
     result = await client.call_tool(tool, arguments, meta=NAMED)
     assert not result.is_error, result.content
     assert isinstance(result.structured_content, dict)
@@ -122,7 +122,7 @@ def test_the_tools_commit_search_and_prune(talk: Talk) -> None:
     assert nothing == {"results": [], "total_searched": 0}
 
 
-def test_a_bulk_prune_of_the_vault_is_an_error_of_the_protocol(talk: Talk) -> None:
+def test_pruning_the_whole_vault_is_a_protocol_error(talk: Talk) -> None:
     async def conversation(client: Client) -> tuple[int, str]:
         with pytest.raises(MCPError) as refused:
             await client.call_tool("prune_memory", {"scope": "vault"})
@@ -131,7 +131,7 @@ def test_a_bulk_prune_of_the_vault_is_an_error_of_the_protocol(talk: Talk) -> No
     assert talk(conversation) == (-32602, "Bulk vault prune requires at least one filter.")
 
 
-def test_the_resources_are_read(talk: Talk) -> None:
+def test_the_resources_can_be_read(talk: Talk) -> None:
     async def conversation(client: Client) -> list[Any]:
         for number in range(3):
             await done(client, "commit_memory", scope="vault", key=f"a/{number}", content="text")
@@ -157,16 +157,16 @@ def test_the_resources_are_read(talk: Talk) -> None:
     assert completed == ["a/0", "a/1", "a/2"]
 
 
-def test_another_session_is_not_read(talk: Talk) -> None:
+def test_another_session_cannot_be_read(talk: Talk) -> None:
     async def conversation(client: Client) -> str:
         with pytest.raises(MCPError) as refused:
             await client.read_resource("memory://session/somebody", meta=NAMED)
         return refused.value.error.message
 
-    assert talk(conversation).startswith("a client may read its own session only")
+    assert talk(conversation).startswith("a client may read only its own session")
 
 
-def test_a_client_hears_of_what_it_subscribed_to(talk: Talk, heard: Heard) -> None:
+def test_a_client_is_notified_of_what_it_subscribed_to(talk: Talk, heard: Heard) -> None:
     async def conversation(client: Client) -> None:
         if client.protocol_version == MODERN:
             wanted = client.listen(resource_subscriptions=["memory://vault/a"], resources_list_changed=True)

@@ -1,4 +1,4 @@
-"""What a client heard, whichever SDK it was built with."""
+"""What a client received, in one form for all SDKs."""
 
 import json
 import subprocess
@@ -9,7 +9,7 @@ from .conversation import CALLS, GRAPH_URI, JSON, REFUSALS, STEPS, WRITES
 from .server import Place
 
 PATIENCE = 20.0
-"""Seconds to wait for what must come; a healthy server needs milliseconds."""
+"""Seconds to wait for a message before a test fails; a healthy server needs milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """Everything one client heard in the conversation."""
+    """Everything that one client received in the conversation."""
 
     revision: str
     tools: dict[str, JSON]
@@ -50,7 +50,7 @@ class Transcript:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """The resources announced as updated around one subscription, by URI."""
+    """The URIs of the resources announced as updated before, during and after a subscription."""
 
     before: tuple[str, ...]
     during: tuple[str, ...]
@@ -73,20 +73,20 @@ def parse_transcript(heard: JSON) -> Transcript:
 
 
 def play_with(script: Sequence[str], server: Place, mode: str) -> Transcript:
-    """Hold the conversation through a client script."""
+    """Run the conversation in a client script."""
     calls = [asdict(call) for call in CALLS]
     return parse_transcript(run(script, {"task": "play", "mode": mode, "calls": calls}, server))
 
 
 def watch_with(script: Sequence[str], server: Place, mode: str) -> Watch:
-    """Subscribe to the graph and write to it, through a client script."""
+    """Subscribe to the graph and write to it in a client script."""
     writes = [asdict(write) for write in WRITES]
     heard = run(script, {"task": "watch", "mode": mode, "writes": writes}, server)
     return Watch(tuple(heard["before"]), tuple(heard["during"]), tuple(heard["after"]))
 
 
 def run(script: Sequence[str], request: JSON, server: Place) -> JSON:
-    """What the script prints. Its errors go to the test's own stderr."""
+    """Run a client script and return what it prints; its errors go to the test's own stderr."""
     request = {**request, "server": asdict(server), "uri": GRAPH_URI, "patience": PATIENCE}
     done = subprocess.run(
         script, input=json.dumps(request), stdout=subprocess.PIPE, encoding="utf-8", timeout=3 * PATIENCE

@@ -9,7 +9,7 @@ import apsw
 import pytest
 from msgspec import json
 
-from polymnia.app import served
+from polymnia.app import open_servers
 from polymnia.disk.lock import ServerLock
 from polymnia.engine import notes, trash
 from polymnia.engine.memory import Memory
@@ -349,7 +349,7 @@ def test_a_link_to_the_file_stays_a_link(foreign: apsw.Connection, path: str, tm
 
 def test_a_vault_server_takes_over_what_it_finds(foreign: apsw.Connection, path: str) -> None:
     foreign.close()
-    with served(Settings(dialect="vault", store=path)) as servers:
+    with open_servers(Settings(dialect="vault", store=path)) as servers:
         memory = servers["vault"].workspaces.memory("default")
         assert [note.key for note in notes.page(memory, VAULT)] == ["lang", "odd"]
         assert notes.page(memory, NoteScope("s")) == []  # a session ends with its server

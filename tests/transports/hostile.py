@@ -1,6 +1,6 @@
-"""`python3 -m tests.transports.hostile`: hostile clients in full size, against a server with its ordinary bounds.
+"""`python3 -m tests.transports.hostile`: hostile clients at full scale, against a server with its default limits.
 
-Prints what each attack cost and what another client met meanwhile; the short forms are in the tests beside this file.
+Print what each attack cost and what another client experienced meanwhile; test_hostile.py has short forms.
 """
 
 import argparse
@@ -17,14 +17,14 @@ from statistics import median
 from threading import Event, Thread
 
 from polymnia.auth.tokens import Tokens
+from tests.transports.raw_http import head, resident, status_of
 from tests.transports.running import Running, Talk, Web, call, creation, initialize
-from tests.transports.test_hostile import head, resident, status_of
 
 MEGABYTE = 1 << 20
 
 
 class Bystander:
-    """A client that goes on reading one entity, and notes how long each read took and whether it was answered."""
+    """A client that reads one entity again and again, and records how long each read took and whether it failed."""
 
     def __init__(self, talk: Talk) -> None:
         self._talk = talk
@@ -50,8 +50,8 @@ class Bystander:
             self.failures += answer.status != 200
 
 
-class Arena:
-    """A server, a bystander's session, and the greedy client's token."""
+class Target:
+    """A server, the session of a bystander, and the token of the hostile client."""
 
     def __init__(self, server: Running, directory: Path) -> None:
         tokens = Tokens(directory / "memory.db.tokens")
@@ -65,7 +65,7 @@ class Arena:
             self.talk.call("create_entities", **creation(*names, text="x" * 1000))
 
     def reader(self, *, window: int = 4096) -> socket.socket:
-        """A connection that has asked for everything and has room for little."""
+        """Return a connection that has requested the whole graph and has a small receive buffer."""
         connection = socket.socket()
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window)
         connection.settimeout(120)
@@ -78,52 +78,52 @@ class Arena:
         return connection
 
 
-def many_sessions(arena: Arena) -> str:
-    """15,000 sessions of one client where 10,000 are allowed."""
+def many_sessions(target: Target) -> str:
+    """15,000 sessions of one client; 10,000 are allowed."""
     counts = {200: 0, 503: 0}
-    with Web(arena.server.port, arena.token) as web:
+    with Web(target.server.port, target.token) as web:
         for _ in range(15_000):
             counts[web.post(initialize()).status] += 1
     return f"{counts[200]} opened, {counts[503]} refused"
 
 
-def large_bodies(arena: Arena) -> str:
+def large_bodies(target: Target) -> str:
     """Twenty bodies of 100 MB."""
     statuses = set()
     for _ in range(20):
-        with Web(arena.server.port, arena.token) as web:
+        with Web(target.server.port, target.token) as web:
             statuses.add(web.send("POST", "/mcp", b" " * (100 * MEGABYTE)).status)
     assert statuses == {413}
     return "all refused with 413"
 
 
-def idle_connections(arena: Arena) -> str:
-    """1,500 connections that say nothing."""
+def idle_connections(target: Target) -> str:
+    """1,500 connections that send nothing."""
     with ExitStack() as idle:
         for _ in range(1500):
-            idle.enter_context(socket.create_connection(("127.0.0.1", arena.server.port), timeout=60))
+            idle.enter_context(socket.create_connection(("127.0.0.1", target.server.port), timeout=60))
         began = time.monotonic()
-        last = socket.create_connection(("127.0.0.1", arena.server.port), timeout=60)
+        last = socket.create_connection(("127.0.0.1", target.server.port), timeout=60)
         answer = last.recv(1000)
         last.close()
     assert status_of(answer) == 408
-    return f"each let go after {time.monotonic() - began:.0f} s"
+    return f"each disconnected after {time.monotonic() - began:.0f} s"
 
 
-def readers_at_once(arena: Arena) -> str:
-    """Fifty clients that ask for a large answer at once and read it: for comparison."""
+def readers_at_once(target: Target) -> str:
+    """For comparison: fifty clients that request a large response at once and read it."""
     with ThreadPoolExecutor(50) as pool:
-        sizes = list(pool.map(lambda _: whole_answer(arena.reader(window=MEGABYTE)), range(50)))
+        sizes = list(pool.map(lambda _: whole_answer(target.reader(window=MEGABYTE)), range(50)))
     assert len(set(sizes)) == 1
     return f"{sizes[0] / MEGABYTE:.0f} MB each"
 
 
 def whole_answer(connection: socket.socket) -> int:
-    """The length of an answer, read to its end; the connection is closed then."""
+    """Read a response to its end, close the connection and return the length of the body."""
     got = b""
     while b"\r\n\r\n" not in got:
         part = connection.recv(1 << 16)
-        assert part, "there was no answer"
+        assert part, "the server sent no response"
         got += part
     start, _, rest = got.partition(b"\r\n\r\n")
     (length,) = [
@@ -132,40 +132,40 @@ def whole_answer(connection: socket.socket) -> int:
     missing = length - len(rest)
     while missing:
         part = connection.recv(min(missing, 1 << 16))
-        assert part, "an answer was cut off"
+        assert part, "the response was truncated"
         missing -= len(part)
     connection.close()
     return length
 
 
-def readers_that_do_not_read(arena: Arena) -> str:
-    """Fifty clients that ask for a large answer and take nothing of it."""
+def readers_that_do_not_read(target: Target) -> str:
+    """Fifty clients that request a large response and read nothing of it."""
     began = time.monotonic()
     with ExitStack() as stack:
-        slow = [stack.enter_context(arena.reader()) for _ in range(50)]
-        with Web(arena.server.port) as web:
+        slow = [stack.enter_context(target.reader()) for _ in range(50)]
+        with Web(target.server.port) as web:
             while "polymnia_http_requests_open 0\n" not in web.send("GET", "/metrics").body.decode():
                 if time.monotonic() - began > 150:
-                    raise AssertionError("they were not let go")
+                    raise AssertionError("they were not disconnected")
                 time.sleep(0.5)
         assert len(slow) == 50
-    return f"all let go after {time.monotonic() - began:.0f} s"
+    return f"all disconnected after {time.monotonic() - began:.0f} s"
 
 
-def one_byte_a_second(arena: Arena) -> str:
-    """A client that reads one byte a second of a large answer."""
+def one_byte_a_second(target: Target) -> str:
+    """A client that reads one byte a second of a large response."""
     began = time.monotonic()
     taken = 0
-    with arena.reader() as slow, Web(arena.server.port) as web:
+    with target.reader() as slow, Web(target.server.port) as web:
         while "polymnia_http_requests_open 0\n" not in web.send("GET", "/metrics").body.decode() or not taken:
             taken += len(slow.recv(1))
             time.sleep(1)
             if time.monotonic() - began > 150:
-                raise AssertionError("it was not let go")
-    return f"let go after {time.monotonic() - began:.0f} s and {taken} bytes"
+                raise AssertionError("it was not disconnected")
+    return f"disconnected after {time.monotonic() - began:.0f} s and {taken} bytes"
 
 
-ATTACKS: list[Callable[[Arena], str]] = [
+ATTACKS: list[Callable[[Target], str]] = [
     many_sessions,
     large_bodies,
     idle_connections,
@@ -175,13 +175,13 @@ ATTACKS: list[Callable[[Arena], str]] = [
 ]
 
 
-def attacked(arena: Arena, attack: Callable[[Arena], str]) -> bool:
-    """Carry out one attack and say what it cost; gives whether everyone else was served."""
-    before = resident(arena.server.popen.pid)
-    bystander = Bystander(arena.talk)
+def run_attack(target: Target, attack: Callable[[Target], str]) -> bool:
+    """Run one attack and print what it cost; return whether all other requests were served."""
+    before = resident(target.server.popen.pid)
+    bystander = Bystander(target.talk)
     with bystander.watching():
-        said = attack(arena)
-    grown = (resident(arena.server.popen.pid) - before) / MEGABYTE
+        said = attack(target)
+    grown = (resident(target.server.popen.pid) - before) / MEGABYTE
     times = sorted(bystander.times)
     print(f"{attack.__doc__}\n    {said}; memory {grown:+.0f} MB")
     print(
@@ -197,9 +197,9 @@ def main() -> int:
     options.add_argument("attacks", nargs="*", help=f"which: {', '.join(each.__name__ for each in ATTACKS)}")
     chosen = options.parse_args().attacks
     with tempfile.TemporaryDirectory() as place, Running(Path(place) / "memory.db", "--metrics") as server:
-        arena = Arena(server, Path(place))
-        arena.fill(8)
-        served = [attacked(arena, each) for each in ATTACKS if not chosen or each.__name__ in chosen]
+        target = Target(server, Path(place))
+        target.fill(8)
+        served = [run_attack(target, each) for each in ATTACKS if not chosen or each.__name__ in chosen]
         stopped = server.stop()
         print(f"stopped with status {stopped}")
     return 0 if all(served) and stopped == 0 and "Traceback" not in server.log else 1

@@ -1,4 +1,4 @@
-"""A real server process, with both ends of its pipes in the test's hands."""
+"""A real server process whose pipes the test reads and writes."""
 
 import json
 import os
@@ -9,15 +9,16 @@ from pathlib import Path
 from threading import Timer
 from typing import IO, Any
 
+from tests.processes import TIMEOUT_S, Log, end_with_parent
+
 JSON = dict[str, Any]
 
-# After so many seconds a process that should have answered or ended is killed, and the test fails.
-PATIENCE = 30
+PATIENCE = TIMEOUT_S
 POLYMNIA = (sys.executable, "-m", "polymnia", "serve", "--store")
 
 
 class Process:
-    """A running server. `directory` is where it keeps what it writes, standard error included."""
+    """A running server. `directory` is its working directory; a watchdog kills it after TIMEOUT_S."""
 
     def __init__(
         self,
@@ -28,30 +29,35 @@ class Process:
         stdout: int = subprocess.PIPE,
         **settings: str,
     ) -> None:
-        self._stderr = directory / "stderr"
         environment = {**os.environ, "POLYMNIA_CONFIG": str(directory / "no.toml"), **settings}
         environment.pop("PYTHONUNBUFFERED", None)  # clients do not set it, and it would hide what stays in buffers
-        with self._stderr.open("wb") as stderr:
-            self.popen = subprocess.Popen(
-                command, stdin=stdin, stdout=stdout, stderr=stderr, cwd=directory, env=environment
-            )
-        self._watchdog = Timer(PATIENCE, self.popen.kill)
+        self.popen = subprocess.Popen(
+            command,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            cwd=directory,
+            env=environment,
+            preexec_fn=end_with_parent,
+        )
+        self.log = Log(self.popen.stderr)
+        self._watchdog = Timer(TIMEOUT_S, self.popen.kill)
         self._watchdog.start()
 
     @property
     def stderr(self) -> str:
-        """What it has written to standard error so far."""
-        return self._stderr.read_text("utf-8", "replace")
+        """Return what the server has written to standard error so far."""
+        return self.log.text
 
     def send(self, *messages: JSON | bytes) -> None:
-        """Write the messages, one a line, all at once; bytes go as they are."""
+        """Write the messages at once, one a line; bytes are written as they are."""
         lines = [each if isinstance(each, bytes) else json.dumps(each).encode() + b"\n" for each in messages]
         stdin = _open(self.popen.stdin)
         stdin.write(b"".join(lines))
         stdin.flush()
 
     def receive(self) -> JSON:
-        """The next message; fails when the process ends instead."""
+        """Return the next message; fail when the process ends instead."""
         line = _open(self.popen.stdout).readline()
         assert line.endswith(b"\n"), f"no message but {line!r}; standard error: {self.stderr}"
         message: JSON = json.loads(line)
@@ -59,12 +65,12 @@ class Process:
         return message
 
     def ask(self, message: JSON) -> JSON:
-        """The reply to a message that nothing else is told before."""
+        """Send a message and return the next message, which must be its reply."""
         self.send(message)
         return self.receive()
 
     def rest(self) -> list[JSON]:
-        """Everything it says until it closes its output."""
+        """Return all messages until the server closes its output."""
         lines = _open(self.popen.stdout).read().splitlines(keepends=True)
         assert all(line.endswith(b"\n") for line in lines)
         return [json.loads(line) for line in lines]
@@ -76,13 +82,15 @@ class Process:
         _open(self.popen.stdout).close()
 
     def wait(self) -> int:
-        """Its exit status; a process that had to be killed has a negative one."""
-        return self.popen.wait()
+        """Wait until the process has ended and return its exit status, which is negative when it was killed."""
+        status = self.popen.wait()
+        self.log.join()
+        return status
 
     def end(self) -> None:
-        """Let go of everything, whatever the test did."""
+        """Kill the process and close its pipes, whatever state the test left it in."""
         self.popen.kill()
-        self.popen.wait()
+        self.wait()
         self._watchdog.cancel()
         for pipe in (self.popen.stdin, self.popen.stdout):
             if pipe is not None:
@@ -98,7 +106,7 @@ def call(identifier: Any, name: str, **arguments: Any) -> JSON:
 
 
 def creation(identifier: Any, name: str) -> JSON:
-    """A call that creates an entity of that name."""
+    """Return a call that creates an entity of that name."""
     entity = {"name": name, "entityType": "thing", "observations": []}
     return call(identifier, "create_entities", entities=[entity])
 
@@ -112,4 +120,4 @@ def _close(pipe: IO[bytes]) -> None:
     try:
         pipe.close()
     except BrokenPipeError:
-        pass  # what was still to be written has nobody to read it
+        pass  # nobody reads what the buffer still holds

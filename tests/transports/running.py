@@ -1,14 +1,12 @@
-"""A real server on a port, and clients that speak to it with nothing between them and the bytes."""
+"""A real server on a port, and clients that send it plain bytes and requests."""
 
 import http.client
 import json
 import os
-import re
 import signal
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,10 +15,11 @@ from typing import Any, Self
 
 from msgspec import Struct
 
+from tests.processes import TIMEOUT_S, Log, end_with_parent
+
 JSON = dict[str, Any]
 
-# After so many seconds what should have happened has not, and the test fails.
-PATIENCE = 30
+PATIENCE = TIMEOUT_S
 LATEST = "2025-11-25"
 STATELESS = "2026-07-28"
 ACCEPT = "application/json, text/event-stream"
@@ -28,7 +27,7 @@ PREFIX = "io.modelcontextprotocol/"
 
 
 class Running:
-    """`polymnia serve` in a process of its own, with further flags, and settings in its environment."""
+    """`polymnia serve` in its own process, with more flags, and with settings in its environment."""
 
     def __init__(
         self,
@@ -43,13 +42,10 @@ class Running:
         command = [sys.executable, "-m", program, "serve", "--store", str(store), "--dialect", dialect]
         command += ["--transport", transport, *([] if "--bind" in flags else ["--bind", "127.0.0.1:0"]), *flags]
         environment = {**os.environ, "POLYMNIA_CONFIG": os.devnull + ".none", **(settings or {})}
-        self.popen = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
-        self._said: list[str] = []
-        self._news = threading.Condition()
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
+        self.popen = subprocess.Popen(command, stderr=subprocess.PIPE, env=environment, preexec_fn=end_with_parent)
+        self._log = Log(self.popen.stderr)
         try:
-            self.port = self._started()
+            self.port = self._log.port
             if ready and transport == "http":
                 with Web(self.port) as web:
                     assert web.send("GET", "/healthz").status == 200
@@ -60,26 +56,22 @@ class Running:
 
     @property
     def log(self) -> str:
-        """What it has written to standard error so far."""
-        return "".join(self._said)
+        """Return what the server has written to standard error so far."""
+        return self._log.text
 
     def wait_for(self, *texts: str) -> str:
-        """The first line with one of the texts; fails when none comes."""
-        with self._news:
-            self._news.wait_for(lambda: self._found(texts) or self._said[-1:] == [""], PATIENCE)
-        line = self._found(texts)
-        assert line, f"none of {texts} in: {self.log}"
-        return line
+        """Wait for a log line with one of the texts and return it; fail when none comes."""
+        return self._log.wait_for(*texts)
 
     def stop(self) -> int:
-        """Ask it to stop; gives its exit status."""
+        """Ask the server to stop and return its exit status."""
         self.popen.send_signal(signal.SIGTERM)
         return self.wait()
 
     def wait(self) -> int:
-        """Its exit status, once it has ended."""
-        status = self.popen.wait(2 * PATIENCE)
-        self._reader.join()
+        """Wait until the server has ended and return its exit status."""
+        status = self.popen.wait(2 * TIMEOUT_S)
+        self._log.join()
         return status
 
     def __enter__(self) -> Self:
@@ -89,36 +81,15 @@ class Running:
         if self.popen.poll() is None:
             self.popen.terminate()
             try:
-                self.popen.wait(PATIENCE)
+                self.popen.wait(TIMEOUT_S)
             except subprocess.TimeoutExpired:
                 self.popen.kill()
                 self.popen.wait()
-        self._reader.join()
-
-    def _started(self) -> int:
-        """The port it says it serves on."""
-        found = re.search(r"listening on .*:(\d+)|http://.*:(\d+)/mcp", self.wait_for("serving", "listening"))
-        assert found, self.log
-        return int(found[1] or found[2])
-
-    def _read(self) -> None:
-        assert self.popen.stderr is not None
-        with self.popen.stderr as pipe:
-            for line in iter(pipe.readline, ""):
-                self._add(line)
-        self._add("")
-
-    def _add(self, line: str) -> None:
-        with self._news:
-            self._said.append(line)
-            self._news.notify_all()
-
-    def _found(self, texts: tuple[str, ...]) -> str | None:
-        return next((line for line in self._said if any(text in line for text in texts)), None)
+        self._log.join()
 
 
 class Answer(Struct):
-    """What came back for one HTTP request."""
+    """The response to one HTTP request."""
 
     status: int
     headers: Mapping[str, str]
@@ -126,28 +97,28 @@ class Answer(Struct):
 
     @property
     def json(self) -> Any:
-        """The JSON of it, or of the last event in it."""
+        """Return the JSON of the body, or of the last event in the body."""
         if self.headers.get("content-type", "").startswith("text/event-stream"):
             return events(self.body)[-1]
         return json.loads(self.body)
 
 
 class Web:
-    """One client's connection, which it keeps."""
+    """A client that keeps one HTTP connection open."""
 
     def __init__(self, port: int, token: str | None = None, **headers: str) -> None:
-        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_S)
         self.headers = {"Content-Type": "application/json", "Accept": ACCEPT, **headers}
         if token is not None:
             self.headers["Authorization"] = f"Bearer {token}"
 
     def send(self, method: str, path: str, body: bytes | None = None, **headers: str) -> Answer:
-        """One request and what it gets."""
+        """Send one request and return the whole response."""
         response = self.open(method, path, body, **headers)
         return Answer(response.status, _lower(response), response.read())
 
     def open(self, method: str, path: str, body: bytes | None = None, **headers: str) -> http.client.HTTPResponse:
-        """One request and its answer to be read bit by bit."""
+        """Send one request and return a response whose body is still to be read."""
         given = {name.replace("_", "-"): value for name, value in headers.items()}
         self._connection.request(method, path, body, {**self.headers, **given})
         return self._connection.getresponse()
@@ -166,7 +137,7 @@ class Web:
 
 
 class Talk(Web):
-    """A client that keeps a session."""
+    """A client with a session, opened when the client is created."""
 
     def __init__(
         self, port: int, token: str | None = None, *, path: str = "/mcp", revision: str = LATEST, **headers: str
@@ -183,26 +154,26 @@ class Talk(Web):
         return self.headers["Mcp-Session-Id"]
 
     def ask(self, method: str, **params: Any) -> Any:
-        """The reply to a request."""
+        """Send a request and return its reply."""
         return self.post(request(method, **params), self.path).json
 
     def call(self, tool: str, **arguments: Any) -> Any:
-        """The result of a tool call."""
+        """Call a tool and return its result."""
         reply = self.ask("tools/call", name=tool, arguments=arguments)
         assert "result" in reply, reply
         return reply["result"]
 
 
 class Line:
-    """A client on a TCP connection."""
+    """A client on a TCP connection, one JSON message a line."""
 
     def __init__(self, port: int, token: str | None = None) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S)
         self._lines = self.socket.makefile("rb")
         self._meta = {} if token is None else {"polymnia/token": token}
 
     def ask(self, message: JSON) -> Any:
-        """The reply to a request; notifications before it are passed over."""
+        """Send a request and return its reply; skip the notifications before it."""
         message = {
             **message,
             "params": {**message["params"], "_meta": {**message["params"].get("_meta", {}), **self._meta}},
@@ -214,7 +185,7 @@ class Line:
         self.socket.sendall(json.dumps(message).encode() + b"\n")
 
     def hear(self) -> Any:
-        """The next message; None when the server has hung up."""
+        """Return the next message; None when the server has closed the connection."""
         try:
             line = self._lines.readline()
         except ConnectionError:
@@ -233,13 +204,13 @@ class Line:
 
 
 class Events:
-    """A stream of events as they come."""
+    """A stream of server-sent events, read as they come."""
 
     def __init__(self, response: http.client.HTTPResponse) -> None:
         self.response = response
 
     def next(self) -> tuple[str, str] | None:
-        """The name and data of the next event; None when the stream has ended."""
+        """Return the name and data of the next event; None when the stream has ended."""
         name, data = "", ""
         while True:
             try:
@@ -254,13 +225,13 @@ class Events:
             name, data = (value if field == "event" else name), (value if field == "data" else data)
 
     def message(self) -> Any:
-        """The message in the next event; None when the stream has ended."""
+        """Return the message in the next event; None when the stream has ended."""
         found = self.next()
         return None if found is None else json.loads(found[1])
 
 
 class Legacy:
-    """A client of the older transport: a stream, and posts to the place it names."""
+    """A client of the HTTP+SSE transport: a stream, and posts to the path that the stream names."""
 
     def __init__(self, port: int, token: str | None = None, *, path: str = "/sse", **headers: str) -> None:
         self.web = Web(port, token, **headers)
@@ -275,7 +246,7 @@ class Legacy:
             self.place = named[1]
 
     def ask(self, message: Any, **headers: str) -> Any:
-        """The reply to a request; notifications before it are passed over."""
+        """Send a request and return its reply; skip the notifications before it."""
         answer = self.post(message, **headers)
         assert answer.status == 202, answer
         return next(each for each in iter(self.events.message, None) if "method" not in each)
@@ -297,7 +268,7 @@ class Legacy:
 
 @contextmanager
 def listening(talk: Talk) -> Iterator[Events]:
-    """The stream of a session's notifications."""
+    """Open the stream of a session's notifications."""
     with Web(talk._connection.port) as web:
         web.headers = {**talk.headers, "Accept": "text/event-stream"}
         response = web.open("GET", talk.path)
@@ -320,12 +291,12 @@ def call(tool: str, identifier: Any = 1, /, **arguments: Any) -> JSON:
 
 
 def creation(*names: str, text: str = "known") -> JSON:
-    """The arguments that create entities."""
+    """Return the arguments that create entities."""
     return {"entities": [{"name": each, "entityType": "thing", "observations": [text]} for each in names]}
 
 
 def stateless(message: JSON, **meta: Any) -> tuple[JSON, dict[str, str]]:
-    """The request as clients without a session send it, and the headers that go with it."""
+    """Return the request as clients without a session send it, and the headers that go with it."""
     about = {
         f"{PREFIX}protocolVersion": STATELESS,
         f"{PREFIX}clientCapabilities": {},
@@ -340,29 +311,29 @@ def stateless(message: JSON, **meta: Any) -> tuple[JSON, dict[str, str]]:
 
 
 def events(body: bytes) -> list[Any]:
-    """The messages in a stream that has ended."""
+    """Return the messages of a stream that has ended."""
     return [json.loads(line[6:]) for line in body.decode().splitlines() if line.startswith("data: ")]
 
 
 def is_refused(reply: Any) -> bool:
-    """Whether a reply is anything but a tool's success."""
+    """Tell whether a reply is anything but a tool's success."""
     return "result" not in reply or bool(reply["result"].get("isError"))
 
 
 def text_of(reply: Any) -> str:
-    """What a reply says, whether it is a tool's or an error."""
+    """Return the text of a tool's result or of an error."""
     return str(reply["error"]["message"] if "error" in reply else reply["result"]["content"][0]["text"])
 
 
 def raw(port: int, data: bytes, *, host: str = "127.0.0.1") -> bytes:
-    """Everything that comes back for the bytes until the server hangs up."""
-    with socket.create_connection((host, port), timeout=PATIENCE) as connection:
+    """Send the bytes and return everything that comes back until the server closes the connection."""
+    with socket.create_connection((host, port), timeout=TIMEOUT_S) as connection:
         connection.sendall(data)
         return rest_of(connection)
 
 
 def rest_of(connection: socket.socket) -> bytes:
-    """Everything that still comes on a connection."""
+    """Read a connection to its end."""
     parts = []
     try:
         while part := connection.recv(1 << 16):

@@ -1,4 +1,4 @@
-"""What is said in one conversation with each dialect: right, wrong and nonsensical, in each era of the protocol."""
+"""The messages that a test sends to each dialect in each era of the protocol: valid, invalid and malformed."""
 
 import json
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _PREFIX = "io.modelcontextprotocol/"
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A message, and whether it is one that gets a reply."""
+    """A message, and whether it gets a reply."""
 
     message: bytes
     is_answered: bool = True
@@ -63,7 +63,7 @@ _COMMON: tuple[tuple[str, JSON], ...] = (
     ("completion/complete", {"ref": {"type": "ref/prompt", "name": "none"}, "argument": {"name": "a", "value": "b"}}),
     ("no/such/method", {}),
 )
-_NONSENSE = (
+_MALFORMED = (
     b"nonsense",
     b"17",
     b'{"jsonrpc":"2.0","id":"n","method":"ping"',
@@ -84,52 +84,52 @@ _UNANSWERED: tuple[JSON, ...] = (
 
 
 def with_a_handshake(dialect: str) -> list[Line]:
-    """Everything there is to say in the newest revision that begins with a handshake."""
+    """Return every message of the script for the newest revision that begins with `initialize`."""
     info = {"name": "script", "version": "1"}
     write, entities = _QUESTIONS[dialect][1]
     return [
-        _asked("hello", "initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo=info),
-        _told({"jsonrpc": "2.0", "method": "notifications/initialized"}),
-        _asked("é", "ping"),
-        _asked(2**60, "logging/setLevel", level="loud"),
-        _asked(1.5, "resources/subscribe", uri=GRAPH_URI),
-        *(_asked(number, method, **params) for number, (method, params) in enumerate(_QUESTIONS[dialect])),
-        *(_asked(number, method, **params) for number, (method, params) in enumerate(_COMMON)),
-        *(Line(message) for message in _NONSENSE),
-        *(_told(message) for message in _UNANSWERED),
-        _asked("read", "resources/read", uri=GRAPH_URI),
-        _asked("enough", "resources/unsubscribe", uri=GRAPH_URI),
-        _asked("last", write, **entities),
+        _request("hello", "initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo=info),
+        _notification({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        _request("é", "ping"),
+        _request(2**60, "logging/setLevel", level="loud"),
+        _request(1.5, "resources/subscribe", uri=GRAPH_URI),
+        *(_request(number, method, **params) for number, (method, params) in enumerate(_QUESTIONS[dialect])),
+        *(_request(number, method, **params) for number, (method, params) in enumerate(_COMMON)),
+        *(Line(message) for message in _MALFORMED),
+        *(_notification(message) for message in _UNANSWERED),
+        _request("read", "resources/read", uri=GRAPH_URI),
+        _request("enough", "resources/unsubscribe", uri=GRAPH_URI),
+        _request("last", write, **entities),
     ]
 
 
 def without(dialect: str) -> list[Line]:
-    """Everything there is to say in the revision whose requests speak for themselves."""
+    """Return every message of the script for the stateless revision."""
     wishes = {"resourceSubscriptions": [GRAPH_URI], "resourcesListChanged": True}
     return [
-        _stateless("discover", "server/discover"),
-        Line(_stateless("stream", LISTEN, notifications=wishes).message, is_answered=False),
-        *(_stateless(number, method, **params) for number, (method, params) in enumerate(_QUESTIONS[dialect])),
-        *(_stateless(number, method, **params) for number, (method, params) in enumerate(_COMMON)),
-        _stateless("old", "ping"),
-        _stateless("older", "initialize"),
-        _stateless("newer", "tools/list", version="2999-01-01"),
-        _stateless("read", "resources/read", uri=GRAPH_URI),
+        _stateless_request("discover", "server/discover"),
+        Line(_stateless_request("stream", LISTEN, notifications=wishes).message, is_answered=False),
+        *(_stateless_request(number, method, **params) for number, (method, params) in enumerate(_QUESTIONS[dialect])),
+        *(_stateless_request(number, method, **params) for number, (method, params) in enumerate(_COMMON)),
+        _stateless_request("old", "ping"),
+        _stateless_request("older", "initialize"),
+        _stateless_request("newer", "tools/list", version="2999-01-01"),
+        _stateless_request("read", "resources/read", uri=GRAPH_URI),
     ]
 
 
-def _asked(identifier: Any, method: str, **params: Any) -> Line:
-    return Line(_encoded({"jsonrpc": "2.0", "id": identifier, "method": method, "params": params}))
+def _request(identifier: Any, method: str, **params: Any) -> Line:
+    return Line(_encode({"jsonrpc": "2.0", "id": identifier, "method": method, "params": params}))
 
 
-def _stateless(identifier: Any, method: str, *, version: str = STATELESS, **params: Any) -> Line:
+def _stateless_request(identifier: Any, method: str, *, version: str = STATELESS, **params: Any) -> Line:
     meta = {f"{_PREFIX}protocolVersion": version, f"{_PREFIX}clientCapabilities": {}}
-    return _asked(identifier, method, **params, _meta=meta)
+    return _request(identifier, method, **params, _meta=meta)
 
 
-def _told(message: JSON) -> Line:
-    return Line(_encoded(message), is_answered=False)
+def _notification(message: JSON) -> Line:
+    return Line(_encode(message), is_answered=False)
 
 
-def _encoded(message: JSON) -> bytes:
+def _encode(message: JSON) -> bytes:
     return json.dumps(message, ensure_ascii=False).encode()

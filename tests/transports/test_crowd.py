@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from polymnia.auth.tokens import Tokens
+from tests.transports.raw_http import head, resident, status_of, wait_until
 from tests.transports.running import (
     PATIENCE,
     Legacy,
@@ -21,7 +22,6 @@ from tests.transports.running import (
     listening,
     rest_of,
 )
-from tests.transports.test_hostile import head, resident, status_of, wait_until
 
 # Fewer than the ten thousand of the long form; the bound is set to match.
 SESSIONS = 500

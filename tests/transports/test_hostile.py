@@ -3,17 +3,17 @@
 import json
 import re
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from tests.transports.raw_http import head, resident, status_of, wait_until
 from tests.transports.running import PATIENCE, Legacy, Running, Talk, Web, call, initialize, raw, request, rest_of
 
 MEGABYTE = 1 << 20
 LIMIT = 64 * MEGABYTE
-HEAD = "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: application/json\r\n"
 
 
 @pytest.fixture(scope="module")
@@ -39,21 +39,6 @@ def impatient(tmp_path: Path) -> Iterator[Running]:
     with Running(tmp_path / "memory.db", program="tests.transports.impatient_server") as running:
         yield running
         assert running.stop() == 0
-
-
-def status_of(answer: bytes) -> int:
-    assert answer.startswith(b"HTTP/1.1 "), answer[:100]
-    return int(answer.split(b" ", 2)[1])
-
-
-def head(path: str = "/mcp", *lines: str) -> bytes:
-    return (HEAD.format(path=path) + "".join(f"{line}\r\n" for line in lines) + "\r\n").encode()
-
-
-def resident(process: int) -> int:
-    """The memory a process has, in bytes."""
-    (line,) = [each for each in Path(f"/proc/{process}/status").read_text().splitlines() if each.startswith("VmRSS")]
-    return int(line.split()[1]) * 1024
 
 
 @pytest.mark.parametrize("path", ["/mcp", "/sse/messages/?session_id=x"])
@@ -254,15 +239,6 @@ def test_a_stream_ends_with_its_connection_also_when_another_request_is_behind_i
             connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         wait_until(server.port, lambda metrics: "polymnia_sessions 0" in metrics)
         talk.close()
-
-
-def wait_until(port: int, holds: Callable[[str], bool]) -> None:
-    """Ask for the metrics until they say so; the suite's own patience ends a wait that does not."""
-    with Web(port) as web:
-        for _ in range(20_000):
-            if holds(web.send("GET", "/metrics").body.decode()):
-                return
-    raise AssertionError("it did not come to that")
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/mcp"])

@@ -12,7 +12,7 @@ import pytest
 
 from polymnia.auth.tokens import Tokens
 from polymnia.stores.sqlite.store import SqliteStore
-from tests.auth.test_admission import LISTEN
+from tests.transports.raw_http import head, status_of, wait_until
 from tests.transports.running import (
     PATIENCE,
     Events,
@@ -25,12 +25,13 @@ from tests.transports.running import (
     creation,
     initialize,
     listening,
+    request,
     rest_of,
     stateless,
 )
-from tests.transports.test_hostile import head, status_of, wait_until
 
 MANY = 20_000
+LISTEN = request("subscriptions/listen", notifications={"resourceSubscriptions": ["memory://knowledge-graph"]})
 GRAPH = "memory://knowledge-graph"
 
 

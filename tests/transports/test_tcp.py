@@ -18,6 +18,7 @@ import pytest
 
 from polymnia.errors import SettingsError
 from polymnia.transports.address import is_loopback, parse_bind
+from tests.processes import end_with_parent
 
 COMMAND = [sys.executable, "-m", "polymnia", "serve", "--dialect", "graph", "--store"]
 
@@ -51,7 +52,9 @@ def call(number: int, tool: str, arguments: object) -> dict[str, Any]:
 
 def start(store: Path, **environment: str) -> tuple[subprocess.Popen[str], int]:
     arguments = [*COMMAND, str(store), "--transport", "tcp", "--bind", "127.0.0.1:0"]
-    server = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True, env=environment or None)
+    server = subprocess.Popen(
+        arguments, stderr=subprocess.PIPE, text=True, env=environment or None, preexec_fn=end_with_parent
+    )
     assert server.stderr is not None
     said = server.stderr.readline()
     found = re.search(r"listening on 127\.0\.0\.1:(\d+)", said)

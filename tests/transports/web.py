@@ -1,31 +1,28 @@
-"""Clients of a server over HTTP, as plain requests: with a session, or each request by itself."""
+"""HTTP clients that send plain requests, with a session or without one."""
 
 import json
-import re
 from http.client import HTTPConnection
 from itertools import count
 from typing import Any
 
 from tests.mcp.conversation import STATELESS, envelope
-from tests.transports.process import PATIENCE, Process
+from tests.processes import TIMEOUT_S
+from tests.transports.process import Process
 
 JSON = dict[str, Any]
 
-_ADDRESS = re.compile(r"serving \S+ at http://([^/\s]+)/mcp")
 _REVISION = "2025-11-25"
 
 
 class Web:
-    """A server process that listens on a free port, which it says."""
+    """A server process that listens on a free port and logs its address."""
 
     def __init__(self, process: Process) -> None:
         self.process = process
-        while not (found := _ADDRESS.search(process.stderr)):
-            assert process.popen.poll() is None, process.stderr
-        self.host = found[1]
+        self.host = process.log.address
 
     def client(self, *, token: str = "", extra: JSON | None = None) -> "WebClient":
-        """One that has shaken hands."""
+        """Return a client that has opened a session with `initialize`."""
         return WebClient(self.host, token, extra)
 
     def stateless(self, *, token: str = "", session: str = "") -> "WebClient":
@@ -33,7 +30,7 @@ class Web:
 
 
 class WebClient:
-    """One conversation."""
+    """One session."""
 
     def __init__(self, host: str, token: str, extra: JSON | None) -> None:
         self.session = ""
@@ -77,7 +74,7 @@ class WebClient:
         return {"Mcp-Session-Id": self.session} if self.session else {}
 
     def _send(self, method: str, body: bytes, headers: dict[str, str]) -> tuple[int, bytes]:
-        connection = HTTPConnection(self._host, timeout=PATIENCE)
+        connection = HTTPConnection(self._host, timeout=TIMEOUT_S)
         common = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
         if self._token:
             common["Authorization"] = f"Bearer {self._token}"
@@ -90,14 +87,14 @@ class WebClient:
 
 
 class StatelessWebClient(WebClient):
-    """Each request speaks for itself."""
+    """A client without a session: each request carries its own revision and client."""
 
     def __init__(self, host: str, token: str, named: str) -> None:
         self._named = named
         super().__init__(host, token, None)
 
     def _shake_hands(self, info: JSON) -> None:
-        """There is no handshake."""
+        """Send nothing: stateless clients have no handshake."""
 
     def _params(self, params: JSON) -> JSON:
         meta = envelope() | ({"polymnia/sessionId": self._named} if self._named else {})

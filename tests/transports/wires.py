@@ -1,7 +1,6 @@
-"""One conversation over any transport, byte for byte: what is answered, and what is told besides."""
+"""One client of each transport that exchanges raw bytes and collects the notifications between the replies."""
 
 import json
-import re
 import signal
 import socket
 import subprocess
@@ -12,12 +11,12 @@ from pathlib import Path
 from threading import Thread
 from typing import IO, Any, Protocol
 
+from tests.processes import TIMEOUT_S, Log, end_with_parent
+
 JSON = dict[str, Any]
 
-PATIENCE = 30
 LISTEN = "subscriptions/listen"
 _PREFIX = "io.modelcontextprotocol/"
-_BOUND = re.compile(r"(?:listening on |serving \S+ at http://)\S*?:(?P<port>\d+)")
 _ON_HTTP = ("--transport", "http", "--bind", "127.0.0.1:0")
 _WHERE = {
     "stdio": (),
@@ -32,13 +31,13 @@ class Wire(Protocol):
     """A client of one server."""
 
     def ask(self, message: bytes) -> bytes:
-        """The reply to a message."""
+        """Send a message and return its reply."""
 
     def tell(self, message: bytes) -> None:
         """Send a message that gets no reply."""
 
     def end(self) -> list[bytes]:
-        """Leave, or ask the server to stop; gives everything that was told and not asked for, in order."""
+        """Disconnect, or ask the server to stop; return all messages that were not replies, in order."""
 
 
 class Server:
@@ -48,33 +47,34 @@ class Server:
         store = ("--dialect", dialect, "--store", str(directory / "memory.db"))
         command = (sys.executable, "-m", "polymnia", "serve", *store, *_WHERE[transport])
         pipe = subprocess.PIPE
-        self.process = subprocess.Popen(command, cwd=directory, stdin=pipe, stdout=pipe, stderr=pipe)
+        self.process = subprocess.Popen(
+            command, cwd=directory, stdin=pipe, stdout=pipe, stderr=pipe, preexec_fn=end_with_parent
+        )
+        self._log = Log(self.process.stderr)
 
     @property
     def port(self) -> int:
-        """Where it says that it listens."""
-        said = _there(self.process.stderr).readline().decode()
-        found = _BOUND.search(said)
-        assert found, said
-        return int(found["port"])
+        """Return the port that the server says it listens on."""
+        return self._log.port
 
     def stop(self) -> None:
         self.process.send_signal(signal.SIGTERM)
 
     def wait(self) -> int:
-        """Its exit status."""
-        return self.process.wait(PATIENCE)
+        """Wait until the process has ended and return its exit status."""
+        return self.process.wait(TIMEOUT_S)
 
     def end(self) -> None:
-        """Let go of everything, whatever has happened."""
+        """Kill the process and close its pipes, whatever state the test left it in."""
         self.process.kill()
         self.process.wait()
-        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
+        self._log.join()
+        for pipe in (self.process.stdin, self.process.stdout):
             _there(pipe).close()
 
 
 class Lines:
-    """A message a line: standard input and output, or a socket."""
+    """One message a line, over pipes or a socket."""
 
     def __init__(self, write: IO[bytes], read: IO[bytes]) -> None:
         self._write, self._read = write, read
@@ -86,7 +86,7 @@ class Lines:
             if _is_reply(line):
                 return line.rstrip(b"\n")
             self._told.append(line.rstrip(b"\n"))
-        raise AssertionError("the server has gone")
+        raise AssertionError("the server closed the connection")
 
     def tell(self, message: bytes) -> None:
         self._write.write(message + b"\n")
@@ -109,7 +109,7 @@ class Stdio(Lines):
 class Tcp(Lines):
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._socket = socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE)
+        self._socket = socket.create_connection(("127.0.0.1", server.port), timeout=TIMEOUT_S)
         super().__init__(self._socket.makefile("wb"), self._socket.makefile("rb"))
 
     def end(self) -> list[bytes]:
@@ -122,7 +122,7 @@ class Tcp(Lines):
 
 
 class StreamableHttp:
-    """Messages posted one by one; a stream beside them for each client or request that listens."""
+    """One POST for each message, and a stream for each session or request that listens."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -150,7 +150,7 @@ class StreamableHttp:
     def end(self) -> list[bytes]:
         self._server.stop()
         for listener in self._listeners:
-            listener.join(PATIENCE)
+            listener.join(TIMEOUT_S)
         return self._told
 
     def _post(self, message: bytes) -> HTTPResponse:
@@ -158,7 +158,7 @@ class StreamableHttp:
 
     def _request(self, method: str, body: bytes, headers: dict[str, str]) -> HTTPResponse:
         kinds = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-        connection = HTTPConnection("127.0.0.1", self._port, timeout=PATIENCE)
+        connection = HTTPConnection("127.0.0.1", self._port, timeout=TIMEOUT_S)
         connection.request(method, "/mcp", body, {**kinds, "Connection": "close", **headers})
         return connection.getresponse()
 
@@ -168,7 +168,7 @@ class StreamableHttp:
             self._listen(self._request("GET", b"", self._session))
 
     def _listen(self, response: HTTPResponse) -> None:
-        """Read a stream aside, until it ends."""
+        """Read a stream on a thread until it ends."""
         assert response.status == 200
         listener = Thread(target=lambda: self._told.extend(events(response)))
         self._listeners.append(listener)
@@ -176,12 +176,12 @@ class StreamableHttp:
 
 
 class LegacySse:
-    """One stream for everything the server says, and a path to post to."""
+    """One stream for all messages of the server, and a path to post to."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
         self._port = server.port
-        connection = HTTPConnection("127.0.0.1", self._port, timeout=PATIENCE)
+        connection = HTTPConnection("127.0.0.1", self._port, timeout=TIMEOUT_S)
         connection.request("GET", "/sse", headers={"Accept": "text/event-stream"})
         self._events = events(connection.getresponse())
         self._place = next(self._events).decode()
@@ -193,10 +193,10 @@ class LegacySse:
             if _is_reply(each):
                 return each
             self._told.append(each)
-        raise AssertionError("the server has gone")
+        raise AssertionError("the server closed the connection")
 
     def tell(self, message: bytes) -> None:
-        connection = HTTPConnection("127.0.0.1", self._port, timeout=PATIENCE)
+        connection = HTTPConnection("127.0.0.1", self._port, timeout=TIMEOUT_S)
         connection.request("POST", self._place, message, {"Content-Type": "application/json", "Connection": "close"})
         assert connection.getresponse().status == 202
         connection.close()
@@ -210,7 +210,7 @@ WIRES: dict[str, Callable[[Server], Wire]] = {"stdio": Stdio, "tcp": Tcp, "http"
 
 
 def events(response: HTTPResponse) -> Iterator[bytes]:
-    """The data of the events of a stream."""
+    """Yield the data of each event of a stream."""
     for line in response:
         if line.startswith(b"data: "):
             yield line.removeprefix(b"data: ").rstrip(b"\n")
@@ -226,7 +226,7 @@ def _is_reply(message: bytes) -> bool:
 
 
 def _routing(message: bytes) -> dict[str, str]:
-    """The headers by which a request that speaks for itself says what is in it."""
+    """Return the headers that repeat the revision, method and name of a stateless request."""
     try:
         request = json.loads(message)
         version = request["params"]["_meta"][f"{_PREFIX}protocolVersion"]

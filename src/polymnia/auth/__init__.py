@@ -1,1 +1,1 @@
-"""Who may come in, and as whom: tokens of our own, tokens of an identity provider."""
+"""Authentication: our own tokens in a file, and tokens of an identity provider."""

@@ -1,27 +1,40 @@
-"""Tokens of an identity provider: JSON Web Tokens, checked against the provider's keys."""
+"""Tokens of an identity provider: JSON Web Tokens, verified with the provider's public keys."""
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
+from threading import Lock
 from typing import Any
+
+import jwt
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
+from cryptography.hazmat.primitives.asymmetric.ed448 import Ed448PublicKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+from cryptography.hazmat.primitives.serialization import load_pem_public_key
+from msgspec import Struct
 
 from polymnia.errors import NotAdmitted, SettingsError
 from polymnia.model import CAPABILITIES, Capability, Principal
 
+logger = logging.getLogger(__name__)
+
 SCOPES = {f"polymnia:{each}": each for each in CAPABILITIES}
 _WORKSPACES = "polymnia_workspaces"
+# Only asymmetric signatures, each with a key of its kind.
+_ALGORITHMS: dict[type, list[str]] = {
+    RSAPublicKey: ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"],
+    EllipticCurvePublicKey: ["ES256", "ES384", "ES512"],
+    Ed25519PublicKey: ["EdDSA"],
+    Ed448PublicKey: ["EdDSA"],
+}
 
 
 def open_provider(issuer: str, audience: str, key_file: str) -> Callable[[str], Principal]:
-    """What recognises tokens that the issuer made for the audience. Raises SettingsError.
+    """Return a function that recognises the issuer's tokens for the audience. Raise SettingsError.
 
-    The key file is the provider's public key, as PEM or as a JWKS document.
+    The key file holds the provider's public key as PEM or JWKS.
     """
-    try:
-        import jwt
-
-        from polymnia.auth.keys import Keys
-    except ImportError as exc:
-        raise SettingsError("tokens of an identity provider need `pip install polymnia[oauth]`") from exc
     keys = Keys(Path(key_file))
 
     def recognise(token: str) -> Principal:
@@ -36,14 +49,14 @@ def open_provider(issuer: str, audience: str, key_file: str) -> Callable[[str], 
                 options={"require": ["exp", "iss", "aud", "sub"]},
             )
         except jwt.PyJWTError as exc:
-            raise NotAdmitted(f"the token was refused: {exc}") from exc
+            raise NotAdmitted(f"invalid token: {exc}") from exc
         return principal_of(claims)
 
     return recognise
 
 
 def principal_of(claims: dict[str, Any]) -> Principal:
-    """Who the claims speak of. Raises NotAdmitted when they grant nothing here."""
+    """Return the principal that the claims describe. Raise NotAdmitted if they grant nothing."""
     granted = claims.get("scope", claims.get("scp", ""))
     scopes = granted.split() if isinstance(granted, str) else granted
     can = [SCOPES[each] for each in map(str, scopes) if each in SCOPES] if isinstance(scopes, list) else []
@@ -51,10 +64,10 @@ def principal_of(claims: dict[str, Any]) -> Principal:
         raise NotAdmitted(f"the token grants none of {', '.join(SCOPES)}")
     where = claims.get(_WORKSPACES)
     if where is not None and not (isinstance(where, list) and all(isinstance(each, str) for each in where)):
-        raise NotAdmitted(f"the claim {_WORKSPACES} must be a list of names")
+        raise NotAdmitted(f"invalid claim {_WORKSPACES}: expected a list of names")
     name = str(claims["sub"])
     if not name.strip():
-        raise NotAdmitted("the claim sub must name somebody")
+        raise NotAdmitted("invalid claim sub: must not be blank")
     most: Capability = max(can, key=CAPABILITIES.index)
     return Principal(
         name=name,
@@ -63,3 +76,66 @@ def principal_of(claims: dict[str, Any]) -> Principal:
         id=f"jwt:{name}",
         until=int(claims["exp"]),
     )
+
+
+class Key(Struct, frozen=True):
+    """A public key and the algorithms it may be used with."""
+
+    public: Any
+    algorithms: list[str]
+
+
+class Keys:
+    """The public keys in a PEM or JWKS file, which may be replaced while the server runs. Thread-safe."""
+
+    def __init__(self, path: Path) -> None:
+        """Raise SettingsError if the file has no public key."""
+        self._path = path
+        self._lock = Lock()
+        self._stamp: object = None
+        self._known: dict[str | None, Key] = {}
+        self._refresh()
+
+    def named(self, identifier: str | None) -> Key:
+        """Return the key with the id or, without an id, the only key. Raise NotAdmitted."""
+        with self._lock:
+            try:
+                self._refresh()
+            except SettingsError as exc:
+                logger.error("%s", exc)
+                raise NotAdmitted("tokens cannot be checked; the server's log says why") from exc
+            known = self._known
+        if identifier in known:
+            return known[identifier]
+        if len(known) == 1 and (identifier is None or None in known):
+            return next(iter(known.values()))
+        raise NotAdmitted("the token was signed with a key that the server does not have")
+
+    def _refresh(self) -> None:
+        """Read the file again if it has changed."""
+        try:
+            state = self._path.stat()
+            stamp = (state.st_ino, state.st_mtime_ns, state.st_size)
+            if stamp == self._stamp:
+                return
+            self._known = _parse_keys(self._path.read_text("utf-8"))
+            self._stamp = stamp
+        except (OSError, ValueError, jwt.PyJWTError) as exc:
+            raise SettingsError(f"{self._path}: not a public key of an identity provider: {exc}") from exc
+
+
+def _parse_keys(text: str) -> dict[str | None, Key]:
+    """Return the keys by id. Raise ValueError or an error of the libraries."""
+    if not text.lstrip().startswith("{"):
+        given: dict[str | None, Any] = {None: load_pem_public_key(text.encode())}
+    else:
+        given = {each.key_id: each.key for each in jwt.PyJWKSet.from_json(text).keys}
+    found = {name: Key(each, algorithms) for name, each in given.items() if (algorithms := _algorithms(each))}
+    if not found:
+        raise ValueError("no RSA, EC or Ed25519 public key found")
+    return found
+
+
+def _algorithms(public: Any) -> list[str]:
+    """Return the algorithms for a key; empty if it cannot verify signatures."""
+    return next((names for kind, names in _ALGORITHMS.items() if isinstance(public, kind)), [])

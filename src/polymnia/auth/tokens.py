@@ -1,13 +1,13 @@
-"""Tokens in a file: made, listed, revoked and recognised; the file holds their hashes only."""
+"""Tokens in a file: create, list, rotate, revoke and recognise them. The file holds only their hashes."""
 
 import hashlib
 import hmac
+import logging
 import os
 import secrets
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
 
@@ -20,16 +20,20 @@ from polymnia.disk.replace import make_parent, replace_file
 from polymnia.errors import BadInput, NotAdmitted, StoreDamaged, StoreTooNew
 from polymnia.model import Capability, Principal
 
+logger = logging.getLogger(__name__)
+
 _PREFIX = "ply"
-_MOST_NAME = 100
-# No longer than this is a token of ours; what is longer need not be hashed.
-_MOST_TOKEN = 200
-# What the file says of itself; a later one may hold limits that this version does not know.
+MAX_NAME_LENGTH = 100
+# Our tokens are shorter than this; the rest of a longer one need not be hashed.
+_MAX_TOKEN_LENGTH = 200
+# The file's version. A later one may hold restrictions that this version does not know.
 _VERSION = 1
+# The last use of a token is recorded at most once in this many seconds.
+_USE_RESOLUTION_S = 60
 
 
 class Token(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is kept of a token. Times are whole seconds since 1970; `workspaces` None means all."""
+    """What the file holds of a token. Times are seconds since 1970; `workspaces` None means all."""
 
     id: str
     name: str
@@ -41,7 +45,7 @@ class Token(Struct, frozen=True, kw_only=True, omit_defaults=True):
     revoked_at: int | None = None
 
     def state(self, now: float) -> str:
-        """`active`, `expired` or `revoked`."""
+        """Return `active`, `expired` or `revoked`."""
         if self.revoked_at is not None:
             return "revoked"
         return "expired" if self.expires_at is not None and now >= self.expires_at else "active"
@@ -58,7 +62,7 @@ class _Contents(Struct, kw_only=True):
 
 
 class Tokens:
-    """The file at a path. Safe to use from several threads and several processes."""
+    """The tokens in a file. Safe to use from several threads and processes."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -66,15 +70,16 @@ class Tokens:
         self._stamp: object = None
         self._by_id: dict[str, Token] = {}
         self._existed = False
+        self._used_at: dict[str, float] = {}
 
     @property
     def exist(self) -> bool:
-        """Whether there ever was a token: the door stays closed when the last is revoked, or the file is lost."""
+        """True if there ever was a token, even if the last one is revoked or the file is lost."""
         self._existed = self._existed or os.path.lexists(self.path)
         return self._existed
 
     def all(self) -> list[Token]:
-        """Every token that was ever made. Raises StoreDamaged."""
+        """Return every token ever created. Raise StoreDamaged."""
         with self._lock:
             self._refresh()
             return list(self._by_id.values())
@@ -82,58 +87,73 @@ class Tokens:
     def create(
         self, name: str, *, can: Capability, workspaces: Iterable[str] | None = None, lifetime: int | None = None
     ) -> str:
-        """A new token, which nobody can show again; `lifetime` is in seconds. Raises BadInput."""
-        if not name.strip() or len(name) > _MOST_NAME or not name.isprintable():
-            raise BadInput(f"a token's name has 1 to {_MOST_NAME} printable characters")
+        """Create a token and return its text, which is not stored. `lifetime` is in seconds. Raise BadInput."""
+        if not name.strip() or len(name) > MAX_NAME_LENGTH or not name.isprintable():
+            raise BadInput(f"invalid token name: use 1 to {MAX_NAME_LENGTH} printable characters")
         where = None if workspaces is None else tuple(sorted(set(workspaces)))
         if where is not None and not all(each.strip() for each in where):
-            raise BadInput("a workspace has a name; leave --workspace out for all of them")
-        identifier, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
-        text = f"{_PREFIX}_{identifier}_{secret}"
+            raise BadInput("--workspace: must not be blank; omit it to allow all workspaces")
         now = int(time.time())
-        token = Token(
-            id=identifier,
-            name=name,
-            hash=_hashed(text),
-            can=can,
-            workspaces=where,
-            created_at=now,
-            expires_at=None if lifetime is None else now + lifetime,
-        )
+        text, token = _make_token(name, can, where, now, lifetime)
         with self._changing() as tokens:
             if any(each.name == name and each.state(now) == "active" for each in tokens):
-                raise BadInput(f"there is a token {name} already; revoke it first, or choose another name")
+                raise BadInput(f"there is already a token {name}: rotate or revoke it, or choose another name")
+            tokens.append(token)
+        return text
+
+    def rotate(self, name: str, *, lifetime: int | None = None, overlap: int = 0) -> str:
+        """Replace the active token of a name by a new one with the same rights, and return the new one's text.
+
+        The old token stays valid for `overlap` seconds. Raise BadInput if there is no active token of that name.
+        """
+        now = int(time.time())
+        with self._changing() as tokens:
+            active = [index for index, each in enumerate(tokens) if each.name == name and each.state(now) == "active"]
+            if not active:
+                raise _no_such_token(name)
+            old = tokens[active[-1]]
+            text, token = _make_token(name, old.can, old.workspaces, now, lifetime)
+            for index in active:
+                tokens[index] = _retire(tokens[index], now, overlap)
             tokens.append(token)
         return text
 
     def revoke(self, name: str) -> None:
-        """Make every token of that name useless at once, an expired one too. Raises BadInput."""
+        """Revoke every token of that name, including expired ones. Raise BadInput if there is none."""
         now = int(time.time())
         with self._changing() as tokens:
-            theirs = [number for number, each in enumerate(tokens) if each.name == name and each.revoked_at is None]
-            if not theirs:
-                raise BadInput(f"there is no token {name}; `polymnia token list` shows those there are")
-            for number in theirs:
-                tokens[number] = replace(tokens[number], revoked_at=now)
+            found = [index for index, each in enumerate(tokens) if each.name == name and each.revoked_at is None]
+            if not found:
+                raise _no_such_token(name)
+            for index in found:
+                tokens[index] = replace(tokens[index], revoked_at=now)
 
     def recognise(self, text: str) -> Principal:
-        """Whose token it is. Raises NotAdmitted."""
+        """Return the principal of a token and record its use. Raise NotAdmitted."""
         identifier = text.split("_", 2)[1] if text.startswith(f"{_PREFIX}_") and text.count("_") >= 2 else ""
         with self._lock:
             self._refresh()
             token = self._by_id.get(identifier)
-        # Hashed and compared in any case, so that the time tells nothing about which ids exist.
-        expected = token.hash if token else _hashed("")
-        matches = hmac.compare_digest(_hashed(text[:_MOST_TOKEN]), expected)
+        # Hash and compare in any case, so that the time reveals nothing about which ids exist.
+        expected = token.hash if token else _hash("")
+        matches = hmac.compare_digest(_hash(text[:_MAX_TOKEN_LENGTH]), expected)
         if token is None or not matches:
-            raise NotAdmitted("the token is not known here")
+            raise NotAdmitted("unknown token")
         state = token.state(time.time())
         if state != "active":
             raise NotAdmitted(f"the token {token.name} is {state}")
+        self._record_use(token.id)
         return token.principal
 
+    def last_used(self, identifier: str) -> int | None:
+        """Return when a token was last used, to the minute, in seconds since 1970; None if never."""
+        try:
+            return int((self._use_directory / identifier).stat().st_mtime)
+        except OSError:
+            return None
+
     def holds(self, identifier: str) -> bool:
-        """Whether the token of that id still opens the door."""
+        """Return True if the token with that id is still active."""
         with self._lock:
             self._refresh()
             token = self._by_id.get(identifier)
@@ -141,7 +161,7 @@ class Tokens:
 
     @contextmanager
     def _changing(self) -> Iterator[list[Token]]:
-        """The tokens under the file's lock, to be changed in place; written back when the block ends well."""
+        """Yield the tokens under the file's lock, to be changed in place, and write them when the block succeeds."""
         make_parent(self.path)
         with file_lock(self.path):
             tokens = self.all()
@@ -151,28 +171,75 @@ class Tokens:
                 replace_file(self.path, [contents, b"\n"])
 
     def _refresh(self) -> None:
-        """Read the file again if somebody has changed it."""
+        """Read the file again if it has changed."""
         with map_os_errors(str(self.path)):
             stamp = _stamp(self.path)
             if stamp == self._stamp:
                 return
             data = None if stamp is None else self.path.read_bytes()
-        self._by_id = {} if data is None else {each.id: each for each in self._decoded(data)}
+        self._by_id = {} if data is None else {each.id: each for each in self._decode(data)}
         self._stamp = stamp
 
-    def _decoded(self, data: bytes) -> list[Token]:
+    def _decode(self, data: bytes) -> list[Token]:
         try:
             contents = json.decode(data, type=_Contents)
         except (DecodeError, ValidationError, UnicodeDecodeError) as exc:
-            raise StoreDamaged(f"{self.path} is not a file of tokens ({exc}); nobody is let in until it is") from exc
+            raise StoreDamaged(
+                f"{self.path} is not a token file ({exc}); all logins are rejected until it is repaired"
+            ) from exc
         if contents.version > _VERSION:
-            message = f"{self.path} has version {contents.version}, this version knows up to {_VERSION}"
-            raise StoreTooNew(f"{message}; nobody is let in until polymnia is upgraded")
+            message = f"{self.path} has version {contents.version}, but this program supports versions up to {_VERSION}"
+            raise StoreTooNew(f"{message}; all logins are rejected until polymnia is upgraded")
         return contents.tokens
 
+    @property
+    def _use_directory(self) -> Path:
+        """Hold one empty file per used token; its modification time is the last use."""
+        return self.path.with_name(f"{self.path.name}.used")
 
-def _hashed(text: str) -> str:
-    """A token has 256 random bits, so one round is as good as many."""
+    def _record_use(self, identifier: str) -> None:
+        now = time.time()
+        if now - self._used_at.get(identifier, 0.0) < _USE_RESOLUTION_S:
+            return
+        self._used_at[identifier] = now
+        try:
+            self._use_directory.mkdir(mode=0o700, exist_ok=True)
+            (self._use_directory / identifier).touch(mode=0o600)
+        except OSError as exc:  # a read-only directory; logins work without it
+            logger.info("cannot record the use of a token: %s", exc)
+
+
+def _make_token(
+    name: str, can: Capability, workspaces: tuple[str, ...] | None, now: int, lifetime: int | None
+) -> tuple[str, Token]:
+    """Return the text of a new token and what the file holds of it."""
+    identifier, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
+    text = f"{_PREFIX}_{identifier}_{secret}"
+    token = Token(
+        id=identifier,
+        name=name,
+        hash=_hash(text),
+        can=can,
+        workspaces=workspaces,
+        created_at=now,
+        expires_at=None if lifetime is None else now + lifetime,
+    )
+    return text, token
+
+
+def _retire(token: Token, now: int, overlap: int) -> Token:
+    """Revoke the token now, or let it expire after the overlap."""
+    if not overlap:
+        return replace(token, revoked_at=now)
+    return replace(token, expires_at=min(token.expires_at or now + overlap, now + overlap))
+
+
+def _no_such_token(name: str) -> BadInput:
+    return BadInput(f"there is no token {name}: `polymnia token list` shows which exist")
+
+
+def _hash(text: str) -> str:
+    """Hash once: a token has 256 random bits, so more rounds add nothing."""
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
@@ -182,8 +249,3 @@ def _stamp(path: Path) -> object:
     except FileNotFoundError:
         return None
     return (state.st_ino, state.st_mtime_ns, state.st_size)
-
-
-def shown_time(seconds: int | None) -> str:
-    """A time as people read it; empty for none."""
-    return "" if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")

@@ -1,68 +1,111 @@
-"""`polymnia token`: make, list and revoke the tokens that let others in."""
+"""`polymnia token`: create, list, rotate and revoke tokens."""
 
 import argparse
-import json
 import re
 import time
+from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
 
-from polymnia.auth.open import tokens_of
-from polymnia.auth.tokens import Tokens, shown_time
+from polymnia.auth.authenticator import tokens_of
+from polymnia.auth.tokens import Token, Tokens
+from polymnia.cli.common import (
+    add_json_argument,
+    add_store_arguments,
+    add_tokens_argument,
+    format_seconds,
+    print_json,
+    print_table,
+)
 from polymnia.errors import BadInput
+from polymnia.model import CAPABILITIES
 from polymnia.settings import Settings
 
-_UNITS = {"m": 60, "h": 3600, "d": 86400}
-_COLUMNS = ("name", "can", "workspaces", "state", "created", "expires")
+if TYPE_CHECKING:
+    from polymnia.cli.common import Subparsers
+
+_UNIT_SECONDS = {"m": 60, "h": 3600, "d": 86400}
+_COLUMNS = ("name", "can", "workspaces", "state", "created", "expires", "last used")
 
 
-def token(settings: Settings, options: argparse.Namespace) -> int:
-    """Do what the command says. Raises BadInput."""
+def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
+    parser = commands.add_parser("token", help="create, list, rotate and revoke the tokens of remote clients")
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, prog="polymnia token")
+    create = actions.add_parser("create", help="create a token and print it once")
+    create.add_argument("name", metavar="NAME", help="who uses it; the change log shows this name")
+    create.add_argument("--can", choices=CAPABILITIES, default="read", help="what it allows (default: %(default)s)")
+    create.add_argument(
+        "--workspace",
+        dest="workspaces",
+        action="append",
+        metavar="NAME",
+        help="limit it to this workspace (repeatable; default: all)",
+    )
+    listing = actions.add_parser("list", help="list the tokens without their secrets")
+    add_json_argument(listing)
+    rotate = actions.add_parser("rotate", help="replace a token by a new one with the same name and rights")
+    rotate.add_argument("name", metavar="NAME")
+    rotate.add_argument(
+        "--overlap", metavar="TIME", help="keep the old token valid for this long, e.g. 1h (default: revoke it at once)"
+    )
+    revoke = actions.add_parser("revoke", help="revoke a token immediately")
+    revoke.add_argument("name", metavar="NAME")
+    for each in (create, rotate):
+        each.add_argument("--expires", metavar="TIME", help="lifetime, e.g. 30d, 12h or 45m (default: unlimited)")
+    for each in (create, listing, rotate, revoke):
+        add_tokens_argument(each)
+        add_store_arguments(each)
+    return parser
+
+
+def run(settings: Settings, options: argparse.Namespace) -> int:
+    """Carry out the action. Raise BadInput."""
     tokens = tokens_of(settings.store, settings.tokens)
     if tokens is None:
-        raise BadInput(f"{settings.store} has no place for tokens; name a file with --tokens")
+        raise BadInput(f"{settings.store} is not stored anywhere: name a token file with --tokens")
     if options.action == "create":
-        return _create(tokens, options)
-    if options.action == "revoke":
+        lifetime = _seconds("--expires", options.expires)
+        print(tokens.create(options.name, can=options.can, workspaces=options.workspaces, lifetime=lifetime))
+    elif options.action == "rotate":
+        lifetime, overlap = _seconds("--expires", options.expires), _seconds("--overlap", options.overlap)
+        print(tokens.rotate(options.name, lifetime=lifetime, overlap=overlap or 0))
+    elif options.action == "revoke":
         tokens.revoke(options.name)
         print(f"revoked {options.name}")
-        return 0
-    return _list(tokens, as_json=options.json)
-
-
-def _create(tokens: Tokens, options: argparse.Namespace) -> int:
-    lifetime = None if options.expires is None else _seconds(options.expires)
-    text = tokens.create(options.name, can=options.can, workspaces=options.workspaces, lifetime=lifetime)
-    print(text)
+    else:
+        _list(tokens, as_json=options.json)
     return 0
 
 
-def _list(tokens: Tokens, *, as_json: bool) -> int:
+def _list(tokens: Tokens, *, as_json: bool) -> None:
     now = time.time()
     if as_json:
-        shown = [{**to_builtins(each), "state": each.state(now)} for each in tokens.all()]
-        kept = [{key: value for key, value in each.items() if key != "hash"} for each in shown]
-        print(json.dumps(kept, indent=2, ensure_ascii=False))
-        return 0
+        print_json([_token_json(tokens, each, now) for each in tokens.all()])
+        return
     rows = [
-        {
-            "name": each.name,
-            "can": each.can,
-            "workspaces": "all" if each.workspaces is None else ", ".join(each.workspaces),
-            "state": each.state(now),
-            "created": shown_time(each.created_at),
-            "expires": shown_time(each.expires_at),
-        }
+        (
+            each.name,
+            each.can,
+            "all" if each.workspaces is None else ", ".join(each.workspaces),
+            each.state(now),
+            format_seconds(each.created_at),
+            format_seconds(each.expires_at),
+            format_seconds(tokens.last_used(each.id)),
+        )
         for each in tokens.all()
     ]
-    widths = {column: max(len(column), *(len(row[column]) for row in rows), 0) for column in _COLUMNS}
-    for row in [dict(zip(_COLUMNS, _COLUMNS, strict=True)), *rows]:
-        print("  ".join(row[column].ljust(widths[column]) for column in _COLUMNS).rstrip())
-    return 0
+    print_table([_COLUMNS, *rows])
 
 
-def _seconds(text: str) -> int:
+def _token_json(tokens: Tokens, token: Token, now: float) -> dict[str, object]:
+    shown = {key: value for key, value in to_builtins(token).items() if key != "hash"}
+    return {**shown, "state": token.state(now), "last_used_at": tokens.last_used(token.id)}
+
+
+def _seconds(flag: str, text: str | None) -> int | None:
+    if text is None:
+        return None
     found = re.fullmatch(r"([1-9][0-9]{0,5})([mhd])", text)
     if not found:
-        raise BadInput(f"--expires: {text!r} is no length of time; say 30d, 12h or 45m")
-    return int(found[1]) * _UNITS[found[2]]
+        raise BadInput(f"{flag}: invalid duration {text!r}: use e.g. 30d, 12h or 45m")
+    return int(found[1]) * _UNIT_SECONDS[found[2]]

@@ -1,78 +1,101 @@
-"""`polymnia trash`: look at what was deleted, bring it back, or take it away for good."""
+"""`polymnia trash`: list what was deleted, restore it, or purge it."""
 
 import argparse
-import json
+from typing import TYPE_CHECKING
 
 from polymnia.app import configure_logging, opened
-from polymnia.cli.missing import refuse_missing
+from polymnia.cli.common import (
+    add_json_argument,
+    add_store_arguments,
+    add_workspace_argument,
+    print_json,
+    print_table,
+    require_store,
+)
 from polymnia.dialects.times import iso_time
-from polymnia.engine import trash as verbs
+from polymnia.engine import trash
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput
 from polymnia.model import TrashItem
 from polymnia.settings import Settings
 
+if TYPE_CHECKING:
+    from polymnia.cli.common import Subparsers
 
-def trash(settings: Settings, options: argparse.Namespace) -> int:
-    """Do what the command says. Raises BadInput."""
+
+def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
+    parser = commands.add_parser("trash", help="list, restore and purge deleted memories")
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, prog="polymnia trash")
+    listing = actions.add_parser("list", help="list what was deleted, latest first")
+    add_json_argument(listing)
+    restore = actions.add_parser("restore", help="restore something that was deleted")
+    restore.add_argument("what", metavar="ID", help="an id from the list, or the name of a deleted entity")
+    purge = actions.add_parser("purge", help="delete permanently what is in the trash, including its text")
+    purge.add_argument(
+        "--older-than", type=float, metavar="DAYS", help="only what was deleted longer ago (default: trash_days)"
+    )
+    for each in (listing, restore, purge):
+        add_store_arguments(each)
+        add_workspace_argument(each)
+    return parser
+
+
+def run(settings: Settings, options: argparse.Namespace) -> int:
+    """Carry out the action. Raise BadInput."""
     configure_logging(settings.log_level)
-    refuse_missing(settings.store)
+    require_store(settings.store)
     with opened(settings.store, settings.workspace) as store:
         memory = Memory(store)
         if options.action == "list":
-            return _list(verbs.listed(memory), as_json=options.json)
-        if options.action == "restore":
-            return _restore(memory, options.what)
-        return _purge(memory, options.older_than, settings.trash_days)
-
-
-def _list(found: list[TrashItem], *, as_json: bool) -> int:
-    if as_json:
-        shown = [
-            {"id": each.id, "kind": _kind(each), "what": _title(each), "deleted_at": iso_time(each.deleted_at)}
-            for each in found
-        ]
-        print(json.dumps(shown, indent=2, ensure_ascii=False))
-        return 0
-    width = max([len(each.id) for each in found], default=0)
-    for each in found:
-        when = (iso_time(each.deleted_at) or "")[:19].replace("T", " ")
-        print(f"{each.id.ljust(width)}  {when}  {_kind(each).ljust(11)}  {_title(each)}")
+            _list(trash.listed(memory), as_json=options.json)
+        elif options.action == "restore":
+            _restore(memory, options.what)
+        else:
+            _purge(memory, options.older_than, settings.trash_days)
     return 0
 
 
-def _kind(trashed: TrashItem) -> str:
-    rows = trashed.rows
+def _list(items: list[TrashItem], *, as_json: bool) -> None:
+    if as_json:
+        print_json(
+            [
+                {"id": each.id, "kind": _kind(each), "what": _title(each), "deleted_at": iso_time(each.deleted_at)}
+                for each in items
+            ]
+        )
+        return
+    times = [(iso_time(each.deleted_at) or "")[:19].replace("T", " ") for each in items]
+    print_table([(each.id, at, _kind(each), _title(each)) for each, at in zip(items, times, strict=True)])
+
+
+def _kind(item: TrashItem) -> str:
+    rows = item.rows
     return "entity" if rows.entities else "observation" if rows.observations else "relation"
 
 
-def _title(trashed: TrashItem) -> str:
-    rows = trashed.rows
+def _title(item: TrashItem) -> str:
+    rows = item.rows
     if rows.entities:
         (entity,) = rows.entities
         more = f"{len(entity.observations)} observations, {len(rows.relations)} relations"
         return f"{entity.name} ({entity.type}): {more}"
     if rows.observations:
-        (noted,) = rows.observations
-        return f"{noted.entity}: {noted.observations[0].text}"
+        (owner,) = rows.observations
+        return f"{owner.entity}: {owner.observations[0].text}"
     (relation,) = rows.relations
     return f"{relation.source} -{relation.type}-> {relation.target}"
 
 
-def _restore(memory: Memory, what: str) -> int:
-    back = verbs.restore(memory, what, by="polymnia trash")
-    names = [entity.name for entity in back.entities] + [noted.entity for noted in back.observations]
-    said = f"restored {what}" if not names else f"restored {', '.join(names)}"
-    print(f"{said}, with {len(back.relations)} relations" if back.entities else said)
-    return 0
+def _restore(memory: Memory, what: str) -> None:
+    back = trash.restore(memory, what, by="polymnia trash")
+    names = [entity.name for entity in back.entities] + [owner.entity for owner in back.observations]
+    restored = f"restored {', '.join(names) or what}"
+    print(f"{restored}, with {len(back.relations)} relations" if back.entities else restored)
 
 
-def _purge(memory: Memory, older_than: float | None, trash_days: int) -> int:
+def _purge(memory: Memory, older_than: float | None, trash_days: int) -> None:
     if older_than is None and not trash_days:
-        raise BadInput("say how old: --older-than 30 (days; 0 is everything), or set trash_days")
-    gone = verbs.purge(memory, days=trash_days if older_than is None else older_than)
+        raise BadInput("purge needs an age: use --older-than DAYS (0 purges everything), or set trash_days")
+    gone = trash.purge(memory, days=trash_days if older_than is None else older_than)
     notes = f", {gone.notes} notes" if gone.notes else ""
-    print(
-        f"gone for good: {gone.entities} entities, {gone.observations} observations, {gone.relations} relations{notes}"
-    )
-    return 0
+    print(f"purged: {gone.entities} entities, {gone.observations} observations, {gone.relations} relations{notes}")

@@ -1,70 +1,92 @@
-"""`polymnia workspace`: list, make, put away, bring back, rename and delete the workspaces of a data directory."""
+"""`polymnia workspace`: list, create, archive, restore, rename and delete the workspaces of a data directory."""
 
 import argparse
-import json
 import sys
+from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
 
 from polymnia.app import configure_logging, opened_workspaces
-from polymnia.cli.missing import refuse_missing
+from polymnia.cli.common import add_json_argument, add_store_arguments, print_json, print_table, require_store
 from polymnia.dialects.times import iso_time
 from polymnia.engine.workspaces import Workspaces
 from polymnia.errors import BadInput
-from polymnia.model import Workspace
 from polymnia.settings import Settings
 
-_DONE = {"create": "created", "archive": "archived", "restore": "restored", "delete": "deleted"}
+if TYPE_CHECKING:
+    from polymnia.cli.common import Subparsers
+
+_HELP = {
+    "create": "create a workspace",
+    "archive": "archive a workspace: nobody can use it, nothing is lost",
+    "restore": "restore an archived workspace",
+    "delete": "delete a workspace permanently",
+    "rename": "rename a workspace",
+}
 
 
-def workspace(settings: Settings, options: argparse.Namespace) -> int:
-    """Do what the command says. Raises BadInput."""
+def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
+    parser = commands.add_parser("workspace", help="list, create, archive, restore, rename and delete workspaces")
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, prog="polymnia workspace")
+    listing = actions.add_parser("list", help="list the workspaces")
+    listing.add_argument(
+        "--status", choices=("active", "archived", "all"), default="all", help="(default: %(default)s)"
+    )
+    add_json_argument(listing)
+    add_store_arguments(listing)
+    for action, text in _HELP.items():
+        each = actions.add_parser(action, help=text)
+        each.add_argument("name", metavar="NAME")
+        add_store_arguments(each)
+    actions.choices["create"].add_argument("--description", metavar="TEXT", default="", help="what it is for")
+    actions.choices["delete"].add_argument("--yes", action="store_true", help="do not ask for confirmation")
+    actions.choices["rename"].add_argument("new", metavar="NEW", help="the new name")
+    return parser
+
+
+def run(settings: Settings, options: argparse.Namespace) -> int:
+    """Carry out the action. Raise BadInput."""
     configure_logging(settings.log_level)
     if options.action != "create":
-        refuse_missing(settings.store)
+        require_store(settings.store)
     with opened_workspaces(settings.store) as workspaces:
         if options.action == "list":
-            return _list(workspaces, status=options.status, as_json=options.json)
-        if options.action == "rename":
-            changed = workspaces.rename(options.name, options.new)
-            print(f"renamed {options.name} to {changed.name}")
-            return 0
-        changed = _change(workspaces, options)
-    print(f"{_DONE[options.action]} {changed.name}")
+            _list(workspaces, status=options.status, as_json=options.json)
+        else:
+            print(_change(workspaces, options))
     return 0
 
 
-def _change(workspaces: Workspaces, options: argparse.Namespace) -> Workspace:
+def _change(workspaces: Workspaces, options: argparse.Namespace) -> str:
+    """Change a workspace and return what was done."""
+    name = options.name
     if options.action == "create":
-        return workspaces.create(options.name, options.description)
+        return f"created {workspaces.create(name, options.description).name}"
     if options.action == "archive":
-        return workspaces.archive(options.name)
+        return f"archived {workspaces.archive(name).name}"
     if options.action == "restore":
-        return workspaces.restore(options.name)
-    found = workspaces.find(options.name)
-    _confirm(found.name, sure=options.yes)
-    return workspaces.delete(found.name)
+        return f"restored {workspaces.restore(name).name}"
+    if options.action == "rename":
+        return f"renamed {name} to {workspaces.rename(name, options.new).name}"
+    found = workspaces.find(name)
+    _confirm_deletion(found.name, confirmed=options.yes)
+    return f"deleted {workspaces.delete(found.name).name}"
 
 
-def _confirm(name: str, *, sure: bool) -> None:
-    """Raises BadInput unless somebody has said that they mean it."""
-    if sure:
+def _confirm_deletion(name: str, *, confirmed: bool) -> None:
+    """Raise BadInput unless the user confirms."""
+    if confirmed:
         return
     if not sys.stdin.isatty():
-        raise BadInput(f"deleting {name} cannot be undone; say --yes, or use `polymnia workspace archive {name}`")
-    if input(f"All of {name} will be gone for good. Type its name to go on: ") != name:
+        raise BadInput(f"deleting {name} cannot be undone: add --yes, or use `polymnia workspace archive {name}`")
+    if input(f"This deletes {name} permanently. Type its name to continue: ") != name:
         raise BadInput("nothing was deleted")
 
 
-def _list(workspaces: Workspaces, *, status: str, as_json: bool) -> int:
+def _list(workspaces: Workspaces, *, status: str, as_json: bool) -> None:
     found = [each for each in workspaces.listed() if status in ("all", each.status)]
     if as_json:
         times = [{"created_at": iso_time(each.created_at), "updated_at": iso_time(each.updated_at)} for each in found]
-        shown = [{**to_builtins(each), **time} for each, time in zip(found, times, strict=True)]
-        print(json.dumps(shown, indent=2, ensure_ascii=False))
-        return 0
-    width = max([len(each.name) for each in found], default=0)
-    for each in found:
-        changed = (iso_time(each.updated_at) or "")[:10]
-        print(f"{each.name.ljust(width)}  {each.status.ljust(8)}  {changed.ljust(10)}  {each.description}".rstrip())
-    return 0
+        print_json([{**to_builtins(each), **time} for each, time in zip(found, times, strict=True)])
+        return
+    print_table([(each.name, each.status, (iso_time(each.updated_at) or "")[:10], each.description) for each in found])

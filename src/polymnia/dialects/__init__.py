@@ -1,5 +1,5 @@
-"""The tool catalogues clients call, one package each, over the same engine."""
+"""The tool catalogues that clients call, one package each, over the same engine."""
 
-from polymnia.dialects.open import DIALECTS, open_dialect
+from polymnia.dialects.registry import DIALECTS, open_dialect
 
 __all__ = ["DIALECTS", "open_dialect"]

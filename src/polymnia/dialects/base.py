@@ -1,10 +1,10 @@
-"""What a dialect is made of: tools, resources and prompts as values over typed functions."""
+"""What a dialect consists of: tools, resources and prompts, declared as values over typed functions."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 from uuid import uuid4
 
-from msgspec import DecodeError, Raw, Struct, field
+from msgspec import DecodeError, Raw, Struct, ValidationError, field
 from msgspec.json import Decoder, encode
 from msgspec.json import format as reformat
 
@@ -14,90 +14,104 @@ from polymnia.engine.workspaces import Workspaces
 from polymnia.errors import BadInput, Cancelled, NoWorkspace
 from polymnia.model import OWNER, Capability, Change, Principal
 
-# How much a log message matters, least first.
+# Log levels, least severe first.
 Level = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
-_declared: Decoder[dict[str, Raw]] = Decoder(dict[str, Raw])
-_LONGEST_SESSION = 200
+_capabilities: Decoder[dict[str, Raw]] = Decoder(dict[str, Raw])
+MAX_SESSION_ID_LENGTH = 200
+# More rows than any store holds, and few enough for the integers of every store.
+MAX_ROWS = 1 << 40
 
 
 class NoteRules(Struct, frozen=True, kw_only=True):
-    """What a server decides about notes: how many numbers an embedding has, whether a session's outlast it."""
+    """Server-wide rules for notes: the length of embeddings, and whether session notes outlive their session."""
 
     dimension: int = 1536
     persist_sessions: bool = False
 
 
 class Client(Struct, kw_only=True):
-    """Who calls, and what is remembered of them from one call to the next.
+    """The caller, and what the server remembers of it between calls.
 
-    `lasting` is False for a client without a session: what a tool remembers here is forgotten when its call ends.
-    `id` is the conversation's, empty when nobody will say that it has ended.
+    `lasting` is False for a client without a session: whatever a tool stores here is forgotten after the call.
+    `id` identifies the conversation; it is empty if the server will not learn when the conversation ends.
     """
 
     principal: Principal = OWNER
     workspace: str | None = None
+    # The id of the workspace that the client chose. Another workspace may get its name later.
+    workspace_id: str = ""
+    # True if the request itself names its workspace, so that switching to another one has no effect.
+    names_workspace: bool = False
     session: str = ""
     lasting: bool = True
     id: str = field(default_factory=lambda: str(uuid4()))
-    # What it offers to do for a server, in its own words.
+    # The capabilities it declared, as JSON.
     capabilities: Raw = Raw(b"{}")
+    # The conversation's client, if this one stands for it during a single request.
+    conversation: "Client | None" = None
 
     def declares(self, capability: str) -> bool:
-        """Whether it has said that it can do that; words nobody understands say nothing."""
+        """Return True if the client declared the capability. Malformed declarations count as none."""
         try:
-            return capability in _declared.decode(self.capabilities)
+            return capability in _capabilities.decode(self.capabilities)
         except DecodeError:
             return False
 
+    def enter_session(self, session: str) -> None:
+        """Use that session from now on, in this request and in the rest of the conversation."""
+        self.session = session
+        if self.conversation is not None:
+            self.conversation.session = session
 
-def _no_progress(done: float, total: float | None, message: str | None) -> None:
-    """Nobody asked."""
+
+def _ignore_progress(done: float, total: float | None, message: str | None) -> None:
+    """Drop a progress report that the client did not ask for."""
 
 
 def _never() -> bool:
     return False
 
 
-def _unheard(level: Level, text: str) -> None:
-    """Nobody listens."""
+def _ignore_log(level: Level, text: str) -> None:
+    """Drop a log message that the client did not ask for."""
 
 
-def _nobody() -> None:
-    """Nobody listens."""
+def _ignore() -> None:
+    """Drop a notification that no client subscribed to."""
 
 
 class Call(Struct, frozen=True):
-    """What a tool, resource or prompt may use besides its arguments: the memory, who asks, how to report back."""
+    """What a tool, resource or prompt may use besides its arguments: memory, client, and ways to report back."""
 
     workspaces: Workspaces
     client: Client
     by: str
-    progress: Callable[[float, float | None, str | None], None] = _no_progress
+    progress: Callable[[float, float | None, str | None], None] = _ignore_progress
     cancelled: Callable[[], bool] = _never
-    log: Callable[[Level, str], None] = _unheard
-    # To be called when the client finds other resources listed than before, for another reason than a change.
-    resources_changed: Callable[[], None] = _nobody
+    log: Callable[[Level, str], None] = _ignore_log
+    # Call this when the client's list of resources changes for a reason other than a write.
+    resources_changed: Callable[[], None] = _ignore
 
     @property
     def memory(self) -> Memory:
-        """That of the workspace the client works in. Raises NoWorkspace, NotAllowed, WorkspaceNotFound."""
+        """Return the memory of the client's workspace. Raise NoWorkspace, NotAllowed or WorkspaceNotFound."""
         workspace = self.client.workspace
         if workspace is None:
-            raise NoWorkspace("no workspace was named; send its name in the header X-Memory-Workspace")
+            raise NoWorkspace("no workspace selected: send its name in the header X-Memory-Workspace")
         self.client.principal.require_entry(workspace)
         return self.workspaces.memory(workspace)
 
     def check(self) -> None:
-        """Stop here if the client has cancelled. Raises Cancelled."""
+        """Raise Cancelled if the client has cancelled the call."""
         if self.cancelled():
             raise Cancelled("the client cancelled this call")
 
 
 class Reply(Struct, frozen=True):
-    """A tool's answer: text for the model and, where the tool has an output schema, the same as JSON.
+    """A tool's reply: text for the model and, if the tool has an output schema, the same as JSON.
 
-    A note is something the model should know beside the answer, such as that it is not whole. What is shown comes after
-    the text, or in place of an empty one.
+    `note` is a second text that qualifies the first, for example that a list is incomplete. `shown` blocks follow the
+    text, or replace it when it is empty.
     """
 
     text: str
@@ -107,7 +121,7 @@ class Reply(Struct, frozen=True):
 
 
 class Tool(Struct, frozen=True, kw_only=True):
-    """One tool: its name and description, the types of its arguments and answer, and the function behind it."""
+    """A tool: its name and description, the types of its arguments and reply, and the function that implements it."""
 
     name: str
     title: str
@@ -117,14 +131,14 @@ class Tool(Struct, frozen=True, kw_only=True):
     returns: type[Struct] | None
     destructive: bool
     idempotent: bool
-    # Whether a call takes well under a millisecond, however much there is: it may be answered between two others.
+    # True if a call takes well under a millisecond for any store size, so that a transport may run it inline.
     quick: bool
     run: Callable[[Call, Any], Reply]
     decoder: Decoder[Any]
 
 
 class Resource(Struct, frozen=True, kw_only=True):
-    """Something to read at a fixed address."""
+    """A resource at a fixed URI. `touched_by` tells whether a change may have altered it."""
 
     uri: str
     name: str
@@ -136,9 +150,9 @@ class Resource(Struct, frozen=True, kw_only=True):
 
 
 class ResourceTemplate(Struct, frozen=True, kw_only=True):
-    """Something to read at any address of a form; `read` gives None for an address of another form.
+    """Resources whose URIs follow a template. `read` returns None for a URI that does not.
 
-    `touched` says whether a change may have altered what the client reads at an address.
+    `touched` tells whether a change may have altered what the client reads at a URI.
     """
 
     uri_template: str
@@ -152,7 +166,7 @@ class ResourceTemplate(Struct, frozen=True, kw_only=True):
 
 
 class PromptArgument(Struct, frozen=True, kw_only=True):
-    """A blank in a prompt."""
+    """A parameter of a prompt."""
 
     name: str
     description: str
@@ -160,14 +174,14 @@ class PromptArgument(Struct, frozen=True, kw_only=True):
 
 
 class Message(Struct, frozen=True):
-    """One of several that a prompt begins a conversation with."""
+    """One message of a prompt."""
 
     content: str | Block
     role: Literal["user", "assistant"] = "user"
 
 
 class Prompt(Struct, frozen=True, kw_only=True):
-    """A text users may start from, or the first messages of a conversation."""
+    """A text or a list of messages that users can start a conversation with."""
 
     name: str
     title: str
@@ -178,41 +192,51 @@ class Prompt(Struct, frozen=True, kw_only=True):
 
 
 class Dialect(Struct, frozen=True, kw_only=True):
-    """A catalogue as its clients know it, and what it does when a server starts and stops and a conversation ends."""
+    """A tool catalogue as its clients know it, and its hooks into the life of a server."""
 
     name: str
     server_name: str
     server_version: str
+    # How to use the tools that read. The others follow for clients that may write or administer.
     instructions: str
+    write_instructions: str = ""
+    admin_instructions: str = ""
     tools: Mapping[str, Tool]
     resources: tuple[Resource, ...] = ()
     templates: tuple[ResourceTemplate, ...] = ()
     prompts: tuple[Prompt, ...] = ()
     resource_set_changed: Callable[[Client, Change], bool] | None = None
-    # Resources that only this client finds listed.
+    # Resources that only this client can list.
     own_resources: Callable[[Client], Sequence[Resource]] | None = None
-    # With the workspace of clients that name none; it may refuse to start with a SettingsError.
+    # Called with the default workspace when the server starts. It may raise SettingsError to refuse.
     started: Callable[[Call], None] | None = None
     stopped: Callable[[], None] | None = None
-    # Once, when a lasting conversation is over.
+    # Called once, when a lasting conversation ends.
     left: Callable[[Client], None] | None = None
-    # Whether file stores, which hold entities, observations and relations and no more, are enough for its tools.
+    # False if the tools store more than entities, observations and relations, which is all that file stores hold.
     any_store: bool = True
-    # Whether its clients have tools to choose a workspace, so that they may begin in none.
+    # True if there are tools to choose a workspace, so that clients may start without one.
     chooses_workspace: bool = False
+
+    def instructions_for(self, principal: Principal) -> str:
+        """Return the instructions, without tools that the principal may not call."""
+        more: dict[Capability, str] = {"write": self.write_instructions, "admin": self.admin_instructions}
+        return "\n".join(
+            [self.instructions, *(text for needed, text in more.items() if text and principal.may(needed))]
+        )
 
 
 def session_name(given: str) -> str:
-    """The id that somebody gives a session. Raises BadInput for one that nobody could mean."""
+    """Return the session id. Raise BadInput if it is blank or too long."""
     if not given.strip():
         raise BadInput("session id: must not be blank")
-    if len(given) > _LONGEST_SESSION:
-        raise BadInput(f"session id: at most {_LONGEST_SESSION} characters, got {len(given)}")
+    if len(given) > MAX_SESSION_ID_LENGTH:
+        raise BadInput(f"session id: at most {MAX_SESSION_ID_LENGTH} characters, got {len(given)}")
     return given
 
 
 def catalogue(*tools: Tool) -> dict[str, Tool]:
-    """The tools by name, in the order clients list them."""
+    """Return the tools by name, in the order in which clients list them."""
     return {each.name: each for each in tools}
 
 
@@ -225,9 +249,9 @@ def tool(
     idempotent: bool = False,
     quick: bool = False,
 ) -> Callable[[Callable[[Call, Any], Reply]], Tool]:
-    """Make a tool of a function: its name is the tool's, its docstring what clients read."""
+    """Turn a function into a tool. Its name becomes the tool's name, its docstring the description clients read."""
 
-    def made(function: Callable[[Call, Any], Reply]) -> Tool:
+    def make(function: Callable[[Call, Any], Reply]) -> Tool:
         name = function.__name__
         return Tool(
             name=name,
@@ -243,9 +267,31 @@ def tool(
             decoder=Decoder(arguments),
         )
 
-    return made
+    return make
 
 
-def indented(value: object) -> str:
-    """JSON as people read it: two spaces a level."""
+def decode_arguments(decoder: Decoder[Any], raw: bytes | Raw, *, root: str = "arguments") -> Any:
+    """Decode JSON into the decoder's struct; null counts as an empty object.
+
+    Raise BadInput with the path of the mistake and what was expected there.
+    """
+    try:
+        return decoder.decode(raw)
+    except ValidationError as exc:
+        if bytes(raw) == b"null":
+            return decode_arguments(decoder, b"{}", root=root)
+        from polymnia.dialects.schema import convert_leniently, explain_mistake  # needed only when something is wrong
+
+        converted = convert_leniently(raw, decoder.type)
+        if converted is None:
+            raise BadInput(explain_mistake(str(exc), decoder.type, root)) from exc
+        return converted
+    except (DecodeError, UnicodeDecodeError) as exc:
+        raise BadInput(f"{root}: not valid JSON ({exc})") from exc
+    except RecursionError as exc:
+        raise BadInput(f"{root}: nested too deeply") from exc
+
+
+def indented_json(value: object) -> str:
+    """Return the value as JSON with two spaces per level."""
     return reformat(encode(value), indent=2).decode()

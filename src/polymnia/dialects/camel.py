@@ -1,4 +1,4 @@
-"""Entities and relations as the camelCase catalogues (`reference`, `graph`) spell them."""
+"""Entities and relations in the JSON of the camelCase catalogues, `reference` and `graph`."""
 
 from typing import Annotated
 
@@ -63,8 +63,8 @@ def relation_shape(relation: Relation) -> RelationShape:
     return RelationShape(relation.source, relation.target, relation.type)
 
 
-def added_shape(noted: ObservationSet) -> AddedShape:
-    return AddedShape(noted.entity, [each.text for each in noted.observations])
+def added_shape(added: ObservationSet) -> AddedShape:
+    return AddedShape(added.entity, [each.text for each in added.observations])
 
 
 def graph_shape(graph: Graph) -> GraphShape:

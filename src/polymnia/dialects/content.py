@@ -1,24 +1,24 @@
-"""What an answer may hold besides text: images, sound, and resources in full."""
+"""Content blocks besides text: images, audio and embedded resources."""
 
 from msgspec import UNSET, Struct, UnsetType
 
 
 class Image(Struct, frozen=True, tag_field="type", tag="image", rename="camel"):
-    """A picture."""
+    """An image."""
 
     data: bytes
     mime_type: str
 
 
 class Audio(Struct, frozen=True, tag_field="type", tag="audio", rename="camel"):
-    """Something to hear."""
+    """A sound."""
 
     data: bytes
     mime_type: str
 
 
 class Contents(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """What is found at an address: a text, or else bytes."""
+    """The contents of a resource: text or bytes."""
 
     uri: str
     mime_type: str
@@ -27,7 +27,7 @@ class Contents(Struct, frozen=True, omit_defaults=True, rename="camel"):
 
 
 class Embedded(Struct, frozen=True, tag_field="type", tag="resource"):
-    """A resource, within the answer instead of at its address."""
+    """A resource that is part of the reply."""
 
     resource: Contents
 
@@ -36,7 +36,7 @@ Block = Image | Audio | Embedded
 
 
 def contents(uri: str, mime_type: str, data: str | bytes) -> Contents:
-    """What was read at the address, in the form it has for clients."""
+    """Return what was read at the URI in the form clients expect."""
     if isinstance(data, bytes):
         return Contents(uri, mime_type, blob=data)
     return Contents(uri, mime_type, data)

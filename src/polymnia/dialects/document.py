@@ -1,4 +1,4 @@
-"""A whole memory as one JSON document: the graph as the camelCase catalogues spell it, and the vault's notes."""
+"""A whole memory as one JSON document: the graph in the camelCase shapes, and the notes of the vault."""
 
 from collections.abc import Sequence
 
@@ -6,21 +6,20 @@ from msgspec import DecodeError, Raw, Struct, ValidationError
 from msgspec.json import decode
 
 from polymnia.dialects import camel
-from polymnia.dialects.base import indented
-from polymnia.dialects.times import iso_time
-from polymnia.dialects.vault.moment import microseconds
+from polymnia.dialects.base import indented_json
+from polymnia.dialects.times import iso_time, parse_time
 from polymnia.errors import BadInput
 from polymnia.model import Entity, Graph, Note, Observation
 from polymnia.search.embedding import packed, unpacked
 
-_NUMBER_BYTES = 4
+_FLOAT_BYTES = 4
 
 
 class NoteShape(Struct, frozen=True, rename="camel", omit_defaults=True):
     key: str
     content: str
     tags: list[str] = []
-    embedding: bytes = b""  # in JSON it is Base64
+    embedding: bytes = b""  # Base64 in JSON
     created_at: str | None = None
     updated_at: str | None = None
 
@@ -32,28 +31,30 @@ class Document(Struct, frozen=True, omit_defaults=True):
 
 
 class _Outline(Struct):
-    """What tells a document from any other JSON."""
+    """What distinguishes a document from other JSON."""
 
     entities: Raw
     relations: Raw
 
 
-def spelled(graph: Graph, notes: Sequence[Note]) -> bytes:
-    """The document of a graph and the vault's notes."""
+def encode_document(graph: Graph, notes: Sequence[Note]) -> bytes:
+    """Return the document of a graph and the notes of the vault."""
     shape = camel.graph_shape(graph)
-    return indented(Document(shape.entities, shape.relations, [_note_shape(note) for note in notes])).encode() + b"\n"
+    return (
+        indented_json(Document(shape.entities, shape.relations, [_note_shape(note) for note in notes])).encode() + b"\n"
+    )
 
 
-def parsed(data: bytes) -> tuple[Graph, list[Note]] | None:
-    """The graph and the notes of a document; None when it is none. Raises BadInput when it is one with a mistake."""
+def parse_document(data: bytes) -> tuple[Graph, list[Note]] | None:
+    """Return the graph and the notes of a document; None for other JSON. Raise BadInput if the document is wrong."""
     try:
         document = decode(data, type=Document)
     except (DecodeError, UnicodeDecodeError) as exc:
         if _is_document(data):
-            raise BadInput(f"not as an export writes it: {exc}") from exc
+            raise BadInput(f"not a valid export: {exc}") from exc
         return None
     graph = Graph([_entity(each) for each in document.entities], [camel.relation(each) for each in document.relations])
-    return graph, [_note(each, f"notes[{place}]") for place, each in enumerate(document.notes)]
+    return graph, [_note(each, f"notes[{index}]") for index, each in enumerate(document.notes)]
 
 
 def _is_document(data: bytes) -> bool:
@@ -65,7 +66,7 @@ def _is_document(data: bytes) -> bool:
 
 
 def _entity(shape: camel.EntityShape) -> Entity:
-    observations = tuple([Observation(place, text) for place, text in enumerate(shape.observations, 1)])
+    observations = tuple([Observation(ordinal, text) for ordinal, text in enumerate(shape.observations, 1)])
     return Entity(shape.name, shape.entity_type, observations, next_ordinal=len(observations) + 1)
 
 
@@ -76,22 +77,22 @@ def _note(shape: NoteShape, name: str) -> Note:
         shape.key,
         shape.content,
         tuple(dict.fromkeys(shape.tags)),
-        embedding=_checked(shape.embedding, f"{name}.embedding"),
-        created_at=_moment(shape.created_at, f"{name}.createdAt"),
-        updated_at=_moment(shape.updated_at, f"{name}.updatedAt"),
+        embedding=_check_embedding(shape.embedding, f"{name}.embedding"),
+        created_at=_parse_optional_time(shape.created_at, f"{name}.createdAt"),
+        updated_at=_parse_optional_time(shape.updated_at, f"{name}.updatedAt"),
     )
 
 
-def _checked(embedding: bytes, name: str) -> bytes:
+def _check_embedding(embedding: bytes, name: str) -> bytes:
     if not embedding:
         return b""
-    if len(embedding) % _NUMBER_BYTES:
+    if len(embedding) % _FLOAT_BYTES:
         raise BadInput(f"{name}: expected 32-bit floats, got {len(embedding)} bytes")
-    return packed(unpacked(embedding), len(embedding) // _NUMBER_BYTES, name)
+    return packed(unpacked(embedding), len(embedding) // _FLOAT_BYTES, name)
 
 
-def _moment(text: str | None, name: str) -> int:
-    return 0 if text is None else microseconds(text, name)
+def _parse_optional_time(text: str | None, name: str) -> int:
+    return 0 if text is None else parse_time(text, name)
 
 
 def _note_shape(note: Note) -> NoteShape:

@@ -1,12 +1,36 @@
-"""Times as catalogues spell them."""
+"""Times as ISO 8601 text, written and read."""
 
+import re
 from datetime import UTC, datetime, timedelta
 
-_START = datetime(1970, 1, 1, tzinfo=UTC)
+from polymnia.errors import BadInput
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DAY_OF_YEAR = re.compile(r"(\d{4})-?(\d{3})(?=T)")
+_EXAMPLE = "such as 2026-04-27T14:00:00Z or 2026-04-27T16:00:00+02:00"
 
 
 def iso_time(at: int) -> str | None:
-    """ISO 8601 in UTC for a time of the model; None for one that the store does not know."""
+    """Return a model time as ISO 8601 in UTC; None if the store does not know the time."""
     if not at:
         return None
-    return (_START + timedelta(microseconds=at)).isoformat().replace("+00:00", "Z")
+    return (_EPOCH + timedelta(microseconds=at)).isoformat().replace("+00:00", "Z")
+
+
+def parse_time(text: str, name: str) -> int:
+    """Return microseconds since 1970. Raise BadInput if the text is not a date and time with a time zone."""
+    try:
+        moment = datetime.fromisoformat(_with_month(text.strip().upper()))
+    except ValueError as exc:
+        raise BadInput(f"{name}: {text!r} is not an ISO 8601 date and time, {_EXAMPLE}") from exc
+    if moment.tzinfo is None:
+        raise BadInput(f"{name}: {text!r} has no time zone; add one, {_EXAMPLE}")
+    return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+def _with_month(text: str) -> str:
+    """Replace a day of the year (2026-117) by month and day, which `fromisoformat` can read."""
+    if not (found := _DAY_OF_YEAR.match(text)):
+        return text
+    day = datetime.strptime(found[1] + found[2], "%Y%j").replace(tzinfo=UTC)
+    return day.strftime("%Y-%m-%d") + text[found.end() :]

@@ -39,8 +39,8 @@ PREFIX_WEIGHT = 0.5
 class Recalled(Struct, frozen=True):
     """What was found, best first.
 
-    `note` says why meaning was left out, if it was; `coverage` is the share of passages that have a vector, and
-    `corrections` has the words of the question that were taken for typing mistakes.
+    `note` says why meaning was left out, wholly or in part, if it was. `coverage` is the share of passages that have a
+    vector. `corrections` has the words of the question that were taken for typing mistakes.
     """
 
     hits: list[Hit]
@@ -59,14 +59,22 @@ def recall(
     with memory.reading() as read:
         text, corrections = repair_spelling(read, question)
         query = _prepare(read, text, corrections)
-        asking = _ask(memory, query, timeout)
+        asking = _ask(memory, read, query, timeout)
         scale = _by_words(read, query, None)  # while the embedder works
         proposed = scale if within is None else scale + _by_words(read, query, within)
         asked = asking if isinstance(asking, str) else asking.answer()
         vectors = _Vectors.of(read, asked) if not isinstance(asked, str) else None
         scored = _score(read, query, proposed, scale, vectors, within)
-    note = asked if isinstance(asked, str) else ""
-    return Recalled(hits.best_hits(query, scored, limit), note, vectors.coverage if vectors else 0.0, corrections)
+    coverage = vectors.coverage if vectors else 0.0
+    note = asked if isinstance(asked, str) else _coverage_note(coverage)
+    return Recalled(hits.best_hits(query, scored, limit), note, coverage, corrections)
+
+
+def _coverage_note(coverage: float) -> str:
+    """Return what to tell about a memory that is not wholly embedded; empty for one that is."""
+    if coverage >= 1:
+        return ""
+    return f"{coverage:.0%} of the memory is embedded so far; the rest is found by words alone"
 
 
 class _Vectors(Struct, frozen=True):
@@ -139,10 +147,12 @@ def _linked(read: Reader, names: Collection[str]) -> frozenset[str]:
     return frozenset(ends.difference(names))
 
 
-def _ask(memory: Memory, query: Query, timeout: float | None) -> "Asking | str":
+def _ask(memory: Memory, read: Reader, query: Query, timeout: float | None) -> "Asking | str":
     """Start to embed the question, without the names in it: they are scored apart, and would drown the rest."""
     if memory.meaning is None:
         return "no embedder is configured, or this kind of store has no vectors"
+    if not read.vectors.models():
+        return "nothing is embedded yet, so only words were searched"
     text = text_without(query.question.text, query.whole_names)
     return memory.meaning.ask(text) if timeout is None else memory.meaning.ask(text, timeout=timeout)
 

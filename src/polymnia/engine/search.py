@@ -43,7 +43,7 @@ def full_text(memory: Memory, query: str) -> Graph:
     """
     with memory.reading() as read:
         if not memory.store.capabilities.match:
-            raise BadInput(f"{memory.store.url} has no full-text index; use a SQLite store")
+            raise BadInput("this store has no full-text index", hint=f"{memory.store.url} is not a SQLite store")
         entities = _match(read, query)
         return Graph(entities, read.touching([entity.name for entity in entities]))
 

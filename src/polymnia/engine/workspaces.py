@@ -168,8 +168,8 @@ class OneWorkspace:
 
     def _refusal(self) -> BadInput:
         return BadInput(
-            f"{self._memory.store.url} holds one workspace, {self.name}, and no more; for several, start the server on "
-            "a directory (--store DIRECTORY/)"
+            f"this store holds a single workspace, {self.name}",
+            hint=f"{self._memory.store.url} is one file; for several workspaces use a directory (--store DIRECTORY/)",
         )
 
 

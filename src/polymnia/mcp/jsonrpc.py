@@ -110,7 +110,11 @@ def notification(method: str, params: dict[str, Any]) -> bytes:
 _HALF_PAIR = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 
 
+# How msgspec words what it finds wrong with half a surrogate pair.
+_ABOUT_TEXT = re.compile("truncated|escape|surrogate")
+
+
 def _plainly(data: bytes | Raw, exc: Exception) -> str:
-    if isinstance(exc, DecodeError) and "truncated" in str(exc) and _HALF_PAIR.search(bytes(data)):
+    if isinstance(exc, DecodeError) and _ABOUT_TEXT.search(str(exc)) and _HALF_PAIR.search(bytes(data)):
         return "a \\u escape is one half of a surrogate pair"
     return str(exc)

@@ -25,7 +25,7 @@ def initialize(exchange: Exchange, params: Initialize) -> dict[str, Any]:
         "protocolVersion": conversation.revision,
         "capabilities": capabilities(exchange.dialect),
         "serverInfo": server_info(exchange.dialect),
-        "instructions": exchange.dialect.instructions,
+        "instructions": exchange.dialect.instructions_for(exchange.client.principal),
     }
 
 
@@ -33,7 +33,7 @@ def discover(exchange: Exchange, params: Params) -> dict[str, Any]:
     return {
         "supportedVersions": list(SUPPORTED),
         "capabilities": capabilities(exchange.dialect),
-        "instructions": exchange.dialect.instructions,
+        "instructions": exchange.dialect.instructions_for(exchange.client.principal),
     }
 
 

@@ -10,8 +10,7 @@ from typing import Any
 from msgspec import UNSET, Raw
 from msgspec.json import Decoder
 
-from polymnia.dialects.arguments import decode_arguments
-from polymnia.dialects.base import Client, session_name
+from polymnia.dialects.base import Client, decode_arguments, session_name
 from polymnia.errors import BadInput, Cancelled, InvalidParams, NotAdmitted, NotAllowed, PolymniaError, ProtocolError
 from polymnia.mcp import jsonrpc, lifecycle, params, revisions
 from polymnia.mcp.exchange import Arrival, Conversation, Exchange
@@ -198,12 +197,15 @@ class Session:
         )
 
     def _named_anew(self, meta: params.Meta, arrival: Arrival) -> Client:
-        """The client of a request that says for itself where it belongs."""
+        """Return the client of a request that names its workspace or session itself."""
+        stateless = meta.protocol_version is not UNSET
         return Client(
             principal=self.client.principal,
             workspace=meta.workspace or arrival.workspace or self.client.workspace,
+            names_workspace=bool(meta.workspace or arrival.workspace),
             session=self.client.session if meta.session is None else session_name(meta.session),
-            lasting=False,
+            lasting=self.client.lasting and not stateless,
+            conversation=None if stateless else self.client,
             capabilities=self.client.capabilities if meta.client_capabilities is UNSET else meta.client_capabilities,
             id=self.client.id if self.client.lasting else "",
         )

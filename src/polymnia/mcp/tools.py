@@ -5,8 +5,7 @@ from typing import Any
 
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-from polymnia.dialects.arguments import decode_arguments
-from polymnia.dialects.base import Reply, Tool
+from polymnia.dialects.base import Reply, Tool, decode_arguments
 from polymnia.dialects.content import Block
 from polymnia.dialects.schema import json_schema
 from polymnia.errors import Cancelled, InvalidParams, PolymniaError, ProtocolError

@@ -1,9 +1,11 @@
 """From a store's URL to the store: the ending decides, and the driver is imported only then."""
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
-from polymnia.errors import SettingsError, StoreError
+from polymnia.errors import BadInput, SettingsError, StoreError
+from polymnia.model import Counts, Graph
 from polymnia.stores.contract import Catalogue, Store
 
 _SQLITE = (".db", ".sqlite", ".sqlite3")
@@ -47,6 +49,55 @@ def open_catalogue(url: str, *, read_only: bool = False) -> Catalogue | None:
     from polymnia.stores.projects.catalogue import DirectoryCatalogue
 
     return DirectoryCatalogue(path)
+
+
+def adopt_legacy(form: str, url: str) -> None:
+    """Convert what another program left where the store at the URL is, or will be. Raise StoreError.
+
+    `form` is what it may have left: `json-file`, a memory.json beside a new memory.jsonl; or `memories-table`, a SQLite
+    file with a table of notes. Anything else is left alone.
+    """
+    kind, path = store_kind(url)
+    if form == "json-file" and kind == "jsonl":
+        from polymnia.stores.files.jsonl import adopt_legacy as adopt_json_file
+
+        adopt_json_file(Path(path))
+    elif form == "memories-table" and kind == "sqlite" and Path(path).is_file():
+        from polymnia.stores.sqlite.adopt import adopt_memories
+
+        adopt_memories(path)
+
+
+def check_directory(path: str) -> tuple[list[str], list[str]]:
+    """Return the problems of a data directory, one sentence each, and the names of its active workspaces."""
+    catalogue = open_catalogue(f"directory:{path}")
+    assert catalogue is not None
+    try:
+        return catalogue.check(), [each.name for each in catalogue.listed("active")]
+    finally:
+        catalogue.close()
+
+
+def salvage(url: str, target: str = "") -> tuple[Path, Counts, list[tuple[int, int]]]:
+    """Write what can be read of a damaged binary log to a new one.
+
+    Return the new file, what it holds, and the unreadable byte ranges. Raise BadInput for any other store.
+    """
+    kind, path = store_kind(url)
+    if kind != "binlog":
+        raise BadInput(f"--salvage works only on binary logs (.mcpmem, .bin), not on {url}")
+    from polymnia.stores.files.binlog_forms import salvage as salvage_log
+
+    new = Path(target or f"{path}.salvaged.mcpmem")
+    counts, gaps = salvage_log(Path(path), new)
+    return new, counts, gaps
+
+
+def encode_json_lines(graph: Graph) -> Iterable[bytes]:
+    """Return the graph as JSON lines, the format of the `.jsonl` store."""
+    from polymnia.stores.files.jsonl_lines import encode_lines
+
+    return encode_lines(graph.entities, graph.relations)
 
 
 def is_in_memory(kind: str, path: str) -> bool:

@@ -36,10 +36,10 @@ _ROUNDS = 1.0
 
 
 class Guard(Protocol):
-    """Who decides on tokens: `polymnia.auth.door.Door` is one."""
+    """Decides on tokens: `polymnia.auth.authenticator.Authenticator` is one."""
 
     @property
-    def is_closed(self) -> bool:
+    def requires_token(self) -> bool:
         """Whether a token is needed."""
 
     def admit(self, token: str | None) -> Principal:
@@ -55,7 +55,7 @@ def serve_tcp(server: Server, bind: str, *, limit: int, guard: Guard, insecure: 
     A client sends its token in the `_meta` of a request.
     """
     host, port = parse_bind(bind)
-    require_protection(bind, host, protected=guard.is_closed, insecure=insecure)
+    require_protection(bind, host, protected=guard.requires_token, insecure=insecure)
     with _listening(host, port) as listener, _stop_signal() as stop:
         logger.warning("listening on %s:%d", *listener.getsockname()[:2])
         clients = _Clients(server, limit, guard)
@@ -97,7 +97,7 @@ class _Clients:
         """Hang up on those whose token was revoked or has expired, or who show none where one is needed."""
         too_late = time.monotonic() - _NO_TOKEN_PATIENCE
         for client in list(self._present):
-            waits = client.principal is NOBODY and client.came_at < too_late and self._guard.is_closed
+            waits = client.principal is NOBODY and client.came_at < too_late and self._guard.requires_token
             if waits or not self._guard.holds(client.principal):
                 client.hang_up()
 

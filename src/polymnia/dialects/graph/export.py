@@ -1,4 +1,4 @@
-"""A graph as a diagram: Mermaid and Graphviz, with any text as a label."""
+"""A graph as a Mermaid or Graphviz diagram. Labels may contain any text."""
 
 import re
 
@@ -9,29 +9,29 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
 
 
 def as_mermaid(graph: Graph) -> str:
-    """A flowchart from left to right."""
-    numbers = _numbers(graph)
+    """Return a Mermaid flowchart from left to right."""
+    nodes = _node_ids(graph)
     lines = ["graph LR"]
-    lines += [f'  {node}["{_mermaid_text(name)}"]' for name, node in numbers.items()]
+    lines += [f'  {node}["{_mermaid_text(name)}"]' for name, node in nodes.items()]
     for relation in graph.relations:
         arrow = f"-->|{_mermaid_label(relation.type)}|" if relation.type.strip() else "-->"
-        lines.append(f"  {numbers[relation.source]} {arrow} {numbers[relation.target]}")
+        lines.append(f"  {nodes[relation.source]} {arrow} {nodes[relation.target]}")
     return "\n".join(lines)
 
 
 def as_dot(graph: Graph) -> str:
-    """A directed graph in Graphviz's language."""
-    numbers = _numbers(graph)
+    """Return a directed graph in the DOT language."""
+    nodes = _node_ids(graph)
     lines = ["digraph G {"]
-    lines += [f'  {node} [label="{_dot_text(name)}"];' for name, node in numbers.items()]
+    lines += [f'  {node} [label="{_dot_text(name)}"];' for name, node in nodes.items()]
     for relation in graph.relations:
-        ends = f"{numbers[relation.source]} -> {numbers[relation.target]}"
+        ends = f"{nodes[relation.source]} -> {nodes[relation.target]}"
         lines.append(f'  {ends} [label="{_dot_text(relation.type)}"];')
     return "\n".join([*lines, "}"])
 
 
-def _numbers(graph: Graph) -> dict[str, str]:
-    """A node for every entity, then for every name that only relations have."""
+def _node_ids(graph: Graph) -> dict[str, str]:
+    """Return a node id for every entity, then for every name that only relations mention."""
     names = [entity.name for entity in graph.entities]
     names += [end for relation in graph.relations for end in (relation.source, relation.target)]
     return {name: f"n{number}" for number, name in enumerate(dict.fromkeys(names))}
@@ -42,15 +42,15 @@ def _mermaid_label(text: str) -> str:
 
 
 def _mermaid_text(text: str) -> str:
-    """Characters that mean something to Mermaid, or to the HTML it makes, as entity codes; never empty."""
-    spelled = [f"#{ord(each)};" if each in _MERMAID_SPECIAL else each for each in _CONTROL.sub(" ", text)]
-    return "".join(spelled).strip() or " "
+    """Return the text with characters that are special in Mermaid or HTML as entity codes; never empty."""
+    escaped = [f"#{ord(each)};" if each in _MERMAID_SPECIAL else each for each in _CONTROL.sub(" ", text)]
+    return "".join(escaped).strip() or " "
 
 
 _MERMAID_SPECIAL = frozenset('"#<>&;`|[]{}()\\')
 
 
 def _dot_text(text: str) -> str:
-    """A quoted string's inside: backslashes and quotes escaped, line breaks as such, other control characters out."""
+    """Escape text for a quoted DOT string: keep line breaks, drop other control characters."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\r\n", "\n").replace("\n", "\\n")
     return _CONTROL.sub(" ", escaped)

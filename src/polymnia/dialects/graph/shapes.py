@@ -1,4 +1,4 @@
-"""What the graph catalogue's JSON looks like: the arguments of its tools. Unknown ones are refused by name."""
+"""The arguments of the graph tools as JSON. Unknown arguments are rejected by name."""
 
 from typing import Annotated, Literal
 
@@ -9,13 +9,13 @@ from polymnia.dialects import camel
 Names = Annotated[list[str], Meta(description="Exact entity names")]
 Name = Annotated[str, Meta(description="The exact name of an entity")]
 OneType = Annotated[str | None, Meta(description="Only entities of this type")]
-Offset = Annotated[int, Meta(ge=0, description="How many to pass over")]
-Limit = Annotated[int, Meta(ge=0, description="How many to return at most")]
-Depth = Annotated[int, Meta(ge=0, le=100, description="How many relations to follow at most")]
+Offset = Annotated[int, Meta(ge=0, description="How many to skip")]
+Limit = Annotated[int, Meta(ge=0, description="Maximum number to return")]
+Depth = Annotated[int, Meta(ge=0, le=100, description="Maximum number of relations to follow")]
 
 
 class EntityArgument(camel.EntityShape, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    observations: Annotated[list[str], Meta(description="What is known of it, a fact each")] = []
+    observations: Annotated[list[str], Meta(description="What is known about it, one fact each")] = []
 
 
 class RelationArgument(camel.RelationShape, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -55,8 +55,8 @@ class DeleteObservations(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Merge(Struct, frozen=True, forbid_unknown_fields=True):
-    source: Annotated[str, Meta(description="The entity that is merged and then deleted")]
-    target: Annotated[str, Meta(description="The entity that stays and gains what the other had")]
+    source: Annotated[str, Meta(description="The entity to merge and then delete")]
+    target: Annotated[str, Meta(description="The entity that remains and receives everything")]
 
 
 class Page(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -102,8 +102,8 @@ class AllPaths(
     forbid_unknown_fields=True,
     rename={"source": "from", "target": "to", "max_depth": "maxDepth", "max_paths": "maxPaths"},
 ):
-    max_depth: Annotated[int, Meta(ge=0, le=100, description="The most relations on a path")] = 6
-    max_paths: Annotated[int, Meta(ge=1, le=100_000, description="The most paths to return")] = 50
+    max_depth: Annotated[int, Meta(ge=0, le=100, description="Maximum number of relations on a path")] = 6
+    max_paths: Annotated[int, Meta(ge=1, le=100_000, description="Maximum number of paths to return")] = 50
 
 
 class Subgraph(Struct, frozen=True, forbid_unknown_fields=True):
@@ -114,11 +114,11 @@ class Subgraph(Struct, frozen=True, forbid_unknown_fields=True):
 class Neighbours(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     name: Name
     depth: Depth = 1
-    relation_type: Annotated[str | None, Meta(description="Follow relations of this type only")] = None
+    relation_type: Annotated[str | None, Meta(description="Follow only relations of this type")] = None
     direction: Annotated[
-        Literal["out", "in", "both"], Meta(description="Follow relations from the entity, to it, or both ways")
+        Literal["out", "in", "both"], Meta(description="Follow relations from the entity, to it, or in both directions")
     ] = "both"
 
 
 class Export(Struct, frozen=True, forbid_unknown_fields=True):
-    format: Annotated[Literal["json", "mermaid", "dot"], Meta(description="The form of the export")] = "json"
+    format: Annotated[Literal["json", "mermaid", "dot"], Meta(description="Export format")] = "json"

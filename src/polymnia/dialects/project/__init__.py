@@ -1,5 +1,42 @@
-"""Sixteen tools over projects that know nothing of each other: seven for the projects, nine for the graph in one."""
+"""The `project` dialect: sixteen tools over isolated projects, seven to manage them and nine for the graph in one."""
 
-from polymnia.dialects.project.dialect import DIALECT
+from polymnia.dialects.base import Dialect, catalogue
+from polymnia.dialects.project import projects, tools
 
-__all__ = ["DIALECT"]
+_INSTRUCTIONS = """\
+A lasting memory in isolated projects. Each holds entities, their observations and the relations between them.
+Begin with list_projects, then switch_project to the one this conversation is about.
+Look before you answer: search_nodes finds by words, open_nodes by exact name."""
+_WRITE_INSTRUCTIONS = """\
+Keep what you learn: create_entities, add_observations with one fact each, create_relations between existing \
+entities."""
+_ADMIN_INSTRUCTIONS = "create_project begins a new project and switches to it."
+
+DIALECT = Dialect(
+    name="project",
+    server_name="memory-mcp",
+    server_version="1.0.0",
+    instructions=_INSTRUCTIONS,
+    write_instructions=_WRITE_INSTRUCTIONS,
+    admin_instructions=_ADMIN_INSTRUCTIONS,
+    any_store=False,
+    chooses_workspace=True,
+    tools=catalogue(
+        projects.list_projects,
+        projects.create_project,
+        projects.switch_project,
+        projects.get_current_project,
+        projects.archive_project,
+        projects.delete_project,
+        projects.restore_project,
+        tools.create_entities,
+        tools.add_observations,
+        tools.create_relations,
+        tools.search_nodes,
+        tools.open_nodes,
+        tools.read_graph,
+        tools.delete_entities,
+        tools.delete_observations,
+        tools.delete_relations,
+    ),
+)

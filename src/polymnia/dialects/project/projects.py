@@ -1,26 +1,33 @@
-"""The tools for projects: list, create, switch, look, archive, restore, delete."""
+"""The tools that manage projects, and the active project of a client."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from polymnia.dialects.base import Call, Reply, tool
 from polymnia.dialects.project import shapes
-from polymnia.dialects.project.replies import plain, project_shape, wrapped
+from polymnia.dialects.project.shapes import array_reply, object_reply, project_shape
 from polymnia.engine.memory import Memory
-from polymnia.errors import BadInput, NoWorkspace, WorkspaceArchived, WorkspaceNotFound
+from polymnia.errors import BadInput, NoWorkspace, StoreError, StoreSealed, WorkspaceArchived, WorkspaceNotFound
 from polymnia.model import Workspace
+
+logger = logging.getLogger(__name__)
 
 NO_PROJECT = "No active project. Use switch_project to select one."
 _NAME_IT = (
-    'name the project with every request: "polymnia/workspace" in its _meta, or the header X-Memory-Workspace, since '
-    "nothing is kept between the requests of this client"
+    'name the project in every request, with "polymnia/workspace" in its _meta or the header X-Memory-Workspace, '
+    "because this client has no session"
 )
+_FIXED = "this client's requests name their project in the header X-Memory-Workspace; change or drop the header"
 
 
 @tool(shapes.ListProjects, needs="read", returns=shapes.ProjectsReply, idempotent=True)
 def list_projects(call: Call, arguments: shapes.ListProjects) -> Reply:
-    """List all projects with optional status filter."""
+    """List all projects with optional status filter. By default only active projects are listed."""
     status = None if arguments.status == "all" else arguments.status
     enters = call.client.principal.enters
     shaped = [project_shape(each) for each in call.workspaces.listed(status) if enters(each.name)]
-    return wrapped(shaped, shapes.ProjectsReply(shaped))
+    return array_reply(shaped, shapes.ProjectsReply(shaped))
 
 
 @tool(shapes.CreateProject, needs="admin", returns=shapes.ProjectShape)
@@ -28,91 +35,152 @@ def create_project(call: Call, arguments: shapes.CreateProject) -> Reply:
     """Create a new project with its own isolated database, and switch to it."""
     call.client.principal.require_entry(arguments.name)
     created = call.workspaces.create(arguments.name, arguments.description)
-    call.client.workspace = created.name
-    return plain(project_shape(created), note=None if call.client.lasting else f"To use it, {_NAME_IT}.")
+    note = None
+    if not call.client.lasting:
+        note = f"To use it, {_NAME_IT}."
+    elif call.client.names_workspace:
+        note = f"Not switched: {_FIXED} to use {created.name}."
+    else:
+        _activate(call, created)
+    return object_reply(project_shape(created), note=note)
 
 
 @tool(shapes.SwitchProject, needs="read", returns=shapes.ConfirmedReply, idempotent=True)
 def switch_project(call: Call, arguments: shapes.SwitchProject) -> Reply:
     """Switch the active project for the current session. The graph tools work in the active project."""
     if not call.client.lasting:
-        raise BadInput(f"This client cannot switch: {_NAME_IT}.")
-    project = _found(call, arguments.name)
+        raise BadInput(f"Cannot switch: {_NAME_IT}.")
+    if call.client.names_workspace:
+        raise BadInput(f"Cannot switch: {_FIXED} instead.")
+    project = _find(call, arguments.name)
     if project.status != "active":
-        raise BadInput(f"Project {project.name} is archived. restore_project brings it back.")
-    call.client.workspace = project.name
-    return _confirmed(f"Switched to project {project.name}.", project)
+        raise BadInput(f"Project {project.name} is archived. {_how_to_restore(call)}")
+    _check_opens(call, project.name)
+    _activate(call, project)
+    return _confirm(f"Switched to project {project.name}.", project)
 
 
 @tool(shapes.Nothing, needs="read", returns=shapes.CurrentReply, idempotent=True)
 def get_current_project(call: Call, arguments: shapes.Nothing) -> Reply:
     """Get information about the currently active project."""
     try:
-        active_memory(call)
+        with active_memory(call):
+            shape = project_shape(call.workspaces.find(call.client.workspace or ""))
     except (NoWorkspace, BadInput) as exc:
         message = str(exc)
-        return Reply(message, plain(shapes.CurrentReply(message, None)).structured)
-    shape = project_shape(call.workspaces.find(call.client.workspace or ""))
-    return Reply(plain(shape).text, plain(shapes.CurrentReply(None, shape)).structured)
+        return Reply(message, object_reply(shapes.CurrentReply(message, None)).structured)
+    return Reply(object_reply(shape).text, object_reply(shapes.CurrentReply(None, shape)).structured)
 
 
 @tool(shapes.ArchiveProject, needs="admin", returns=shapes.ConfirmedReply, destructive=True)
 def archive_project(call: Call, arguments: shapes.ArchiveProject) -> Reply:
-    """Archive a project. Its data is kept, and restore_project brings it back; until then nobody can use it."""
-    project = _found(call, arguments.name)
+    """Archive a project. Its data is kept, but nobody can use it until restore_project brings it back."""
+    project = _find(call, arguments.name)
     if project.status != "active":
-        raise BadInput(f"Project {project.name} is archived already. restore_project brings it back.")
-    archived = call.workspaces.archive(project.name)
-    _leave(call, project.name)
-    return _confirmed(f"Project {project.name} archived.", archived)
+        raise BadInput(f"Project {project.name} is already archived. {_how_to_restore(call)}")
+    with _translate_errors(call, project.name):
+        archived = call.workspaces.archive(project.name)
+    _deactivate(call, project.name)
+    return _confirm(f"Project {project.name} archived.", archived)
 
 
 @tool(shapes.DeleteProject, needs="admin", returns=shapes.ConfirmedReply, destructive=True)
 def delete_project(call: Call, arguments: shapes.DeleteProject) -> Reply:
     """Permanently delete a project and all its data, archived or not. This cannot be undone; archive_project can."""
-    deleted = call.workspaces.delete(_found(call, arguments.name).name)
-    _leave(call, deleted.name)
-    return _confirmed(f"Project {deleted.name} and all its data deleted.", deleted)
+    found = _find(call, arguments.name)
+    with _translate_errors(call, found.name):
+        deleted = call.workspaces.delete(found.name)
+    _deactivate(call, deleted.name)
+    return _confirm(f"Project {deleted.name} and all its data deleted.", deleted)
 
 
 @tool(shapes.RestoreProject, needs="admin", returns=shapes.ProjectShape)
 def restore_project(call: Call, arguments: shapes.RestoreProject) -> Reply:
     """Restore an archived project back to active status. switch_project then selects it."""
-    project = _found(call, arguments.name)
+    project = _find(call, arguments.name)
     if project.status != "archived":
         raise BadInput(f"Project {project.name} is not archived. switch_project selects it.")
-    return plain(project_shape(call.workspaces.restore(project.name)))
+    with _translate_errors(call, project.name):
+        return object_reply(project_shape(call.workspaces.restore(project.name)))
 
 
-def active_memory(call: Call) -> Memory:
-    """The memory of the client's project. Raises NoWorkspace, or BadInput when somebody has put it away."""
+@contextmanager
+def active_memory(call: Call) -> Iterator[Memory]:
+    """Yield the memory of the client's project. Raise NoWorkspace, or BadInput if the project is gone."""
     name = call.client.workspace
     if name is None:
         raise NoWorkspace(NO_PROJECT if call.client.lasting else f"No active project: {_NAME_IT}.")
-    try:
-        return call.memory
-    except WorkspaceArchived as exc:
-        raise BadInput(f"Project {name} was archived. restore_project brings it back.") from exc
-    except WorkspaceNotFound as exc:
-        raise _unknown(name) from exc
+    with _translate_errors(call, name):
+        memory = call.memory
+        _check_identity(call, name)
+        yield memory
 
 
-def _found(call: Call, name: str) -> Workspace:
-    call.client.principal.require_entry(name)
-    try:
-        return call.workspaces.find(name)
-    except WorkspaceNotFound as exc:
-        raise _unknown(name) from exc
+def _activate(call: Call, project: Workspace) -> None:
+    call.client.workspace = project.name
+    call.client.workspace_id = project.id
 
 
-def _unknown(name: str) -> BadInput:
-    return BadInput(f"There is no project {name}. Use list_projects to see which there are.")
-
-
-def _leave(call: Call, name: str) -> None:
+def _deactivate(call: Call, name: str) -> None:
     if call.client.workspace == name:
         call.client.workspace = None
+        call.client.workspace_id = ""
 
 
-def _confirmed(message: str, project: Workspace) -> Reply:
-    return plain(shapes.ConfirmedReply(message, project_shape(project)))
+def _check_identity(call: Call, name: str) -> None:
+    """Raise BadInput if the name now belongs to another project than the one the client chose."""
+    client = call.client
+    if client.names_workspace or not client.lasting:
+        return
+    found = call.workspaces.find(name)
+    client.workspace_id = client.workspace_id or found.id
+    if client.workspace_id != found.id:
+        _deactivate(call, name)
+        raise BadInput(
+            f"Project {name} was deleted or renamed by another client, and a new project has its name. "
+            "Use switch_project to select the new one."
+        )
+
+
+def _check_opens(call: Call, name: str) -> None:
+    """Raise BadInput if the project's file is missing, damaged or foreign."""
+    with _translate_errors(call, name):
+        try:
+            call.workspaces.memory(name)
+        except StoreSealed:
+            raise
+        except StoreError as exc:
+            logger.error("cannot open project %s: %s", name, exc)
+            raise BadInput(f"Project {name} cannot be opened: {exc.public}.") from exc
+
+
+def _find(call: Call, name: str) -> Workspace:
+    call.client.principal.require_entry(name)
+    with _translate_errors(call, name):
+        return call.workspaces.find(name)
+
+
+@contextmanager
+def _translate_errors(call: Call, name: str) -> Iterator[None]:
+    """Raise errors about workspaces as errors about projects, with advice that the client can follow."""
+    try:
+        yield
+    except WorkspaceArchived as exc:
+        raise BadInput(f"Project {name} was archived. {_how_to_restore(call)}") from exc
+    except WorkspaceNotFound as exc:
+        raise BadInput(f"There is no project {name}. Use list_projects to see which exist.") from exc
+    except StoreSealed as exc:
+        raise BadInput(
+            f"Project {name} was archived or deleted during this call; nothing was changed. "
+            "Use list_projects to see which exist."
+        ) from exc
+
+
+def _how_to_restore(call: Call) -> str:
+    if call.client.principal.may("admin"):
+        return "restore_project brings it back."
+    return "Only a client with admin rights can restore it."
+
+
+def _confirm(message: str, project: Workspace) -> Reply:
+    return object_reply(shapes.ConfirmedReply(message, project_shape(project)))

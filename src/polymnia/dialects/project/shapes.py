@@ -1,8 +1,16 @@
-"""What the project catalogue's JSON looks like: arguments and replies. Unknown arguments are refused by name."""
+"""The JSON of the project tools: arguments, replies, and model values as replies. Unknown arguments are rejected."""
 
+from collections.abc import Sequence
+from hashlib import sha1
 from typing import Annotated, Literal
+from uuid import UUID
 
-from msgspec import Meta, Struct, field
+from msgspec import Meta, Raw, Struct, field
+from msgspec.json import encode
+
+from polymnia.dialects.base import Reply
+from polymnia.dialects.times import iso_time
+from polymnia.model import Entity, Graph, Observation, Relation, Workspace
 
 
 class Nothing(Struct, frozen=True, forbid_unknown_fields=True):
@@ -17,7 +25,13 @@ class ListProjects(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CreateProject(Struct, frozen=True, forbid_unknown_fields=True):
-    name: Annotated[str, Meta(description="Unique project name (slug-friendly)")]
+    name: Annotated[
+        str,
+        Meta(
+            description="Unique project name (slug-friendly): letters, digits, '-', '_' and '.', starting with a "
+            "letter or digit, at most 100 characters"
+        ),
+    ]
     description: Annotated[str, Meta(description="Optional project description")] = ""
 
 
@@ -168,3 +182,69 @@ class GraphReply(Struct, frozen=True):
 
 class CountReply(Struct, frozen=True):
     deleted: int
+
+
+def array_reply(values: Sequence[Struct], structured: Struct, *, note: str | None = None) -> Reply:
+    """Reply with an array as text, and with an object that holds it as structured content, which must be an object."""
+    return Reply(encode(values).decode(), Raw(encode(structured)), note)
+
+
+def object_reply(value: Struct, *, note: str | None = None) -> Reply:
+    """Reply with the same object as text and as structured content."""
+    encoded = encode(value)
+    return Reply(encoded.decode(), Raw(encoded), note)
+
+
+def project_shape(project: Workspace) -> ProjectShape:
+    times = (iso_time(project.created_at), iso_time(project.updated_at))
+    return ProjectShape(project.id, project.name, project.description, project.status, *times)
+
+
+def entity_shape(entity: Entity) -> EntityShape:
+    return EntityShape(*_entity_fields(entity))
+
+
+def node_shapes(graph: Graph) -> list[NodeShape]:
+    """Return every entity with the relations that touch it."""
+    touching: dict[str, list[RelationShape]] = {entity.name: [] for entity in graph.entities}
+    for relation in graph.relations:
+        shape = relation_shape(relation)
+        for name in {relation.source, relation.target} & touching.keys():
+            touching[name].append(shape)
+    return [NodeShape(*_entity_fields(entity), touching[entity.name]) for entity in graph.entities]
+
+
+def relation_shape(relation: Relation) -> RelationShape:
+    return RelationShape(_relation_id(relation), *relation.key, iso_time(relation.created_at))
+
+
+def added_shape(entity: Entity, observation: Observation) -> AddedShape:
+    return AddedShape(
+        observation_id(entity, observation),
+        entity.id,
+        entity.name,
+        observation.text,
+        iso_time(observation.created_at),
+    )
+
+
+def observation_id(entity: Entity, observation: Observation) -> str:
+    """Return the entity's id and the ordinal, which is never reused."""
+    return f"{entity.id}/{observation.ordinal}"
+
+
+def _entity_fields(
+    entity: Entity,
+) -> tuple[str, str, str, str | None, str | None, list[ObservationShape]]:
+    times = (iso_time(entity.created_at), iso_time(entity.updated_at))
+    observations = [
+        ObservationShape(observation_id(entity, each), each.text, iso_time(each.created_at))
+        for each in entity.observations
+    ]
+    return (entity.id, entity.name, entity.type, *times, observations)
+
+
+def _relation_id(relation: Relation) -> str:
+    """Derive an id from the ends, type and creation time, which identify a relation."""
+    key = encode((*relation.key, relation.created_at))
+    return str(UUID(bytes=sha1(key, usedforsecurity=False).digest()[:16], version=5))

@@ -1,5 +1,44 @@
-"""The nine tools of the reference memory server, with its names, texts and reply shapes."""
+"""The `reference` dialect: the nine tools of the reference memory server, with its names, texts and reply shapes."""
 
-from polymnia.dialects.reference.dialect import DIALECT
+from polymnia.dialects.base import Call, Client, Dialect, Resource, indented_json
+from polymnia.dialects.camel import graph_shape
+from polymnia.dialects.reference.tools import TOOLS
+from polymnia.engine import entities
+from polymnia.model import Change
 
-__all__ = ["DIALECT"]
+_INSTRUCTIONS = """\
+A lasting memory of entities, their observations and the relations between them.
+Before answering, look up what is known with search_nodes (any part of a name, type or observation) or open_nodes \
+(exact names)."""
+_WRITE_INSTRUCTIONS = """\
+When you learn something worth keeping, create entities for people, organisations, projects and events, relate them, \
+and add one observation per fact.
+When a fact changes, delete the old observation and add the new one."""
+
+
+def _read_graph(call: Call) -> str:
+    return indented_json(graph_shape(entities.read_all(call.memory)))
+
+
+def _is_touched(client: Client, change: Change) -> bool:
+    return True
+
+
+GRAPH = Resource(
+    uri="memory://knowledge-graph",
+    name="knowledge-graph",
+    title="Knowledge Graph",
+    description="The full knowledge graph with all entities and relations",
+    read=_read_graph,
+    touched_by=_is_touched,
+)
+
+DIALECT = Dialect(
+    name="reference",
+    server_name="memory",
+    server_version="1.0.0",
+    instructions=_INSTRUCTIONS,
+    write_instructions=_WRITE_INSTRUCTIONS,
+    tools=TOOLS,
+    resources=(GRAPH,),
+)

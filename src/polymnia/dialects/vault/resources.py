@@ -1,11 +1,10 @@
-"""The memories as resources: one's own session, the vault whole or by page, and each of its memories by key."""
+"""Notes as resources: the client's session, the vault as a whole or by page, and single vault notes by key."""
 
 from collections.abc import Sequence
 from urllib.parse import parse_qsl, quote, unquote
 
-from polymnia.dialects.base import Call, Client, Resource, ResourceTemplate, indented
-from polymnia.dialects.vault.session import own_session, required_session
-from polymnia.dialects.vault.shapes import memory
+from polymnia.dialects.base import Call, Client, Resource, ResourceTemplate, indented_json
+from polymnia.dialects.vault.shapes import memory, own_session, require_session
 from polymnia.engine import notes
 from polymnia.errors import InvalidParams
 from polymnia.model import VAULT, Change, Note, NoteScope
@@ -14,15 +13,17 @@ _SESSION = "memory://session/"
 _VAULT = "memory://vault"
 _PAGE = f"{_VAULT}?"
 _KEY = f"{_VAULT}/"
+# Offsets and limits with more digits would not fit into 64 bits.
+_MAX_DIGITS = 18
 
 
 def resource_set_changed(client: Client, change: Change) -> bool:
-    """Whether a memory that the client may see came or went."""
+    """Return True if the change created or deleted a note that the client may see."""
     return _addresses(client, change.before.notes) != _addresses(client, change.after.notes)
 
 
 def own_resources(client: Client) -> list[Resource]:
-    """The client's own session, when it is in one."""
+    """Return the client's session as a resource, if it has one."""
     scope = own_session(client)
     return [] if scope is None else [_session_resource(scope)]
 
@@ -39,7 +40,7 @@ def _session_resource(scope: NoteScope) -> Resource:
         name="session",
         title="Session memories",
         description="All memories of this session, as a JSON array",
-        read=lambda call: _listed(call, scope),
+        read=lambda call: _page_json(call, scope),
         touched_by=lambda client, change: _touches_session(client, change, uri),
     )
 
@@ -47,18 +48,18 @@ def _session_resource(scope: NoteScope) -> Resource:
 def _read_session(call: Call, uri: str) -> str | None:
     if not uri.startswith(_SESSION):
         return None
-    own = required_session(call.client)
-    if _after(uri, _SESSION) != own.session:
+    own = require_session(call.client)
+    if _rest_of(uri, _SESSION) != own.session:
         address = _SESSION + quote(own.session, safe="")
-        raise InvalidParams(f"a client may read its own session only; this one's is {address}")
-    return _listed(call, own)
+        raise InvalidParams(f"a client may read only its own session: {address}")
+    return _page_json(call, own)
 
 
 def _touches_session(client: Client, change: Change, uri: str) -> bool:
     own = own_session(client)
-    if own is None or not uri.startswith(_SESSION) or _after(uri, _SESSION) != own.session:
+    if own is None or not uri.startswith(_SESSION) or _rest_of(uri, _SESSION) != own.session:
         return False
-    return any(note.scope == own for note in _both(change))
+    return any(note.scope == own for note in _changed_notes(change))
 
 
 def _complete_session(call: Call, argument: str, value: str) -> Sequence[str]:
@@ -67,11 +68,11 @@ def _complete_session(call: Call, argument: str, value: str) -> Sequence[str]:
 
 
 def _read_vault(call: Call) -> str:
-    return _listed(call, VAULT)
+    return _page_json(call, VAULT)
 
 
 def _touches_vault(client: Client, change: Change) -> bool:
-    return any(note.scope == VAULT for note in _both(change))
+    return any(note.scope == VAULT for note in _changed_notes(change))
 
 
 def _read_page(call: Call, uri: str) -> str | None:
@@ -79,9 +80,9 @@ def _read_page(call: Call, uri: str) -> str | None:
         return None
     given = dict(parse_qsl(uri.removeprefix(_PAGE), keep_blank_values=True))
     if unknown := sorted(set(given) - {"offset", "limit"}):
-        raise InvalidParams(f"{', '.join(unknown)}: {_VAULT} takes offset and limit only")
+        raise InvalidParams(f"{', '.join(unknown)}: {_VAULT} takes only offset and limit")
     limit = _number(given, "limit") if "limit" in given else None
-    return _listed(call, VAULT, _number(given, "offset"), limit)
+    return _page_json(call, VAULT, _number(given, "offset"), limit)
 
 
 def _touches_page(client: Client, change: Change, uri: str) -> bool:
@@ -89,37 +90,37 @@ def _touches_page(client: Client, change: Change, uri: str) -> bool:
 
 
 def _read_key(call: Call, uri: str) -> str | None:
-    key = _after(uri, _KEY) if uri.startswith(_KEY) else None
+    key = _rest_of(uri, _KEY) if uri.startswith(_KEY) else None
     note = notes.read(call.memory, VAULT, key) if key is not None else None
-    return indented(memory(note)) if note is not None else None
+    return indented_json(memory(note)) if note is not None else None
 
 
 def _touches_key(client: Client, change: Change, uri: str) -> bool:
-    key = _after(uri, _KEY) if uri.startswith(_KEY) else None
-    return any(note.scope == VAULT and note.key == key for note in _both(change))
+    key = _rest_of(uri, _KEY) if uri.startswith(_KEY) else None
+    return any(note.scope == VAULT and note.key == key for note in _changed_notes(change))
 
 
 def _complete_key(call: Call, argument: str, value: str) -> Sequence[str]:
     return notes.keys(call.memory, VAULT, value)
 
 
-def _both(change: Change) -> tuple[Note, ...]:
+def _changed_notes(change: Change) -> tuple[Note, ...]:
     return change.before.notes + change.after.notes
 
 
-def _listed(call: Call, scope: NoteScope, offset: int = 0, limit: int | None = None) -> str:
-    return indented([memory(note) for note in notes.page(call.memory, scope, offset=offset, limit=limit)])
+def _page_json(call: Call, scope: NoteScope, offset: int = 0, limit: int | None = None) -> str:
+    return indented_json([memory(note) for note in notes.page(call.memory, scope, offset=offset, limit=limit)])
 
 
 def _number(given: dict[str, str], name: str) -> int:
     text = given.get(name, "0")
-    if not (text.isascii() and text.isdigit()) or len(text) > 18:
-        raise InvalidParams(f"{name}: expected a whole number that is not negative, got {text!r}")
+    if not (text.isascii() and text.isdigit()) or len(text) > _MAX_DIGITS:
+        raise InvalidParams(f"{name}: expected a non-negative integer, got {text!r}")
     return int(text)
 
 
-def _after(uri: str, start: str) -> str | None:
-    """What an address has after its start, its percent signs resolved; None when that is no text."""
+def _rest_of(uri: str, start: str) -> str | None:
+    """Return the percent-decoded rest of a URI, or None if it is not UTF-8."""
     try:
         return unquote(uri.removeprefix(start), errors="strict")
     except UnicodeDecodeError:
@@ -139,7 +140,7 @@ TEMPLATES = (
         uri_template=f"{_SESSION}{{session_id}}",
         name="session",
         title="Session memories",
-        description="All memories for the given session, as a JSON array; a client may read its own session only",
+        description="All memories for the given session, as a JSON array; a client may read only its own session",
         read=_read_session,
         touched=_touches_session,
         complete=_complete_session,
@@ -148,7 +149,7 @@ TEMPLATES = (
         uri_template=f"{_VAULT}{{?offset,limit}}",
         name="vault",
         title="Vault memories by page",
-        description="Vault memories from an offset on, up to a limit, as a JSON array",
+        description="Vault memories starting at an offset, up to a limit, as a JSON array",
         read=_read_page,
         touched=_touches_page,
     ),

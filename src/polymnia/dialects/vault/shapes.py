@@ -1,11 +1,13 @@
-"""What the vault catalogue's JSON looks like: the arguments and replies of its tools, and a memory as a resource."""
+"""The JSON of the vault dialect: arguments, replies, a note as a resource; and the session a client is in."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from polymnia.model import Note, NoteHit
+from polymnia.dialects.base import Client
+from polymnia.errors import BadInput
+from polymnia.model import Note, NoteHit, NoteScope
 
 _TEXT = {"type": "string"}
 OneScope = Annotated[Literal["session", "vault"], Meta(extra_json_schema=_TEXT)]
@@ -17,7 +19,13 @@ class Commit(Struct, frozen=True, forbid_unknown_fields=True):
     scope: OneScope
     key: Annotated[str, Meta(description="Unique identifier for this memory within its scope.")]
     content: Annotated[str, Meta(description="The memory content to store.")]
-    tags: Annotated[list[str], Meta(description="Categorization tags for retrieval.")] | UnsetType = UNSET
+    tags: (
+        Annotated[
+            list[str],
+            Meta(description="Categorization tags for retrieval. They replace the tags of an existing memory."),
+        ]
+        | UnsetType
+    ) = UNSET
     embedding: (
         Annotated[Vector, Meta(description="Optional pre-computed embedding vector (float32[D]).")] | UnsetType
     ) = UNSET
@@ -30,10 +38,13 @@ class Committed(Struct, frozen=True):
 
 
 class Search(Struct, frozen=True, forbid_unknown_fields=True):
-    query: Annotated[str, Meta(description="Full-text search query (FTS5 syntax supported).")]
-    scope: Annotated[AnyScope, Meta(description="Which scope(s) to search.", extra_json_schema=_TEXT)] | UnsetType = (
-        UNSET
-    )
+    query: Annotated[
+        str, Meta(description="Full-text search query (FTS5 syntax supported). Empty: the newest memories.")
+    ]
+    scope: (
+        Annotated[AnyScope, Meta(description="Which scope(s) to search. Default: all.", extra_json_schema=_TEXT)]
+        | UnsetType
+    ) = UNSET
     tags: (
         Annotated[list[str], Meta(description="Filter: only return memories with ALL specified tags.")] | UnsetType
     ) = UNSET
@@ -101,5 +112,22 @@ def scope_name(note: Note) -> str:
 
 
 def timestamp(at: int) -> str:
-    """A time as the catalogue writes it: whole seconds, UTC."""
+    """Return a time as whole seconds in UTC."""
     return datetime.fromtimestamp(at // 1_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def own_session(client: Client) -> NoteScope | None:
+    """Return the client's session, or None. It belongs to its principal, so nobody can enter it by guessing its id."""
+    name = client.session or client.id
+    return NoteScope(name, client.principal.name) if name else None
+
+
+def require_session(client: Client) -> NoteScope:
+    """Return the client's session. Raise BadInput, with what to do, if it has none."""
+    scope = own_session(client)
+    if scope is None:
+        raise BadInput(
+            'no session: set "polymnia/sessionId" in params._meta, or use scope "vault". '
+            "Clients that call initialize get a session automatically."
+        )
+    return scope

@@ -1,14 +1,14 @@
-"""The four tools, and what happens to a session's notes when their conversation ends."""
+"""The four tools, and the end of a session's notes when its conversation ends."""
 
 import threading
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.json import encode
 
-from polymnia.dialects.base import Call, Client, NoteRules, Reply, Tool, catalogue, session_name, tool
+from polymnia.dialects.base import MAX_ROWS, Call, Client, NoteRules, Reply, Tool, catalogue, session_name, tool
+from polymnia.dialects.times import parse_time
 from polymnia.dialects.vault import shapes
-from polymnia.dialects.vault.moment import microseconds
-from polymnia.dialects.vault.session import own_session, required_session
+from polymnia.dialects.vault.shapes import own_session, require_session
 from polymnia.engine import notes, sessions
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput, InvalidParams, NotSupported, SettingsError
@@ -16,13 +16,11 @@ from polymnia.model import VAULT, Note, NoteQuery, NoteScope
 from polymnia.search.embedding import packed
 
 _UNFILTERED = "Bulk vault prune requires at least one filter."
-_US = "polymnia"
-# More than any vault has, and a number that every store can count to.
-_MOST = 1 << 40
+_SERVER = "polymnia"
 
 
 class Vault:
-    """The catalogue's functions under the rules of this server, and the memories they have worked on."""
+    """The tools of one server, and the memories in which they keep session notes."""
 
     def __init__(self, rules: NoteRules) -> None:
         self._rules = rules
@@ -30,7 +28,7 @@ class Vault:
         self._entered: list[Memory] = []
 
     def tools(self) -> dict[str, Tool]:
-        """The catalogue."""
+        """Return the catalogue."""
         return catalogue(
             tool(shapes.Commit, needs="write", returns=shapes.Committed, idempotent=True)(self.commit_memory),
             tool(shapes.Search, needs="read", returns=shapes.Results, idempotent=True)(self.search_memories),
@@ -39,8 +37,9 @@ class Vault:
         )
 
     def commit_memory(self, call: Call, arguments: shapes.Commit) -> Reply:
-        """Store a memory entry in the session (volatile) or vault (persistent) scope. Upserts on key collision."""
-        memory = call.memory  # whether one may be there comes before whatever else may be wrong
+        """Store a memory entry in the session (volatile) or vault (persistent) scope. Upserts on key collision: \
+content and tags are replaced, and omitted tags are emptied."""
+        memory = call.memory  # check access to the workspace before the arguments
         scope = VAULT if arguments.scope == "vault" else self._session(call)
         tags = tuple(dict.fromkeys(arguments.tags or ()))
         embedding = self._vector(arguments.embedding, "embedding")
@@ -50,7 +49,8 @@ class Vault:
 
     def search_memories(self, call: Call, arguments: shapes.Search) -> Reply:
         """Search memories by text query, tags, or both. Returns ranked results. Semantic ranking used if embeddings \
-are present and a query_embedding is provided."""
+are present and a query_embedding is provided. A note must contain all words of the query; if none does, notes that \
+contain any of them are returned. Searches session and vault unless scope says otherwise."""
         memory = call.memory
         if arguments.limit < 1:
             raise BadInput(f"limit: expected at least 1, got {arguments.limit}")
@@ -58,16 +58,17 @@ are present and a query_embedding is provided."""
             text=arguments.query,
             tags=tuple(arguments.tags or ()),
             vector=self._vector(arguments.query_embedding, "query_embedding"),
-            limit=min(arguments.limit, _MOST),
+            limit=min(arguments.limit, MAX_ROWS),
         )
         found = notes.search(memory, query, _scopes(call.client, arguments.scope or "all"))
         return _reply(shapes.Results([shapes.result(hit) for hit in found.hits], found.searched))
 
     def prune_memory(self, call: Call, arguments: shapes.Prune) -> Reply:
-        """Delete memory entries. Can target a specific key, or bulk-delete by age or scope."""
+        """Delete memory entries. Can target a specific key, or bulk-delete by age or scope. The scopes vault and all \
+need a key, older_than or tags. Returns how many were deleted."""
         memory = call.memory
         key = None if arguments.key is UNSET else arguments.key
-        before = None if arguments.older_than is UNSET else microseconds(arguments.older_than, "older_than")
+        before = None if arguments.older_than is UNSET else parse_time(arguments.older_than, "older_than")
         tags = arguments.tags or ()
         if arguments.scope != "session" and key is None and before is None and not tags:
             raise InvalidParams(_UNFILTERED)
@@ -75,72 +76,71 @@ are present and a query_embedding is provided."""
         return _reply(shapes.Pruned(notes.prune(memory, scopes, by=call.by, key=key, tags=tags, before=before)))
 
     def set_session_id(self, call: Call, arguments: shapes.SetSession) -> Reply:
-        """Choose the session whose memories the session scope means from now on in this conversation."""
+        """Set the session whose memories the session scope refers to for the rest of this conversation."""
         self._enter(call.memory)
         session = session_name(arguments.session_id)
         if not call.client.lasting:
             raise BadInput(
-                "this client has no conversation in which a session could be remembered; name it with each request, "
-                "in params._meta under polymnia/sessionId"
+                'this client has no session to change: set "polymnia/sessionId" in params._meta of each request'
             )
         if session != call.client.session:
-            call.client.session = session
+            call.client.enter_session(session)
             call.resources_changed()
         return _reply(shapes.SessionSet(session))
 
     def started(self, call: Call) -> None:
-        """Delete what killed servers left. Raises SettingsError when the store holds no notes."""
+        """Delete the session notes of killed servers. Raise SettingsError if the store cannot hold notes."""
         try:
             self._enter(call.memory)
         except NotSupported as exc:
             raise SettingsError(f"the vault dialect keeps notes, and {exc}") from exc
 
     def stopped(self) -> None:
-        """No session outlasts the server, those of clients without a conversation included."""
+        """End all sessions, including those of clients without a conversation."""
         self._leave("")
 
     def left(self, client: Client) -> None:
-        """Its sessions end with the conversation, unless somebody else uses them."""
+        """End the sessions of a conversation, unless another conversation uses them."""
         self._leave(client.id)
 
     def _session(self, call: Call) -> NoteScope:
-        scope = required_session(call.client)
+        scope = require_session(call.client)
         self._enter(call.memory)
         if not call.client.id and not self._rules.persist_sessions:
-            sessions.expire(call.memory, by=_US)
+            sessions.expire(call.memory, by=_SERVER)
         return scope
 
     def _enter(self, memory: Memory) -> None:
-        """Before the first session note in a memory, what others left in it goes."""
+        """Delete what earlier servers left in a memory, before the first session note is written to it."""
         with self._lock:
             if memory in self._entered:
                 return
             if self._rules.persist_sessions:
                 notes.require(memory)
             else:
-                sessions.sweep(memory, by=_US)
+                sessions.sweep(memory, by=_SERVER)
             self._entered.append(memory)
 
     def _leave(self, member: str) -> None:
         with self._lock:
             entered = list(self._entered)
         for memory in entered:
-            sessions.leave(memory, member, by=_US, keep=self._rules.persist_sessions)
+            sessions.leave(memory, member, by=_SERVER, keep=self._rules.persist_sessions)
 
     def _vector(self, numbers: list[float] | UnsetType, name: str) -> bytes:
         return b"" if numbers is UNSET else packed(numbers, self._rules.dimension, name)
 
 
 def _scopes(client: Client, scope: shapes.AnyScope) -> list[NoteScope]:
-    """The scopes that are meant; `all` is the vault alone to a client that is in no session."""
+    """Return the scopes to use. For a client without a session, `all` is the vault alone."""
     if scope == "vault":
         return [VAULT]
     if scope == "session":
-        return [required_session(client)]
+        return [require_session(client)]
     own = own_session(client)
     return [VAULT] if own is None else [own, VAULT]
 
 
 def _reply(shape: Struct) -> Reply:
-    spelled = encode(shape)
-    return Reply(spelled.decode(), Raw(spelled))
+    encoded = encode(shape)
+    return Reply(encoded.decode(), Raw(encoded))

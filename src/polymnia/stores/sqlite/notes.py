@@ -84,10 +84,10 @@ class SqliteNotes:
 
     def _search_vault(self, query: NoteQuery) -> Scores:
         allowed = self._tagged(query.tags) if query.tags else None
-        exact = {row[0] for row in run(self._connection, "notes_exactly", query.text)} if query.text else set()
-        if not query.vector and wants_everything(query.text):
-            newest = allowed or {row[0] for row in run(self._connection, "newest_notes", query.limit)}
-            return _rank(dict.fromkeys(newest, 0.0), exact, allowed, query.limit)
+        if wants_everything(query.text) and not query.vector:
+            newest = [row[0] for row in run(self._connection, "newest_notes", query.limit)]
+            return _rank(dict.fromkeys(newest if allowed is None else allowed, 0.0), set(), allowed, query.limit)
+        exact = {row[0] for row in run(self._connection, "notes_exactly", query.text)}
         words = by_words(_allow(_first_found(query.text, partial(match_notes, self._connection)), allowed))
         cosines = self._cosines(query, words, allowed) if query.vector else {}
         return _rank(blended(words, cosines), exact, allowed, query.limit)
@@ -95,9 +95,9 @@ class SqliteNotes:
     def _search_session(self, query: NoteQuery, notes: dict[int, Note]) -> Scores:
         """Search all notes of a session: there are few, and what others keep must not show in the scores."""
         allowed = {number for number, each in notes.items() if set(query.tags) <= set(each.tags)}
-        exact = {number for number, each in notes.items() if query.text and query.text in (each.key, each.content)}
-        if not query.vector and wants_everything(query.text):
-            return _rank(dict.fromkeys(allowed, 0.0), exact, allowed, query.limit)
+        if wants_everything(query.text) and not query.vector:
+            return _rank(dict.fromkeys(allowed, 0.0), set(), allowed, query.limit)
+        exact = {number for number, each in notes.items() if query.text in (each.key, each.content)}
         words = by_words(_allow(self._match_session(query.text, notes), allowed))
         cosines = _allow(_compare(query.vector, notes), allowed) if query.vector else {}
         return _rank(blended(words, cosines), exact, allowed, query.limit)

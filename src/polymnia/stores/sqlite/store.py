@@ -33,13 +33,15 @@ class SqliteStore:
 
     best_batch = 1000
     short_reads = True
-    capabilities = Capabilities(notes=True, match=True, vectors=True, history=True, trash=True, change_feed=True)
 
     def __init__(self, path: str, *, create: bool = True, read_only: bool = False) -> None:
         self.url = path
         self._path = path
         self._in_memory = path == IN_MEMORY
         self._read_only = read_only and not self._in_memory
+        self.capabilities = Capabilities(
+            notes=True, match=True, vectors=True, history=True, trash=True, change_feed=not self._in_memory
+        )
         if create and not (self._in_memory or self._read_only):
             make_parent(Path(path))
         self._map_errors = map_errors(path)

@@ -73,9 +73,7 @@ class Legacy:
             message = f"{_MOST_IN_HAND} messages of this session wait for their answers; take some first"
             raise Refused(429, message, code=-32000, headers={"retry-after": "1"})
         body = await self._desk.body(visit)
-        named = named_workspace(visit)
-        workspace = None if named == seat.session.client.workspace else named
-        arrival = Arrival(workspace, gone=lambda: seat.is_closed)
+        arrival = Arrival(named_workspace(visit), gone=lambda: seat.is_closed)
         await visit.answer(202, b"Accepted", {"content-type": "text/plain"})
         await self._handle(seat, body, arrival)
 

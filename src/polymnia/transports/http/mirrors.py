@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Raw, Struct, UnsetType
 from msgspec.json import Decoder
 
-from polymnia.dialects.arguments import decode_arguments
+from polymnia.dialects.base import decode_arguments
 from polymnia.dialects.schema import json_schema
 from polymnia.errors import BadInput, ProtocolError
 from polymnia.transports.http.headers import HEADER_MISMATCH, decoded

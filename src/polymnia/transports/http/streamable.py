@@ -93,7 +93,7 @@ class Streamable:
             body=body,
             seen=seen,
             session=seat.session,
-            workspace=None if workspace == seat.session.client.workspace else workspace,
+            workspace=workspace,
             headers={"mcp-session-id": seat.id} if seen.method == "initialize" else {},
         )
         with seat.working():

@@ -1,0 +1,50 @@
+# Commands for working on Polymnia; `just` lists them. Each runs in .venv, which `just setup` creates.
+
+bin := if os() == "windows" { ".venv/Scripts" } else { ".venv/bin" }
+python := if os() == "windows" { "python" } else { "python3" }
+
+default:
+    @just --list
+
+# Create .venv with everything that the other commands need.
+setup:
+    {{python}} -m venv .venv
+    {{bin}}/pip install -q -e '.[test,dev,coverage]'
+
+# Run the unmarked tests, or what the arguments say: `just test tests/mcp -k ping`.
+test *arguments:
+    {{bin}}/pytest {{arguments}}
+
+# Run the durability matrices, crashes, hostile clients, crowds, and benchmarks as smoke tests.
+slow:
+    {{bin}}/pytest -m slow
+
+# Run other people's clients and servers, and the conformance suites (needs Node 20).
+interop:
+    {{bin}}/pytest -m interop
+
+# Check style.
+lint:
+    {{bin}}/ruff check .
+    {{bin}}/ruff format --check .
+
+# Repair what the linter can repair.
+fix:
+    {{bin}}/ruff check --fix .
+    {{bin}}/ruff format .
+
+# Check types.
+types:
+    {{bin}}/mypy
+
+# Measure speed beside the reference server: `just bench` is short, `just bench --help` shows the options.
+bench *arguments='--quick':
+    {{bin}}/python -m bench {{arguments}}
+
+# Check that the documentation is complete and its links resolve.
+docs:
+    {{bin}}/pytest -n 0 tests/test_docs.py
+
+# Report which lines the unmarked tests reach.
+coverage:
+    {{bin}}/pytest --cov --cov-report=term --cov-report=xml

@@ -1,0 +1,128 @@
+"""From the token of a request to the principal who makes it, and which tokens and provider a server accepts."""
+
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+from threading import Lock
+
+from polymnia.auth.tokens import Tokens
+from polymnia.errors import NotAdmitted, SettingsError, StoreError
+from polymnia.model import NOBODY, OWNER, Capability, Principal
+from polymnia.stores.open import is_in_memory, store_kind
+
+logger = logging.getLogger(__name__)
+
+Recognise = Callable[[str], Principal]
+
+# Failed logins are reported at most once in this many seconds, so that nobody can flood the log.
+_REPORT_INTERVAL_S = 1.0
+
+
+class Authenticator:
+    """Requires a token as soon as there are tokens or an identity provider; without them it admits everybody."""
+
+    def __init__(
+        self, tokens: Tokens | None = None, *, provider: Recognise | None = None, most: Capability = "admin"
+    ) -> None:
+        """`most` is the highest capability that any principal gets."""
+        self._tokens = tokens
+        self._provider = provider
+        self._most = most
+        self._failures = _FailedLogins()
+
+    @property
+    def requires_token(self) -> bool:
+        """True if requests need a token."""
+        return self._provider is not None or (self._tokens is not None and self._tokens.exist)
+
+    def admit(self, token: str | None, peer: str = "") -> Principal:
+        """Return the principal of a token, or of a request without one. Raise NotAdmitted.
+
+        `peer` is the client's address, for the log.
+        """
+        try:
+            return self._recognise(token).restricted(self._most)
+        except NotAdmitted as exc:
+            if token:
+                self._failures.report(exc, peer)
+            raise
+        except StoreError as exc:
+            logger.error("cannot check tokens: %s", exc)
+            raise NotAdmitted("tokens cannot be checked; the server's log says why") from exc
+
+    def holds(self, principal: Principal) -> bool:
+        """Return True if an admitted principal would be admitted again: not revoked, not expired, token not needed."""
+        if principal is NOBODY:
+            return True
+        if principal.until is not None and time.time() >= principal.until:
+            return False
+        if not principal.id:
+            return not self.requires_token
+        return self._is_of_provider(principal) or self._is_kept(principal)
+
+    def _recognise(self, token: str | None) -> Principal:
+        if not self.requires_token:
+            return OWNER
+        if not token:
+            raise NotAdmitted("a token is required", hint="create one with `polymnia token create`")
+        # A JSON Web Token has two dots, our tokens have none.
+        if self._provider is not None and token.count(".") == 2:
+            return self._provider(token)
+        if self._tokens is None:
+            raise NotAdmitted("unknown token")
+        return self._tokens.recognise(token)
+
+    def _is_of_provider(self, principal: Principal) -> bool:
+        return self._provider is not None and principal.id.startswith("jwt:")
+
+    def _is_kept(self, principal: Principal) -> bool:
+        try:
+            return self._tokens is not None and self._tokens.holds(principal.id)
+        except StoreError as exc:
+            logger.error("cannot check tokens: %s", exc)
+            return False
+
+
+class _FailedLogins:
+    """Reports failed logins in the log, several as one line when they come quickly."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._unreported = 0
+        self._reported_at = -_REPORT_INTERVAL_S
+
+    def report(self, reason: NotAdmitted, peer: str) -> None:
+        with self._lock:
+            self._unreported += 1
+            now = time.monotonic()
+            if now - self._reported_at < _REPORT_INTERVAL_S:
+                return
+            count, self._unreported, self._reported_at = self._unreported, 0, now
+        more = f" ({count} since the last report)" if count > 1 else ""
+        logger.warning("login failed: %s%s", reason, more, extra={"client": peer} if peer else None)
+
+
+def tokens_of(store: str, file: str = "") -> Tokens | None:
+    """Return the tokens of a store: in the given file, or beside the store. None for a store in memory."""
+    if file:
+        return Tokens(Path(file))
+    kind, path = store_kind(store)
+    if is_in_memory(kind, path):
+        return None
+    if kind == "directory":
+        return Tokens(Path(path) / "_meta.tokens")
+    return Tokens(Path(path).with_name(f"{Path(path).name}.tokens"))
+
+
+def provider_of(issuer: str, audience: str, key_file: str) -> Recognise | None:
+    """Return the function that recognises an identity provider's tokens, or None. Raise SettingsError."""
+    if not (issuer or audience or key_file):
+        return None
+    if not (issuer and audience and key_file):
+        raise SettingsError("incomplete identity provider: set jwt_issuer, jwt_audience and jwt_key")
+    try:
+        from polymnia.auth.provider import open_provider
+    except ImportError as exc:
+        raise SettingsError("identity providers need another package: run `pip install 'polymnia[oauth]'`") from exc
+    return open_provider(issuer, audience, key_file)

@@ -1,0 +1,38 @@
+"""`polymnia index`: embed what has no vector yet, so that searches find it by meaning."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from polymnia.app import configure_logging, opened_memory
+from polymnia.cli.common import (
+    add_embedder_argument,
+    add_store_arguments,
+    add_workspace_argument,
+    progress_bar,
+    require_store,
+)
+from polymnia.errors import BadInput
+from polymnia.settings import Settings
+
+if TYPE_CHECKING:
+    from polymnia.cli.common import Subparsers
+
+
+def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
+    parser = commands.add_parser("index", help="embed what has no vector yet, for search by meaning")
+    add_embedder_argument(parser)
+    add_store_arguments(parser)
+    add_workspace_argument(parser)
+    return parser
+
+
+def run(settings: Settings, options: argparse.Namespace) -> int:
+    """Embed everything that has no vector of the embedder's model. A running server does the same by itself."""
+    configure_logging(settings.log_level)
+    require_store(settings.store)
+    with opened_memory(settings) as memory:
+        if memory.meaning is None:
+            raise BadInput("nothing to index with: the embedder is `none`, or this kind of store has no vectors")
+        count = memory.meaning.index(memory.store, progress_bar)
+    print(f"{settings.store}: {count} passages embedded")
+    return 0

@@ -1,0 +1,282 @@
+"""The 24 tools: those that write, those that read, and those that follow relations."""
+
+from msgspec.json import encode
+
+from polymnia.dialects import camel
+from polymnia.dialects.base import MAX_ROWS, Call, Reply, catalogue, tool
+from polymnia.dialects.graph import shapes
+from polymnia.dialects.graph.export import as_dot, as_mermaid
+from polymnia.engine import curate, entities, observations, paths, relations, search, survey, traverse
+from polymnia.errors import EntityNotFound
+from polymnia.model import Graph
+
+
+@tool(shapes.Entities, needs="write")
+def create_entities(call: Call, arguments: shapes.Entities) -> Reply:
+    """Create entities. Existing names are left unchanged. Returns the entities that were created."""
+    created = entities.create(call.memory, [camel.draft(each) for each in arguments.entities], by=call.by)
+    return _reply([camel.entity_shape(each) for each in created])
+
+
+@tool(shapes.Relations, needs="write")
+def create_relations(call: Call, arguments: shapes.Relations) -> Reply:
+    """Create directed relations. The entities at their ends need not exist yet. Existing relations are skipped. \
+Returns the relations that were created."""
+    created = relations.create(call.memory, [camel.relation(each) for each in arguments.relations], by=call.by)
+    return _reply([camel.relation_shape(each) for each in created])
+
+
+@tool(shapes.AddObservations, needs="write")
+def add_observations(call: Call, arguments: shapes.AddObservations) -> Reply:
+    """Add observations to existing entities, except those they already have. Returns what was added to each entity."""
+    additions = [camel.addition(each) for each in arguments.observations]
+    added = observations.add(call.memory, additions, by=call.by, skip_repeats=True)
+    return _reply([camel.added_shape(each) for each in added])
+
+
+@tool(shapes.DeleteEntities, needs="write", destructive=True, idempotent=True)
+def delete_entities(call: Call, arguments: shapes.DeleteEntities) -> Reply:
+    """Delete entities by name, and every relation that touches them. Returns the names that were deleted and the \
+number of relations."""
+    deleted = entities.delete(call.memory, set(arguments.entity_names), by=call.by)
+    names = [entity.name for entity in deleted.entities]
+    return _reply({"deletedEntities": names, "deletedRelations": len(deleted.relations)})
+
+
+@tool(shapes.DeleteObservations, needs="write", destructive=True, idempotent=True)
+def delete_observations(call: Call, arguments: shapes.DeleteObservations) -> Reply:
+    """Delete observations from entities by their exact text. Returns how many were deleted."""
+    removed = observations.remove(call.memory, [camel.deletion(each) for each in arguments.deletions], by=call.by)
+    return _reply({"deletedObservations": sum(len(each.observations) for each in removed)})
+
+
+@tool(shapes.Relations, needs="write", destructive=True, idempotent=True)
+def delete_relations(call: Call, arguments: shapes.Relations) -> Reply:
+    """Delete relations by their exact from, to and relationType. Returns how many were deleted."""
+    deleted = relations.delete(call.memory, [camel.relation(each) for each in arguments.relations], by=call.by)
+    return _reply({"deletedRelations": len(deleted)})
+
+
+@tool(shapes.Entities, needs="write", idempotent=True)
+def upsert_entities(call: Call, arguments: shapes.Entities) -> Reply:
+    """Create entities or add the observations that existing ones lack. An existing entity keeps its type."""
+    outcome = curate.upsert(call.memory, [camel.draft(each) for each in arguments.entities], by=call.by)
+    return _reply([{"name": each.name, "created": each.created, "addedObservations": each.added} for each in outcome])
+
+
+@tool(shapes.Merge, needs="write", destructive=True)
+def merge_entities(call: Call, arguments: shapes.Merge) -> Reply:
+    """Merge one entity into another: observations and relations move to the target, the source is deleted."""
+    merged = curate.merge(call.memory, arguments.source, arguments.target, by=call.by)
+    return _reply(
+        {
+            "source": arguments.source,
+            "target": arguments.target,
+            "movedObservations": merged.moved,
+            "addedObservations": merged.added,
+            "redirectedRelations": merged.redirected,
+        }
+    )
+
+
+@tool(shapes.Nothing, needs="write", idempotent=True)
+def compact(call: Call, arguments: shapes.Nothing) -> Reply:
+    """Rewrite the store to reclaim the space of deleted data. The graph does not change."""
+    curate.compact(call.memory)
+    with call.memory.reading() as read:
+        counts = read.counts()
+    return _reply({"compacted": True, "entities": counts.entities, "relations": counts.relations})
+
+
+@tool(shapes.Page, needs="read", idempotent=True)
+def read_graph(call: Call, arguments: shapes.Page) -> Reply:
+    """Read the whole graph, or one page of it: entities of one type, from an offset, up to a limit, and the \
+relations among them. The whole graph can be large: set a limit, or use search_nodes."""
+    if arguments == shapes.Page():
+        return _reply(camel.graph_shape(entities.read_all(call.memory)))
+    offset, limit = _page_bounds(arguments)
+    page = survey.page(call.memory, kind=arguments.entity_type, offset=offset, limit=limit)
+    return _reply(camel.graph_shape(page))
+
+
+@tool(shapes.Search, needs="read", idempotent=True)
+def search_nodes(call: Call, arguments: shapes.Search) -> Reply:
+    """Find entities by a part of their name, type or observations, best match first, with their relations. \
+With several words, entities that have all of them come before those that have some. Without a limit every match is \
+returned."""
+    offset, limit = _page_bounds(arguments)
+    found = search.ranked(call.memory, arguments.query, kind=arguments.entity_type, offset=offset, limit=limit)
+    return _reply(camel.graph_shape(found))
+
+
+@tool(shapes.Several, needs="read", idempotent=True, quick=True)
+def open_nodes(call: Call, arguments: shapes.Several) -> Reply:
+    """Get entities by exact name, in the order given, and every relation that touches one of them."""
+    graph = entities.open_named(call.memory, set(arguments.names))
+    by_name = {entity.name: entity for entity in graph.entities}
+    ordered = [by_name[name] for name in dict.fromkeys(arguments.names) if name in by_name]
+    return _reply(camel.graph_shape(Graph(ordered, graph.relations)))
+
+
+@tool(shapes.One, needs="read", idempotent=True, quick=True)
+def get_entity(call: Call, arguments: shapes.One) -> Reply:
+    """Get one entity by exact name, with its observations but without relations."""
+    found = entities.open_named(call.memory, (arguments.name,)).entities
+    if not found:
+        raise EntityNotFound(arguments.name)
+    return _reply(camel.entity_shape(found[0]))
+
+
+@tool(shapes.Several, needs="read", idempotent=True, quick=True)
+def batch_get_entities(call: Call, arguments: shapes.Several) -> Reply:
+    """Get several entities by exact name, in the order given, with null for each that does not exist."""
+    with call.memory.reading() as read:
+        found = {entity.name: entity for entity in read.find(set(arguments.names))}
+    return _reply([camel.entity_shape(found[name]) if name in found else None for name in arguments.names])
+
+
+@tool(shapes.Nothing, needs="read", idempotent=True)
+def graph_stats(call: Call, arguments: shapes.Nothing) -> Reply:
+    """Count entities, relations, observations and texts."""
+    statistics = survey.statistics(call.memory)
+    return _reply(
+        {
+            "entities": statistics.counts.entities,
+            "relations": statistics.counts.relations,
+            "totalObservations": statistics.counts.observations,
+            "searchIndexEntries": statistics.counts.entities,
+            "internedStrings": statistics.texts,
+            "internedBytes": statistics.text_bytes,
+        }
+    )
+
+
+@tool(shapes.RelationFilter, needs="read", idempotent=True)
+def search_relations(call: Call, arguments: shapes.RelationFilter) -> Reply:
+    """Find relations by start, end and type. An omitted or empty argument matches everything."""
+    found = survey.relations_like(
+        call.memory,
+        source=arguments.source or None,
+        target=arguments.target or None,
+        kind=arguments.relation_type or None,
+    )
+    return _reply([camel.relation_shape(each) for each in found])
+
+
+@tool(shapes.Nothing, needs="read", idempotent=True)
+def list_entity_types(call: Call, arguments: shapes.Nothing) -> Reply:
+    """List the entity types with the number of entities of each, most frequent first."""
+    return _reply(survey.entity_types(call.memory))
+
+
+@tool(shapes.Nothing, needs="read", idempotent=True)
+def list_relation_types(call: Call, arguments: shapes.Nothing) -> Reply:
+    """List the relation types with the number of relations of each, most frequent first."""
+    return _reply(survey.relation_types(call.memory))
+
+
+@tool(shapes.Export, needs="read", idempotent=True)
+def export_graph(call: Call, arguments: shapes.Export) -> Reply:
+    """Export the whole graph as JSON, as a Mermaid flowchart or as a Graphviz DOT file. The result can be large."""
+    graph = entities.read_all(call.memory)
+    if arguments.format == "mermaid":
+        return Reply(as_mermaid(graph))
+    if arguments.format == "dot":
+        return Reply(as_dot(graph))
+    return _reply(camel.graph_shape(graph))
+
+
+@tool(shapes.Ends, needs="read", idempotent=True)
+def find_path(call: Call, arguments: shapes.Ends) -> Reply:
+    """Find the shortest path between two entities along relations in either direction. Returns the names on it, both \
+ends included, or an empty list."""
+    return _reply(traverse.shortest_path(call.memory, arguments.source, arguments.target))
+
+
+@tool(shapes.AllPaths, needs="read", idempotent=True)
+def find_all_paths(call: Call, arguments: shapes.AllPaths) -> Reply:
+    """Find every path between two entities that visits no entity twice, shortest first, up to maxDepth relations and \
+maxPaths paths."""
+    found = paths.all_paths(
+        call.memory,
+        arguments.source,
+        arguments.target,
+        max_depth=arguments.max_depth,
+        max_paths=arguments.max_paths,
+    )
+    reply = _reply(found.paths)
+    return reply if found.cut is None else Reply(reply.text, note=f"The list is cut: {found.cut}.")
+
+
+@tool(shapes.Subgraph, needs="read", idempotent=True)
+def extract_subgraph(call: Call, arguments: shapes.Subgraph) -> Reply:
+    """Get the entities within depth steps of the named ones, and the relations among them."""
+    return _reply(camel.graph_shape(traverse.subgraph(call.memory, set(arguments.names), arguments.depth)))
+
+
+@tool(shapes.Neighbours, needs="read", idempotent=True)
+def get_neighbors(call: Call, arguments: shapes.Neighbours) -> Reply:
+    """Get an entity and those around it, up to depth steps along relations of a given type and direction, and the \
+relations among them."""
+    graph = traverse.neighbours(
+        call.memory,
+        arguments.name,
+        arguments.depth,
+        kind=arguments.relation_type or None,
+        direction=arguments.direction,
+    )
+    return _reply(camel.graph_shape(graph))
+
+
+@tool(shapes.One, needs="read", idempotent=True)
+def describe_entity(call: Call, arguments: shapes.One) -> Reply:
+    """Get one entity with its observations, every relation that touches it, the names at their other ends, and the \
+number of relations."""
+    description = traverse.describe(call.memory, arguments.name)
+    return _reply(
+        {
+            "entity": camel.entity_shape(description.entity),
+            "relations": [camel.relation_shape(each) for each in description.relations],
+            "neighbors": description.neighbours,
+            "degree": len(description.relations),
+        }
+    )
+
+
+TOOLS = catalogue(
+    create_entities,
+    create_relations,
+    add_observations,
+    delete_entities,
+    delete_observations,
+    delete_relations,
+    upsert_entities,
+    merge_entities,
+    compact,
+    read_graph,
+    search_nodes,
+    open_nodes,
+    get_entity,
+    batch_get_entities,
+    graph_stats,
+    search_relations,
+    find_path,
+    find_all_paths,
+    extract_subgraph,
+    get_neighbors,
+    describe_entity,
+    list_entity_types,
+    list_relation_types,
+    export_graph,
+)
+
+
+def _reply(value: object) -> Reply:
+    """Return a reply whose text is compact JSON."""
+    return Reply(encode(value).decode())
+
+
+def _page_bounds(arguments: shapes.Page | shapes.Search) -> tuple[int, int | None]:
+    """Return offset and limit in a range that every store can count to."""
+    limit = arguments.limit
+    return min(arguments.offset, MAX_ROWS), None if limit is None else min(limit, MAX_ROWS)

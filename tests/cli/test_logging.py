@@ -1,0 +1,67 @@
+"""The log: lines with a time, the fields of a request, as text or JSON; warnings that must be seen."""
+
+import json
+import logging
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from polymnia.app import JsonFormatter, TextFormatter
+
+FIELDS: dict[str, Any] = {
+    "request_id": 7,
+    "client": "192.0.2.7",
+    "token": "ci",
+    "tool": "open_nodes",
+    "duration_ms": 1.5,
+}
+TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d{4}"
+
+
+def record(message: str = "done", **extra: Any) -> logging.LogRecord:
+    return logging.getLogger("polymnia.test").makeRecord(
+        "polymnia.test", logging.INFO, __file__, 1, message, (), None, extra=extra
+    )
+
+
+def test_a_text_line_has_time_level_message_and_the_fields_of_a_request() -> None:
+    line = TextFormatter().format(record(**FIELDS))
+    expected = " polymnia: INFO: done request_id=7 client=192.0.2.7 token=ci tool=open_nodes duration_ms=1.5"
+    assert re.fullmatch(TIME + re.escape(expected), line)
+
+
+def test_a_json_line_has_the_same() -> None:
+    entry = json.loads(JsonFormatter().format(record("ünïcode", **FIELDS)))
+    assert re.fullmatch(TIME, entry.pop("time"))
+    assert entry == {"level": "info", "logger": "polymnia.test", "message": "ünïcode", **FIELDS}
+
+
+def test_a_line_without_a_request_has_no_fields() -> None:
+    assert TextFormatter().format(record()).endswith(" polymnia: INFO: done")
+
+
+def test_a_traceback_is_part_of_the_json_object() -> None:
+    made = record()
+    try:
+        raise ValueError("wrong")
+    except ValueError:
+        made.exc_info = sys.exc_info()
+    line = JsonFormatter().format(made)
+    assert "\n" not in line
+    assert "ValueError: wrong" in json.loads(line)["traceback"]
+
+
+@pytest.mark.parametrize("transport", ["tcp", "http"])
+def test_an_insecure_server_warns_when_it_starts(tmp_path: Path, transport: str) -> None:
+    command = [sys.executable, "-m", "polymnia", "serve", "--transport", transport, "--bind", "0.0.0.0:0"]
+    command += ["--insecure", "--log-format", "json", "--store", str(tmp_path / "memory.db")]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr is not None
+        messages = [json.loads(server.stderr.readline())["message"] for _ in range(2)]
+        server.terminate()
+        server.stderr.read()
+    assert any(each.startswith("INSECURE: anyone who can reach 0.0.0.0:0 may read, change") for each in messages)

@@ -1,0 +1,25 @@
+"""The groups that tests run in, by their paths below tests/."""
+
+# The paths whose tests carry each marker. The default run leaves them out.
+MARKED = {
+    "slow": (
+        "catalogue/test_crashes.py",
+        "catalogue/test_processes.py",
+        "durability",
+        "test_bench.py",
+        "test_bench_recall.py",
+        "test_run.py",
+        "test_wheel.py",
+        "transports/test_crowd.py",
+        "transports/test_hostile.py",
+        "transports/test_stopping.py",
+    ),
+    "interop": ("conformance", "interop"),
+}
+
+# The modules that read a server's memory or load the machine. They share one worker.
+ONE_AT_A_TIME = (
+    "transports/test_crowd.py",
+    "transports/test_hostile.py",
+    "transports/test_stopping.py",
+)
