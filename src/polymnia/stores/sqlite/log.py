@@ -12,14 +12,13 @@ import struct
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from time import gmtime, strftime
 from typing import IO, NamedTuple
 
 import apsw
 
 from polymnia.disk.errors import map_os_errors
 from polymnia.disk.lock import file_lock
-from polymnia.disk.replace import fsync_directory
+from polymnia.disk.replace import dated_name, fsync_directory
 from polymnia.errors import StoreError
 from polymnia.stores.sqlite.connection import run
 
@@ -113,7 +112,7 @@ def set_aside_foreign_log(path: str, connection: apsw.Connection, *, read_only: 
 
 def _set_aside(path: str) -> None:
     log = log_path(path)
-    kept = free_name(f"{log}.orphan-{strftime('%Y%m%dT%H%M%SZ', gmtime())}")
+    kept = dated_name(log, ".orphan-")
     log.rename(kept)
     with suppress(FileNotFoundError):
         Path(f"{os.path.realpath(path)}-shm").unlink()  # SQLite's index of the log
@@ -123,14 +122,6 @@ def _set_aside(path: str) -> None:
         path,
         kept,
     )
-
-
-def free_name(wanted: str) -> Path:
-    """Return a path that nothing has: the wanted one, or with a number after it."""
-    path, number = Path(wanted), 1
-    while path.exists():
-        path, number = Path(f"{wanted}-{number}"), number + 1
-    return path
 
 
 def _fits(file: FileHead, log: LogHead) -> bool | None:
