@@ -16,7 +16,7 @@ from bench.pipe import Launch
 from bench.rounds import Limits, take_rounds
 from bench.servers import POLYMNIA
 from polymnia.engine import entities
-from polymnia.engine.open import open_workspaces
+from polymnia.engine.workspaces import open_workspaces
 from polymnia.model import EntityDraft
 
 SIZES = (10, 100, 1000)

@@ -10,6 +10,8 @@ from bench.recall import scale, vectors
 from bench.recall.__main__ import main
 from bench.recall.locomo import load_locomo
 from bench.recall.measures import score
+from bench.recall.smart import load_collection
+from bench.recall.variants import VARIANTS
 
 CONVERSATION = {
     "sample_id": "garden",
@@ -57,6 +59,58 @@ def test_a_conversation_is_loaded_in_order_with_its_times(path: Path) -> None:
     assert case.told[0].valid_at == 1712135100 * 1_000_000
     assert [(asked.kind, set(asked.answers)) for asked in case.asked][-1] == ("multi-hop", {"2:2", "1:1"})
     assert len(case.asked) == 4
+
+
+ABSTRACTS = """.I 1
+.T
+wings
+.W
+wings in a slipstream
+.I 2
+.T
+Shells
+.W
+the buckling of heated cylinders
+"""
+QUERIES = """.I 1
+.W
+buckling cylinders
+.I 4
+.W
+nothing judged
+"""
+
+
+@pytest.mark.parametrize(
+    ("files", "grade", "gain"),
+    [(("cran.all.1400", "cran.qry", "cranqrel"), 2, 3), (("CISI.ALL", "CISI.QRY", "CISI.REL"), 0, 1)],
+)
+def test_a_collection_is_read_with_its_judgements(
+    tmp_path: Path, files: tuple[str, str, str], grade: int, gain: int
+) -> None:
+    for name, text in zip(files, (ABSTRACTS, QUERIES, f"1 2 {grade} 0\n"), strict=True):
+        (tmp_path / name).write_text(text)
+    (case,) = load_collection(tmp_path)
+    assert [told.text for told in case.told] == ["wings in a slipstream", "Shells the buckling of heated cylinders"]
+    assert [(asked.text, asked.answers) for asked in case.asked] == [("buckling cylinders", {"2": gain})]
+
+
+def test_a_directory_without_a_collection_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="no collection"):
+        load_collection(tmp_path)
+
+
+def test_questions_are_varied(path: Path) -> None:
+    cases = load_locomo(path)
+    asked = {name: [each.text for case in vary(cases) for each in case.asked] for name, vary in VARIANTS.items()}
+    assert asked["plain"][0] == asked["no-times"][0] == asked["one-store"][0] == "When did Otto harvest the beans?"
+    assert asked["wrong-names"][0] == "When did Nora harvest the beans?"
+    assert asked["keywords"][0] == "otto harvest beans"
+    assert all(typed != plain for typed, plain in zip(asked["typos"], asked["plain"], strict=True))
+    assert {told.valid_at for case in VARIANTS["no-times"](cases) for told in case.told} == {0}
+    (one,) = VARIANTS["one-store"](cases)
+    assert one.told[0].label == "garden 1:1"
+    assert set(one.asked[0].answers) == {"garden 2:1"}
 
 
 def test_every_ranking_is_measured(path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,11 +15,11 @@ import msgspec
 from bench.client import PROTOCOL
 from bench.dataset import entity_name
 from bench.errors import BenchError
-from bench.http.load import CHUNK, HEAD_END, connected, http_request, is_whole
+from bench.http.load import CHUNK, HEAD_END, connect, http_request, is_complete
 from bench.servers import clean_environment
 
 POLYMNIA, STATELESS, WRITES, ECHO, SDK = "polymnia", "stateless", "writes", "echo", "sdk"
-PATIENCE = 60.0
+START_TIMEOUT_S = 60.0
 NEWEST = "2026-07-28"
 META = {
     "io.modelcontextprotocol/protocolVersion": NEWEST,
@@ -29,7 +29,7 @@ META = {
 
 @dataclass(frozen=True, slots=True)
 class Contestant:
-    """A running server and what it is asked."""
+    """A running server and its requests."""
 
     name: str
     port: int
@@ -37,24 +37,26 @@ class Contestant:
 
 
 def free_port() -> int:
-    """One that nobody listens on just now."""
+    """Return a port that is not in use."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])
 
 
 def spawn(command: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
-    """Start a server whose last words go to the log."""
-    with log.open("wb") as words:
-        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=words, stderr=words, env=clean_environment())
+    """Start a server that writes its output to a log."""
+    with log.open("wb") as output:
+        return subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=clean_environment()
+        )
 
 
 def await_port(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
-    """Wait until somebody listens there. Raises BenchError."""
-    deadline = time.monotonic() + PATIENCE
+    """Wait until a server listens there. Raise BenchError."""
+    deadline = time.monotonic() + START_TIMEOUT_S
     while time.monotonic() < deadline and process.poll() is None:
         try:
-            connected(port).close()
+            connect(port).close()
         except OSError:
             time.sleep(0.05)
         else:
@@ -63,17 +65,17 @@ def await_port(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
 
 
 def polymnia_command(polymnia: Sequence[str], store: Path, port: int) -> list[str]:
-    """Polymnia over HTTP, the reference catalogue on SQLite."""
+    """Return the command for Polymnia over HTTP, with the reference dialect on SQLite."""
     return [*polymnia, "serve", "--transport", "http", "--port", str(port), "--store", str(store)]
 
 
 def script_command(name: str, port: int) -> list[str]:
-    """One of the peers beside this file."""
+    """Return the command for a peer beside this file."""
     return [sys.executable, "-m", f"bench.http.{name}", str(port)]
 
 
 def session_of(port: int) -> dict[str, str]:
-    """Shake hands; gives the headers of later requests. Raises BenchError."""
+    """Initialize a session. Return the headers of later requests. Raise BenchError."""
     params = {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
     head = post(port, http_request(message(1, "initialize", params), {})).partition(HEAD_END)[0]
     for line in head.decode("latin-1").split("\r\n"):
@@ -84,22 +86,22 @@ def session_of(port: int) -> dict[str, str]:
 
 
 def post(port: int, request: bytes) -> bytes:
-    """The answer to one request."""
-    with connected(port) as connection:
+    """Return the response to one request."""
+    with connect(port) as connection:
         connection.sendall(request)
         answer = b""
-        while not is_whole(answer):
+        while not is_complete(answer):
             answer += connection.recv(CHUNK)
         return answer
 
 
 def message(identifier: int, method: str, params: Mapping[str, object]) -> bytes:
-    """One JSON-RPC request."""
+    """Return one JSON-RPC request."""
     return msgspec.json.encode({"jsonrpc": "2.0", "id": identifier, "method": method, "params": params})
 
 
 def reads(size: int, headers: dict[str, str]) -> Iterator[bytes]:
-    """Point reads of random names, without end."""
+    """Yield point reads of random names."""
     rng = Random(size)
     for identifier in count(2):
         name = entity_name(rng.randrange(size))
@@ -108,7 +110,7 @@ def reads(size: int, headers: dict[str, str]) -> Iterator[bytes]:
 
 
 def stateless_reads(size: int) -> Iterator[bytes]:
-    """The same, each speaking for itself."""
+    """Yield the same reads without a session."""
     headers = {"mcp-protocol-version": NEWEST, "mcp-method": "tools/call", "mcp-name": "open_nodes"}
     rng = Random(size)
     for identifier in count(2):
@@ -118,7 +120,7 @@ def stateless_reads(size: int) -> Iterator[bytes]:
 
 
 def writes(headers: dict[str, str]) -> Iterator[bytes]:
-    """One new entity each, durable."""
+    """Yield writes of one new entity each."""
     for identifier in count(2):
         new = {"name": f"http-{identifier}", "entityType": "thing", "observations": ["kept"]}
         params: dict[str, object] = {"name": "create_entities", "arguments": {"entities": [new]}}

@@ -1,4 +1,4 @@
-"""The echo: a bare Starlette application on uvicorn that sends a request's body back, the yardstick for HTTP."""
+"""The echo: a bare Starlette application that returns the body of a request, the yardstick for HTTP."""
 
 import sys
 
@@ -10,7 +10,7 @@ from starlette.routing import Route
 
 
 async def echo(request: Request) -> Response:
-    """The body as it came."""
+    """Return the body unchanged."""
     return Response(await request.body(), media_type="application/json")
 
 

@@ -1,4 +1,4 @@
-"""The load: so many connections that each send a request as soon as they have the answer to the last one."""
+"""The load: connections that each send the next request as soon as they have the last response."""
 
 import selectors
 import socket
@@ -15,7 +15,7 @@ LENGTH = b"content-length: "
 
 @dataclass(slots=True)
 class Connection:
-    """One of them, and what of its answer has come."""
+    """One connection and the part of its response that has arrived."""
 
     socket: socket.socket
     sent_at: float = 0.0
@@ -23,23 +23,23 @@ class Connection:
 
 
 class Load:
-    """Open connections to a server; requests are drawn from an endless supply."""
+    """Open connections to a server, and an endless supply of requests."""
 
     def __init__(self, port: int, connections: int, requests: Iterator[bytes]) -> None:
         self._requests = requests
         self._selector = selectors.DefaultSelector()
-        self._connections = [Connection(connected(port)) for _ in range(connections)]
+        self._connections = [Connection(connect(port)) for _ in range(connections)]
         for each in self._connections:
             self._selector.register(each.socket, selectors.EVENT_READ, each)
 
     def run(self, seconds: float) -> list[float]:
-        """The seconds each answer took, over so long. Raises BenchError on anything but 200."""
+        """Send requests for that long. Return the seconds each response took. Raise BenchError on anything but 200."""
         taken: list[float] = []
         end = perf_counter() + seconds
         for each in self._connections:
             self._send(each)
-        under_way = len(self._connections)
-        while under_way:
+        pending = len(self._connections)
+        while pending:
             for key, _ in self._selector.select(10):
                 connection: Connection = key.data
                 if not self._receive(connection):
@@ -49,11 +49,11 @@ class Load:
                 if now < end:
                     self._send(connection)
                 else:
-                    under_way -= 1
+                    pending -= 1
         return taken
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connections."""
         for each in self._connections:
             each.socket.close()
         self._selector.close()
@@ -64,23 +64,23 @@ class Load:
         connection.socket.sendall(next(self._requests))
 
     def _receive(self, connection: Connection) -> bool:
-        """Take what is there; True when the answer is whole."""
+        """Read what has arrived. Return True once the response is complete."""
         chunk = connection.socket.recv(CHUNK)
         if not chunk:
             raise BenchError("the server hung up")
         connection.received += chunk
-        return is_whole(connection.received)
+        return is_complete(connection.received)
 
 
-def connected(port: int) -> socket.socket:
-    """A connection to this machine's port."""
+def connect(port: int) -> socket.socket:
+    """Return a connection to a port of this machine."""
     found = socket.create_connection(("127.0.0.1", port), timeout=30)
     found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return found
 
 
-def is_whole(answer: bytes) -> bool:
-    """Whether head and body are there. Raises BenchError for an answer that is no success."""
+def is_complete(answer: bytes) -> bool:
+    """Return True if head and body are there. Raise BenchError for an error status."""
     end = answer.find(HEAD_END)
     if end < 0:
         return False
@@ -92,7 +92,7 @@ def is_whole(answer: bytes) -> bool:
 
 
 def http_request(body: bytes, headers: dict[str, str]) -> bytes:
-    """The bytes of one POST."""
+    """Return the bytes of one POST."""
     lines = {
         "host": "127.0.0.1:8765",  # the SDK wants a port, any port
         "content-type": "application/json",

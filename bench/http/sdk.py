@@ -1,4 +1,4 @@
-"""A minimal server on the official SDK, with one tool that gives a canned answer."""
+"""A minimal server on the official SDK, with one tool that returns a constant."""
 
 import logging
 import sys

@@ -12,6 +12,7 @@ from bench.recall.measures import DEPTHS, Score, mean, score
 from bench.recall.questions import Case
 from bench.recall.smart import load_collection
 from bench.recall.stage import Stage
+from bench.recall.variants import VARIANTS
 from polymnia.embedders import open_embedder
 from polymnia.embedders.base import Embedder
 from polymnia.errors import PolymniaError
@@ -25,6 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run and print the tables; 1 when the embedder cannot be loaded."""
     options = _parser().parse_args(arguments)
     cases = load_collection(options.path) if options.path.is_dir() else load_locomo(options.path)
+    cases = VARIANTS[options.variant](cases)
     try:
         embedder = open_embedder(options.embedder)
     except PolymniaError as exc:
@@ -48,6 +50,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     new.add_argument(
         "path", type=Path, help="a LoCoMo-format .json file, or the directory of a SMART collection (Cranfield, CISI)"
+    )
+    new.add_argument(
+        "--variant", choices=VARIANTS, default="plain", help="ask or write otherwise than given (default: %(default)s)"
     )
     new.add_argument("--embedder", default="local", help="as in `polymnia serve --embedder` (default: %(default)s)")
     return new

@@ -11,23 +11,24 @@ from bench.recall.measures import DEPTHS
 from bench.recall.questions import Case, Place, Told
 from polymnia.embedders.base import Embedder
 from polymnia.engine import entities, observations
+from polymnia.engine.meaning import Meaning, SharedEmbedder
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall import recall
-from polymnia.engine.semantics import Semantics
 from polymnia.model import EntityDraft, ObservationDraft
-from polymnia.search.text import fold
 from polymnia.search.terms import STOP_WORDS, words_of
+from polymnia.search.text import fold
 from polymnia.stores import open_store
 
 ME = "bench"
-_PATIENCE = 3600.0
+_TIMEOUT_S = 60.0
 _DEEPEST = DEPTHS[-1]
 
 _BM25 = """
 WITH best AS MATERIALIZED (
-    SELECT rowid AS id, rank FROM words WHERE words MATCH ? AND rowid & 0xFFFFFF > 0 ORDER BY rank LIMIT ?
+    SELECT o.entity, o.ordinal, w.rank FROM words AS w JOIN observations AS o ON o.id = w.rowid
+    WHERE w.words MATCH ? ORDER BY w.rank LIMIT ?
 )
-SELECT e.name, b.id & 0xFFFFFF FROM best AS b JOIN entities AS e ON e.id = b.id >> 24 ORDER BY b.rank
+SELECT c.name, b.ordinal FROM best AS b JOIN cards AS c ON c.entity = b.entity AND c.until IS NULL ORDER BY b.rank
 """
 
 Ranking = Callable[[str], list[str]]
@@ -43,7 +44,7 @@ class Stage:
         self._cleanup.callback(self.memory.store.close)
         self._labels = self._load(case)
         self.memory.store.compact()  # the plain rankings look into the index themselves
-        self.semantics: Semantics | None = None
+        self.meaning: Meaning | None = None
         self.embedding_seconds = 0.0
         if embedder is not None:
             self._embed(embedder)
@@ -57,11 +58,11 @@ class Stage:
             "BM25, all words": lambda question: self._bm25(question, " AND ", keep=lambda word: True),
             "BM25, any word": lambda question: self._bm25(question, " OR ", keep=lambda word: word not in STOP_WORDS),
         }
-        if self.semantics is not None:
+        if self.meaning is not None:
             found["vectors alone"] = self._vectors
         found["polymnia, words alone"] = lambda question: self._recall(question, None)
-        if self.semantics is not None:
-            found["polymnia, words and meaning"] = lambda question: self._recall(question, self.semantics)
+        if self.meaning is not None:
+            found["polymnia, words and meaning"] = lambda question: self._recall(question, self.meaning)
         return found
 
     def close(self) -> None:
@@ -84,12 +85,10 @@ class Stage:
         return labels
 
     def _embed(self, embedder: Embedder) -> None:
-        table = self.memory.store.vectors
-        assert table is not None
-        self.semantics = Semantics(table, "local", lambda url: embedder)
-        self._cleanup.callback(self.semantics.close)
+        self.meaning = Meaning(SharedEmbedder("local", lambda url: embedder))
+        self._cleanup.callback(self.meaning.close)
         began = perf_counter()
-        self.semantics.settle(_PATIENCE)
+        self.meaning.index(self.memory.store)
         self.embedding_seconds = perf_counter() - began
 
     def _substring(self, question: str) -> list[str]:
@@ -110,19 +109,18 @@ class Stage:
         return [self._labels[name, ordinal] for name, ordinal in rows]
 
     def _vectors(self, question: str) -> list[str]:
-        assert self.semantics is not None
-        asked = self.semantics.ask(question, _PATIENCE)
+        assert self.meaning is not None
+        asked = self.meaning.ask(question, timeout=_TIMEOUT_S).answer()
         assert not isinstance(asked, str), asked
-        near = asked.nearest(_DEEPEST)
         with self.memory.reading() as read:
+            (model,) = read.vectors.models()
+            near = read.vectors.nearest(model.number, asked.vector, _DEEPEST)
             at = {passage.id: passage.key for passage in read.passages_by_id(near)}
         return [self._labels[at[place]] for place in near]
 
-    def _recall(self, question: str, semantics: Semantics | None) -> list[str]:
-        memory = Memory(self.memory.store)
-        if semantics is not None:
-            memory.search_by_meaning(lambda table: semantics)
-        hits = recall(memory, question, limit=_DEEPEST, patience=_PATIENCE).hits
+    def _recall(self, question: str, meaning: Meaning | None) -> list[str]:
+        memory = Memory(self.memory.store, meaning)
+        hits = recall(memory, question, limit=_DEEPEST, timeout=_TIMEOUT_S).hits
         return [self._labels.get(hit.passage.key, "") for hit in hits]
 
 

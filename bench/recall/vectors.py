@@ -14,7 +14,7 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-from polymnia.search.vectors import Row, VectorIndex, as_bytes
+from polymnia.stores.sqlite.vector_index import VectorIndex
 
 Floats = NDArray[np.float32]
 
@@ -86,17 +86,18 @@ def _units(vectors: Floats) -> Floats:
 
 def _add(index: VectorIndex, vectors: Floats) -> None:
     start = len(index) + 1
-    index.add([Row(place, place % 100, 0, place, row) for place, row in enumerate(as_bytes(vectors), start)])
+    rows = [row.tobytes() for row in vectors.astype("<f2")]
+    index.add(range(start, start + len(rows)), rows)
 
 
 def _report(index: VectorIndex, questions: Floats, best: _Best) -> None:
-    print(f"{len(index)} vectors of {index.dimension} numbers, {len(questions)} questions")
+    print(f"{len(index)} vectors of {questions.shape[1]} numbers, {len(questions)} questions")
     print(f"cosine of the tenth nearest: {best.likeness:.2f}")
     for wanted in _WANTED:
         spent, shares = [], []
         for number, question in enumerate(questions):
             began = perf_counter()
-            near = index.nearest(question, wanted)
+            near = index.nearest(question.astype("<f4").tobytes(), wanted, None)
             spent.append(perf_counter() - began)
             shares.append(best.found(number, list(near), wanted))
         took = sorted(spent)[len(spent) // 2] * 1000

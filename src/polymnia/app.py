@@ -121,7 +121,7 @@ def _serve_http(settings: Settings) -> None:
         require_origins,
         require_protection,
     )
-    from polymnia.transports.http.gate import Gate
+    from polymnia.transports.http.guard import RequestGuard
     from polymnia.transports.http.serve import Options, listen, serve_http
 
     host, port = parse_bind(settings.address)
@@ -132,7 +132,7 @@ def _serve_http(settings: Settings) -> None:
     listener = listen(host, port)
     base = _announce(settings, host, listener.getsockname()[1])
     _warn_if_insecure(settings, authenticator)
-    gate = Gate(
+    guard = RequestGuard(
         admit=authenticator.admit,
         holds=authenticator.holds,
         hosts=require_hosts((host, urlsplit(base).hostname or host, *settings.allow_hosts)),
@@ -148,7 +148,7 @@ def _serve_http(settings: Settings) -> None:
         metadata=_metadata(settings, base),
     )
     with open_servers(settings) as servers:
-        serve_http(servers, settings.dialect, [listener], gate, options, check=servers[settings.dialect].check)
+        serve_http(servers, settings.dialect, [listener], guard, options, check=servers[settings.dialect].check)
 
 
 def _announce(settings: Settings, host: str, port: int) -> str:

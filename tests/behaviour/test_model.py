@@ -26,7 +26,8 @@ from polymnia.errors import BadInput, EntityNotFound
 from polymnia.model import Entity, EntityDraft, Graph, ObservationDraft, ObservationSet, Passage, Relation, Rows, Within
 from polymnia.search.terms import terms_of
 from polymnia.stores import open_store
-from polymnia.stores.memory import MemoryGraph, MemoryStore
+from polymnia.stores.memory import MemoryStore
+from polymnia.stores.memory_graph import MemoryGraph
 from tests.conftest import ON_DISK, STORES
 
 ME = "model"

@@ -1,4 +1,4 @@
-"""Recall by words on every store: the ladder, names, times, conversations, filters, and what always holds."""
+"""Recall by words on every store: kinds of match, names, times, conversations, filters, and what always holds."""
 
 from datetime import UTC, datetime
 
@@ -17,7 +17,7 @@ from tests.behaviour.graphs import ME, create
 
 LIBRARY = (
     EntityDraft("Caroline", "person", ("Adopted a puppy from the shelter", "Paints sunsets in her studio")),
-    EntityDraft("Melanie", "person", ("Runs marathons", "Paints portraits")),
+    EntityDraft("Melanie", "person", ("Runs marathons", "Paints portraits", "Her favorite color is teal")),
     EntityDraft("Redis cache", "service", ("listens on port 6380", "evicts the least recently used keys")),
     EntityDraft("getUserName", "function", ("returns the user_name column", "100% sure: ->>")),
     EntityDraft("北京大学", "大学", ("位于北京市海淀区",)),
@@ -38,7 +38,7 @@ def talk(memory: Memory, when: datetime, *turns: tuple[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "first", "rung"),
+    ("question", "first", "kind"),
     [
         ("redis cache", ("Redis cache", 0), "name"),
         ("Runs marathons", ("Melanie", 1), "text"),
@@ -49,23 +49,58 @@ def talk(memory: Memory, when: datetime, *turns: tuple[str, str]) -> None:
         ("marat", ("Melanie", 1), "prefix"),
         ("evcits", ("Redis cache", 2), "typo"),
         ("->>", ("getUserName", 2), "substring"),
-        ("user name", ("getUserName", 0), "phrase"),
+        ("user name", ("getUserName", 1), "phrase"),
+        ("favourite colours", ("Melanie", 3), "variant"),
         ("海淀", ("北京大学", 1), "all words"),
         ("海", ("北京大学", 1), "substring"),
     ],
 )
-def test_every_rung_of_the_ladder_finds_and_is_named(
-    memory: Memory, question: str, first: PassageKey, rung: str
-) -> None:
+def test_every_kind_of_match_finds_and_is_named(memory: Memory, question: str, first: PassageKey, kind: str) -> None:
     create(memory, *LIBRARY)
     best = hits(memory, question)[0]
-    assert (best.passage.key, best.match_kind) == (first, rung)
+    assert (best.passage.key, best.match_kind) == (first, kind)
 
 
 def test_a_name_with_a_typing_mistake_is_still_a_name(memory: Memory) -> None:
     create(memory, *LIBRARY)
     best = hits(memory, "What does Carolnie paint?")[0]
     assert (best.passage.key, best.signals.entity) == (("Caroline", 2), 1)
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("When does Melanei run?", {"melanei": "melanie"}),
+        ("Who painst sunsets?", {"painst": "paints"}),
+        ("Who has a sutdio?", {"sutdio": "studio"}),
+        ("Who ran mrathons?", {"mrathons": "marathons"}),
+        ("Who adoptd a puppy?", {"adoptd": "adopted"}),
+        ("Who has a wife?", {}),
+        ("Which por does redis have?", {}),
+    ],
+)
+def test_typing_mistakes_in_words_of_the_store_are_corrected_and_named(
+    memory: Memory, typed: str, meant: dict[str, str]
+) -> None:
+    create(memory, *LIBRARY)
+    assert recall(memory, typed).corrections == meant
+
+
+def test_a_word_that_is_asked_for_twice_counts_twice(memory: Memory) -> None:
+    create(memory, EntityDraft("A", "text", ("shells are heated",)), EntityDraft("B", "text", ("wings are heavy",)))
+    assert keys(memory, "wings or shells, and what shells?")[0] == ("A", 1)
+    assert keys(memory, "wings or shells, and what wings?")[0] == ("B", 1)
+
+
+def test_a_wrong_name_does_not_bury_the_answer(memory: Memory) -> None:
+    create(
+        memory,
+        EntityDraft("Ann", "person", ("adopted a black puppy from the shelter in March",)),
+        EntityDraft(
+            "Ben", "person", tuple([f"talked about the weather in town {town}, and a puppy" for town in range(20)])
+        ),
+    )
+    assert keys(memory, "When did Ben adopt a black puppy from the shelter?")[0] == ("Ann", 1)
 
 
 def test_what_an_entity_in_the_question_has_comes_first(memory: Memory) -> None:
@@ -106,6 +141,35 @@ def test_an_answer_is_found_by_the_question_before_it(memory: Memory) -> None:
     best = hits(memory, "What is the name of Ben's turtle?")[0]
     assert (best.passage.text, best.match_kind) == ("He is called Shelly because of his back", "context")
     assert best.signals.before > 0
+
+
+def test_an_answer_is_found_by_the_question_before_it_without_a_valid_time(memory: Memory) -> None:
+    create(memory, EntityDraft("Ann", "person"), EntityDraft("Ben", "person"))
+    said = (
+        ("Ann", "What did you name your turtle?"),
+        ("Ben", "Shelly, because of his back"),
+        ("Ann", "Lovely weather"),
+    )
+    drafts = [ObservationDraft(name, (text,)) for name, text in said]
+    observations.add(memory, drafts, by=ME, skip_repeats=False)
+    best = hits(memory, "What is the name of Ben's turtle?")[0]
+    assert (best.passage.key, best.match_kind) == (("Ben", 1), "context")
+
+
+def test_a_fact_does_not_bring_the_fact_written_after_it(memory: Memory) -> None:
+    create(memory, *LIBRARY)
+    assert keys(memory, "marathons") == [("Melanie", 1)]
+
+
+def test_a_statement_that_ends_with_a_question_is_no_question(memory: Memory) -> None:
+    create(memory, EntityDraft("Ann", "person"))
+    statement = "I planted tomatoes and beans behind the shed this spring, and they grow well. And you?"
+    question = "Did you say that somebody planted tomatoes and beans behind the shed this spring or not?"
+    talk(memory, datetime(2023, 5, 8, tzinfo=UTC), ("Ann", question), ("Ann", statement))
+    first, second = hits(memory, "tomatoes and beans behind the shed")[:2]
+    assert first.passage.text == statement
+    assert 0 < first.signals.asks < 0.2
+    assert second.signals.asks == 1
 
 
 def test_what_is_related_to_a_named_entity_is_lifted(memory: Memory) -> None:

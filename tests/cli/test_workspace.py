@@ -7,10 +7,10 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
-from polymnia.engine.open import open_workspaces
 
 from polymnia.cli.main import main
 from polymnia.engine import entities, observations
+from polymnia.engine.workspaces import open_workspaces
 from polymnia.model import EntityDraft, ObservationDraft
 
 

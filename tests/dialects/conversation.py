@@ -27,7 +27,7 @@ class Client:
         """Return the result of a request. A protocol error fails the test."""
         self._asked += 1
         message = {"jsonrpc": "2.0", "id": self._asked, "method": method, "params": params}
-        reply = decode(self.session.handle(encode(message)) or b"null")
+        reply = decode(self.session.handle(encode(message)).body or b"null")
         assert reply["id"] == self._asked
         assert "error" not in reply, reply
         return reply["result"]

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 from msgspec.json import decode, encode
-from polymnia.engine.open import open_workspaces
 
 from polymnia.app import open_servers
 from polymnia.dialects import open_dialect
 from polymnia.dialects.schema import json_schema
+from polymnia.engine.workspaces import open_workspaces
 from polymnia.errors import SettingsError
-from polymnia.mcp.exchange import Arrival
 from polymnia.mcp.server import Server
+from polymnia.mcp.session import Delivery
 from polymnia.model import Principal
 from polymnia.settings import load_settings
 from tests.dialects.conversation import Client as AnyClient
@@ -274,7 +274,7 @@ def stateless(server: Server, tool: str, arguments: dict[str, Any], *, meta: str
     params = {"name": tool, "arguments": arguments, "_meta": about}
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
     session = Client("project", server).session
-    return decode(session.handle(encode(message), Arrival(workspace=header or None)) or b"")["result"]
+    return decode(session.handle(encode(message), Delivery(workspace=header or None)).body or b"")["result"]
 
 
 @pytest.mark.parametrize("way", ["meta", "header"])

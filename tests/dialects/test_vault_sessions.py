@@ -332,7 +332,7 @@ def test_a_session_named_by_requests_ends_after_a_day_without_use(
     old.commit("a", "word", "session")
     new.commit("b", "word", "session")
     assert session_rows(path) == [("old", "a"), ("new", "b")]
-    monkeypatch.setattr(engine_sessions, "_UNUSED", 0)
+    monkeypatch.setattr(engine_sessions, "UNUSED_LIFETIME_US", 0)
     new.commit("c", "word", "session")
     assert session_rows(path) == [("new", "c")]
 

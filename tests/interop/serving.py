@@ -8,7 +8,7 @@ from polymnia.engine.workspaces import OneWorkspace
 from polymnia.mcp.server import Server
 from polymnia.model import OWNER
 from polymnia.stores.memory import MemoryStore
-from polymnia.transports.http.gate import Gate
+from polymnia.transports.http.guard import RequestGuard
 from polymnia.transports.http.serve import Options, listen, serve_http
 
 
@@ -17,5 +17,5 @@ def serve(dialect: Dialect) -> None:
     server = Server(dialect, OneWorkspace(Memory(MemoryStore())))
     listener = listen("127.0.0.1", 0)
     print(f"serving {dialect.name} at http://127.0.0.1:{listener.getsockname()[1]}/mcp", file=sys.stderr, flush=True)
-    gate = Gate(admit=lambda token: OWNER)
-    serve_http({dialect.name: server}, dialect.name, [listener], gate, Options(limit=1 << 20), check=server.check)
+    guard = RequestGuard(admit=lambda token: OWNER)
+    serve_http({dialect.name: server}, dialect.name, [listener], guard, Options(limit=1 << 20), check=server.check)

@@ -105,11 +105,12 @@ class Client:
         return text
 
     def notify(self, method: str, /, **params: Any) -> None:
-        assert self.session.handle(encode({"jsonrpc": "2.0", "method": method, "params": params})) is None
+        answer = self.session.handle(encode({"jsonrpc": "2.0", "method": method, "params": params}))
+        assert answer.body is None
 
     def say(self, message: JSON) -> JSON | None:
         """What a message gets back, if anything."""
-        reply = self.session.handle(encode(message))
+        reply = self.session.handle(encode(message)).body
         if reply is None:
             return None
         jsonrpc_message_adapter.validate_json(reply)

@@ -29,7 +29,7 @@ def greeted(revision: str) -> Session:
 def say(session: Session, message: Any) -> Any:
     """What comes back, as a value; nothing is None."""
     raw = message if isinstance(message, bytes) else json.dumps(message).encode()
-    reply = session.handle(raw)
+    reply = session.handle(raw).body
     return None if reply is None else json.loads(reply)
 
 

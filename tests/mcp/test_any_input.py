@@ -63,7 +63,7 @@ MESSAGES = REQUESTS | st.fixed_dictionaries(
 @given(MESSAGES | VALUES | st.lists(MESSAGES, max_size=4), st.booleans())
 def test_no_json_makes_the_server_fail(message: Any, ascii_only: bool) -> None:
     session = new_session()
-    session.foresee(json.dumps(message, ensure_ascii=ascii_only).encode())
+    session.foresee_cancellations([json.dumps(message, ensure_ascii=ascii_only).encode()])
     session.handle(json.dumps(message, ensure_ascii=ascii_only).encode())
     session.close()
 
@@ -74,7 +74,7 @@ def test_no_json_makes_the_server_fail(message: Any, ascii_only: bool) -> None:
 )
 def test_no_bytes_make_the_server_fail(line: bytes) -> None:
     session = greeted("2025-03-26")
-    session.foresee(line)
+    session.foresee_cancellations([line])
     session.handle(line)
 
 

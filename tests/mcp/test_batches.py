@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from polymnia.mcp.jsonrpc import MAX_BATCH_BYTES, MAX_BATCH_ITEMS
 from polymnia.mcp.session import Session
 from tests.mcp.conversation import JSON
 from tests.mcp.raw import INVALID_REQUEST, PARSE_ERROR, RESPONSE, cancellation, greeted, refusal, request, say
@@ -19,7 +20,7 @@ NO_BATCHES = ["2024-11-05", "2025-06-18", "2025-11-25"]
 
 @pytest.mark.parametrize("revision", NO_BATCHES)
 @pytest.mark.parametrize("batch", [[], [request("ping")], [cancellation(7)], [1]])
-def test_a_batch_is_refused_with_an_answer_where_there_are_none(revision: str, batch: list[Any]) -> None:
+def test_a_batch_is_refused_in_revisions_without_batches(revision: str, batch: list[Any]) -> None:
     assert refusal(greeted(revision), batch) == (INVALID_REQUEST, None)
 
 
@@ -51,12 +52,33 @@ def test_a_batch_that_is_not_json_is_one_parse_error(batching: Session, line: by
 
 
 @pytest.mark.parametrize("odd", [1, "ping", None, {}, [], [request("ping")]])
-def test_what_is_no_message_in_a_batch_is_an_invalid_request_of_its_own(batching: Session, odd: Any) -> None:
+def test_an_invalid_item_of_a_batch_is_an_invalid_request_of_its_own(batching: Session, odd: Any) -> None:
     first, second = say(batching, [odd, request("ping", "p")])
     assert (first["error"]["code"], first["id"]) == (INVALID_REQUEST, None)
     assert second["id"] == "p"
 
 
-def test_a_handshake_has_no_place_in_a_batch(batching: Session) -> None:
+def test_a_batch_of_too_many_messages_is_refused_whole(batching: Session) -> None:
+    allowed = [request("ping", number) for number in range(MAX_BATCH_ITEMS)]
+    assert len(say(batching, allowed)) == MAX_BATCH_ITEMS
+    assert refusal(batching, [*allowed, request("ping", "one more")]) == (INVALID_REQUEST, None)
+
+
+def test_a_batch_of_too_many_bytes_is_refused_before_it_is_split(batching: Session) -> None:
+    assert refusal(batching, b"[" + b"1," * MAX_BATCH_BYTES + b"1]") == (INVALID_REQUEST, None)
+
+
+def test_once_the_replies_to_a_batch_are_large_its_other_requests_are_refused(
+    batching: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("polymnia.mcp.session.MAX_BATCH_REPLY_BYTES", 100)
+    replies = say(batching, [request("ping", number) for number in range(10)])
+    assert [reply["id"] for reply in replies] == list(range(10))
+    answered = ["result" in reply for reply in replies]
+    assert answered == [True] * 3 + [False] * 7
+    assert "send this request again" in replies[-1]["error"]["message"]
+
+
+def test_initialize_is_refused_in_a_batch(batching: Session) -> None:
     reply, *_ = say(batching, [request("initialize", "i", protocolVersion="2025-11-25"), request("ping", "p")])
     assert (reply["id"], reply["error"]["code"]) == ("i", INVALID_REQUEST)

@@ -1,4 +1,4 @@
-"""Cancelling: a call that runs, one that waits, and what is none of its business."""
+"""Cancelling a call that runs or waits, and messages that cancel nothing."""
 
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from msgspec.json import encode
 
+from polymnia.mcp.jsonrpc import Answer
 from tests.mcp.conversation import JSON, LATEST, STATELESS, Client, new_server
 from tests.mcp.dialect import NAMES_URI, PATIENCE, Gate, one_of_everything
 from tests.mcp.raw import cancellation
@@ -24,7 +25,7 @@ def threads(gate: Gate) -> Iterator[ThreadPoolExecutor]:
         gate.may_go_on.set()
 
 
-def began(client: Client, gate: Gate, threads: ThreadPoolExecutor, tool: str) -> tuple[Any, Future[bytes | None]]:
+def began(client: Client, gate: Gate, threads: ThreadPoolExecutor, tool: str) -> tuple[Any, Future[Answer]]:
     """The id and the coming reply of a call that is now waiting at the gate."""
     message = client.message("tools/call", {"name": tool})
     reply = threads.submit(client.session.handle, encode(message))
@@ -40,17 +41,15 @@ def test_a_running_call_that_is_cancelled_stops_unanswered(
     identifier, reply = began(client, gate, threads, "ponder")
     client.notify("notifications/cancelled", requestId=identifier, reason="enough")
     gate.may_go_on.set()
-    assert reply.result(PATIENCE) is None
+    assert reply.result(PATIENCE).body is None
 
 
-def test_a_call_that_was_cancelled_is_not_answered_even_if_it_never_looked(
-    gate: Gate, threads: ThreadPoolExecutor
-) -> None:
+def test_a_cancelled_call_is_not_answered_even_if_it_never_checked(gate: Gate, threads: ThreadPoolExecutor) -> None:
     client = Client(new_server(one_of_everything(gate)))
     identifier, reply = began(client, gate, threads, "heed")
     client.notify("notifications/cancelled", requestId=identifier)
     gate.may_go_on.set()
-    assert reply.result(PATIENCE) is None
+    assert reply.result(PATIENCE).body is None
 
 
 @pytest.mark.parametrize("other", [99, -1, "2", "nope"])
@@ -59,7 +58,7 @@ def test_cancelling_another_request_leaves_a_call_alone(gate: Gate, threads: Thr
     _, reply = began(client, gate, threads, "ponder")
     client.notify("notifications/cancelled", requestId=other)
     gate.may_go_on.set()
-    assert b"pondered" in (reply.result(PATIENCE) or b"")
+    assert b"pondered" in (reply.result(PATIENCE).body or b"")
 
 
 def test_while_a_call_runs_others_are_answered(gate: Gate, threads: ThreadPoolExecutor) -> None:
@@ -75,7 +74,7 @@ def test_two_calls_with_one_id_at_once_are_both_answered(gate: Gate, threads: Th
     meanwhile = client.say({"jsonrpc": "2.0", "id": identifier, "method": "ping"})
     gate.may_go_on.set()
     assert meanwhile is not None
-    assert b"pondered" in (reply.result(PATIENCE) or b"")
+    assert b"pondered" in (reply.result(PATIENCE).body or b"")
 
 
 def test_cancelling_what_is_answered_already_changes_nothing(client: Client) -> None:
@@ -84,23 +83,23 @@ def test_cancelling_what_is_answered_already_changes_nothing(client: Client) -> 
     assert client.text("nothing") == "nothing"
 
 
-def test_a_cancellation_that_waits_behind_its_request_spares_it(client: Client) -> None:
+def test_a_cancellation_behind_its_request_stops_it_before_it_runs(client: Client) -> None:
     message = client.message("tools/call", {"name": "remember", "arguments": {"name": "Ada"}})
-    client.session.foresee(encode(cancellation(message["id"])))
+    client.session.foresee_cancellations([encode(cancellation(message["id"]))])
     assert client.say(message) is None
     assert client.result("resources/read", uri=NAMES_URI)["contents"][0]["text"] == ""
 
 
-def test_a_spared_id_may_be_used_again(client: Client) -> None:
+def test_a_cancelled_id_may_be_used_again(client: Client) -> None:
     message = client.message("tools/call", {"name": "nothing"})
-    client.session.foresee(encode(cancellation(message["id"])))
+    client.session.foresee_cancellations([encode(cancellation(message["id"]))])
     client.say(message)
     assert client.say(message) is not None
 
 
-def test_a_cancellation_that_came_too_late_spares_nothing_after_it(client: Client) -> None:
+def test_a_late_cancellation_affects_no_later_request(client: Client) -> None:
     message = client.message("tools/call", {"name": "nothing"})
-    client.session.foresee(encode(cancellation(message["id"])))
+    client.session.foresee_cancellations([encode(cancellation(message["id"]))])
     client.say(cancellation(message["id"]))
     assert client.say(message) is not None
 
@@ -115,7 +114,7 @@ NO_CANCELLATIONS: dict[str, JSON] = {
 
 
 @pytest.mark.parametrize("message", NO_CANCELLATIONS.values(), ids=NO_CANCELLATIONS)
-def test_what_is_no_cancellation_spares_nothing(client: Client, message: JSON) -> None:
-    client.session.foresee(encode(message))
+def test_other_messages_cancel_nothing(client: Client, message: JSON) -> None:
+    client.session.foresee_cancellations([encode(message)])
     client.say(message)
     assert client.say({"jsonrpc": "2.0", "id": 99, "method": "ping"}) is not None

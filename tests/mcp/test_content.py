@@ -1,4 +1,4 @@
-"""What is no text: images, sound and resources in the answers of tools, resources and prompts."""
+"""Content other than text: images, audio and resources in the results of tools, resources and prompts."""
 
 from base64 import b64encode
 from typing import Any
@@ -50,7 +50,7 @@ def client(request: pytest.FixtureRequest) -> Client:
         ),
     ],
 )
-def test_a_tool_shows_what_is_no_text_after_its_text_or_in_its_place(client: Client, tool: str, content: Any) -> None:
+def test_other_content_follows_the_text_of_a_tool_or_replaces_it(client: Client, tool: str, content: Any) -> None:
     result = client.call(tool)
     parse_server_result("tools/call", client.revision, result)
     assert result["content"] == content
@@ -71,14 +71,14 @@ def test_a_prompt_may_be_several_messages(client: Client) -> None:
 
 
 @pytest.mark.parametrize("capabilities", [{}, {"elicitation": {}}, None, [], "sampling"])
-def test_a_tool_that_needs_what_a_client_does_not_offer_says_what(capabilities: Any) -> None:
+def test_a_tool_names_the_client_capability_it_lacks(capabilities: Any) -> None:
     client = Client(new_server(CONFORMING), STATELESS)
     declared = {"io.modelcontextprotocol/clientCapabilities": capabilities}
     error = client.error("tools/call", name="test_missing_capability", _meta=declared)
     assert (error["code"], error["data"]) == (MissingCapability.CODE, {"requiredCapabilities": {"sampling": {}}})
 
 
-def test_what_a_stateless_client_offers_counts_for_its_request_alone() -> None:
+def test_capabilities_of_a_stateless_request_apply_to_it_alone() -> None:
     client = Client(new_server(CONFORMING), STATELESS)
     declared: JSON = {"io.modelcontextprotocol/clientCapabilities": {"sampling": {}}}
     result = client.result("tools/call", name="test_missing_capability", _meta=declared)
@@ -86,7 +86,7 @@ def test_what_a_stateless_client_offers_counts_for_its_request_alone() -> None:
     assert client.error("tools/call", name="test_missing_capability")["code"] == MissingCapability.CODE
 
 
-def test_what_a_client_offers_when_it_shakes_hands_counts_from_then_on() -> None:
+def test_capabilities_of_initialize_apply_from_then_on() -> None:
     client = Client(new_server(CONFORMING), greet=False)
     assert client.error("tools/call", name="test_missing_capability")["code"] == MissingCapability.CODE
     client.result("initialize", protocolVersion=client.revision, capabilities={"sampling": {}})

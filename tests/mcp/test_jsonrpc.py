@@ -1,10 +1,11 @@
-"""JSON-RPC at its edges: what is refused, what is ignored, and that every request gets one reply with its own id."""
+"""JSON-RPC at its edges: what is refused and what is ignored; every request gets one reply with its own id."""
 
 import json
 from typing import Any
 
 import pytest
 
+from polymnia.mcp.jsonrpc import MAX_SALVAGE_BYTES
 from polymnia.mcp.session import Session
 from tests.mcp.conversation import JSON
 from tests.mcp.raw import (
@@ -36,19 +37,19 @@ NOT_JSON = {
 
 
 @pytest.mark.parametrize("line", NOT_JSON.values(), ids=NOT_JSON)
-def test_what_is_not_json_is_a_parse_error_with_a_null_id(session: Session, line: bytes) -> None:
+def test_invalid_json_is_a_parse_error_with_a_null_id(session: Session, line: bytes) -> None:
     assert refusal(session, line) == (PARSE_ERROR, None)
 
 
 @pytest.mark.parametrize("line", [b"", b" ", b"\t \r\n", b"\n\n"])
 def test_blank_is_no_message(session: Session, line: bytes) -> None:
-    assert session.handle(line) is None
+    assert session.handle(line).body is None
 
 
 @pytest.mark.parametrize(
     "message", [None, True, 5, 1.5, "ping", {}, {"jsonrpc": "2.0"}, {"method": 5}, {"method": None}]
 )
-def test_json_that_is_no_message_is_an_invalid_request_with_a_null_id(session: Session, message: Any) -> None:
+def test_json_that_is_not_a_message_is_an_invalid_request_with_a_null_id(session: Session, message: Any) -> None:
     assert refusal(session, message) == (INVALID_REQUEST, None)
 
 
@@ -67,13 +68,13 @@ IDS = [
 @pytest.mark.parametrize("method", ["ping", "nope", "tools/call"])
 def test_an_id_comes_back_exactly_as_it_was_spelled(session: Session, method: str, identifier: str) -> None:
     message = f'{{"jsonrpc":"2.0","id": {identifier} ,"method":"{method}"}}'
-    reply = session.handle(message.encode())
+    reply = session.handle(message.encode()).body
     assert reply is not None
     assert reply.startswith(f'{{"jsonrpc":"2.0","id":{identifier},"'.encode())
 
 
 @pytest.mark.parametrize("identifier", ["null", "true", "false", "[]", "[1]", "{}", '{"id":1}', "1e400", "9" * 5000])
-def test_an_id_that_is_no_string_or_usable_number_is_refused(session: Session, identifier: str) -> None:
+def test_an_id_must_be_a_string_or_a_usable_number(session: Session, identifier: str) -> None:
     message = f'{{"jsonrpc":"2.0","id":{identifier},"method":"ping"}}'
     assert refusal(session, message.encode()) == (INVALID_REQUEST, None)
 
@@ -111,7 +112,7 @@ def test_unknown_members_are_ignored(session: Session) -> None:
     assert say(session, {**request("ping", later="?"), "trace": {"a": [1]}})["result"] == {}
 
 
-def test_of_two_members_with_one_name_the_last_counts(session: Session) -> None:
+def test_the_last_of_two_members_with_one_name_counts(session: Session) -> None:
     line = b'{"jsonrpc":"1.0","id":1,"method":"nope","jsonrpc":"2.0","id":2,"method":"ping"}'
     assert say(session, line) == {"jsonrpc": "2.0", "id": 2, "result": {}}
 
@@ -206,8 +207,20 @@ def refused_id(session: Session, identifier: str, spoilt: str) -> Any:
 
 @pytest.mark.parametrize("spoilt", ALMOST_JSON)
 @pytest.mark.parametrize("identifier", ["7", "-1", "1.5", '"seven"', '"é"', '""'])
-def test_the_refusal_of_what_is_almost_json_carries_the_id(session: Session, identifier: str, spoilt: str) -> None:
+def test_the_error_for_almost_json_carries_the_id(session: Session, identifier: str, spoilt: str) -> None:
     assert refused_id(session, identifier, spoilt) == json.loads(identifier)
+
+
+def test_a_long_message_that_is_not_json_is_parsed_once(session: Session) -> None:
+    """The lenient parser, which would find the id, takes seconds for tens of megabytes."""
+    line = b'{"jsonrpc":"2.0","id":7,"method":NaN,"padding":"%b"}' % (b"x" * MAX_SALVAGE_BYTES)
+    assert refusal(session, line) == (PARSE_ERROR, None)
+
+
+@pytest.mark.parametrize("pair", [r"\ud800", r"a\ud800bc def", r"\udc00", r"\ud83d\u0041"])
+def test_half_a_surrogate_pair_is_called_that(session: Session, pair: str) -> None:
+    reply = say(session, f'{{"jsonrpc":"2.0","id":7,"method":"ping","params":{{"x":"{pair}"}}}}'.encode())
+    assert "one half of a surrogate pair" in reply["error"]["message"]
 
 
 @pytest.mark.parametrize("spoilt", [rb'"\ud800"', b'"\xff"', b'"a\x01"', b"NaN", b"01"])
@@ -232,7 +245,7 @@ def test_a_notification_nested_however_deeply_is_survived(session: Session) -> N
     for depth in DEPTHS:
         nested = b'{"requestId":1,"x":%b}' % _nested(depth)
         line = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":%b}' % nested
-        session.foresee(line)
+        session.foresee_cancellations([line])
         session.handle(line)
 
 

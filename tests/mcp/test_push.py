@@ -1,13 +1,13 @@
-"""What a client hears without asking again: changes it subscribed to, log messages, progress."""
+"""Notifications: changes of subscribed resources, log messages, progress."""
 
 from typing import Any
 
 import pytest
 from msgspec.json import decode, encode
 
-from polymnia.mcp.exchange import Arrival
 from polymnia.mcp.params import LOG_LEVEL
 from polymnia.mcp.server import Server
+from polymnia.mcp.session import Delivery
 from tests.conformance.dialect import CONFORMING
 from tests.mcp.conversation import HANDSHAKE, REVISIONS, STATELESS, Client, new_server
 from tests.mcp.dialect import CLOCK_URI, NAMES_URI, entity_uri, only_tools
@@ -24,21 +24,21 @@ def updates(client: Client) -> list[str]:
 
 
 @pytest.mark.parametrize("revision", HANDSHAKE)
-def test_a_subscriber_hears_of_a_change_to_what_it_subscribed_to(revision: str) -> None:
+def test_a_subscriber_is_notified_of_changes(revision: str) -> None:
     client = Client(revision=revision)
     assert client.result("resources/subscribe", uri=NAMES_URI) == {}
     client.call("remember", name="Ada")
     assert updates(client) == [NAMES_URI]
 
 
-def test_who_did_not_subscribe_hears_nothing(server: Server, client: Client) -> None:
+def test_without_a_subscription_no_notification_is_sent(server: Server, client: Client) -> None:
     other = Client(server)
     client.result("resources/subscribe", uri=NAMES_URI)
     other.call("remember", name="Ada")
     assert (updates(client), updates(other)) == ([NAMES_URI], [])
 
 
-def test_a_resource_that_did_not_change_is_not_told_of(client: Client) -> None:
+def test_an_unchanged_resource_sends_no_notification(client: Client) -> None:
     for uri in (CLOCK_URI, entity_uri("Bob"), "test://nope"):
         client.result("resources/subscribe", uri=uri)
     client.call("remember", name="Ada")
@@ -53,7 +53,7 @@ def test_a_resource_of_a_template_can_be_subscribed_to(client: Client) -> None:
     assert updates(client) == [entity_uri("Ada")] * 2
 
 
-def test_a_call_that_changes_nothing_is_not_told_of(client: Client) -> None:
+def test_a_call_that_changes_nothing_sends_no_notification(client: Client) -> None:
     client.result("resources/subscribe", uri=NAMES_URI)
     client.call("remember", name="Ada")
     client.told()
@@ -70,7 +70,7 @@ def test_subscribing_twice_is_subscribing_once(client: Client) -> None:
     assert updates(client) == [NAMES_URI]
 
 
-def test_after_unsubscribing_nothing_is_told(client: Client) -> None:
+def test_after_unsubscribing_no_notification_is_sent(client: Client) -> None:
     client.result("resources/subscribe", uri=NAMES_URI)
     client.result("resources/unsubscribe", uri=NAMES_URI)
     client.call("remember", name="Ada")
@@ -86,19 +86,19 @@ def test_a_new_resource_changes_the_list(client: Client) -> None:
     assert client.told() == [(LIST_CHANGED, {})]
 
 
-def test_who_never_shook_hands_is_not_told_of_the_list(server: Server, stateless: Client) -> None:
+def test_without_initialize_list_changes_are_not_sent(server: Server, stateless: Client) -> None:
     Client(server).call("remember", name="Ada")
     assert stateless.told() == []
 
 
-def test_a_dialect_without_resources_tells_of_nothing() -> None:
+def test_a_dialect_without_resources_sends_no_notifications() -> None:
     client = Client(new_server(only_tools()))
     client.result("resources/subscribe", uri=NAMES_URI)
     client.call("remember", name="Ada")
     assert client.told() == []
 
 
-def test_after_the_end_of_a_conversation_nothing_is_told(server: Server, client: Client) -> None:
+def test_a_closed_session_sends_no_notifications(server: Server, client: Client) -> None:
     client.result("resources/subscribe", uri=NAMES_URI)
     client.session.close()
     Client(server).call("remember", name="Ada")
@@ -106,7 +106,7 @@ def test_after_the_end_of_a_conversation_nothing_is_told(server: Server, client:
     assert client.told() == []
 
 
-def test_what_is_queued_wakes_the_transport(server: Server) -> None:
+def test_a_queued_notification_wakes_the_transport(server: Server) -> None:
     queued: list[int] = []
     watched = Client(server, wake=lambda: queued.append(len(watched.session.outbox)))
     watched.text("count", steps=3)
@@ -119,7 +119,7 @@ LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "e
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_log_messages_from_the_level_asked_for_upwards_are_told(server: Server, client: Client, level: str) -> None:
+def test_log_messages_are_sent_from_the_chosen_level_upwards(server: Server, client: Client, level: str) -> None:
     assert client.result("logging/setLevel", level=level) == {}
     for each in LEVELS:
         server.log(each, "test", f"it is {each}")
@@ -139,7 +139,7 @@ def test_the_level_of_one_client_is_not_that_of_another(server: Server, client: 
     assert ([method for method, _ in client.told()], other.told()) == ([MESSAGE], [])
 
 
-def test_who_never_shook_hands_gets_no_log_messages(server: Server, stateless: Client) -> None:
+def test_without_initialize_no_log_messages_are_sent(server: Server, stateless: Client) -> None:
     server.log("emergency", "test", "something")
     assert stateless.told() == []
 
@@ -192,7 +192,7 @@ def test_what_a_call_logs_goes_where_its_other_notifications_go() -> None:
     client = Client(new_server(CONFORMING))
     told: list[bytes] = []
     message = client.message("tools/call", {"name": "test_logging_tool", "arguments": {}})
-    client.session.handle(encode(message), Arrival(tell=told.append))
+    client.session.handle(encode(message), Delivery(tell=told.append))
     assert ([decode(each)["params"]["data"] for each in told], client.told()) == (["something great"], [])
 
 

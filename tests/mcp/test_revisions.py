@@ -1,4 +1,4 @@
-"""Every revision of the protocol: how it starts, what each method answers by the official types, what is not there."""
+"""Every revision of the protocol: its handshake, and each method's result checked by the official types."""
 
 from typing import Any
 
@@ -112,7 +112,7 @@ def test_a_second_handshake_counts() -> None:
     assert "structuredContent" in client.call("measure", howMany=3)
 
 
-def test_the_handshake_says_who_is_there_and_how_to_use_it() -> None:
+def test_initialize_returns_server_info_and_instructions() -> None:
     result = Client(greet=False).initialize(LATEST)
     assert result["serverInfo"] == {"name": "test-server", "version": "7.0", "title": f"Polymnia {__version__}"}
     assert result["instructions"] == "Try everything."
@@ -129,7 +129,7 @@ EVERYTHING = {
 
 @pytest.mark.parametrize("method", ["initialize", "server/discover"])
 @pytest.mark.parametrize("bare", [True, False])
-def test_only_what_the_dialect_has_is_offered(method: str, bare: bool) -> None:
+def test_capabilities_list_only_what_the_dialect_has(method: str, bare: bool) -> None:
     server = new_server(only_tools()) if bare else new_server()
     client = Client(server, LATEST if method == "initialize" else STATELESS, greet=False)
     result = client.result(method, **QUESTIONS[method][0])
@@ -137,13 +137,13 @@ def test_only_what_the_dialect_has_is_offered(method: str, bare: bool) -> None:
 
 
 @pytest.mark.parametrize("method", ["resources/list", "resources/templates/list", "prompts/list"])
-def test_what_the_dialect_has_not_is_an_empty_list(method: str) -> None:
+def test_features_the_dialect_lacks_are_empty_lists(method: str) -> None:
     result = Client(new_server(only_tools())).result(method)
     assert list(result.values()) == [[]]
 
 
 @pytest.mark.parametrize("method", ["tools/list", "resources/list", "resources/templates/list", "prompts/list"])
-def test_a_list_is_given_whole_so_no_cursor_is_known(client: Client, method: str) -> None:
+def test_every_list_is_complete_so_any_cursor_is_refused(client: Client, method: str) -> None:
     assert "nextCursor" not in client.result(method, cursor=None)
     assert client.error(method, cursor="2")["code"] == INVALID_PARAMS
 
@@ -154,7 +154,7 @@ def test_structured_content_begins_with_the_revision_that_has_it(client: Client)
     assert result.get("structuredContent") == expected
 
 
-def test_a_tool_says_what_it_returns_where_it_also_does(client: Client) -> None:
+def test_a_tool_has_an_output_schema_where_it_has_structured_content(client: Client) -> None:
     (described,) = [tool for tool in client.result("tools/list")["tools"] if tool["name"] == "measure"]
     assert ("outputSchema" in described) == ("structuredContent" in client.call("measure", howMany=3))
 
@@ -186,9 +186,7 @@ def test_a_tool_says_what_it_returns_where_it_also_does(client: Client) -> None:
         ("nope", {}, METHOD_NOT_FOUND),
     ],
 )
-def test_what_cannot_be_done_is_refused_alike_in_every_revision(
-    client: Client, method: str, params: JSON, code: int
-) -> None:
+def test_refusals_are_the_same_in_every_revision(client: Client, method: str, params: JSON, code: int) -> None:
     assert client.error(method, **params)["code"] == code
 
 
@@ -199,7 +197,7 @@ def test_what_cannot_be_done_is_refused_alike_in_every_revision(
         ("prompts/get", {"name": "greeting", "arguments": {"name": "Nobody"}}, "there is no greeting for Nobody"),
     ],
 )
-def test_what_a_resource_or_prompt_refuses_is_the_fault_of_its_params(
+def test_a_refusal_of_a_resource_or_prompt_is_an_invalid_params_error(
     client: Client, method: str, params: JSON, sentence: str
 ) -> None:
     assert client.error(method, **params) == {"code": INVALID_PARAMS, "message": sentence}
@@ -238,7 +236,7 @@ def test_completions_are_those_that_fit() -> None:
     assert result == {"completion": {"values": ["Ada"], "total": 1, "hasMore": False}}
 
 
-def test_of_very_many_completions_the_first_hundred_are_given() -> None:
+def test_at_most_a_hundred_completions_are_returned() -> None:
     ref = {"type": "ref/resource", "uri": ENTITY_TEMPLATE}
     result = speaking(LATEST).result("completion/complete", ref=ref, argument={"name": "many", "value": "x"})
     completion = result["completion"]
@@ -275,24 +273,24 @@ def test_stateless_results_that_may_be_kept_say_for_how_long(stateless: Client, 
 
 
 @pytest.mark.parametrize("method", ["resources/list", "resources/read"])
-def test_what_a_write_may_change_is_stale_at_once(stateless: Client, method: str) -> None:
+def test_results_that_a_write_may_change_must_not_be_cached(stateless: Client, method: str) -> None:
     result = stateless.result(method, **QUESTIONS[method][0])
     assert (result["ttlMs"], result["cacheScope"]) == (0, "private")
 
 
-def test_discovery_says_what_is_spoken_and_how_to_use_it(stateless: Client) -> None:
+def test_discovery_lists_revisions_capabilities_and_instructions(stateless: Client) -> None:
     result = stateless.result("server/discover")
     assert STATELESS in result["supportedVersions"]
     assert result["instructions"] == "Try everything."
 
 
 @pytest.mark.parametrize("method", sorted(set(ALL_METHODS) - STATELESS_METHODS))
-def test_a_method_of_the_handshake_is_not_found_among_the_stateless(stateless: Client, method: str) -> None:
+def test_handshake_methods_do_not_exist_for_stateless_clients(stateless: Client, method: str) -> None:
     assert stateless.error(method, **QUESTIONS[method][0])["code"] == METHOD_NOT_FOUND
 
 
 @pytest.mark.parametrize("method", sorted(set(ALL_METHODS) - STATELESS_METHODS))
-def test_that_a_method_is_of_the_handshake_is_said_before_its_params_are_judged(stateless: Client, method: str) -> None:
+def test_a_handshake_method_is_refused_before_its_params_are_checked(stateless: Client, method: str) -> None:
     assert stateless.error(method)["code"] == METHOD_NOT_FOUND
 
 
@@ -320,7 +318,7 @@ def ask_with(meta: Any, method: str = "tools/list", **params: Any) -> JSON:
         (envelope(clientInfo="me"), "clientInfo"),
     ],
 )
-def test_a_meta_that_lacks_something_is_refused_by_name(meta: JSON, culprit: str) -> None:
+def test_an_incomplete_meta_is_refused_by_the_missing_key(meta: JSON, culprit: str) -> None:
     error = ask_with(meta)
     assert error["code"] == INVALID_PARAMS
     assert culprit in error["message"]
@@ -343,11 +341,11 @@ def test_an_unsupported_version_is_refused_with_those_that_are(requested: str) -
 @pytest.mark.parametrize(
     ("method", "params"), [("tools/call", {}), ("server/later", {}), ("tools/list", {"cursor": 5})]
 )
-def test_an_unsupported_version_is_said_before_anything_else_is_judged(method: str, params: JSON) -> None:
+def test_an_unsupported_version_is_reported_first(method: str, params: JSON) -> None:
     assert ask_with(envelope(protocolVersion="2099-01-01"), method, **params)["code"] == UNSUPPORTED_VERSION
 
 
-def test_a_client_that_can_shake_hands_learns_so_from_the_refusal() -> None:
+def test_a_refused_revision_lists_those_with_a_handshake() -> None:
     error = ask_with(envelope(protocolVersion="2099-01-01"), "server/discover")
     assert LATEST in error["data"]["supported"]
 
@@ -361,12 +359,12 @@ def test_both_eras_share_one_connection() -> None:
     assert before == after == {"content": [{"type": "text", "text": "measured"}]}
 
 
-def test_each_era_is_known_by_its_own_name() -> None:
+def test_each_era_names_its_client_in_the_change_log() -> None:
     client = Client()
     stateless = client.result("tools/call", name="whoami", _meta=envelope())
     assert stateless["content"][0]["text"] == "stateless 2"
     assert client.text("whoami") == "handshaker 1"
 
 
-def test_before_any_handshake_a_client_is_served_as_of_the_newest() -> None:
+def test_before_a_handshake_the_newest_revision_applies() -> None:
     assert "structuredContent" in Client(greet=False).call("measure", howMany=3)

@@ -42,34 +42,34 @@ def on(identifier: Any, **params: Any) -> JSON:
         ({"later": True}, {}),
     ],
 )
-def test_a_stream_begins_with_what_of_the_wishes_will_be_kept(stateless: Client, wanted: JSON, kept: JSON) -> None:
+def test_a_stream_first_acknowledges_the_supported_filter(stateless: Client, wanted: JSON, kept: JSON) -> None:
     assert listening(stateless, **wanted) == kept
 
 
-def test_a_wish_that_the_dialect_cannot_fulfil_is_not_kept() -> None:
+def test_an_unsupported_filter_is_not_acknowledged() -> None:
     assert listening(Client(new_server(only_tools()), STATELESS), resourcesListChanged=True) == {}
 
 
 @pytest.mark.parametrize("params", [{}, {"notifications": None}, {"notifications": {"resourceSubscriptions": "x"}}])
-def test_a_stream_of_nothing_known_is_refused(stateless: Client, params: JSON) -> None:
+def test_a_stream_without_a_valid_filter_is_refused(stateless: Client, params: JSON) -> None:
     assert stateless.error("subscriptions/listen", **params)["code"] == -32602
     assert stateless.told() == []
 
 
 @pytest.mark.parametrize("identifier", ["s", "", 7, 0, 2**70])
-def test_what_a_stream_tells_is_tagged_with_its_id(stateless: Client, identifier: Any) -> None:
+def test_notifications_of_a_stream_carry_its_id(stateless: Client, identifier: Any) -> None:
     listening(stateless, identifier, resourcesListChanged=True, resourceSubscriptions=[NAMES_URI, CLOCK_URI])
     stateless.call("remember", name="Ada")
     assert stateless.told() == [(LIST_CHANGED, on(identifier)), (UPDATED, on(identifier, uri=NAMES_URI))]
 
 
-def test_a_stream_tells_only_what_it_was_opened_for(stateless: Client) -> None:
+def test_a_stream_carries_only_what_it_was_opened_for(stateless: Client) -> None:
     listening(stateless, resourceSubscriptions=[entity_uri("Bob")])
     stateless.call("remember", name="Ada")
     assert stateless.told() == []
 
 
-def test_each_stream_is_told_for_itself(stateless: Client) -> None:
+def test_each_stream_gets_its_own_notifications(stateless: Client) -> None:
     listening(stateless, "first", resourceSubscriptions=[NAMES_URI])
     listening(stateless, "second", resourceSubscriptions=[NAMES_URI, entity_uri("Ada")])
     stateless.call("remember", name="Ada")
@@ -91,7 +91,7 @@ def test_a_cancelled_stream_is_silent_and_unanswered(stateless: Client) -> None:
 
 
 @pytest.mark.parametrize("identifier", ["s", 7, 2**70])
-def test_an_open_stream_is_answered_when_the_conversation_ends(stateless: Client, identifier: Any) -> None:
+def test_an_open_stream_is_answered_when_the_session_ends(stateless: Client, identifier: Any) -> None:
     listening(stateless, identifier)
     stateless.session.close()
     (reply,) = [decode(each) for each in stateless.session.outbox]
@@ -100,14 +100,14 @@ def test_an_open_stream_is_answered_when_the_conversation_ends(stateless: Client
     assert reply["result"]["_meta"][SERVER_INFO]["name"] == "test-server"
 
 
-def test_ending_a_conversation_twice_answers_its_streams_once(stateless: Client) -> None:
+def test_closing_a_session_twice_answers_its_streams_once(stateless: Client) -> None:
     listening(stateless)
     stateless.session.close()
     stateless.session.close()
     assert len(stateless.session.outbox) == 1
 
 
-def test_a_handshake_client_hears_streams_and_subscriptions_apart(server: Server) -> None:
+def test_subscriptions_and_streams_are_notified_separately(server: Server) -> None:
     client = Client(server)
     client.result("resources/subscribe", uri=NAMES_URI)
     stateless = Client(server, STATELESS)
@@ -118,7 +118,7 @@ def test_a_handshake_client_hears_streams_and_subscriptions_apart(server: Server
 
 
 @pytest.mark.parametrize("act", [lambda client: listening(client, "new"), lambda client: client.session.close()])
-def test_streams_that_come_and_go_during_a_change_do_no_harm(
+def test_streams_may_open_and_close_during_a_change(
     server: Server, stateless: Client, act: Callable[[Client], None]
 ) -> None:
     """Another thread may open or close a stream while a change is being told: here, exactly then."""

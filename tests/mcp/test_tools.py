@@ -1,4 +1,4 @@
-"""Tools over the protocol: their schemas, what is said about wrong arguments, and whose fault a failure is."""
+"""Tools over the protocol: their schemas, errors in arguments, and failures."""
 
 import json
 import logging
@@ -79,14 +79,14 @@ def test_a_wrong_argument_is_named_with_what_was_expected(client: Client, argume
         ({"tone": "it's"}, "it's"),
     ],
 )
-def test_a_value_that_is_no_choice_is_named(client: Client, arguments: JSON, value: str) -> None:
+def test_an_invalid_choice_is_named(client: Client, arguments: JSON, value: str) -> None:
     sentence = refusal(client, **arguments)
     assert sentence.startswith(f"{next(iter(arguments))}: ")
     assert value in sentence
 
 
 @pytest.mark.parametrize(("arguments", "choices"), [({"tone": "shrill"}, ("calm", "loud")), ({"step": 3}, ("1", "2"))])
-def test_a_value_that_is_no_choice_is_told_the_choices(
+def test_the_error_for_an_invalid_choice_lists_the_choices(
     client: Client, arguments: JSON, choices: tuple[str, ...]
 ) -> None:
     sentence = refusal(client, **arguments)
@@ -154,14 +154,14 @@ def test_all_kinds_of_arguments_are_taken(client: Client) -> None:
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_what_a_tool_refuses_is_a_result_the_model_reads(revision: str) -> None:
+def test_a_refusal_of_a_tool_is_a_result_the_model_reads(revision: str) -> None:
     result = Client(revision=revision).call("refuse")
     assert result["isError"] is True
     assert result["content"] == [{"type": "text", "text": "that cannot be done; try something else"}]
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_a_note_follows_the_answer(revision: str) -> None:
+def test_a_note_follows_the_reply(revision: str) -> None:
     content = Client(revision=revision).call("footnote")["content"]
     assert content == [{"type": "text", "text": "the answer"}, {"type": "text", "text": "and a note"}]
 
@@ -184,7 +184,7 @@ def test_a_call_without_a_name_is_an_error_of_the_protocol(client: Client, param
     assert client.error("tools/call", **params) == {"code": -32602, "message": sentence}
 
 
-def test_what_is_wrong_with_params_is_said_with_its_own_path(client: Client) -> None:
+def test_an_error_in_params_names_its_path(client: Client) -> None:
     error = client.error("prompts/get", name="plain", arguments="x")
     assert error["message"].startswith("arguments: expected an object")
 
@@ -195,7 +195,9 @@ def unheard(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixtu
         yield caplog
 
 
-def test_an_unexpected_failure_is_told_without_its_details(client: Client, unheard: pytest.LogCaptureFixture) -> None:
+def test_an_unexpected_failure_is_reported_without_its_details(
+    client: Client, unheard: pytest.LogCaptureFixture
+) -> None:
     reply = client.ask("tools/call", name="explode")
     assert reply["error"]["code"] == -32603
     assert SECRET not in json.dumps(reply)

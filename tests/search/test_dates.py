@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from polymnia.search.dates import Period, agreement, asks_when, period_in, tells_time
+from polymnia.search.dates import Period, agreement, asks_when, find_period, tells_time
 from polymnia.search.terms import terms_of
 
 
@@ -30,7 +30,7 @@ def micros(year: int, month: int, day: int) -> int:
     ],
 )
 def test_a_date_is_found_and_taken_out(text: str, period: Period | None, rest: str) -> None:
-    assert period_in(text) == (period, rest)
+    assert find_period(text) == (period, rest)
 
 
 def test_a_day_fades_over_ten_days() -> None:
@@ -74,4 +74,5 @@ def test_questions_for_a_time_and_answers_that_tell_one_are_known() -> None:
     assert not asks_when("what happens to the flow when heat is added")
     assert tells_time(terms_of("I went yesterday"))
     assert tells_time(terms_of("back in 2019"))
+    assert tells_time(terms_of("on the 5th"))
     assert not tells_time(terms_of("I went home"))

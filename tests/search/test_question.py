@@ -1,39 +1,42 @@
 """Questions taken apart: content, names, what is left without them."""
 
-from polymnia.search.question import named, parse, possible_names, unnamed, without
+from polymnia.search.question import content_without, match_names, parse_question, replace_words, text_without
 
 
 def test_stop_words_carry_nothing() -> None:
-    assert parse("What is the name of her dog?").content == ("name", "dog")
+    assert parse_question("What is the name of her dog?").content == ("name", "dog")
 
 
 def test_a_question_of_stop_words_alone_means_them() -> None:
-    assert parse("to be or not to be").content == ("to", "be", "or", "not")
+    assert parse_question("to be or not to be").content == ("to", "be", "or", "not")
 
 
 def test_joined_words_are_asked_for_in_parts_too() -> None:
-    assert set(parse("where is getUserName").content) == {"getusernam", "get", "user", "name"}
+    assert set(parse_question("where is getUserName").content) == {"getusernam", "get", "user", "name"}
 
 
 def test_a_whole_name_counts_more_than_a_part() -> None:
-    found = named(
-        parse("What is Caroline Smith's dog called?"), ["Caroline Smith", "Caroline", "Dog House", "Smithers"]
-    )
+    question = parse_question("What is Caroline Smith's dog called?")
+    found = match_names(question, ["Caroline Smith", "Caroline", "Dog House", "Smithers"])
     assert found == {"Caroline Smith": 1.0, "Caroline": 1.0, "Dog House": 0.2}
 
 
 def test_a_name_that_is_a_stop_word_counts_when_it_is_written_like_a_name() -> None:
-    assert "will" in possible_names(parse("Where does Will live?"))
-    assert "will" not in possible_names(parse("Where will she live?"))
+    assert "will" in parse_question("Where does Will live?").name_terms
+    assert "will" not in parse_question("Where will she live?").name_terms
 
 
 def test_names_are_taken_out_of_the_words() -> None:
-    question = parse("When did Caroline adopt the dog?")
-    assert without(question, ["Caroline"]) == ("adopt", "dog")
-    assert without(parse("Caroline"), ["Caroline"]) == ("carolin",)
+    question = parse_question("When did Caroline adopt the dog?")
+    assert content_without(question, ["Caroline"]) == ("adopt", "dog")
+    assert content_without(parse_question("Caroline"), ["Caroline"]) == ("carolin",)
 
 
 def test_names_are_taken_out_of_the_text() -> None:
-    assert unnamed("When did Caroline's dog meet caroline?", ["Caroline"]) == "When did dog meet ?"
-    assert unnamed("Caroline", ["Caroline"]) == "Caroline"
-    assert unnamed("Ann and Anna", ["Ann"]) == "and Anna"
+    assert text_without("When did Caroline's dog meet caroline?", ["Caroline"]) == "When did dog meet ?"
+    assert text_without("Caroline", ["Caroline"]) == "Caroline"
+    assert text_without("Ann and Anna", ["Ann"]) == "and Anna"
+
+
+def test_words_are_replaced_whatever_their_case() -> None:
+    assert replace_words("Did Carolnie's carolnies sing?", {"carolnie": "caroline"}) == "Did caroline's carolnies sing?"

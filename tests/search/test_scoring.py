@@ -1,10 +1,42 @@
-"""Scores: BM25, standardising, and the sum."""
+"""Scores: BM25, proximity, neighbours, and the sum on fixed scales."""
 
-from polymnia.model import Signals, WordCounts
-from polymnia.search.diversity import distinct
-from polymnia.search.scoring import WORDS_ONLY, Matcher, scores
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-COUNTS = WordCounts(passages=100, words=1000, having={"rare": 1, "common": 80})
+from polymnia.model import Neighbours, Passage, Signals, WordCounts
+from polymnia.search.question import parse_question
+from polymnia.search.scoring import (
+    Matcher,
+    Query,
+    Scored,
+    context_share,
+    entity_bonus,
+    lead_share,
+    question_share,
+    score,
+    score_passages,
+)
+
+COUNTS = WordCounts(passages=100, words=1000, having={"rare": 1, "common": 80, "odd": 2})
+SHARES = st.floats(0, 1)
+SIGNALS = st.builds(Signals, words=SHARES, before=SHARES, meaning=st.floats(-1, 1), near=SHARES, entity=SHARES)
+
+
+def query(text: str, names: dict[str, float] | None = None) -> Query:
+    terms = parse_question(text).content
+    matcher = Matcher(dict.fromkeys(terms, 1.0), COUNTS, terms)
+    named = names or {}
+    bonuses = dict.fromkeys(named, 1.0)
+    return Query(parse_question(text), named, bonuses, frozenset(), terms, {}, frozenset(), terms, matcher, text)
+
+
+def turn(number: int, text: str) -> Passage:
+    return Passage("Ann", "person", number, text, valid_at=7, id=number)
+
+
+def rank(found: list[Scored]) -> list[int]:
+    return [each.passage.ordinal for each in sorted(found, key=lambda each: -each.score)]
 
 
 def test_rare_words_count_more_than_common_ones() -> None:
@@ -17,24 +49,104 @@ def test_short_texts_count_more_than_long_ones() -> None:
     assert matcher.score(["rare"]) > matcher.score(["rare"] + ["x"] * 50)
 
 
+def test_among_short_turns_length_says_little() -> None:
+    matcher = Matcher({"rare": 1.0}, COUNTS)  # ten words on average
+    assert matcher.score(["rare"] + ["x"] * 19) > 0.85 * matcher.score(["rare"] + ["x"] * 4)
+
+
 def test_a_word_in_the_name_counts_less_than_one_in_the_text() -> None:
     matcher = Matcher({"rare": 1.0}, COUNTS)
     assert matcher.score(["rare", "x"]) > matcher.score(["y", "x"], "Something Rare") > 0
 
 
-def test_the_order_of_two_does_not_depend_on_the_others_that_are_shown() -> None:
-    one, other = Signals(words=3.0, entity=0.4), Signals(words=1.0, before=2.0)
-    scale = [one, other, Signals(words=9.0), Signals(before=1.0)]
-    both = scores([one, other], scale, WORDS_ONLY)
-    assert [scores([one], scale, WORDS_ONLY)[0], scores([other], scale, WORDS_ONLY)[0]] == both
+def test_words_of_the_question_that_stand_together_count_more() -> None:
+    matcher = Matcher({"rare": 1.0, "odd": 1.0}, COUNTS, ["rare", "odd"])
+    together, near, far = ["rare", "odd"], ["odd", "x", "rare"], ["rare", "x", "x", "x", "x", "odd"]
+    assert matcher.proximity(together) > matcher.proximity(near) > matcher.proximity(far) == 0
+    assert matcher.proximity(["rare", "x"]) == 0
+
+
+def test_an_answer_leans_on_the_question_before_it_and_less_on_a_statement() -> None:
+    asks, says = turn(1, "Is it rare?"), turn(2, "It is rare")
+    answer, other, apart = turn(3, "Yes it is"), turn(4, "Yes it is"), turn(5, "Yes it is")
+    near = {answer.key: Neighbours(before=asks), other.key: Neighbours(before=says)}
+    found = score_passages(query("rare"), [apart, other, answer], near, {}, scale=[asks, says], coverage=0)
+    assert rank(found) == [3, 4, 5]
+
+
+def test_a_long_text_hardly_leans_on_its_neighbours() -> None:
+    assert context_share(0) == 1
+    assert context_share(30) == 0.5
+    assert context_share(270) == 0.1
+
+
+def test_a_statement_leads_half_as_far_as_a_question() -> None:
+    assert (lead_share("It is here."), lead_share("Is it here?")) == (0.5, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "share"),
+    [
+        ("How are you?", 1),
+        ("I am well. And you yourself?", 0.5),
+        ("I am well", 0),
+        ("", 0),
+        ("???", 0),
+        ("你好吗\uff1f", 1),
+    ],
+)
+def test_the_share_that_asks_is_counted_in_words(text: str, share: float) -> None:
+    assert question_share(text) == share
+
+
+@given(SIGNALS, st.floats(0, 2))
+def test_without_vectors_a_cosine_counts_nothing(signals: Signals, bonus: float) -> None:
+    bare = Signals(words=signals.words, before=signals.before, near=signals.near, entity=signals.entity)
+    assert score(signals, bonus, 0.0) == score(bare, bonus, 0.0)
+
+
+@given(SIGNALS)
+def test_with_every_vector_words_count_half_and_meaning_the_rest(signals: Signals) -> None:
+    assert signals.meaning is not None
+    expected = 2 * signals.words + 0.8 * signals.before + 0.3 * signals.near + (signals.meaning - 0.1) / 0.12
+    named = signals.entity * (1 + 0.35 * max(0.0, expected - 1))
+    assert score(signals, 1.0, 1.0) == pytest.approx(expected + named)
+
+
+@given(SIGNALS, SHARES)
+def test_a_share_of_vectors_lies_between_none_and_all(signals: Signals, coverage: float) -> None:
+    none, some, every = (score(signals, 1.0, share) for share in (0.0, coverage, 1.0))
+    assert min(none, every) - 1e-9 <= some <= max(none, every) + 1e-9
+
+
+def test_a_passage_without_a_vector_is_not_behind_one_with_a_vector_at_low_coverage() -> None:
+    bare, embedded = turn(1, "it is rare"), turn(2, "something else")
+    found = score_passages(query("rare"), [bare, embedded], {}, {2: 0.7}, scale=[bare], coverage=0.01)
+    assert rank(found) == [1, 2]
+
+
+def test_a_named_entity_gains_more_for_a_better_match() -> None:
+    poor, good = Signals(words=0.1), Signals(words=1.0)
+    gains = [score(Signals(words=each.words, entity=1), 1.0, 0.0) - score(each, 1.0, 0.0) for each in (poor, good)]
+    assert gains == pytest.approx([1.0, 2.05])
+
+
+def test_a_rarely_named_entity_has_a_higher_bonus_up_to_a_limit() -> None:
+    assert entity_bonus(100, 100) == 0.75
+    assert entity_bonus(100, 50) == pytest.approx(1.1, abs=0.01)
+    assert entity_bonus(100, 5) > entity_bonus(100, 50)
+    assert entity_bonus(10**6, 1) == 2.5
+    assert entity_bonus(0, 0) == 0.75
+
+
+def test_a_score_does_not_depend_on_the_other_passages() -> None:
+    one, other = turn(1, "it is rare"), turn(2, "a common thing")
+    both = score_passages(query("rare common"), [one, other], {}, {1: 0.3}, scale=[one, other], coverage=1)
+    (alone,) = score_passages(query("rare common"), [one], {}, {1: 0.3}, scale=[one, other], coverage=1)
+    assert alone == both[0]
 
 
 def test_nothing_is_divided_by_nothing() -> None:
-    assert scores([Signals()], [Signals()], WORDS_ONLY) == [0.0]
-    assert scores([], [], WORDS_ONLY) == []
-
-
-def test_what_says_the_same_of_one_entity_is_shown_once() -> None:
-    ranked = [("A", ["x", "y"]), ("A", ["y", "x"]), ("B", ["x", "y"]), ("A", ["z"]), ("A", ["x", "y"])]
-    assert distinct(ranked, 10) == [(0, 2), (2, 0), (3, 0)]
-    assert distinct(ranked, 2) == [(0, 1), (2, 0)]
+    assert score_passages(query("rare"), [], {}, {}, scale=[], coverage=0) == []
+    (found,) = score_passages(query("rare"), [turn(1, "")], {}, {}, scale=[], coverage=0)
+    assert found.score == 0

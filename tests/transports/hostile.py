@@ -17,10 +17,8 @@ from statistics import median
 from threading import Event, Thread
 
 from polymnia.auth.tokens import Tokens
-from tests.transports.raw_http import head, resident, status_of
+from tests.transports.raw_http import MEGABYTE, head, resident, status_of
 from tests.transports.running import Running, Talk, Web, call, creation, initialize
-
-MEGABYTE = 1 << 20
 
 
 class Bystander:

@@ -9,6 +9,7 @@ from tests.transports.running import Web
 
 # Seconds between two looks at the metrics: a server has no way to tell when one changes.
 METRICS_INTERVAL_S = 0.05
+MEGABYTE = 1 << 20
 
 HEAD = "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: application/json\r\n"
 

@@ -1,4 +1,4 @@
-"""Hostile and clumsy clients: each gets a clear refusal or costs little, and everyone else is served meanwhile."""
+"""Hostile and clumsy clients get a clear refusal or cost little, and everyone else is served meanwhile."""
 
 import json
 import re
@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.transports.raw_http import head, resident, status_of, wait_until
+from polymnia.mcp.push import MAX_SUBSCRIPTION_BYTES, MAX_SUBSCRIPTIONS
+from tests.transports.raw_http import MEGABYTE, head, resident, status_of, wait_until
 from tests.transports.running import PATIENCE, Legacy, Running, Talk, Web, call, initialize, raw, request, rest_of
 
-MEGABYTE = 1 << 20
 LIMIT = 64 * MEGABYTE
 
 
@@ -35,28 +35,28 @@ def port(server: Running) -> Iterator[int]:
 
 @pytest.fixture
 def impatient(tmp_path: Path) -> Iterator[Running]:
-    """A server that loses its patience after a second."""
+    """A server with timeouts of a second."""
     with Running(tmp_path / "memory.db", program="tests.transports.impatient_server") as running:
         yield running
         assert running.stop() == 0
 
 
 @pytest.mark.parametrize("path", ["/mcp", "/sse/messages/?session_id=x"])
-def test_a_body_of_100_megabytes_is_refused_by_its_length(port: int, path: str) -> None:
+def test_a_content_length_of_100_megabytes_is_refused_at_once(port: int, path: str) -> None:
     with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as connection:
         connection.sendall(head(path, f"Content-Length: {100 * MEGABYTE}"))
         answer = connection.recv(1 << 16)
     assert status_of(answer) == (413 if path == "/mcp" else 404)
 
 
-def test_a_client_that_sends_all_of_100_megabytes_still_reads_why_it_was_refused(port: int) -> None:
+def test_a_client_that_sends_100_megabytes_still_reads_the_refusal(port: int) -> None:
     with Web(port) as web:
         answer = web.send("POST", "/mcp", b" " * (100 * MEGABYTE))
     assert answer.status == 413
-    assert f"{LIMIT} bytes at most" in answer.json["error"]["message"]
+    assert f"at most {LIMIT} bytes" in answer.json["error"]["message"]
 
 
-def test_a_body_without_a_length_is_cut_off_at_the_same_size_and_is_not_kept(server: Running, port: int) -> None:
+def test_a_chunked_body_is_refused_at_the_same_size_and_not_kept(server: Running, port: int) -> None:
     before = resident(server.popen.pid)
     chunk = b"100000\r\n" + b" " * MEGABYTE + b"\r\n"
     with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as connection:
@@ -76,7 +76,7 @@ def test_a_body_without_a_length_is_cut_off_at_the_same_size_and_is_not_kept(ser
 
 
 @pytest.mark.parametrize("length", ["-1", "1e3", "0x10", "+5", "99999999999999999999999", "1, 2", ""])
-def test_a_length_that_is_none_is_refused(port: int, length: str) -> None:
+def test_an_invalid_content_length_is_refused(port: int, length: str) -> None:
     assert status_of(raw(port, head("/mcp", f"Content-Length: {length}", "Connection: close") + b"{}")) in (400, 413)
 
 
@@ -84,13 +84,13 @@ def test_two_lengths_are_refused(port: int) -> None:
     assert status_of(raw(port, head("/mcp", "Content-Length: 2", "Content-Length: 40") + b"{}")) == 400
 
 
-def test_a_length_beside_chunks_is_refused(port: int) -> None:
+def test_a_content_length_with_chunked_encoding_is_refused(port: int) -> None:
     smuggled = b"0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n"
     answer = raw(port, head("/mcp", "Content-Length: 4", "Transfer-Encoding: chunked") + smuggled)
     assert status_of(answer) == 400
 
 
-def test_a_head_that_is_too_large_is_refused_and_what_it_asked_is_not_done(server: Running, port: int) -> None:
+def test_a_request_with_too_large_a_head_is_not_handled(server: Running, port: int) -> None:
     body = json.dumps(initialize()).encode()
     padding = [f"X-Padding-{number}: {'x' * 1000}" for number in range(70)]
     answer = raw(port, head("/mcp", *padding, f"Content-Length: {len(body)}") + body)
@@ -99,7 +99,7 @@ def test_a_head_that_is_too_large_is_refused_and_what_it_asked_is_not_done(serve
     assert b"mcp-session-id" not in answer
 
 
-def test_a_head_just_within_the_bound_is_served_however_it_is_cut(port: int) -> None:
+def test_a_head_within_the_bound_is_served_however_it_is_split(port: int) -> None:
     body = json.dumps(initialize()).encode()
     padding = [f"X-Padding-{number}: {'x' * 1000}" for number in range(60)]
     data = head("/mcp", *padding, f"Content-Length: {len(body)}", "Connection: close") + body
@@ -112,7 +112,7 @@ def test_a_head_just_within_the_bound_is_served_however_it_is_cut(port: int) -> 
 
 @pytest.mark.parametrize("start", [b"GET /mcp HTTP/1.1\r\nX: ", b"GET /", b"GET /mcp HTTP/1.1\r\n", b""])
 def test_a_head_that_never_ends_is_cut_off_by_its_size(server: Running, port: int, start: bytes) -> None:
-    """A header, an address, a list of headers, nothing but blank lines: none is kept for long."""
+    """A header, an address, a list of headers and blank lines are all bounded."""
     before = resident(server.popen.pid)
     piece = {b"": b"\r\n" * 5000, b"GET /mcp HTTP/1.1\r\n": b"X: y\r\n" * 2000}.get(start, b"x" * 10_000)
     with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as connection:
@@ -127,14 +127,14 @@ def test_a_head_that_never_ends_is_cut_off_by_its_size(server: Running, port: in
     assert resident(server.popen.pid) - before < 16 * MEGABYTE
 
 
-def test_a_head_that_does_not_go_on_ends_by_time(impatient: Running) -> None:
+def test_an_unfinished_head_times_out(impatient: Running) -> None:
     starts = (b"", b"POST /mcp HT", head()[:-2], b"\r\n")
     with ThreadPoolExecutor(len(starts)) as pool:
         answers = list(pool.map(lambda start: raw(impatient.port, start), starts))
     assert [status_of(each) for each in answers] == [408] * len(starts)
 
 
-def test_a_body_that_does_not_go_on_ends_by_time(impatient: Running) -> None:
+def test_an_unfinished_body_times_out(impatient: Running) -> None:
     starts = (head("/mcp", "Content-Length: 100") + b"{", head("/mcp", "Transfer-Encoding: chunked") + b"5\r\n{")
     with ThreadPoolExecutor(len(starts)) as pool:
         answers = list(pool.map(lambda start: raw(impatient.port, start), starts))
@@ -150,8 +150,8 @@ def test_blank_lines_between_requests_do_not_keep_a_connection(impatient: Runnin
         assert b"200" not in rest_of(connection)
 
 
-def test_a_slow_call_is_not_taken_for_a_slow_client(impatient: Running) -> None:
-    """A request that came whole waits as long as its answer takes, also when another has begun behind it."""
+def test_a_slow_call_does_not_time_out_as_a_slow_client(impatient: Running) -> None:
+    """A complete request waits as long as its answer takes, also when another has begun behind it."""
     many = [{"name": f"e{number}", "entityType": "t", "observations": ["x" * 100] * 10} for number in range(8000)]
     talk = Talk(impatient.port)
     body = json.dumps(call("create_entities", entities=many)).encode()
@@ -208,7 +208,7 @@ def test_garbage_is_refused(port: int, kind: str) -> None:
 @pytest.mark.parametrize(
     "body", [b"", b"{", b"nonsense", b"\xff\xfe", b"[]", b"null", b"1", b'"x"', b"{}", b"NaN", b" " * 1000]
 )
-def test_a_body_that_is_no_message_is_refused(port: int, body: bytes) -> None:
+def test_a_body_without_a_message_is_refused(port: int, body: bytes) -> None:
     talk = Talk(port)
     answer = talk.send("POST", "/mcp", body)
     assert answer.status in (400, 202) or "error" in answer.json
@@ -216,7 +216,7 @@ def test_a_body_that_is_no_message_is_refused(port: int, body: bytes) -> None:
     talk.close()
 
 
-def test_requests_sent_one_behind_the_other_are_answered_in_order(port: int) -> None:
+def test_pipelined_http_requests_are_answered_in_order(port: int) -> None:
     talk = Talk(port)
     bodies = [json.dumps(request("ping", number)).encode() for number in range(200)]
     parts = [head("/mcp", f"Mcp-Session-Id: {talk.id}", f"Content-Length: {len(body)}") + body for body in bodies]
@@ -228,7 +228,8 @@ def test_requests_sent_one_behind_the_other_are_answered_in_order(port: int) -> 
 
 
 def test_a_stream_ends_with_its_connection_also_when_another_request_is_behind_it(tmp_path: Path) -> None:
-    with Running(tmp_path / "memory.db", "--metrics", settings={"POLYMNIA_SESSION_MINUTES": "0"}) as server:
+    program, settings = "tests.transports.impatient_server", {"POLYMNIA_SESSION_MINUTES": "0"}
+    with Running(tmp_path / "memory.db", "--metrics", program=program, settings=settings) as server:
         talk = Talk(server.port)
         listen = (
             f"GET /mcp HTTP/1.1\r\nHost: localhost\r\nMcp-Session-Id: {talk.id}\r\nAccept: text/event-stream\r\n\r\n"
@@ -242,13 +243,13 @@ def test_a_stream_ends_with_its_connection_also_when_another_request_is_behind_i
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/mcp"])
-def test_old_clients_are_answered_whole_and_the_connection_ends(port: int, path: str) -> None:
+def test_http_1_0_clients_get_a_whole_response_and_the_connection_closes(port: int, path: str) -> None:
     answer = raw(port, f"GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n".encode())
     assert status_of(answer) == (200 if path == "/healthz" else 400)
     assert b"transfer-encoding" not in answer
 
 
-def test_old_clients_get_no_stream_they_could_not_read(port: int) -> None:
+def test_http_1_0_clients_get_no_stream(port: int) -> None:
     assert status_of(raw(port, b"GET /sse HTTP/1.0\r\nHost: localhost\r\n\r\n")) == 505
     talk = Talk(port)
     listen = f"GET /mcp HTTP/1.0\r\nHost: localhost\r\nMcp-Session-Id: {talk.id}\r\n\r\n"
@@ -256,7 +257,7 @@ def test_old_clients_get_no_stream_they_could_not_read(port: int) -> None:
     talk.close()
 
 
-def test_an_upgrade_is_not_taken(port: int) -> None:
+def test_an_upgrade_is_refused(port: int) -> None:
     lines = ("Upgrade: websocket", "Connection: upgrade", "Sec-WebSocket-Key: x", "Sec-WebSocket-Version: 13")
     start = "".join(f"{each}\r\n" for each in ("GET /mcp HTTP/1.1", "Host: localhost", *lines, ""))
     with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as connection:
@@ -265,15 +266,15 @@ def test_an_upgrade_is_not_taken(port: int) -> None:
 
 
 @pytest.mark.parametrize("identifier", ["", "x", "0-x", "1-x", "9" * 5000, "../..", "%00"])
-def test_a_session_that_was_never_opened_is_not_found(port: int, identifier: str) -> None:
+def test_an_unknown_session_is_not_found(port: int, identifier: str) -> None:
     with Web(port, **{"Mcp-Session-Id": identifier}) as web:
         for method in ("POST", "GET", "DELETE"):
             answer = web.send(method, "/mcp", json.dumps(request("ping")).encode() if method == "POST" else None)
             assert answer.status == 404
 
 
-def test_a_client_of_the_older_transport_that_only_posts_is_held_back(port: int) -> None:
-    """Its answers wait on a stream that it does not read; what it may leave waiting is bounded."""
+def test_an_sse_client_that_reads_nothing_may_post_only_so_much(port: int) -> None:
+    """Its answers wait on a stream that it does not read; their number is bounded."""
     with Legacy(port) as legacy:
         legacy.ask(initialize())
         statuses = set()
@@ -282,10 +283,19 @@ def test_a_client_of_the_older_transport_that_only_posts_is_held_back(port: int)
         assert statuses <= {202, 429}
 
 
-def test_wishes_of_one_client_are_bounded(port: int) -> None:
+def test_subscriptions_of_one_session_are_bounded_in_number(port: int) -> None:
     talk = Talk(port)
-    replies = [talk.ask("resources/subscribe", uri=f"memory://{number}") for number in range(1001)]
-    assert all("result" in each for each in replies[:1000])
-    assert "1000" in replies[1000]["error"]["message"]
-    assert "error" in talk.ask("resources/subscribe", uri="x" * 10_000)
+    replies = [talk.ask("resources/subscribe", uri=f"memory://{number}") for number in range(MAX_SUBSCRIPTIONS + 1)]
+    assert all("result" in each for each in replies[:-1])
+    assert "too many subscriptions" in replies[-1]["error"]["message"]
+    assert "result" in talk.ask("resources/subscribe", uri="memory://1")
+    talk.close()
+
+
+def test_subscriptions_of_one_session_are_bounded_in_bytes(port: int) -> None:
+    talk = Talk(port)
+    replies = [talk.ask("resources/subscribe", uri=f"memory://{number}{'x' * 8000}") for number in range(10)]
+    kept = sum("result" in each for each in replies)
+    assert kept == MAX_SUBSCRIPTION_BYTES // 8010
+    assert "unsubscribe" in replies[-1]["error"]["message"]
     talk.close()

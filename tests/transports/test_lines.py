@@ -1,4 +1,4 @@
-"""Cutting a stream into lines: the same lines however it comes, and none longer than allowed."""
+"""Splitting a stream into lines: the same lines in whatever chunks, and none beyond the limit."""
 
 import tracemalloc
 from itertools import pairwise
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polymnia.transports.lines import Lines
+from polymnia.transports.lines import LineSplitter
 
 LIMIT = 8
 STREAMS = st.lists(st.sampled_from([b"\n", b"a", b"bc", b"\r", b"\xff", b"12345678", b"\n\n"])).map(b"".join)
@@ -23,7 +23,7 @@ def chunked(draw: st.DrawFn) -> tuple[bytes, list[bytes]]:
 
 def cut(chunks: list[bytes]) -> list[bytes | None]:
     """Every line the chunks hold, the unfinished last one included."""
-    lines = Lines(LIMIT)
+    lines = LineSplitter(LIMIT)
     whole = [line for chunk in chunks for line in lines.feed(chunk)]
     return [*whole, lines.rest()]
 
@@ -37,40 +37,40 @@ def test_however_a_stream_is_cut_its_lines_are_the_same(streamed: tuple[bytes, l
 
 @settings(deadline=None)
 @given(STREAMS)
-def test_a_line_is_given_with_the_chunk_that_completes_it(stream: bytes) -> None:
-    lines = Lines(LIMIT)
+def test_a_line_is_returned_with_the_chunk_that_completes_it(stream: bytes) -> None:
+    lines = LineSplitter(LIMIT)
     for byte in stream:
         assert len(lines.feed(bytes([byte]))) == (byte == ord("\n"))
 
 
 @pytest.mark.parametrize(("length", "given_back"), [(LIMIT, True), (LIMIT + 1, False), (1000 * LIMIT, False)])
 @pytest.mark.parametrize("size", [1, 3, 10_000])
-def test_only_a_line_beyond_the_limit_is_dropped(length: int, given_back: bool, size: int) -> None:
+def test_only_a_line_beyond_the_limit_is_discarded(length: int, given_back: bool, size: int) -> None:
     line = b"x" * length
     stream = line + b"\nnext\n"
     chunks = [stream[start : start + size] for start in range(0, len(stream), size)]
     assert cut(chunks) == [line if given_back else None, b"next", b""]
 
 
-def test_a_chunk_of_nothing_completes_nothing() -> None:
-    lines = Lines(LIMIT)
+def test_an_empty_chunk_completes_no_line() -> None:
+    lines = LineSplitter(LIMIT)
     assert [lines.feed(b""), lines.feed(b"a"), lines.feed(b""), lines.feed(b"\n")] == [[], [], [], [b"a"]]
 
 
-def test_the_rest_is_given_once() -> None:
-    lines = Lines(LIMIT)
+def test_the_rest_is_returned_once() -> None:
+    lines = LineSplitter(LIMIT)
     lines.feed(b"a\nb")
     assert (lines.rest(), lines.rest()) == (b"b", b"")
 
 
-def test_a_stream_that_ends_within_a_line_beyond_the_limit_ends_with_that() -> None:
-    lines = Lines(LIMIT)
+def test_an_unfinished_line_beyond_the_limit_is_discarded() -> None:
+    lines = LineSplitter(LIMIT)
     lines.feed(b"x" * (LIMIT + 1))
     assert lines.rest() is None
 
 
-def test_of_a_line_beyond_the_limit_nothing_is_kept_in_memory() -> None:
-    lines = Lines(LIMIT)
+def test_a_line_beyond_the_limit_is_not_kept_in_memory() -> None:
+    lines = LineSplitter(LIMIT)
     tracemalloc.start()
     for number in range(100):
         lines.feed(b"%d" % number * 10_000)

@@ -57,7 +57,7 @@ def test_metrics_count_what_was_asked_and_how_it_went(tmp_path: Path) -> None:
     assert "polymnia_http_request_seconds_count 5" in text
     assert 'le="+Inf"} 5' in text
     assert "polymnia_sessions 1" in text
-    assert "polymnia_requests_in_hand 0" in text
+    assert "polymnia_requests_running 0" in text
     assert all(re.fullmatch(r"# TYPE \w+ \w+|\w+(\{[^}]*\})? [0-9.]+", line) for line in text.splitlines())
 
 
@@ -92,7 +92,7 @@ def test_the_log_has_no_content_no_queries_no_tokens_and_no_lines_of_a_client(tm
 
 
 @pytest.mark.parametrize("level", ["warning", "error"])
-def test_an_ordinary_day_leaves_no_trace_in_the_log(tmp_path: Path, level: str) -> None:
+def test_ordinary_requests_log_no_warnings(tmp_path: Path, level: str) -> None:
     with Running(tmp_path / "memory.db", ready=False) as server:
         talk = Talk(server.port)
         talk.call("create_entities", **creation("x"))

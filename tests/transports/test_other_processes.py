@@ -1,4 +1,4 @@
-"""Changes that other processes make reach those who listen here: over stdio, TCP and HTTP, each change once."""
+"""Changes of other processes are notified over stdio, TCP and HTTP, each once."""
 
 import json
 import subprocess
@@ -104,7 +104,7 @@ WAYS = {"stdio": over_stdio, "tcp": over_tcp, "http": over_http, "sse": over_sse
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_change_made_elsewhere_is_told_once_and_one_made_here_too(tmp_path: Path, way: str) -> None:
+def test_changes_of_this_and_of_other_processes_are_notified_once(tmp_path: Path, way: str) -> None:
     store = tmp_path / "memory.db"
     with WAYS[way](store) as (hear, ask):
         elsewhere = SqliteStore(str(store))
@@ -124,7 +124,7 @@ def test_a_change_made_elsewhere_is_told_once_and_one_made_here_too(tmp_path: Pa
     assert all(each.get("method") == UPDATED or "result" in each for each in told)
 
 
-def test_an_import_from_the_command_line_is_told(tmp_path: Path) -> None:
+def test_an_import_from_the_command_line_is_notified(tmp_path: Path) -> None:
     file = tmp_path / "import.jsonl"
     file.write_text('{"type":"entity","name":"a","entityType":"t","observations":[]}\n')
     with over_http(tmp_path / "memory.db") as (hear, _):
@@ -133,7 +133,7 @@ def test_an_import_from_the_command_line_is_told(tmp_path: Path) -> None:
         assert hear()["method"] == UPDATED
 
 
-def test_a_read_only_server_tells_too(tmp_path: Path) -> None:
+def test_a_read_only_server_notifies_of_changes_too(tmp_path: Path) -> None:
     store = tmp_path / "memory.db"
     elsewhere = SqliteStore(str(store))
     with Running(store, "--read-only") as server:
@@ -150,7 +150,7 @@ def made(store: SqliteStore, *names: str) -> None:
     entities.create(Memory(store), [EntityDraft(name, "t", ()) for name in names], by="test")
 
 
-def test_a_store_gives_the_changes_of_others_and_not_its_own(tmp_path: Path) -> None:
+def test_a_store_follows_the_changes_of_others_and_not_its_own(tmp_path: Path) -> None:
     here, there = (SqliteStore(str(tmp_path / "memory.db")) for _ in range(2))
     made(there, "before")
     following = here.follow()
@@ -164,7 +164,7 @@ def test_a_store_gives_the_changes_of_others_and_not_its_own(tmp_path: Path) -> 
     there.close()
 
 
-def test_a_number_that_was_taken_back_may_become_anothers(tmp_path: Path) -> None:
+def test_a_change_id_that_was_rolled_back_may_be_reused_by_another_process(tmp_path: Path) -> None:
     here, there = (SqliteStore(str(tmp_path / "memory.db")) for _ in range(2))
     following = here.follow()
 
@@ -183,7 +183,7 @@ def test_a_number_that_was_taken_back_may_become_anothers(tmp_path: Path) -> Non
     there.close()
 
 
-def test_two_who_follow_both_hear_everything(tmp_path: Path) -> None:
+def test_two_followers_both_get_every_change(tmp_path: Path) -> None:
     here, there = (SqliteStore(str(tmp_path / "memory.db")) for _ in range(2))
     followings = [here.follow(), here.follow()]
     made(here, "own")
@@ -195,7 +195,7 @@ def test_two_who_follow_both_hear_everything(tmp_path: Path) -> None:
     there.close()
 
 
-def test_very_many_changes_are_given_in_steps_and_none_is_lost(tmp_path: Path) -> None:
+def test_many_changes_are_returned_in_pages_and_none_is_lost(tmp_path: Path) -> None:
     here, there = (SqliteStore(str(tmp_path / "memory.db")) for _ in range(2))
     following = here.follow()
     for number in range(250):

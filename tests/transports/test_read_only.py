@@ -158,7 +158,7 @@ def test_an_unfinished_end_of_a_log_is_left_where_it_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["memory.db", "memory.mcpmem"])
-def test_a_read_only_store_refuses_a_write_by_itself(tmp_path: Path, name: str) -> None:
+def test_a_read_only_store_itself_refuses_a_write(tmp_path: Path, name: str) -> None:
     store = tmp_path / name
     open_store(str(store)).close()
     if not store.exists():
@@ -170,7 +170,7 @@ def test_a_read_only_store_refuses_a_write_by_itself(tmp_path: Path, name: str) 
     reading.close()
 
 
-def test_what_another_process_writes_is_seen(store: Path) -> None:
+def test_writes_of_another_process_are_seen(store: Path) -> None:
     reading = open_store(str(store), read_only=True)
     writing = open_store(str(store))
     entities.create(Memory(writing), [EntityDraft("new", "thing", ())], by="test")

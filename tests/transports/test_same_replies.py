@@ -69,11 +69,11 @@ def test_every_reply_is_the_one_that_stdio_gives(transport: str, script: str, di
 
 @pytest.mark.parametrize("script", SCRIPTS)
 @pytest.mark.parametrize("transport", OTHERS)
-def test_whatever_stdio_tells_besides_is_told_in_the_same_order(transport: str, script: str, hold: Hold) -> None:
+def test_notifications_come_in_the_same_order_as_over_stdio(transport: str, script: str, hold: Hold) -> None:
     assert hold(transport, script).told == hold("stdio", script).told
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_the_script_makes_the_server_tell_something(script: str, dialect: str, hold: Hold) -> None:
+def test_the_script_causes_notifications(script: str, dialect: str, hold: Hold) -> None:
     told = b"".join(hold("stdio", script).told)
     assert (b"notifications/resources/updated" in told) == (dialect == "reference")

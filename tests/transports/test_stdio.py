@@ -107,7 +107,7 @@ def test_after_nonsense_the_next_request_is_answered(server: Process, nonsense: 
 
 
 @pytest.mark.parametrize("length", [100_000, 1_000_000, 8_000_000])
-def test_a_long_message_is_taken_and_given_back(server: Process, length: int) -> None:
+def test_a_long_message_is_stored_and_returned(server: Process, length: int) -> None:
     text = "é" * (length // 2)
     entity = {"name": "Ada", "entityType": "person", "observations": [text]}
     server.ask(call(1, "create_entities", entities=[entity]))
@@ -116,7 +116,7 @@ def test_a_long_message_is_taken_and_given_back(server: Process, length: int) ->
 
 
 def padded(identifier: int, length: int) -> bytes:
-    """A request as a line of exactly so many bytes."""
+    """A request as a line of exactly `length` bytes."""
     return (b'{"jsonrpc":"2.0","id":%d,"method":"ping"}' % identifier).ljust(length) + b"\n"
 
 
@@ -174,7 +174,7 @@ def test_a_signal_ends_an_idle_server(server: Process, number: signal.Signals) -
 
 @needs_posix
 @pytest.mark.parametrize("number", STOPS)
-def test_a_signal_lets_what_was_read_be_finished(start: Start, database: Path, number: signal.Signals) -> None:
+def test_after_a_signal_what_was_read_is_still_answered(start: Start, database: Path, number: signal.Signals) -> None:
     server = start(*POLYMNIA, str(database))
     server.ask(request("ready"))
     blocker = apsw.Connection(str(database))
@@ -218,7 +218,7 @@ def test_a_subscriber_that_stopped_listening_ends_the_server_quietly(
     assert names(database) == ["Ada"]
 
 
-def test_a_client_that_is_gone_entirely_ends_the_server_quietly(server: Process) -> None:
+def test_a_client_that_has_ended_stops_the_server_quietly(server: Process) -> None:
     server.ask(request(1))
     server.send(request(2))
     server.stop_listening()
@@ -238,7 +238,7 @@ def test_a_client_on_a_socket_that_leaves_replies_unread_ends_the_server_quietly
 
 
 @needs_posix
-def test_an_output_that_does_not_wait_gets_everything(start: Start) -> None:
+def test_a_non_blocking_output_gets_everything(start: Start) -> None:
     ours, theirs = os.pipe()
     os.set_blocking(theirs, False)
     server = start(stdout=theirs)
@@ -250,7 +250,7 @@ def test_an_output_that_does_not_wait_gets_everything(start: Start) -> None:
     assert (server.wait(), server.stderr) == (0, "")
 
 
-def test_a_cancellation_in_the_same_breath_spares_a_waiting_request(start: Start, database: Path) -> None:
+def test_a_cancellation_in_the_same_chunk_stops_a_waiting_request(start: Start, database: Path) -> None:
     server = start(*POLYMNIA, str(database))
     cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "spared"}}
     server.send(request("before"), creation("spared", "Ada"), cancelled, creation("after", "Bob"))
@@ -260,7 +260,7 @@ def test_a_cancellation_in_the_same_breath_spares_a_waiting_request(start: Start
     assert names(database) == ["Bob"]
 
 
-def test_a_change_is_told_before_the_reply_that_made_it(server: Process) -> None:
+def test_a_notification_precedes_the_reply_of_the_call_that_caused_it(server: Process) -> None:
     server.ask(HANDSHAKE)
     server.ask(SUBSCRIPTION)
     server.send(creation(2, "Ada"))
@@ -280,7 +280,7 @@ def test_whatever_a_tool_writes_to_standard_output_is_not_the_clients(start: Sta
 
 
 @needs_posix
-def test_on_a_terminal_it_says_what_it_is(start: Start) -> None:
+def test_on_a_terminal_a_greeting_is_printed(start: Start) -> None:
     master, terminal = os.openpty()
     server = start(stdin=terminal)
     os.close(terminal)
@@ -293,7 +293,7 @@ def test_on_a_terminal_it_says_what_it_is(start: Start) -> None:
     assert "memory:" in server.stderr
 
 
-def test_into_a_pipe_it_says_nothing_of_itself(server: Process) -> None:
+def test_without_a_terminal_no_greeting_is_printed(server: Process) -> None:
     server.ask(request(1))
     server.end_input()
     assert (server.wait(), server.stderr) == (0, "")

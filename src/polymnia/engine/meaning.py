@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from polymnia.embedders import open_embedder
 from polymnia.embedders.base import Embedder
+from polymnia.embedders.open import missing_package
 from polymnia.engine.indexer import Indexed, Indexer, Progress, index_store
 from polymnia.errors import EmbedderError
 from polymnia.stores.contract import Store
@@ -53,6 +54,11 @@ class SharedEmbedder:
     def is_loaded(self) -> bool:
         """True while the embedder is in memory."""
         return self._embedder is not None
+
+    @property
+    def missing_package(self) -> str:
+        """What to say if a package that the embedder needs is not installed; empty if all are."""
+        return missing_package(self.url)
 
     @property
     def identity(self) -> str:
@@ -117,6 +123,11 @@ class Meaning:
         else:
             asking.give_up()
         return asking
+
+    @property
+    def missing_package(self) -> str:
+        """What to say if a package that the embedder needs is not installed; empty if all are."""
+        return self._embedder.missing_package
 
     def request_indexing(self, memory: Indexed) -> None:
         """Embed in the background what the memory has without vectors."""

@@ -102,7 +102,7 @@ def _prepare(read: Reader, text: str, corrections: dict[str, str]) -> Query:
     whole = [name for name, share in names.items() if share == 1]
     terms = content_without(question, whole)
     widened = _widen(read, text, terms, counts)
-    weights = dict.fromkeys(terms, 1.0) | {
+    weights = {term: float(max(1, question.spoken.count(term))) for term in terms} | {
         term: PREFIX_WEIGHT if kind == hits.PREFIX else 1.0 for term, kind in widened.items()
     }
     if widened:
@@ -152,7 +152,7 @@ def _ask(memory: Memory, read: Reader, query: Query, timeout: float | None) -> "
     if memory.meaning is None:
         return "no embedder is configured, or this kind of store has no vectors"
     if not read.vectors.models():
-        return "nothing is embedded yet, so only words were searched"
+        return memory.meaning.missing_package or "nothing is embedded yet, so only words were searched"
     text = text_without(query.question.text, query.whole_names)
     return memory.meaning.ask(text) if timeout is None else memory.meaning.ask(text, timeout=timeout)
 
@@ -200,13 +200,22 @@ def _score(
             nearest.update(read.vectors.nearest(vectors.model, vectors.question, MAX_NEAREST, _about(query)))
         found |= {passage.key: passage for passage in read.passages_by_id(nearest)}
     neighbours = read.neighbours(found.values())
-    after = {near.after.key: near.after for near in neighbours.values() if near.after and near.after.key not in found}
+    after = {
+        near.after.key: near.after
+        for key, near in neighbours.items()
+        if near.after and near.after.key not in found and _leads_on(found[key])
+    }
     neighbours |= read.neighbours(after.values())
     passages = [each for each in (found | after).values() if within is None or within.has(each)]
     if vectors is None:
         return score_passages(query, passages, neighbours, {}, scale=scale, coverage=0.0)
     cosines = _cosines(read, vectors, passages, neighbours)
     return score_passages(query, passages, neighbours, cosines, scale=scale, coverage=vectors.coverage)
+
+
+def _leads_on(passage: Passage) -> bool:
+    """Return True if the answer may stand in what comes next: in a conversation, or after a question."""
+    return bool(passage.valid_at) or "?" in passage.text
 
 
 def _cosines(

@@ -1,30 +1,31 @@
-"""Repair the spelling of a question: replace words that nobody wrote by those of the store they are close to."""
+"""Repair the spelling of a question: replace words that nobody wrote by those that are one mistake away."""
+
+from collections.abc import Collection
 
 from polymnia.embedders.vocabulary import english_words
 from polymnia.search.question import content_words, replace_words
-from polymnia.search.spelling import MIN_TWO_TYPOS_LETTERS, MIN_TYPO_LETTERS, distance, edits, is_form
+from polymnia.search.spelling import edits, is_form
 from polymnia.search.terms import terms_of
 from polymnia.stores.contract import Reader
 
-# How many terms with the same two letters at the start are compared with a word that may be wrong twice.
-MAX_COMPARED_TERMS = 2_000
+# Words with fewer letters have too many neighbours: they are only taken for names.
+MIN_WORD_LETTERS, MIN_NAME_LETTERS = 4, 3
+# How many names are looked at that may contain what was meant.
+MAX_NAMES = 100
 _LAST_CHARACTER = "\U0010ffff"
 
 
 def repair_spelling(read: Reader, text: str) -> tuple[str, dict[str, str]]:
     """Return the text without typing mistakes, and each corrected word with its correction.
 
-    Leave alone what the store contains, what its words start with, and what is an English word.
+    Leave alone what the store contains and what is an English word.
     """
     terms = {word: _term(word) for word in content_words(text) if _can_be_wrong(word)}
     known = read.word_counts(set(terms.values())).having if terms else {}
-    corrections = {}
-    for word, term in terms.items():
-        if term in known or is_form(word, english_words()) or terms_starting(read, term, 1):
-            continue
-        meant = _one_mistake(read, word) or _two_mistakes(read, term)
-        if meant:
-            corrections[word] = meant
+    unknown = [word for word, term in terms.items() if term not in known]
+    english = english_words() if unknown else {}
+    corrections = {word: _correct(read, word) for word in unknown if not is_form(word, english)}
+    corrections = {word: meant for word, meant in corrections.items() if meant}
     return (replace_words(text, corrections) if corrections else text), corrections
 
 
@@ -34,29 +35,34 @@ def terms_starting(read: Reader, start: str, limit: int) -> list[str]:
 
 
 def _can_be_wrong(word: str) -> bool:
-    return len(word) >= MIN_TYPO_LETTERS and word.isascii() and word.isalpha()
+    return len(word) >= MIN_NAME_LETTERS and word.isascii() and word.isalpha()
 
 
 def _term(word: str) -> str:
     return terms_of(word)[0]
 
 
-def _one_mistake(read: Reader, word: str) -> str:
-    """Return the word of the store one mistake away: with the same first letter, an English word, a common one."""
-    terms = {each: _term(each) for each in edits(word) if each}
-    known = read.word_counts(set(terms.values())).having
-    found = [each for each, term in terms.items() if term in known]
-    english = english_words()
-    return max(
-        found, key=lambda each: (each[0] == word[0], is_form(each, english), known[terms[each]], each), default=""
-    )
+def _correct(read: Reader, word: str) -> str:
+    """Return what was meant: a word of an entity's name, else one of the store, else a common one; or nothing."""
+    possible = {each: _term(each) for each in edits(word)}
+    having = read.word_counts(set(possible.values())).having
+    names, english = _name_terms(read, having), english_words()
+
+    def likelihood(each: str) -> tuple[bool, bool, bool, bool, bool, int, str]:
+        term, swapped = possible[each], sorted(each) == sorted(word)
+        forms = each in english, is_form(each, english)
+        return term in names, *forms, swapped, each[0] == word[0], having[term], each
+
+    found = [each for each, term in possible.items() if term in names]
+    if len(word) >= MIN_WORD_LETTERS and not found:
+        # The beginning of a word of the store is no mistake, unless only the last letter is missing.
+        starts = bool(terms_starting(read, _term(word), 1))
+        possible = {each: term for each, term in possible.items() if not starts or each.startswith(word)}
+        found = [each for each, term in possible.items() if term in having]
+        if not found:
+            return min([each for each in possible if each in english], key=english.__getitem__, default="")
+    return max(found, key=likelihood, default="")
 
 
-def _two_mistakes(read: Reader, term: str) -> str:
-    """Return the most common term of the store that starts alike and is two mistakes away from a long one."""
-    if len(term) < MIN_TWO_TYPOS_LETTERS:
-        return ""
-    near = terms_starting(read, term[:2], MAX_COMPARED_TERMS)
-    found = [each for each in near if distance(term, each, 2) <= 2]
-    known = read.word_counts(found).having if found else {}
-    return max(found, key=lambda each: (known.get(each, 0), each), default="")
+def _name_terms(read: Reader, terms: Collection[str]) -> set[str]:
+    return {term for name in read.names_with(terms, MAX_NAMES) for term in terms_of(name)} if terms else set()

@@ -1,26 +1,45 @@
-"""JSON-RPC 2.0: envelopes in, replies and notifications out."""
+"""JSON-RPC 2.0: messages in, replies and notifications out."""
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
-from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType, ValidationError
+from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType, ValidationError, field
 from msgspec.json import Decoder, Encoder
 
-from polymnia.errors import ProtocolError
+from polymnia.dialects.base import decode_arguments
+from polymnia.errors import BadInput, InvalidParams, ProtocolError
+from polymnia.mcp.params import CLIENT_CAPABILITIES, EMPTY, PROTOCOL_VERSION
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
 INTERNAL_ERROR = -32603
-# Ours: no token, none that is known, or none for this.
+# Polymnia's own: the token is missing, unknown or not sufficient.
 NOT_ADMITTED = -32001
+
+MAX_BATCH_ITEMS = 100
+# A batch is split into its messages before they can be counted, so its size is bounded as well.
+MAX_BATCH_BYTES = 1 << 20
+# Only the id of a short malformed message is looked for: the lenient parser is slow.
+MAX_SALVAGE_BYTES = 1 << 16
+
+# The parameter that a method is about. Routers see it in the header Mcp-Name.
+SUBJECT = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 
 RequestId = str | int | float
 NO_ID = b"null"
 
 
-class Envelope(Struct):
-    """A message before anybody has looked into it."""
+class Answer(Struct, frozen=True):
+    """What a message gets back: nothing, a reply, or an error with its code."""
+
+    body: bytes | None = None
+    error_code: int | None = None
+
+
+class Envelope(Struct, frozen=True):
+    """A message whose parameters are still JSON."""
 
     jsonrpc: Any = UNSET
     method: Any = UNSET
@@ -30,6 +49,59 @@ class Envelope(Struct):
     error: Raw | UnsetType = UNSET
 
 
+class OutlineMeta(Struct, frozen=True):
+    protocol_version: Any = field(default=UNSET, name=PROTOCOL_VERSION)
+    client_capabilities: Raw | UnsetType = field(default=UNSET, name=CLIENT_CAPABILITIES)
+
+
+class Outline(Struct, frozen=True):
+    """As much of invalid or unknown parameters as routing needs."""
+
+    name: Any = UNSET
+    uri: Any = UNSET
+    arguments: Raw | UnsetType = UNSET
+    meta: OutlineMeta | None = field(default=None, name="_meta")
+
+
+class Message(Struct, frozen=True):
+    """One parsed message. Transports route by it and then hand it to `Session.handle`.
+
+    `params` are those of the method, or an outline of them if there is a `problem`. A batch is left to the session.
+    """
+
+    envelope: Envelope = Envelope()
+    params: Any = Outline()
+    problem: ProtocolError | None = None
+    batch: bytes | None = None
+    is_blank: bool = False
+
+    @property
+    def method(self) -> Any:
+        """Return the method as the message gives it; UNSET if it gives none."""
+        return self.envelope.method
+
+    @property
+    def id(self) -> Raw | UnsetType:
+        """Return the id as the message spells it; UNSET for a notification."""
+        return self.envelope.id
+
+    @property
+    def is_request(self) -> bool:
+        return self.envelope.id is not UNSET and self.envelope.method is not UNSET
+
+    @property
+    def version(self) -> Any:
+        """Return the revision that the message names for itself; UNSET if it names none."""
+        meta = self.params.meta
+        return meta.protocol_version if meta else UNSET
+
+    @property
+    def subject(self) -> Any:
+        """Return the tool, prompt or address that the message is about; UNSET for methods without one."""
+        key = SUBJECT.get(self.method) if isinstance(self.method, str) else None
+        return getattr(self.params, key) if key else UNSET
+
+
 class _Reply(Struct):
     jsonrpc: str
     id: Raw
@@ -37,45 +109,61 @@ class _Reply(Struct):
 
 
 _envelope = Decoder(Envelope)
+_outline = Decoder(Outline)
 _batch = Decoder(list[Raw])
 _id: Decoder[RequestId] = Decoder(RequestId)
 _encoder = Encoder()
 
 
-def parse(data: bytes | Raw) -> Envelope:
-    """The message's envelope. Raises ProtocolError."""
+def parse_message(data: bytes, decoders: Mapping[str, Decoder[Any]]) -> Message:
+    """Return the message with its parameters, decoded as its method wants them. Raise ProtocolError."""
+    start = data[:1]
+    if start != b"{":
+        start = data.lstrip()[:1]
+        if not start:
+            return Message(is_blank=True)
+        if start == b"[":
+            return Message(batch=data)
+    envelope = _parse_envelope(data)
+    decoder = decoders.get(envelope.method) if isinstance(envelope.method, str) else None
+    raw = EMPTY if envelope.params is UNSET else envelope.params
+    if decoder is None:
+        return Message(envelope, _parse_outline(raw))
     try:
-        return _envelope.decode(data)
-    except ValidationError as exc:
-        raise ProtocolError(INVALID_REQUEST, "a message must be a JSON object") from exc
-    except (DecodeError, UnicodeDecodeError) as exc:
-        raise ProtocolError(PARSE_ERROR, f"not valid JSON: {_plainly(data, exc)}") from exc
-    except RecursionError as exc:
-        raise ProtocolError(PARSE_ERROR, "not valid JSON: nested too deeply") from exc
+        return Message(envelope, decode_arguments(decoder, raw, root="params"))
+    except BadInput as exc:
+        return Message(envelope, _parse_outline(raw), InvalidParams(str(exc)))
 
 
 def parse_batch(data: bytes) -> list[Raw]:
-    """The messages of a batch. Raises ProtocolError."""
+    """Return the messages of a batch. Raise ProtocolError."""
+    if len(data) > MAX_BATCH_BYTES:
+        raise ProtocolError(INVALID_REQUEST, f"batch too large: at most {MAX_BATCH_BYTES} bytes; send smaller batches")
     try:
         messages = _batch.decode(data)
     except (DecodeError, UnicodeDecodeError, RecursionError) as exc:
         raise ProtocolError(PARSE_ERROR, f"not valid JSON: {exc}") from exc
     if not messages:
         raise ProtocolError(INVALID_REQUEST, "a batch must hold at least one message")
+    if len(messages) > MAX_BATCH_ITEMS:
+        message = f"batch too long: at most {MAX_BATCH_ITEMS} messages, got {len(messages)}; send smaller batches"
+        raise ProtocolError(INVALID_REQUEST, message)
     return messages
 
 
 def request_id(raw: Raw) -> RequestId:
-    """The id as a value. Raises ProtocolError unless it is a string or a number."""
+    """Return the id as a value. Raise ProtocolError unless it is a string or a number."""
     try:
         return _id.decode(raw)
     except (DecodeError, UnicodeDecodeError) as exc:
         raise ProtocolError(INVALID_REQUEST, "id must be a string or a number") from exc
 
 
-def salvaged_id(data: bytes) -> bytes:
-    """The id of a message that is not quite JSON (NaN, half a surrogate pair), so that its sender hears back."""
-    import json  # the forgiving parser; needed only when something is wrong
+def salvage_id(data: bytes) -> bytes:
+    """Return the id of a message that is almost JSON (NaN, a lone surrogate), so that its sender gets the error."""
+    if len(data) > MAX_SALVAGE_BYTES:
+        return NO_ID
+    import json  # the lenient parser; only needed for malformed messages
 
     try:
         message = json.loads(data.decode("utf-8", "replace"), strict=False)
@@ -84,37 +172,59 @@ def salvaged_id(data: bytes) -> bytes:
     found = message.get("id") if isinstance(message, dict) else None
     if isinstance(found, bool) or not isinstance(found, str | int | float) or found != found:
         return NO_ID
-    whole = str(found).isprintable() and "\ufffd" not in str(found)
-    return json.dumps(found).encode() if whole else NO_ID
+    is_intact = str(found).isprintable() and "\ufffd" not in str(found)
+    return json.dumps(found).encode() if is_intact else NO_ID
 
 
 def encode(value: object) -> bytes:
+    """Return the value as JSON."""
     return _encoder.encode(value)
 
 
-def reply(identifier: Raw, result: object) -> bytes:
+def encode_reply(identifier: Raw, result: object) -> bytes:
+    """Return the reply to a request that succeeded."""
     return _encoder.encode(_Reply("2.0", identifier, result))
 
 
-def error_reply(identifier: bytes | Raw, error: ProtocolError) -> bytes:
+def encode_error(identifier: bytes | Raw, error: ProtocolError) -> bytes:
+    """Return the reply to a request that failed."""
     body: dict[str, object] = {"code": error.code, "message": str(error)}
     if error.data is not None:
         body["data"] = error.data
     return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (bytes(identifier), _encoder.encode(body))
 
 
-def notification(method: str, params: dict[str, Any]) -> bytes:
+def encode_notification(method: str, params: dict[str, Any]) -> bytes:
+    """Return a message that gets no reply."""
     return _encoder.encode({"jsonrpc": "2.0", "method": method, "params": params})
 
 
-_HALF_PAIR = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+def _parse_envelope(data: bytes) -> Envelope:
+    try:
+        return _envelope.decode(data)
+    except ValidationError as exc:
+        raise ProtocolError(INVALID_REQUEST, "a message must be a JSON object") from exc
+    except (DecodeError, UnicodeDecodeError) as exc:
+        raise ProtocolError(PARSE_ERROR, f"not valid JSON: {_describe(data, exc)}") from exc
+    except RecursionError as exc:
+        raise ProtocolError(PARSE_ERROR, "not valid JSON: nested too deeply") from exc
+
+
+def _parse_outline(raw: Raw) -> Outline:
+    try:
+        return _outline.decode(raw)
+    except (DecodeError, UnicodeDecodeError, RecursionError):
+        return Outline()
 
 
 # How msgspec words what it finds wrong with half a surrogate pair.
 _ABOUT_TEXT = re.compile("truncated|escape|surrogate")
+_LONE_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 
 
-def _plainly(data: bytes | Raw, exc: Exception) -> str:
-    if isinstance(exc, DecodeError) and _ABOUT_TEXT.search(str(exc)) and _HALF_PAIR.search(bytes(data)):
+def _describe(data: bytes, exc: Exception) -> str:
+    """Return the decoder's message, or a clearer one for half a surrogate pair."""
+    is_about_text = isinstance(exc, DecodeError) and _ABOUT_TEXT.search(str(exc))
+    if is_about_text and len(data) <= MAX_SALVAGE_BYTES and _LONE_SURROGATE.search(data):
         return "a \\u escape is one half of a surrogate pair"
     return str(exc)

@@ -1,4 +1,4 @@
-"""Every method a client may call, its parameters, and in which of the two eras it exists."""
+"""Every method a client may call: its parameters, the revisions that have it, and the handshake's functions."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,43 +6,156 @@ from typing import Any
 from msgspec import Struct
 from msgspec.json import Decoder
 
-from polymnia.mcp import lifecycle, params, prompts, resources, subscriptions, tools
-from polymnia.mcp.exchange import Exchange
+from polymnia.dialects.base import Dialect, session_name
+from polymnia.errors import InvalidParams
+from polymnia.mcp import catalogue, tools
+from polymnia.mcp.params import (
+    SUPPORTED,
+    CallTool,
+    ClientInfo,
+    Complete,
+    GetPrompt,
+    Initialize,
+    Listen,
+    Listing,
+    OneResource,
+    Params,
+    SetLevel,
+    negotiate_revision,
+)
+from polymnia.mcp.push import ListenStream
+from polymnia.mcp.tools import Exchange
 
 Run = Callable[[Exchange, Any], Any]
 
+# How much of a client's name the change log keeps.
+_MAX_NAME_CHARS = 200
+
 
 class Method(Struct, frozen=True, kw_only=True):
-    """What is behind a method's name. A function that gives None answers later, or never."""
+    """What is behind a method's name. A function that returns None replies later, or never."""
 
     decoder: Decoder[Any]
     run: Run
     handshake: bool = True
     stateless: bool = True
-    # For stateless clients: how long an answer may be kept, in milliseconds; None where it must not be.
-    fresh_for: int | None = None
+    # For stateless clients: how long they may cache the answer, in milliseconds; None if they must not.
+    fresh_ms: int | None = None
+    # The work is small and independent of the store's content.
+    is_short: bool = False
 
 
-def _method(kind: type[params.Params], run: Run, **about: Any) -> Method:
+def initialize(exchange: Exchange, params: Initialize) -> dict[str, Any]:
+    """Agree on a revision and learn who the client is."""
+    session = exchange.session
+    session.revision = negotiate_revision(params.protocol_version)
+    session.actor = actor_name(params.client_info)
+    session.client.capabilities = params.capabilities.copy()
+    if name := _client_session(params.client_info):
+        session.client.session = name
+    session.push.is_initialized = True
+    session.follow_changes()
+    return {
+        "protocolVersion": session.revision,
+        "capabilities": capabilities(exchange.dialect),
+        "serverInfo": session.server.info,
+        "instructions": exchange.dialect.instructions_for(exchange.client.principal),
+    }
+
+
+def discover(exchange: Exchange, params: Params) -> dict[str, Any]:
+    """Return what the server supports, for clients without a handshake."""
+    return {
+        "supportedVersions": list(SUPPORTED),
+        "capabilities": capabilities(exchange.dialect),
+        "instructions": exchange.dialect.instructions_for(exchange.client.principal),
+    }
+
+
+def ping(exchange: Exchange, params: Params) -> dict[str, Any]:
+    """Return nothing, which says that the server is there."""
+    return {}
+
+
+def subscribe(exchange: Exchange, params: OneResource) -> dict[str, Any]:
+    """Notify the session of changes at an address."""
+    exchange.session.push.subscribe(params.uri)
+    exchange.session.follow_changes()
+    return {}
+
+
+def unsubscribe(exchange: Exchange, params: OneResource) -> dict[str, Any]:
+    """End a subscription."""
+    exchange.session.push.subscribed.discard(params.uri)
+    exchange.session.follow_changes()
+    return {}
+
+
+def listen(exchange: Exchange, params: Listen) -> None:
+    """Open a stream of notifications. The reply comes when the stream ends."""
+    stream = ListenStream(bytes(exchange.raw_id), params.notifications, exchange.client, exchange.notify)
+    exchange.session.push.listen(exchange.id, stream)
+    exchange.session.follow_changes()
+
+
+def set_level(exchange: Exchange, params: SetLevel) -> dict[str, Any]:
+    """Set the lowest level of log messages that the session gets."""
+    exchange.session.push.set_level(params.level)
+    return {}
+
+
+def capabilities(dialect: Dialect) -> dict[str, Any]:
+    """Return the protocol features that this dialect uses."""
+    offered: dict[str, Any] = {"tools": {}, "logging": {}}
+    if dialect.resources or dialect.templates:
+        offered["resources"] = {"subscribe": True, "listChanged": dialect.resource_set_changed is not None}
+    if dialect.prompts:
+        offered["prompts"] = {}
+    if any(prompt.complete for prompt in dialect.prompts) or any(each.complete for each in dialect.templates):
+        offered["completions"] = {}
+    return offered
+
+
+def actor_name(client: ClientInfo | None) -> str:
+    """Return how the change log names a client."""
+    if client is None:
+        return "unknown client"
+    # Only the server may say whose token it was.
+    return f"{client.name} {client.version}".strip().replace("(token ", "(")[:_MAX_NAME_CHARS]
+
+
+def _client_session(client: ClientInfo | None) -> str:
+    """Return the session in `clientInfo.extra.sessionId`, or "". Raise InvalidParams, BadInput."""
+    extra = client.extra if client is not None else None
+    session = extra.get("sessionId") if isinstance(extra, dict) else None
+    if session is None:
+        return ""
+    if not isinstance(session, str):
+        raise InvalidParams("clientInfo.extra.sessionId: expected a string")
+    return session_name(session)
+
+
+def _method(kind: type[Params], run: Run, **about: Any) -> Method:
     return Method(decoder=Decoder(kind), run=run, **about)
 
 
-_HOUR = 3_600_000
+_HOUR_MS = 3_600_000
 
 METHODS: dict[str, Method] = {
-    "initialize": _method(params.Initialize, lifecycle.initialize, stateless=False),
-    "server/discover": _method(params.Params, lifecycle.discover, handshake=False, fresh_for=_HOUR),
-    "ping": _method(params.Params, lifecycle.ping, stateless=False),
-    "tools/list": _method(params.Listing, tools.list_tools, fresh_for=_HOUR),
-    "tools/call": _method(params.CallTool, tools.call_tool),
-    "resources/list": _method(params.Listing, resources.list_resources, fresh_for=0),
-    "resources/templates/list": _method(params.Listing, resources.list_templates, fresh_for=_HOUR),
-    "resources/read": _method(params.OneResource, resources.read_resource, fresh_for=0),
-    "resources/subscribe": _method(params.OneResource, subscriptions.subscribe, stateless=False),
-    "resources/unsubscribe": _method(params.OneResource, subscriptions.unsubscribe, stateless=False),
-    "subscriptions/listen": _method(params.Listen, subscriptions.listen, handshake=False),
-    "prompts/list": _method(params.Listing, prompts.list_prompts, fresh_for=_HOUR),
-    "prompts/get": _method(params.GetPrompt, prompts.get_prompt),
-    "completion/complete": _method(params.Complete, prompts.complete),
-    "logging/setLevel": _method(params.SetLevel, subscriptions.set_level, stateless=False),
+    "initialize": _method(Initialize, initialize, stateless=False, is_short=True),
+    "server/discover": _method(Params, discover, handshake=False, fresh_ms=_HOUR_MS, is_short=True),
+    "ping": _method(Params, ping, stateless=False, is_short=True),
+    "tools/list": _method(Listing, tools.list_tools, fresh_ms=_HOUR_MS, is_short=True),
+    "tools/call": _method(CallTool, tools.call_tool),
+    "resources/list": _method(Listing, catalogue.list_resources, fresh_ms=0),
+    "resources/templates/list": _method(Listing, catalogue.list_templates, fresh_ms=_HOUR_MS, is_short=True),
+    "resources/read": _method(OneResource, catalogue.read_resource, fresh_ms=0),
+    "resources/subscribe": _method(OneResource, subscribe, stateless=False),
+    "resources/unsubscribe": _method(OneResource, unsubscribe, stateless=False),
+    "subscriptions/listen": _method(Listen, listen, handshake=False),
+    "prompts/list": _method(Listing, catalogue.list_prompts, fresh_ms=_HOUR_MS, is_short=True),
+    "prompts/get": _method(GetPrompt, catalogue.get_prompt),
+    "completion/complete": _method(Complete, catalogue.complete),
+    "logging/setLevel": _method(SetLevel, set_level, stateless=False),
 }
+DECODERS: dict[str, Decoder[Any]] = {name: method.decoder for name, method in METHODS.items()}

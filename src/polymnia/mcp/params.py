@@ -1,28 +1,58 @@
-"""The parameters of every method, as types."""
+"""The parameters of every method as types, and the protocol's revisions."""
 
 from typing import Any
 
 from msgspec import UNSET, Raw, Struct, UnsetType, field
+
+from polymnia.errors import InvalidParams, ProtocolError
 
 CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
 CLIENT_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 PROTOCOL_VERSION = "io.modelcontextprotocol/protocolVersion"
 LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 SERVER_INFO = "io.modelcontextprotocol/serverInfo"
-# Ours: what a client without a session says with each request.
+SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
+# Polymnia's own: sent with each request by clients without a session.
 WORKSPACE = "polymnia/workspace"
 SESSION = "polymnia/sessionId"
-# And where a transport has no headers, the token it comes with.
+# The token, on transports without headers.
 TOKEN = "polymnia/token"
-SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
 
-NO_ARGUMENTS = Raw(b"{}")
+# Revisions that `initialize` negotiates, oldest first.
+HANDSHAKE = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+# Revisions that every request names in its `_meta`: no handshake, no session.
+STATELESS = ("2026-07-28",)
+SUPPORTED = HANDSHAKE + STATELESS
+LATEST_HANDSHAKE = HANDSHAKE[-1]
+# The only revision with JSON-RPC batches.
+BATCHES = "2025-03-26"
+# The first revision whose tool results carry structured content.
+STRUCTURED_SINCE = "2025-06-18"
+
+UNSUPPORTED_VERSION = -32022
+
+EMPTY = Raw(b"{}")
+
+
+def negotiate_revision(requested: str) -> str:
+    """Return the revision `initialize` answers with: the requested one, or the newest with a handshake."""
+    return requested if requested in HANDSHAKE else LATEST_HANDSHAKE
+
+
+def require_stateless_revision(requested: object) -> str:
+    """Return the revision that a request names. Raise ProtocolError if it is not supported."""
+    if not isinstance(requested, str):
+        raise InvalidParams("_meta: the protocol version must be a string")
+    if requested not in STATELESS:
+        data = {"supported": list(SUPPORTED), "requested": requested}
+        raise ProtocolError(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
+    return requested
 
 
 class ClientInfo(Struct):
     name: str
     version: str = ""
-    # Whatever clients like to add; the session some of them name in it is ours to read.
+    # Free-form; some clients name their session in it.
     extra: Any = None
 
 
@@ -44,7 +74,7 @@ class Params(Struct):
 class Initialize(Params, kw_only=True, rename="camel"):
     protocol_version: str
     client_info: ClientInfo | None = None
-    capabilities: Raw = NO_ARGUMENTS
+    capabilities: Raw = EMPTY
 
 
 class Listing(Params, kw_only=True):
@@ -53,7 +83,7 @@ class Listing(Params, kw_only=True):
 
 class CallTool(Params, kw_only=True):
     name: str
-    arguments: Raw = NO_ARGUMENTS
+    arguments: Raw = EMPTY
 
 
 class OneResource(Params, kw_only=True):
@@ -96,6 +126,6 @@ class Listen(Params, kw_only=True):
     notifications: Filter
 
 
-class Cancelled(Params, kw_only=True, rename="camel"):
+class Cancellation(Params, kw_only=True, rename="camel"):
     request_id: str | int | float
     reason: str | None = None

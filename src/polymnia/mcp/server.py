@@ -1,72 +1,97 @@
-"""What all conversations share: the dialect, the workspaces, and who hears of their changes."""
+"""What all sessions share: the dialect, the workspaces, and the sessions that are told of changes."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Lock
+from threading import Event, Lock, Thread
 from typing import Protocol
 
+from msgspec import Raw
+
+from polymnia import __version__
 from polymnia.dialects.base import Call, Client, Dialect
 from polymnia.engine.workspaces import DEFAULT, Workspaces
-from polymnia.errors import PolymniaError, StoreError
+from polymnia.errors import PolymniaError
+from polymnia.mcp.jsonrpc import encode
+from polymnia.mcp.params import SERVER_INFO
 from polymnia.model import Change
 
 logger = logging.getLogger(__name__)
 
+# The trash is emptied some seconds after the start and once a day from then on.
+_FIRST_CLEANUP_S = 10
+_CLEANUP_INTERVAL_S = 86_400
+# How long stopping waits for a cleanup that runs.
+_CLEANUP_JOIN_S = 10
+
 
 class Listener(Protocol):
-    """A conversation, as far as the server pushes anything into it."""
+    """A session, as far as the server pushes anything into it."""
 
     def changed(self, workspace: str, change: Change) -> None:
-        """A workspace's memory has changed."""
+        """Queue the notifications that a change leads to."""
 
     def log(self, level: str, logger: str, text: str) -> None:
-        """Something the client may want to show."""
+        """Queue a log message if the client wants it."""
 
 
 class Server:
-    """One dialect over the workspaces of a store, and the conversations that are open on it."""
+    """One dialect over the workspaces of a store, and the sessions that are open on it."""
 
     def __init__(self, dialect: Dialect, workspaces: Workspaces, *, workspace: str | None = DEFAULT) -> None:
-        """`workspace` is the one of clients that do not name theirs."""
+        """`workspace` is used by clients that do not name one."""
         self.dialect = dialect
         self.workspaces = workspaces
         self.workspace = workspace
+        # The catalogue's name and version; the title says which program runs.
+        self.info = {
+            "name": dialect.server_name,
+            "version": dialect.server_version,
+            "title": f"Polymnia {__version__}",
+        }
+        # The `_meta` of every result that a stateless client gets.
+        self.result_meta = Raw(encode({SERVER_INFO: self.info}))
         self._lock = Lock()
         self._listeners: dict[Listener, None] = {}
-        # Those of them that have asked to hear of changes.
-        self._attending: dict[Listener, None] = {}
-        self.untidy = False
+        # The listeners that want to hear of changes.
+        self._followers: dict[Listener, None] = {}
+        self._is_stopped = Event()
+        self._cleanup: Thread | None = None
         workspaces.on_change(self._tell)
 
-    def join(self, listener: Listener) -> Callable[[], None]:
-        """A conversation begins; call what is returned when it ends."""
+    def join(self, listener: Listener) -> None:
+        """Send log messages to a session until it leaves."""
         with self._lock:
             self._listeners[listener] = None
-        return lambda: self._leave(listener)
 
-    def attend(self, listener: Listener) -> None:
-        """Let a conversation hear of changes, whichever process makes them."""
+    def leave(self, listener: Listener) -> None:
+        """Send nothing more to a session."""
+        with self._lock:
+            self._listeners.pop(listener, None)
+            self._followers.pop(listener, None)
+
+    def follow(self, listener: Listener) -> None:
+        """Tell a session of changes, whichever process makes them."""
         with self._lock:
             if listener not in self._listeners:
                 return
-            self._attending[listener] = None
-        self.workspaces.follow(self._tell_of_others, self._is_attended)
+            self._followers[listener] = None
+        self.workspaces.follow(self._tell, self._has_followers)
 
-    def ignore(self, listener: Listener) -> None:
-        """A conversation wants to hear of nothing any more."""
+    def unfollow(self, listener: Listener) -> None:
+        """Tell a session of no more changes."""
         with self._lock:
-            self._attending.pop(listener, None)
+            self._followers.pop(listener, None)
 
     def log(self, level: str, logger: str, text: str) -> None:
-        """Tell every conversation that wants to know."""
+        """Send a log message to every session that wants it."""
         with self._lock:
             present = list(self._listeners)
         for listener in present:
             listener.log(level, logger, text)
 
     def check(self) -> None:
-        """Raises when the memory of clients that name no workspace cannot be read, or what workspaces there are."""
+        """Raise StoreError if the default workspace, or the list of workspaces, cannot be read."""
         if self.workspace is None:
             self.workspaces.listed("active")
             return
@@ -74,54 +99,48 @@ class Server:
             read.known(())
 
     def start(self) -> None:
-        """Let the dialect see to what earlier runs left. Raises PolymniaError when it cannot work on this store."""
+        """Let the dialect prepare the store. Raise PolymniaError if it cannot work on it."""
         if self.dialect.started is not None and self.workspace is not None:
             self.dialect.started(Call(self.workspaces, Client(workspace=self.workspace), "polymnia"))
+        self._cleanup = Thread(target=self._clean_up_daily, name="polymnia-cleanup", daemon=True)
+        self._cleanup.start()
 
     def stop(self) -> None:
-        """Let the dialect see to what must not outlast the server."""
+        """Let the dialect remove what must not outlive the server."""
+        self._is_stopped.set()
+        if self._cleanup is not None:
+            self._cleanup.join(_CLEANUP_JOIN_S)
         if self.dialect.stopped is not None:
-            with _logged("stopping"):
+            with _log_failure("stopping"):
                 self.dialect.stopped()
 
-    def left(self, client: Client) -> None:
-        """A lasting conversation is over."""
+    def end_session(self, client: Client) -> None:
+        """Let the dialect remove what must not outlive a session."""
         if self.dialect.left is not None:
-            with _logged("the end of a conversation"):
+            with _log_failure("the end of a session"):
                 self.dialect.left(client)
 
-    def rest(self) -> None:
-        """Nobody asks for anything: do a little of what makes later answers quicker."""
-        try:
-            self.workspaces.apply_retention()
-            self.untidy = False
-        except StoreError as exc:
-            logger.info("housekeeping was put off: %s", exc)
-            self.untidy = False
+    def _clean_up_daily(self) -> None:
+        """Apply the retention of deleted things."""
+        wait = _FIRST_CLEANUP_S
+        while not self._is_stopped.wait(wait):
+            with _log_failure("emptying the trash"):
+                self.workspaces.apply_retention()
+            wait = _CLEANUP_INTERVAL_S
 
     def _tell(self, workspace: str, change: Change) -> None:
-        self.untidy = True
-        self._tell_of_others(workspace, change)
-
-    def _tell_of_others(self, workspace: str, change: Change) -> None:
-        """Whoever makes a change tidies up after it."""
         with self._lock:
-            attending = list(self._attending)
-        for listener in attending:
-            listener.changed(workspace, change)
+            followers = list(self._followers)
+        for follower in followers:
+            follower.changed(workspace, change)
 
-    def _is_attended(self) -> bool:
-        return bool(self._attending)
-
-    def _leave(self, listener: Listener) -> None:
-        with self._lock:
-            self._listeners.pop(listener, None)
-            self._attending.pop(listener, None)
+    def _has_followers(self) -> bool:
+        return bool(self._followers)
 
 
 @contextmanager
-def _logged(what: str) -> Iterator[None]:
-    """A block that nobody waits for: what goes wrong in it is told in the log."""
+def _log_failure(what: str) -> Iterator[None]:
+    """Log an error of work that nobody waits for."""
     try:
         yield
     except PolymniaError as exc:

@@ -1,4 +1,4 @@
-"""One conversation: messages in, at most one reply out for each, notifications queued."""
+"""One client's session: messages in, at most one answer out for each, notifications queued."""
 
 import logging
 from collections import deque
@@ -7,32 +7,53 @@ from functools import partial
 from threading import Lock
 from typing import Any
 
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, Struct
 from msgspec.json import Decoder
 
 from polymnia.dialects.base import Client, decode_arguments, session_name
 from polymnia.errors import BadInput, Cancelled, InvalidParams, NotAdmitted, NotAllowed, PolymniaError, ProtocolError
-from polymnia.mcp import jsonrpc, lifecycle, params, revisions
-from polymnia.mcp.exchange import Arrival, Conversation, Exchange
-from polymnia.mcp.jsonrpc import Envelope, RequestId
-from polymnia.mcp.methods import METHODS, Method
-from polymnia.mcp.push import checked_level
+from polymnia.mcp import jsonrpc, params
+from polymnia.mcp.jsonrpc import Answer, Message, RequestId
+from polymnia.mcp.methods import DECODERS, METHODS, Method, actor_name
+from polymnia.mcp.push import Push, require_level
 from polymnia.mcp.server import Server
-from polymnia.mcp.tools import ToolResult
+from polymnia.mcp.tools import Exchange, ToolResult, error_text
 from polymnia.model import NOBODY, Change, Principal
 
 logger = logging.getLogger(__name__)
 
-PLAIN = Arrival()
-_NO_PARAMS = Raw(b"{}")
+# Replies to a batch are collected in memory. Beyond this size its further requests are refused.
+MAX_BATCH_REPLY_BYTES = 16 * 1024 * 1024
+NOTHING = Answer()
 _NO_META = params.Meta()
 _CANCELLED = "notifications/cancelled"
-_cancelled: Decoder[params.Cancelled] = Decoder(params.Cancelled)
-_any_params: Decoder[params.Params] = Decoder(params.Params)
+_cancellation: Decoder[params.Cancellation] = Decoder(params.Cancellation)
+
+
+class Delivery(Struct, frozen=True):
+    """What a transport knows of a message besides its bytes."""
+
+    # The workspace that the message names in a header.
+    workspace: str | None = None
+    # Takes the notifications about this message; None sends them to the session's outbox.
+    tell: Callable[[bytes], None] | None = None
+    # Returns True once nobody waits for the answer any more.
+    gone: Callable[[], bool] | None = None
+
+
+PLAIN = Delivery()
+
+
+def parse(data: bytes) -> Message:
+    """Return the message for routing and for `Session.handle`; a malformed one carries its problem."""
+    try:
+        return jsonrpc.parse_message(data, DECODERS)
+    except ProtocolError as exc:
+        return Message(jsonrpc.Envelope(id=Raw(jsonrpc.salvage_id(data))), problem=exc)
 
 
 class Session:
-    """What a transport talks to. It may be used from several threads, one message each."""
+    """What a transport talks to. Several threads may use it, one message each."""
 
     def __init__(
         self,
@@ -41,268 +62,302 @@ class Session:
         client: Client | None = None,
         admit: Callable[[str | None], Principal] | None = None,
         wake: Callable[[], None] | None = None,
+        is_remote: bool = False,
     ) -> None:
-        """`wake` is called when a notification is queued while a request is still being answered.
+        """Open a session.
 
-        `admit` says who a token is where messages bring theirs with them, and raises NotAdmitted.
+        `wake` is called when a notification is queued. `admit` returns the principal of a token, where messages carry
+        theirs, and raises NotAdmitted. A remote client gets no log messages of the server and no details of the
+        server's machine.
         """
-        self.outbox: deque[bytes] = deque()
+        self.server = server
         self.client = client or Client(workspace=server.workspace)
-        self._conversation = Conversation(server, self, self.client, self._notify)
+        self.is_remote = is_remote
+        self.outbox: deque[bytes] = deque()
+        self.push = Push(server.dialect, self.client, self.notify)
+        self.actor = "unknown client"
+        self.revision = params.LATEST_HANDSHAKE
         self._running: dict[RequestId, Exchange] = {}
         self._unwanted: set[RequestId] = set()
         self._wake = wake
         self._admit = admit
         self._token: str | None = None
-        self._ending = Lock()
-        self._over = False
-        self._leave = server.join(self)
+        self._closing = Lock()
+        self._is_closed = False
 
     @property
-    def is_greeted(self) -> bool:
-        """Whether `initialize` was answered with a result."""
-        return self._conversation.push.greeted
+    def is_initialized(self) -> bool:
+        """Return True once `initialize` was answered with a result."""
+        return self.push.is_initialized
 
-    def handle(self, data: bytes, arrival: Arrival = PLAIN) -> bytes | None:
-        """The reply to a message, if it gets one; what is queued meanwhile is in the outbox. Blank is no message."""
-        start = data[:1]
-        if start != b"{":
-            start = data.lstrip()[:1]
-            if not start:
-                return None
-            if start == b"[":
-                return self._handle_batch(data, arrival)
-        return self._handle_one(data, arrival)
+    def handle(self, message: Message | bytes, delivery: Delivery = PLAIN) -> Answer:
+        """Answer a message. Notifications about it are in the outbox, or where the delivery wants them."""
+        if isinstance(message, bytes):
+            message = parse(message)
+        if message.batch is not None:
+            return self._handle_batch(message.batch, delivery)
+        return self._handle_one(message, delivery)
 
-    def foresee(self, data: bytes) -> None:
-        """Look at a message that waits behind others: a cancellation spares the request it names."""
-        try:
-            envelope = jsonrpc.parse(data)
+    def foresee_cancellations(self, lines: list[bytes]) -> None:
+        """Look at messages that wait behind others: a cancellation spares the request that it names."""
+        for line in lines:
+            envelope = parse(line).envelope
             if envelope.method == _CANCELLED and envelope.id is UNSET and envelope.params is not UNSET:
-                self._unwanted.add(decode_arguments(_cancelled, envelope.params).request_id)
-        except PolymniaError:
-            return  # it is refused when its turn comes
+                try:
+                    self._unwanted.add(decode_arguments(_cancellation, envelope.params).request_id)
+                except BadInput:
+                    continue  # it is logged when its turn comes
+
+    def forget_cancellations(self) -> None:
+        """Forget the cancellations that were foreseen: their requests have had their turn."""
+        self._unwanted.clear()
 
     def close(self) -> None:
-        """End the conversation: open streams get their last message, and nothing is told any more."""
-        self._leave()
-        with self._ending:
-            over, self._over = self._over, True
-        if not over and self.client.lasting:
-            self._conversation.server.left(self.client)
-        streams = self._conversation.push.streams
-        for identifier, stream in list(streams.items()):
-            meta = {params.SUBSCRIPTION_ID: identifier, **self._server_stamp()}
-            self.outbox.append(jsonrpc.reply(Raw(stream.raw_id), {"resultType": "complete", "_meta": meta}))
-        streams.clear()
+        """End the session: open streams get their reply, and no more notifications are queued."""
+        with self._closing:
+            was_closed, self._is_closed = self._is_closed, True
+        self.server.leave(self)
+        if not was_closed and self.client.lasting:
+            self.server.end_session(self.client)
+        for identifier, stream in list(self.push.streams.items()):
+            meta = {params.SUBSCRIPTION_ID: identifier, params.SERVER_INFO: self.server.info}
+            self.outbox.append(jsonrpc.encode_reply(Raw(stream.raw_id), {"resultType": "complete", "_meta": meta}))
+        self.push.streams.clear()
+
+    def follow_changes(self) -> None:
+        """Hear of changes if any of them could lead to a notification, and of log messages in any case."""
+        with self._closing:
+            if not self._is_closed:
+                self.server.join(self)
+        if self.push.wants_changes:
+            self.server.follow(self)
+        else:
+            self.server.unfollow(self)
 
     def changed(self, workspace: str, change: Change) -> None:
-        """A workspace's memory has changed: queue what this client asked to hear."""
-        self._conversation.push.changed(workspace, change)
+        """Queue the notifications that a change in a workspace leads to."""
+        self.push.changed(workspace, change)
 
     def log(self, level: str, logger: str, text: str) -> None:
-        """Queue a log message for this client if its level lets it pass."""
-        self._conversation.push.log(level, logger, text)
+        """Queue a log message of the server, which may name files: it is for clients on the same machine."""
+        if not self.is_remote:
+            self.push.log(level, logger, text)
 
-    def _handle_batch(self, data: bytes, arrival: Arrival) -> bytes | None:
+    def notify(self, method: str, arguments: dict[str, Any]) -> None:
+        """Queue a notification and wake the transport."""
+        self.outbox.append(jsonrpc.encode_notification(method, arguments))
+        if self._wake is not None:
+            self._wake()
+
+    def _handle_batch(self, data: bytes, delivery: Delivery) -> Answer:
         try:
-            if self._conversation.revision != revisions.BATCHES:
-                message = f"revision {self._conversation.revision} has no batches; send one message at a time"
+            if self.revision != params.BATCHES:
+                message = f"revision {self.revision} has no batches; send one message at a time"
                 raise ProtocolError(jsonrpc.INVALID_REQUEST, message)
             messages = jsonrpc.parse_batch(data)
         except ProtocolError as exc:
-            return jsonrpc.error_reply(jsonrpc.NO_ID, exc)
-        replies = [
-            reply
-            for message in messages
-            if (reply := self._handle_one(bytes(message), arrival, alone=False)) is not None
-        ]
-        return b"[" + b",".join(replies) + b"]" if replies else None
+            return _error(jsonrpc.NO_ID, exc)
+        replies: list[bytes] = []
+        size = 0
+        for each in messages:
+            answer = self._handle_in_batch(parse(bytes(each)), delivery, is_full=size > MAX_BATCH_REPLY_BYTES)
+            if answer.body is not None:
+                replies.append(answer.body)
+                size += len(answer.body)
+        return Answer(b"[" + b",".join(replies) + b"]") if replies else NOTHING
 
-    def _handle_one(self, data: bytes, arrival: Arrival, *, alone: bool = True) -> bytes | None:
-        try:
-            envelope = jsonrpc.parse(data)
-        except ProtocolError as exc:
-            return jsonrpc.error_reply(jsonrpc.salvaged_id(data), exc)
+    def _handle_in_batch(self, message: Message, delivery: Delivery, *, is_full: bool) -> Answer:
+        if message.batch is not None:
+            return _error(jsonrpc.NO_ID, ProtocolError(jsonrpc.INVALID_REQUEST, "a message must be a JSON object"))
+        if message.is_request and message.id is not UNSET:
+            if message.method == "initialize":
+                refusal = "initialize must not be in a batch; send it alone"
+                return _error(message.id, ProtocolError(jsonrpc.INVALID_REQUEST, refusal))
+            if is_full:
+                refusal = f"the replies to this batch exceed {MAX_BATCH_REPLY_BYTES} bytes; send this request again"
+                return _error(message.id, ProtocolError(jsonrpc.INTERNAL_ERROR, refusal))
+        return self._handle_one(message, delivery)
+
+    def _handle_one(self, message: Message, delivery: Delivery) -> Answer:
+        envelope = message.envelope
+        if message.is_blank:
+            return NOTHING
         if envelope.id is UNSET:
-            return self._notified(envelope)
+            return self._handle_notification(message)
+        if message.problem is not None and envelope.method is UNSET:
+            return _error(envelope.id, message.problem)  # malformed
         if envelope.method is UNSET and (envelope.result is not UNSET or envelope.error is not UNSET):
-            return None  # a reply: this server asks nothing, so it answers nothing of ours
+            return NOTHING  # a reply; this server sends no requests
         try:
             identifier = jsonrpc.request_id(envelope.id)
         except ProtocolError as exc:
-            return jsonrpc.error_reply(jsonrpc.NO_ID, exc)
-        if not alone and envelope.method == "initialize":
-            error = ProtocolError(jsonrpc.INVALID_REQUEST, "initialize has no place in a batch")
-            return jsonrpc.error_reply(envelope.id, error)
-        return self._answered(envelope, identifier, envelope.id, arrival)
+            return _error(jsonrpc.NO_ID, exc)
+        return self._answer(message, identifier, envelope.id, delivery)
 
-    def _answered(self, envelope: Envelope, identifier: RequestId, raw_id: Raw, arrival: Arrival) -> bytes | None:
+    def _answer(self, message: Message, identifier: RequestId, raw_id: Raw, delivery: Delivery) -> Answer:
         try:
             if identifier in self._unwanted:
                 raise Cancelled("cancelled before it began")
-            result = self._result(envelope, identifier, raw_id, arrival)
+            result = self._run(message, identifier, raw_id, delivery)
         except ProtocolError as exc:
-            return jsonrpc.error_reply(raw_id, exc)
+            return _error(raw_id, exc)
         except Cancelled:
             self._unwanted.discard(identifier)
-            return None
+            return NOTHING
         except BadInput as exc:
-            return jsonrpc.error_reply(raw_id, InvalidParams(str(exc)))
+            return _error(raw_id, InvalidParams(error_text(exc, is_remote=self.is_remote)))
         except (NotAdmitted, NotAllowed) as exc:
-            return jsonrpc.error_reply(raw_id, ProtocolError(jsonrpc.NOT_ADMITTED, str(exc)))
+            return _error(raw_id, ProtocolError(jsonrpc.NOT_ADMITTED, str(exc)))
         except PolymniaError as exc:
-            return jsonrpc.error_reply(raw_id, ProtocolError(jsonrpc.INTERNAL_ERROR, str(exc)))
+            text = error_text(exc, is_remote=self.is_remote)
+            return _error(raw_id, ProtocolError(jsonrpc.INTERNAL_ERROR, text))
         except Exception:
-            logger.exception("%s failed", envelope.method)
-            message = f"internal error in {envelope.method}; the server's log has the details"
-            return jsonrpc.error_reply(raw_id, ProtocolError(jsonrpc.INTERNAL_ERROR, message))
-        return None if result is None else jsonrpc.reply(raw_id, result)
+            logger.exception("%s failed", message.method)
+            text = f"internal error in {message.method}; the server's log has the details"
+            return _error(raw_id, ProtocolError(jsonrpc.INTERNAL_ERROR, text))
+        return NOTHING if result is None else Answer(jsonrpc.encode_reply(raw_id, result))
 
-    def _result(self, envelope: Envelope, identifier: RequestId, raw_id: Raw, arrival: Arrival) -> Any:
-        method = METHODS.get(envelope.method) if isinstance(envelope.method, str) else None
-        if method is None or envelope.jsonrpc != "2.0":
-            raise _no_request(envelope)
-        arguments = _decoded(envelope, method)
-        meta = arguments.meta or _NO_META
-        exchange = self._exchange(meta, identifier, raw_id, arrival)
-        if not (method.stateless if exchange.stateless else method.handshake):
-            raise _other_era(str(envelope.method), exchange.revision if exchange.stateless else None)
+    def _run(self, message: Message, identifier: RequestId, raw_id: Raw, delivery: Delivery) -> Any:
+        method = METHODS.get(message.method) if isinstance(message.method, str) else None
+        if method is None or message.problem is not None or message.envelope.jsonrpc != "2.0":
+            raise _refusal(message, method)
+        exchange = self._exchange(message.params.meta or _NO_META, identifier, raw_id, delivery)
+        if not (method.stateless if exchange.is_stateless else method.handshake):
+            raise _wrong_era(message.method, exchange.revision if exchange.is_stateless else None)
         self._running[identifier] = exchange
         try:
-            result = method.run(exchange, arguments)
+            result = method.run(exchange, message.params)
         finally:
             if self._running.get(identifier) is exchange:
                 del self._running[identifier]
-        if exchange.unwanted:
-            raise Cancelled("cancelled while it was under way")
-        return self._stamped(result, method) if exchange.stateless else result
+        if exchange.is_unwanted():
+            raise Cancelled("cancelled while it was running")
+        return self._complete(result, method) if exchange.is_stateless else result
 
-    def _exchange(self, meta: params.Meta, identifier: RequestId, raw_id: Raw, arrival: Arrival) -> Exchange:
-        conversation = self._conversation
+    def _exchange(self, meta: params.Meta, identifier: RequestId, raw_id: Raw, delivery: Delivery) -> Exchange:
         if self._admit is not None:
-            self._token = meta.token or self._token
-            self.client.principal = NOBODY  # until it has been admitted again
-            self.client.principal = self._admit(self._token)
-        if stateless := meta.protocol_version is not UNSET:
-            revision, actor = _stateless_revision(meta), lifecycle.named(meta.client_info or None)
-        else:
-            revision, actor = conversation.revision, conversation.actor
-        client = self.client
-        if stateless or arrival.workspace is not None:
-            client = self._named_anew(meta, arrival)
-        notify = self._notify if arrival.tell is None else partial(_tell, arrival.tell)
+            self._admit_client(self._admit, meta)
+        revision, actor, client = self.revision, self.actor, self.client
+        if is_stateless := meta.protocol_version is not UNSET:
+            revision, actor = _stateless_revision(meta), actor_name(meta.client_info or None)
+        if is_stateless or delivery.workspace is not None:
+            client = self._client_of_request(meta, delivery)
+        notify = self.notify if delivery.tell is None else partial(_tell, delivery.tell)
         return Exchange(
-            conversation, identifier, raw_id, revision, stateless, meta, client, actor, notify, arrival.gone
+            self,
+            self.server.dialect,
+            identifier,
+            raw_id,
+            revision,
+            is_stateless,
+            meta,
+            client,
+            actor,
+            notify,
+            delivery.gone,
         )
 
-    def _named_anew(self, meta: params.Meta, arrival: Arrival) -> Client:
-        """Return the client of a request that names its workspace or session itself."""
-        stateless = meta.protocol_version is not UNSET
+    def _admit_client(self, admit: Callable[[str | None], Principal], meta: params.Meta) -> None:
+        """Set the client's principal by the token that this request or an earlier one carries. Raise NotAdmitted."""
+        self._token = meta.token or self._token
+        self.client.principal = NOBODY  # stays so if the token is refused
+        try:
+            self.client.principal = admit(self._token)
+        except NotAdmitted as exc:
+            if self._token is None:
+                raise NotAdmitted(f"a token is required: send it in params._meta as {params.TOKEN}") from exc
+            raise
+
+    def _client_of_request(self, meta: params.Meta, delivery: Delivery) -> Client:
+        """Return the client of a request that names its own workspace or session."""
+        if not self.client.lasting and (meta.workspace, meta.session, delivery.workspace) == (None, None, None):
+            self.client.capabilities = params.EMPTY if meta.client_capabilities is UNSET else meta.client_capabilities
+            return self.client
+        is_stateless = meta.protocol_version is not UNSET
         return Client(
             principal=self.client.principal,
-            workspace=meta.workspace or arrival.workspace or self.client.workspace,
-            names_workspace=bool(meta.workspace or arrival.workspace),
+            workspace=meta.workspace or delivery.workspace or self.client.workspace,
+            names_workspace=bool(meta.workspace or delivery.workspace),
             session=self.client.session if meta.session is None else session_name(meta.session),
-            lasting=self.client.lasting and not stateless,
-            conversation=None if stateless else self.client,
+            lasting=self.client.lasting and not is_stateless,
+            conversation=None if is_stateless else self.client,
             capabilities=self.client.capabilities if meta.client_capabilities is UNSET else meta.client_capabilities,
             id=self.client.id if self.client.lasting else "",
         )
 
-    def _stamped(self, result: Any, method: Method) -> Any:
-        """What stateless clients find on every result."""
+    def _complete(self, result: Any, method: Method) -> Any:
+        """Return the result with what stateless clients expect on every result."""
         if result is None:
             return None
         if isinstance(result, ToolResult):
             result.result_type = "complete"
-            result.meta = self._server_stamp()
+            result.meta = self.server.result_meta
             return result
-        stamped = {**result, "resultType": "complete", "_meta": self._server_stamp()}
-        if method.fresh_for is not None:
-            stamped |= {"ttlMs": method.fresh_for, "cacheScope": "private"}
-        return stamped
+        completed = {**result, "resultType": "complete", "_meta": self.server.result_meta}
+        if method.fresh_ms is not None:
+            completed |= {"ttlMs": method.fresh_ms, "cacheScope": "private"}
+        return completed
 
-    def _server_stamp(self) -> dict[str, Any]:
-        return {params.SERVER_INFO: lifecycle.server_info(self._conversation.server.dialect)}
-
-    def _notified(self, envelope: Envelope) -> bytes | None:
-        """A notification is never answered; what is no message at all is."""
+    def _handle_notification(self, message: Message) -> Answer:
+        """Handle a notification. Only malformed messages get a reply."""
+        envelope = message.envelope
         if envelope.method is UNSET and envelope.error is not UNSET:
-            return None  # the client could not tell which reply of ours displeased it
+            return NOTHING  # an error without an id: the client could not read one of our replies
         if not isinstance(envelope.method, str):
-            error = ProtocolError(jsonrpc.INVALID_REQUEST, "a message needs a method")
-            return jsonrpc.error_reply(jsonrpc.NO_ID, error)
+            return _error(jsonrpc.NO_ID, ProtocolError(jsonrpc.INVALID_REQUEST, "a message needs a method"))
         if envelope.method == _CANCELLED and envelope.params is not UNSET:
             self._cancel(envelope.params)
-        return None
+        return NOTHING
 
     def _cancel(self, raw: Raw) -> None:
         try:
-            identifier = decode_arguments(_cancelled, raw).request_id
+            identifier = decode_arguments(_cancellation, raw).request_id
         except BadInput as exc:
             logger.info("a cancellation was not understood: %s", exc)
             return
         self._unwanted.discard(identifier)
-        if self._conversation.push.streams.pop(identifier, None) is not None:
-            self._conversation.attend()
+        if self.push.streams.pop(identifier, None) is not None:
+            self.follow_changes()
         if exchange := self._running.get(identifier):
             exchange.is_cancelled = True
 
-    def _notify(self, method: str, arguments: dict[str, Any]) -> None:
-        self.outbox.append(jsonrpc.notification(method, arguments))
-        if self._wake is not None:
-            self._wake()
+
+def _error(identifier: bytes | Raw, exc: ProtocolError) -> Answer:
+    return Answer(jsonrpc.encode_error(identifier, exc), exc.code)
 
 
 def _tell(tell: Callable[[bytes], None], method: str, arguments: dict[str, Any]) -> None:
-    tell(jsonrpc.notification(method, arguments))
+    tell(jsonrpc.encode_notification(method, arguments))
 
 
-def _no_request(envelope: Envelope) -> ProtocolError:
-    if (refused := _refused_first(envelope)) is not None:
-        return refused
-    if envelope.jsonrpc != "2.0":
-        return ProtocolError(jsonrpc.INVALID_REQUEST, 'jsonrpc: expected "2.0"')
-    if not isinstance(envelope.method, str):
-        return ProtocolError(jsonrpc.INVALID_REQUEST, "method: expected a string")
-    return ProtocolError(jsonrpc.METHOD_NOT_FOUND, f"Method not found: {envelope.method}")
-
-
-def _decoded(envelope: Envelope, method: Method) -> Any:
-    raw = envelope.params
+def _refusal(message: Message, method: Method | None) -> ProtocolError:
+    """Return why a request cannot be run. An unsupported revision comes first, then a method that it lacks."""
     try:
-        return decode_arguments(method.decoder, _NO_PARAMS if raw is UNSET else raw, root="params")
-    except BadInput as exc:
-        raise _refused_first(envelope, method) or InvalidParams(str(exc)) from exc
-
-
-def _refused_first(envelope: Envelope, method: Method | None = None) -> ProtocolError | None:
-    """What comes before all else that is wrong with a request: a revision we do not speak, or that lacks the method."""
-    try:
-        meta = decode_arguments(_any_params, envelope.params).meta if envelope.params is not UNSET else None
-        if meta and meta.protocol_version is not UNSET:
-            revision = revisions.stateless(meta.protocol_version)
-            return _other_era(str(envelope.method), revision) if method and not method.stateless else None
-    except InvalidParams:
-        return None
+        if isinstance(message.version, str):
+            revision = params.require_stateless_revision(message.version)
+            if method is not None and not method.stateless:
+                return _wrong_era(message.method, revision)
     except ProtocolError as exc:
         return exc
-    except BadInput:
-        return None
-    return None
+    if message.envelope.jsonrpc != "2.0":
+        return ProtocolError(jsonrpc.INVALID_REQUEST, 'jsonrpc: expected "2.0"')
+    if message.problem is not None:
+        return message.problem
+    if not isinstance(message.method, str):
+        return ProtocolError(jsonrpc.INVALID_REQUEST, "method: expected a string")
+    return ProtocolError(jsonrpc.METHOD_NOT_FOUND, f"Method not found: {message.method}")
 
 
 def _stateless_revision(meta: params.Meta) -> str:
     if meta.client_capabilities is UNSET:
         raise InvalidParams(f"_meta is missing {params.CLIENT_CAPABILITIES}")
     if meta.log_level:
-        checked_level(meta.log_level)
-    return revisions.stateless(meta.protocol_version)
+        require_level(meta.log_level)
+    return params.require_stateless_revision(meta.protocol_version)
 
 
-def _other_era(method: str, revision: str | None) -> ProtocolError:
-    """The method belongs to the era before, or to the one that began with the revisions requests name themselves."""
+def _wrong_era(method: str, revision: str | None) -> ProtocolError:
+    """Return the error for a method that exists only with a handshake, or only without one."""
     if revision is not None:
         message = f"Method not found: {method} does not exist in revision {revision}"
         return ProtocolError(jsonrpc.METHOD_NOT_FOUND, message)

@@ -1,4 +1,4 @@
-"""Dates: the time a question speaks of, how well an observation's time agrees with it, and words that tell a time."""
+"""Dates in English text: the time a question names, how well others agree with it, and words that tell a time."""
 
 import re
 from collections.abc import Collection
@@ -16,7 +16,7 @@ _MONTH = (
 )
 _YEAR = r"(?P<year>(?:19|20)\d\d)"
 _DAY = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th)?"
-# From the most that can be said of a date to the least.
+# From the most precise form of a date to the least.
 _FORMS = tuple(
     re.compile(form, re.IGNORECASE)
     for form in (
@@ -37,20 +37,21 @@ spring autumn fall monday tuesday wednesday thursday friday saturday sunday janu
 september october november december
 """
 _ORDINAL = re.compile(r"\d+(?:st|nd|rd|th)")
-# "When" in the middle of a sentence asks for a time only before a verb such as these; else it tells a condition.
-_ASKING = "am|are|can|could|did|do|does|had|has|have|is|may|might|must|shall|should|was|were|will|would"
+# "When" in the middle of a sentence asks for a time only before one of these verbs; else it states a condition.
+_AUXILIARIES = "am|are|can|could|did|do|does|had|has|have|is|may|might|must|shall|should|was|were|will|would"
 _ASKS_WHEN = re.compile(
-    rf"(?:^\W*when|\bwhen\s+(?:{_ASKING})|\b(?:since|till|until)\s+when|\bwhat\s+(?:date|day|month|year|time)|"
+    rf"(?:^\W*when|\bwhen\s+(?:{_AUXILIARIES})|\b(?:since|till|until)\s+when|\bwhat\s+(?:date|day|month|year|time)|"
     r"\bwhich\s+(?:date|day|month|year)|\bhow\s+long\s+ago)\b",
     re.IGNORECASE,
 )
-# A day that is off by this many is no longer near.
-_NEAR_DAYS = 10
-_ONLY_YEAR, _MONTH_AFTER = 0.3, 0.4
+# A day this far from the named one no longer agrees with it.
+MAX_DAYS_OFF = 10
+# How well a time agrees with its year alone, and with the month before its own.
+YEAR_AGREEMENT, NEXT_MONTH_AGREEMENT = 0.3, 0.4
 
 
 class Period(Struct, frozen=True):
-    """A day, month or year that a question names; 0 is what it leaves open."""
+    """A day, month or year that a question names; a part that it leaves open is 0."""
 
     year: int
     month: int
@@ -58,12 +59,12 @@ class Period(Struct, frozen=True):
 
     @property
     def bounds(self) -> tuple[int, int] | None:
-        """From when to when observations may belong to it, in microseconds; None when the year is open."""
+        """The first and the end of the times that may agree with it, in microseconds; None when the year is open."""
         if not self.year:
             return None
         start = datetime(self.year, self.month or 1, self.day or 1, tzinfo=UTC)
         if self.day:
-            return _micros(start - timedelta(_NEAR_DAYS)), _micros(start + timedelta(_NEAR_DAYS + 1))
+            return _micros(start - timedelta(MAX_DAYS_OFF)), _micros(start + timedelta(MAX_DAYS_OFF + 1))
         months = 2 if self.month else 12
         total = start.month - 1 + months
         end = start.replace(year=start.year + total // 12, month=total % 12 + 1)
@@ -71,7 +72,7 @@ class Period(Struct, frozen=True):
 
 
 def find_period(text: str) -> tuple[Period | None, str]:
-    """The date the text names, and the text without it."""
+    """Return the date that the text names, if any, and the text without it."""
     for form in _FORMS:
         found = form.search(text)
         period = _period(found.groupdict()) if found else None
@@ -81,18 +82,18 @@ def find_period(text: str) -> tuple[Period | None, str]:
 
 
 def agreement(period: Period, at: int) -> float:
-    """How well a time in microseconds agrees with the period, from 0 to 1."""
+    """Return how well a time in microseconds agrees with the period, from 0 to 1."""
     when = datetime.fromtimestamp(at / 1_000_000, UTC)
     if period.day:
-        return _near_day(period, when)
+        return _day_agreement(period, when)
     if not period.month:
-        return _ONLY_YEAR if when.year == period.year else 0.0
+        return YEAR_AGREEMENT if when.year == period.year else 0.0
     months = when.month - period.month + 12 * (when.year - (period.year or when.year))
-    return {0: 1.0, 1: _MONTH_AFTER}.get(months, 0.0)
+    return {0: 1.0, 1: NEXT_MONTH_AGREEMENT}.get(months, 0.0)
 
 
 def asks_when(text: str) -> bool:
-    """Whether the text asks for a time."""
+    """Return True if the text asks for a time."""
     return _ASKS_WHEN.search(text) is not None
 
 
@@ -121,13 +122,13 @@ def _period(parts: dict[str, str]) -> Period | None:
     return Period(year, month, day)
 
 
-def _near_day(period: Period, when: datetime) -> float:
+def _day_agreement(period: Period, when: datetime) -> float:
     try:
         day = datetime(period.year or when.year, period.month, period.day, tzinfo=UTC)
-    except ValueError:  # a 29th of February in another year
+    except ValueError:  # 29 February in a year without one
         return 0.0
     off = abs((when.replace(hour=0, minute=0, second=0, microsecond=0) - day).days)
-    return max(0.0, 1 - off / _NEAR_DAYS)
+    return max(0.0, 1 - off / MAX_DAYS_OFF)
 
 
 def _micros(when: datetime) -> int:

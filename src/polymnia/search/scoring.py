@@ -5,8 +5,8 @@
     score = match + 5 date + 2.8 tells_time + 0.7 length - 2 asks + 0.5 linked + entity (bonus + 0.35 max(0, match - 1))
 
 While only a share of the passages has vectors, `match` lies between the two forms by that share. So a passage without a
-vector is not at a disadvantage, and the ranking of words alone becomes the full one without a jump. No scale depends on
-the candidates, so filters and limits do not change a score.
+vector is not at a disadvantage, and the ranking of words alone becomes the full one without a jump. Only one
+scale comes from the store, its best word score, and that is taken without a filter: no filter or limit changes a score.
 """
 
 import re
@@ -40,6 +40,8 @@ WORDS_COVERED, BEFORE_COVERED = 2.0, 1.2
 COSINE_ZERO, COSINE_UNIT = 0.1, 0.12
 DATE, TELLS_TIME, LENGTH, ASKS, LINKED = 5.0, 2.8, 0.7, -2.0, 0.5
 MAX_LENGTH_WORDS = 60
+# What the passage before counts when it asks nothing. What it asks is probably answered next.
+STATEMENT_LEAD = 0.5
 # A text of this many words leans on its neighbours half as much as an empty one.
 HALF_CONTEXT_WORDS = 30
 # The bonus of a named entity that holds everything, its growth with the entity's rarity, and where that ends.
@@ -157,7 +159,7 @@ def score_passages(
     scored = []
     for passage in passages:
         key, earlier = passage.key, before.get(passage.key)
-        shares = words[key] / unit, words[earlier.key] / unit if earlier else 0.0
+        shares = words[key] / unit, lead_share(earlier.text) * words[earlier.key] / unit if earlier else 0.0
         signals = _signals(query, passage, terms[key], shares, cosines.get(passage.id))
         total = score(signals, query.bonuses.get(passage.entity, 0.0), coverage)
         scored.append(Scored(passage, terms[key], signals, total))
@@ -190,6 +192,11 @@ def entity_bonus(passages: int, own: int) -> float:
 def context_share(words: int) -> float:
     """Return how much a text of so many words leans on its neighbours: 1 for an empty text, less for a longer one."""
     return HALF_CONTEXT_WORDS / (HALF_CONTEXT_WORDS + words)
+
+
+def lead_share(text: str) -> float:
+    """Return how much a text says about the passage after it: 1 for a question, less for a statement."""
+    return STATEMENT_LEAD + (1 - STATEMENT_LEAD) * question_share(text)
 
 
 def question_share(text: str) -> float:

@@ -2,8 +2,6 @@
 
 from collections.abc import Collection, Iterator
 
-# Shorter words have too many neighbours; longer ones may be wrong twice.
-MIN_TYPO_LETTERS, MIN_TWO_TYPOS_LETTERS = 4, 8
 # How many letters come before an ending with two spellings.
 MIN_HEAD_LETTERS = 3
 
@@ -24,10 +22,11 @@ _ENDINGS = (
     ("es", ""),
     ("ies", "y"),
     ("ed", ""),
-    ("d", ""),
+    ("ed", "e"),
     ("ing", ""),
     ("ing", "e"),
     ("er", ""),
+    ("er", "e"),
     ("ly", ""),
 )
 
@@ -52,22 +51,6 @@ def edits(word: str) -> list[str]:
     wrong = [head + letter + tail[1:] for head, tail in splits if tail for letter in _LETTERS]
     added = [head + letter + tail for head, tail in splits for letter in _LETTERS]
     return list(dict.fromkeys(each for each in [*missing, *swapped, *wrong, *added] if each != word))
-
-
-def distance(one: str, other: str, limit: int) -> int:
-    """Count the letters that are wrong, missing, too many or swapped; anything above `limit` is `limit + 1`."""
-    previous: list[int] = []
-    row = list(range(len(other) + 1))
-    for place, letter in enumerate(one, 1):
-        before_previous, previous, row = previous, row, [place]
-        for at, known in enumerate(other, 1):
-            least = min(previous[at] + 1, row[at - 1] + 1, previous[at - 1] + (letter != known))
-            if place > 1 and at > 1 and letter == other[at - 2] and one[place - 2] == known:
-                least = min(least, before_previous[at - 2] + 1)
-            row.append(least)
-        if min(row) > limit:
-            return limit + 1
-    return min(row[-1], limit + 1)
 
 
 def _variants(word: str) -> Iterator[str]:

@@ -1,1 +1,1 @@
-"""Ways in: bytes from somewhere to the protocol and back."""
+"""Transports: bytes from a client to the protocol and back."""

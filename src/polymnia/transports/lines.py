@@ -1,38 +1,135 @@
-"""Messages one a line: cutting a stream of bytes into them, with a bound on their length."""
+"""Sessions that exchange one message per line, which stdio and TCP share."""
+
+import os
+import select
+from collections.abc import Callable
+from contextlib import suppress
+from threading import Lock
+
+from polymnia.dialects.base import Client
+from polymnia.errors import ProtocolError
+from polymnia.mcp.jsonrpc import INVALID_REQUEST, NO_ID, encode_error
+from polymnia.mcp.server import Server
+from polymnia.mcp.session import Session
+from polymnia.model import OWNER, Principal
+
+_CANCELLATION = b"notifications/cancelled"
 
 
-class Lines:
-    """Whole lines out of chunks. A line beyond the limit is dropped as it comes and given as None."""
+class LineSplitter:
+    """Whole lines out of chunks of bytes. A line beyond the limit is discarded and returned as None."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._parts: list[bytes] = []
         self._length = 0
-        self._dropping = False
+        self._is_discarding = False
 
     def feed(self, chunk: bytes) -> list[bytes | None]:
-        """The lines that the chunk completes."""
+        """Return the lines that the chunk completes."""
         if not self._length and -1 < chunk.find(b"\n") == len(chunk) - 1 <= self._limit:
-            return [chunk[:-1]]  # one whole line: what nearly every chunk is
+            return [chunk[:-1]]  # one whole line, as nearly every chunk is
         *ends, rest = chunk.split(b"\n")
-        lines = [self._ended(end) for end in ends]
-        self._hold(rest)
+        lines = [self._finish(end) for end in ends]
+        self._add(rest)
         return lines
 
     def rest(self) -> bytes | None:
-        """The last line when the stream ends without a newline; empty when there is none."""
-        return self._ended(b"")
+        """Return the last line of a stream that ends without a newline; empty if there is none."""
+        return self._finish(b"")
 
-    def _hold(self, part: bytes) -> None:
+    def _add(self, part: bytes) -> None:
         self._length += len(part)
         if self._length > self._limit:
-            self._dropping = True
+            self._is_discarding = True
             self._parts.clear()
         elif part:
             self._parts.append(part)
 
-    def _ended(self, end: bytes) -> bytes | None:
-        self._hold(end)
-        line = None if self._dropping else b"".join(self._parts)
-        self._parts, self._length, self._dropping = [], 0, False
+    def _finish(self, end: bytes) -> bytes | None:
+        self._add(end)
+        line = None if self._is_discarding else b"".join(self._parts)
+        self._parts, self._length, self._is_discarding = [], 0, False
         return line
+
+
+class LineSession:
+    """One client's session and the function that writes to it."""
+
+    def __init__(
+        self,
+        server: Server,
+        write: Callable[[bytes], None],
+        *,
+        limit: int,
+        principal: Principal = OWNER,
+        session: str = "",
+        admit: Callable[[str | None], Principal] | None = None,
+        wake: Callable[[], None] | None = None,
+        is_remote: bool = False,
+    ) -> None:
+        """`wake` is called when a notification is queued; without it, notifications are written at once."""
+        client = Client(principal=principal, workspace=server.workspace, session=session)
+        self.session = Session(
+            server, client=client, admit=admit, wake=wake or self._flush_or_ignore, is_remote=is_remote
+        )
+        self._splitter = LineSplitter(limit)
+        self._limit = limit
+        self._write = write
+        # Other threads send notifications while a reply is being written.
+        self._writing = Lock()
+        self._is_finished = False
+
+    def receive(self, chunk: bytes) -> None:
+        """Answer the messages that the chunk completes in order, writing each reply before the next message runs."""
+        lines = self._splitter.feed(chunk)
+        if len(lines) > 1:
+            waiting = [line for line in lines if line is not None and _CANCELLATION in line]
+            self.session.foresee_cancellations(waiting)
+        for line in lines:
+            self._answer(line)
+        if len(lines) > 1:
+            self.session.forget_cancellations()
+
+    def finish(self, *, is_cut: bool = False) -> None:
+        """End the session. A last line without a newline is answered, unless the server cut the input off."""
+        if not is_cut:
+            self._answer(self._splitter.rest())
+        self.session.close()
+        self.flush()
+        with self._writing:
+            self._is_finished = True
+
+    def flush(self) -> None:
+        """Write the queued notifications."""
+        outbox = self.session.outbox
+        with self._writing:
+            while outbox and not self._is_finished:
+                self._write(outbox.popleft() + b"\n")
+
+    def _flush_or_ignore(self) -> None:
+        """Write notifications during a request. If the client is gone, the next reply will find out."""
+        with suppress(OSError):
+            self.flush()
+
+    def _answer(self, line: bytes | None) -> None:
+        reply = self._refuse_long_line() if line is None else self.session.handle(line).body
+        if self.session.outbox:
+            self.flush()
+        if reply is not None:
+            with self._writing:
+                self._write(reply + b"\n")
+
+    def _refuse_long_line(self) -> bytes:
+        message = f"message too long: at most {self._limit} bytes; it was discarded"
+        return encode_error(NO_ID, ProtocolError(INVALID_REQUEST, message))
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write everything to a file descriptor, also to one that does not block."""
+    sent = 0
+    while sent < len(data):
+        try:
+            sent += os.write(descriptor, memoryview(data)[sent:] if sent else data)
+        except BlockingIOError:
+            select.select([], [descriptor], [])

@@ -1,8 +1,7 @@
-"""MCP over standard input and output: one loop, each message answered where it is read."""
+"""MCP over standard input and output: one loop that answers each message where it is read."""
 
 import logging
 import os
-import select
 import signal
 import sys
 import threading
@@ -12,58 +11,37 @@ from functools import partial
 
 from polymnia.mcp.server import Server
 from polymnia.model import OWNER, Principal
-from polymnia.transports.link import Link
+from polymnia.transports.lines import LineSession, write_all
 
 logger = logging.getLogger(__name__)
 
-_CHUNK = 1 << 16
-# How long nothing comes, in seconds, before there is time for housekeeping.
-_PAUSE = 0.3
+_CHUNK_BYTES = 1 << 16
+# How often a stop signal is repeated until the loop has noticed it.
+_SIGNAL_INTERVAL_S = 0.05
 
 
 def serve_stdio(server: Server, *, limit: int, principal: Principal = OWNER, session: str = "") -> None:
-    """Answer until the input ends or a signal asks to stop; what was read by then is still answered.
+    """Answer until the input ends or a signal asks to stop. What was read by then is still answered.
 
     `session` is the one that the client continues.
     """
-    with _private_output() as output, _stop_signals():
-        link = Link(server, partial(_write, output), limit=limit, principal=principal, session=session)
+    with _private_output() as output, _stop_on_signals():
+        client = LineSession(server, partial(write_all, output), limit=limit, principal=principal, session=session)
         try:
-            while chunk := os.read(0, _CHUNK):
-                link.take(chunk)
-                if server.untidy:
-                    _use_pauses(server)
-            link.finish()
+            while chunk := os.read(0, _CHUNK_BYTES):
+                client.receive(chunk)
+            client.finish()
         except ConnectionError as exc:
             logger.info("the client is gone: %s", exc)
         except OSError as exc:
-            logger.error("the client cannot be reached: %s", exc)
+            logger.error("cannot reach the client: %s", exc)
         finally:
-            link.session.close()
-
-
-def _use_pauses(server: Server) -> None:
-    """After writes, when nothing comes for a moment, do housekeeping until something does."""
-    if sys.platform == "win32":
-        return  # pipes cannot be waited for there
-    pause = _PAUSE
-    while server.untidy and not select.select([0], [], [], pause)[0]:
-        server.rest()
-        pause = 0
-
-
-def _write(output: int, data: bytes) -> None:
-    sent = 0
-    while sent < len(data):
-        try:
-            sent += os.write(output, memoryview(data)[sent:] if sent else data)
-        except BlockingIOError:  # somebody has made our output one that does not wait
-            select.select([], [output], [])
+            client.session.close()
 
 
 @contextmanager
 def _private_output() -> Iterator[int]:
-    """The protocol's own way out; whatever else in the process prints goes to standard error."""
+    """Yield a descriptor for the protocol. Whatever else the process prints goes to standard error."""
     sys.stdout.flush()
     output = os.dup(1)
     os.dup2(2, 1)
@@ -76,37 +54,38 @@ def _private_output() -> Iterator[int]:
 
 
 @contextmanager
-def _stop_signals() -> Iterator[None]:
+def _stop_on_signals() -> Iterator[None]:
     """Let SIGTERM and SIGINT end the input instead of the process.
 
-    A thread that hears of them puts an empty file in the input's place and interrupts the loop. A read that waits is
-    then begun again by Python, on the empty file; one that has returned is worked on, and the next finds the end. So
-    nothing that was read is lost, and the loop needs no other wait than its read.
+    A thread that is woken by the signal replaces the input by an empty file and interrupts the loop. Python restarts
+    a blocked read, on the empty file; data that was already read is answered first. So nothing is lost and the loop
+    needs no other wait than its read.
     """
     if sys.platform == "win32":
-        yield  # a signal ends the process there, as it always does
+        yield  # a signal ends the process there
         return
-    awake, alarm = os.pipe()
-    os.set_blocking(alarm, False)
-    over = threading.Event()
-    heard: list[int] = []
-    before = {number: signal.signal(number, lambda *_: heard.append(1)) for number in (signal.SIGTERM, signal.SIGINT)}
-    wakeup = signal.set_wakeup_fd(alarm)
-    threading.Thread(target=_end_input, args=(awake, threading.get_ident(), over), daemon=True).start()
+    wakeup_read, wakeup_write = os.pipe()
+    os.set_blocking(wakeup_write, False)
+    is_over = threading.Event()
+    received: list[int] = []
+    signals = (signal.SIGTERM, signal.SIGINT)
+    before = {number: signal.signal(number, lambda *_: received.append(1)) for number in signals}
+    previous_fd = signal.set_wakeup_fd(wakeup_write)
+    threading.Thread(target=_end_input, args=(wakeup_read, threading.get_ident(), is_over), daemon=True).start()
     try:
         yield
     finally:
-        over.set()
-        signal.set_wakeup_fd(wakeup)
-        for number, handler in before.items():  # who was asked to stop is stopping: asking again changes nothing
-            signal.signal(number, signal.SIG_IGN if heard else handler)
-        os.close(alarm)
+        is_over.set()
+        signal.set_wakeup_fd(previous_fd)
+        for number, handler in before.items():  # once it is stopping, further signals change nothing
+            signal.signal(number, signal.SIG_IGN if received else handler)
+        os.close(wakeup_write)
 
 
-def _end_input(awake: int, loop: int, over: threading.Event) -> None:
-    """Wait for a signal, then see to it that the loop finds the end of its input."""
-    if os.read(awake, 1):
+def _end_input(wakeup: int, loop_thread: int, is_over: threading.Event) -> None:
+    """Wait for a signal, then make sure that the loop finds the end of its input."""
+    if os.read(wakeup, 1):
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        while not over.wait(0.05):  # again, should the loop have been just about to read
-            signal.pthread_kill(loop, signal.SIGTERM)
-    os.close(awake)
+        while not is_over.wait(_SIGNAL_INTERVAL_S):  # repeat it in case the loop was just about to read
+            signal.pthread_kill(loop_thread, signal.SIGTERM)
+    os.close(wakeup)

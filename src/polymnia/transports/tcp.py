@@ -1,4 +1,4 @@
-"""MCP over TCP: a message a line, a thread a client, so that a slow or silent one keeps nobody waiting."""
+"""MCP over TCP: one message per line, one thread per client, so that a slow client delays nobody else."""
 
 import logging
 import selectors
@@ -11,200 +11,222 @@ from contextlib import contextmanager, suppress
 from typing import Protocol
 
 from polymnia.errors import ProtocolError, SettingsError
-from polymnia.mcp.jsonrpc import INTERNAL_ERROR, NO_ID, error_reply
+from polymnia.mcp.jsonrpc import INTERNAL_ERROR, NO_ID, encode_error
 from polymnia.mcp.server import Server
 from polymnia.model import NOBODY, Principal
 from polymnia.transports.address import parse_bind, require_protection
-from polymnia.transports.link import Link
+from polymnia.transports.lines import LineSession
 
 logger = logging.getLogger(__name__)
 
-_CHUNK = 1 << 16
+_CHUNK_BYTES = 1 << 16
 # Polling has no bound on descriptor numbers, and needs no descriptor of its own.
 _Selector = getattr(selectors, "PollSelector", selectors.SelectSelector)
-_MOST_CLIENTS = 250
-# A client that takes nothing for so many seconds, or lets so many notifications pile up, is let go.
-_MOST_PATIENCE = 60
-_MOST_QUEUED = 1000
+MAX_CLIENTS = 250
+# A client that reads nothing for this long, or lets this many notifications pile up, is disconnected.
+SEND_TIMEOUT_S = 60
+MAX_QUEUED_NOTIFICATIONS = 1000
+# How long a connection may stay without a token where one is needed.
+NO_TOKEN_TIMEOUT_S = 20
+# How long running requests may take when the server stops.
+STOP_TIMEOUT_S = 30
+# How often clients that are no longer admitted are looked for.
+CHECK_INTERVAL_S = 1.0
+# Failed accepts are logged and retried this often: the listener stays ready, so the loop would spin.
+ACCEPT_RETRY_S = 5.0
 
 
-# How long a connection may last without a token where one is needed, and work in hand when the server stops.
-_NO_TOKEN_PATIENCE = 20
-_LAST_PATIENCE = 30
-# How often those who are no longer welcome are looked for, in seconds.
-_ROUNDS = 1.0
-
-
-class Guard(Protocol):
-    """Decides on tokens: `polymnia.auth.authenticator.Authenticator` is one."""
+class Authenticator(Protocol):
+    """Who a token belongs to."""
 
     @property
     def requires_token(self) -> bool:
-        """Whether a token is needed."""
+        """Return True if a token is needed."""
 
     def admit(self, token: str | None) -> Principal:
-        """Who comes with the token, None standing for none. Raises NotAdmitted."""
+        """Return the principal of a token; None stands for no token. Raise NotAdmitted."""
 
     def holds(self, principal: Principal) -> bool:
-        """Whether somebody who was admitted would still be."""
+        """Return True if an admitted principal would still be admitted."""
 
 
-def serve_tcp(server: Server, bind: str, *, limit: int, guard: Guard, insecure: bool = False) -> None:
-    """Listen until a signal asks to stop; then finish the work in hand. Raises SettingsError.
+def serve_tcp(server: Server, bind: str, *, limit: int, guard: Authenticator, insecure: bool = False) -> None:
+    """Listen until a signal asks to stop, then finish the running requests. Raise SettingsError.
 
-    A client sends its token in the `_meta` of a request.
+    Clients send their token in the `_meta` of a request.
     """
     host, port = parse_bind(bind)
     require_protection(bind, host, protected=guard.requires_token, insecure=insecure)
-    with _listening(host, port) as listener, _stop_signal() as stop:
+    with _listen(host, port) as listener, _stop_signal() as stop:
         logger.warning("listening on %s:%d", *listener.getsockname()[:2])
         clients = _Clients(server, limit, guard)
-        resting = threading.Thread()
         try:
-            ready = _ready_of(listener, stop, patience=_ROUNDS)
-            while stop not in (found := ready()):
-                if listener in found:
-                    _accept(listener, clients)
-                clients.dismiss_unwelcome()
-                if not found and server.untidy and not resting.is_alive():
-                    resting = threading.Thread(target=server.rest, name="polymnia-rest")  # it may take its time
-                    resting.start()
+            wait = _ready_function(listener, stop, timeout=CHECK_INTERVAL_S)
+            while stop not in (ready := wait()):
+                if listener in ready and not _accept(listener, clients):
+                    _ready_function(stop, timeout=ACCEPT_RETRY_S)()
+                clients.drop_unadmitted()
         finally:
-            clients.dismiss()
-            if resting.ident is not None:
-                resting.join()
+            clients.close()
 
 
 class _Clients:
-    """Everyone who is connected."""
+    """Every connected client, the oldest first."""
 
-    def __init__(self, server: Server, limit: int, guard: Guard) -> None:
+    def __init__(self, server: Server, limit: int, guard: Authenticator) -> None:
         self._server = server
         self._limit = limit
         self._guard = guard
-        self._present: dict[_Client, threading.Thread] = {}
+        self._threads: dict[_Client, threading.Thread] = {}
 
-    def welcome(self, connection: socket.socket) -> None:
-        if len(self._present) >= _MOST_CLIENTS:
-            _turn_away(connection)
+    def add(self, connection: socket.socket) -> None:
+        """Serve a connection. If there are too many, the oldest silent one is dropped or the new one refused."""
+        if len(self._threads) >= MAX_CLIENTS and not self._drop_silent():
+            _refuse(connection)
             return
         client = _Client(self._server, connection, self._limit, self._guard)
         thread = threading.Thread(target=self._serve, args=(client,), daemon=True)
-        self._present[client] = thread
+        self._threads[client] = thread
         thread.start()
 
-    def dismiss_unwelcome(self) -> None:
-        """Hang up on those whose token was revoked or has expired, or who show none where one is needed."""
-        too_late = time.monotonic() - _NO_TOKEN_PATIENCE
-        for client in list(self._present):
-            waits = client.principal is NOBODY and client.came_at < too_late and self._guard.requires_token
-            if waits or not self._guard.holds(client.principal):
+    def drop_unadmitted(self) -> None:
+        """Hang up on clients whose token was revoked or has expired, or who send none where one is needed."""
+        latest_start = time.monotonic() - NO_TOKEN_TIMEOUT_S
+        for client in list(self._threads):
+            has_no_token = (
+                client.principal is NOBODY and client.started_at < latest_start and self._guard.requires_token
+            )
+            if has_no_token or not self._guard.holds(client.principal):
                 client.hang_up()
 
-    def dismiss(self) -> None:
-        """Let every client finish the request it is in, and go."""
-        present = list(self._present.items())
+    def close(self) -> None:
+        """Let every client finish its running request, then end."""
+        present = list(self._threads.items())
         for client, _ in present:
             client.stop()
-        end = time.monotonic() + _LAST_PATIENCE
+        end = time.monotonic() + STOP_TIMEOUT_S
         for _, thread in present:
             thread.join(max(0.0, end - time.monotonic()))
+
+    def _drop_silent(self) -> bool:
+        """Hang up on the oldest client that has sent nothing yet. Return False if there is none."""
+        silent = next((each for each in list(self._threads) if each.is_silent), None)
+        if silent is None:
+            return False
+        self._threads.pop(silent, None)
+        silent.hang_up()
+        return True
 
     def _serve(self, client: "_Client") -> None:
         try:
             client.serve()
         finally:
-            del self._present[client]
+            self._threads.pop(client, None)
 
 
 class _Client:
-    """One connection, served by one thread; others only wake it."""
+    """One connection, served by one thread. Other threads only wake it."""
 
-    def __init__(self, server: Server, connection: socket.socket, limit: int, guard: Guard) -> None:
-        connection.settimeout(_MOST_PATIENCE)
+    def __init__(self, server: Server, connection: socket.socket, limit: int, guard: Authenticator) -> None:
+        connection.settimeout(SEND_TIMEOUT_S)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._connection = connection
-        self._awake, self._alarm = socket.socketpair()
-        self._alarm.setblocking(False)
-        self._stopping = False
-        self.came_at = time.monotonic()
-        self._ready = _ready_of(connection, self._awake)
-        self._link = Link(server, connection.sendall, limit=limit, principal=NOBODY, admit=guard.admit, wake=self._wake)
+        self._wakeup_read, self._wakeup_write = socket.socketpair()
+        self._wakeup_write.setblocking(False)
+        self._is_stopping = False
+        self.started_at = time.monotonic()
+        self.is_silent = True
+        self._wait = _ready_function(connection, self._wakeup_read)
+        self._lines = LineSession(
+            server,
+            connection.sendall,
+            limit=limit,
+            principal=NOBODY,
+            admit=guard.admit,
+            wake=self._wake,
+            is_remote=True,
+        )
 
     @property
     def principal(self) -> Principal:
-        """Who it has shown to be."""
-        return self._link.session.client.principal
+        """Return the principal of the last token."""
+        return self._lines.session.client.principal
 
     def serve(self) -> None:
+        """Answer until the client or the server ends."""
         try:
-            while not self._stopping and self._turn():
+            while not self._is_stopping and self._serve_once():
                 continue
-            self._link.finish(cut=self._stopping)
+            self._lines.finish(is_cut=self._is_stopping)
         except OSError as exc:
             logger.info("a client is gone: %s", exc)
         finally:
-            self._link.session.close()
-            for each in (self._connection, self._awake, self._alarm):
+            self._lines.session.close()
+            for each in (self._connection, self._wakeup_read, self._wakeup_write):
                 each.close()
 
     def stop(self) -> None:
-        self._stopping = True
-        self._ring()
+        """End after the running request."""
+        self._is_stopping = True
+        self._wake_thread()
 
     def hang_up(self) -> None:
-        """End the connection, whatever it waits for."""
+        """End the connection at once."""
         with suppress(OSError):
             self._connection.shutdown(socket.SHUT_RDWR)
 
-    def _turn(self) -> bool:
-        """Wait for a request or a notification and see to it; False when the client has ended."""
-        ready = self._ready()
-        if self._awake in ready:
-            self._awake.recv(_CHUNK)
-            self._link.flush()
+    def _serve_once(self) -> bool:
+        """Wait for a request or a notification and handle it. Return False once the client has ended."""
+        ready = self._wait()
+        if self._wakeup_read in ready:
+            self._wakeup_read.recv(_CHUNK_BYTES)
+            self._lines.flush()
         if self._connection not in ready:
             return True
-        chunk = self._connection.recv(_CHUNK)
+        chunk = self._connection.recv(_CHUNK_BYTES)
         if chunk:
-            self._link.take(chunk)
+            self.is_silent = False
+            self._lines.receive(chunk)
         return bool(chunk)
 
     def _wake(self) -> None:
-        """Called from any thread when a notification is queued: never wait for this client there."""
-        if len(self._link.session.outbox) > _MOST_QUEUED:
+        """Have the thread write a notification. Called from any thread, which must not wait for this client."""
+        if len(self._lines.session.outbox) > MAX_QUEUED_NOTIFICATIONS:
             self.hang_up()
-        self._ring()
+        self._wake_thread()
 
-    def _ring(self) -> None:
-        with suppress(OSError):  # full means that it rings already, closed that nobody is there
-            self._alarm.send(b"!")
+    def _wake_thread(self) -> None:
+        with suppress(OSError):  # full: it is being woken already; closed: it has ended
+            self._wakeup_write.send(b"!")
 
 
-def _accept(listener: socket.socket, clients: _Clients) -> None:
+def _accept(listener: socket.socket, clients: _Clients) -> bool:
+    """Serve the next connection. Return False if the system has no resources for it."""
     try:
-        clients.welcome(listener.accept()[0])
+        clients.add(listener.accept()[0])
     except OSError as exc:
-        logger.warning("a client could not be let in: %s", exc)
+        logger.warning("cannot accept a connection: %s; trying again in %.0f s", exc, ACCEPT_RETRY_S)
+        return False
+    return True
 
 
-def _turn_away(connection: socket.socket) -> None:
-    message = f"{_MOST_CLIENTS} clients are connected already; try again later"
+def _refuse(connection: socket.socket) -> None:
+    message = f"too many clients: {MAX_CLIENTS} are connected; try again later"
     with suppress(OSError), connection:
         connection.settimeout(1)
-        connection.sendall(error_reply(NO_ID, ProtocolError(INTERNAL_ERROR, message)) + b"\n")
+        connection.sendall(encode_error(NO_ID, ProtocolError(INTERNAL_ERROR, message)) + b"\n")
 
 
-def _ready_of(*sockets: socket.socket, patience: float | None = None) -> Callable[[], list[socket.socket]]:
-    """A function that waits until one of the sockets can be read, and gives those that can; none after so long."""
+def _ready_function(*sockets: socket.socket, timeout: float | None = None) -> Callable[[], list[socket.socket]]:
+    """Return a function that waits until some of the sockets are readable and returns those; none after the timeout."""
     selector = _Selector()
     for each in sockets:
         selector.register(each, selectors.EVENT_READ)
-    return lambda: [key.fileobj for key, _ in selector.select(patience) if isinstance(key.fileobj, socket.socket)]
+    return lambda: [key.fileobj for key, _ in selector.select(timeout) if isinstance(key.fileobj, socket.socket)]
 
 
 @contextmanager
-def _listening(host: str, port: int) -> Iterator[socket.socket]:
+def _listen(host: str, port: int) -> Iterator[socket.socket]:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listener = socket.create_server((host, port), family=family, backlog=128)
@@ -216,16 +238,16 @@ def _listening(host: str, port: int) -> Iterator[socket.socket]:
 
 @contextmanager
 def _stop_signal() -> Iterator[socket.socket]:
-    """A socket that becomes readable when SIGTERM or SIGINT asks to stop."""
-    awake, alarm = socket.socketpair()
-    alarm.setblocking(False)
+    """Yield a socket that becomes readable when SIGTERM or SIGINT asks to stop."""
+    wakeup_read, wakeup_write = socket.socketpair()
+    wakeup_write.setblocking(False)
     before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)}
-    wakeup = signal.set_wakeup_fd(alarm.fileno())
+    previous_fd = signal.set_wakeup_fd(wakeup_write.fileno())
     try:
-        yield awake
+        yield wakeup_read
     finally:
-        signal.set_wakeup_fd(wakeup)
+        signal.set_wakeup_fd(previous_fd)
         for number, handler in before.items():
             signal.signal(number, handler)
-        awake.close()
-        alarm.close()
+        wakeup_read.close()
+        wakeup_write.close()

@@ -19,7 +19,8 @@ from polymnia.stores.files.binlog_file import LogFile, write_private
 from polymnia.stores.files.binlog_forms import OURS, Fault, Form, Loaded, form_of, load, replay_changes
 from polymnia.stores.files.binlog_graph import Replay, encode_graph, operations_of, waste_of
 from polymnia.stores.files.binlog_records import encode_change
-from polymnia.stores.memory import GraphOnlyStore, MemoryGraph
+from polymnia.stores.memory import GraphOnlyStore
+from polymnia.stores.memory_graph import MemoryGraph
 
 logger = logging.getLogger(__name__)
 

@@ -31,7 +31,7 @@ from polymnia.stores.files.binlog_records import (
     record_at,
     records_at,
 )
-from polymnia.stores.memory import MemoryGraph
+from polymnia.stores.memory_graph import MemoryGraph
 
 _MAX_OLD_RECORD_BYTES = 1024 * 1024
 _BEGIN, _COMMIT = 6, 7

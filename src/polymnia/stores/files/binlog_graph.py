@@ -20,7 +20,7 @@ from polymnia.stores.files.binlog_records import (
     record_size,
     string_size,
 )
-from polymnia.stores.memory import MemoryGraph
+from polymnia.stores.memory_graph import MemoryGraph
 
 _RECORDS_PER_CHUNK = 2000
 # A kind and its encoded strings.

@@ -18,7 +18,8 @@ from polymnia.disk.replace import fsync, fsync_directory, make_parent, open_priv
 from polymnia.errors import StoreError, StoreStopped
 from polymnia.stores.contract import Capabilities
 from polymnia.stores.files.jsonl_lines import Loaded, encode_lines, parse
-from polymnia.stores.memory import GraphOnlyStore, MemoryGraph
+from polymnia.stores.memory import GraphOnlyStore
+from polymnia.stores.memory_graph import MemoryGraph
 
 logger = logging.getLogger(__name__)
 

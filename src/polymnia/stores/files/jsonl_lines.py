@@ -8,7 +8,7 @@ from msgspec import DecodeError, Struct, ValidationError, convert, field, to_bui
 from msgspec.json import Decoder, Encoder
 
 from polymnia.model import Entity, Observation, Relation
-from polymnia.stores.memory import MemoryGraph
+from polymnia.stores.memory_graph import MemoryGraph
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LINES_PER_CHUNK = 2000

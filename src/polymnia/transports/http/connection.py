@@ -1,143 +1,202 @@
-"""The HTTP connection itself: bounds on what comes before there is a request, and on clients that dawdle."""
+"""HTTP connections: how many there may be, how large a request head, and how long a silent client is kept.
+
+`Connection` extends uvicorn's protocol class by overriding callbacks of asyncio (`connection_made` …) and httptools
+(`on_headers_complete` …), which are public interfaces. It reads nothing of uvicorn's own state.
+"""
 
 import socket
-from asyncio import Transport
-from collections.abc import Iterable
+import time
+from asyncio import Event, Transport
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from polymnia.transports.http.visit import ABORT
+MAX_CONNECTIONS = 2000
+# Connections beyond the limit that are still answered, if they only ask for the server's health.
+HEALTH_CONNECTIONS = 64
+# Connections of one address on which nobody has been admitted yet. Beyond it the oldest of them is closed.
+MAX_ANONYMOUS_PER_ADDRESS = 200
+MAX_HEAD_BYTES = 64 * 1024
+# A request head must arrive within this time after the connection or the first byte.
+HEAD_TIMEOUT_S = 10
+# Its body must arrive within this time after the head.
+BODY_TIMEOUT_S = 30
+# A client that reads nothing of its answer for this long is disconnected.
+SEND_TIMEOUT_S = 60
 
-# A request must come whole within so many seconds, its head have no more bytes than that.
-_REQUEST_PATIENCE = 30
-_MOST_HEAD = 64 * 1024
-# So many requests may come before the one ahead of them is answered.
-_MOST_AHEAD = 16
-# A client that takes nothing of its answer for so many seconds is given up.
-_ANSWER_PATIENCE = 60
+Peer = tuple[str, int]
 
 
 class Connection(HttpToolsProtocol):
-    """uvicorn's, with its times noted; `drop_dawdlers` looks at them, so that no request needs a timer."""
+    """One client's connection."""
 
-    # How much of a head has come, as the parser tells and as bytes; and how many heads have begun.
-    _head = 0
-    _bytes = 0
-    _heads = 0
-    _is_in_head = True
-    _is_refused = False
-    # Since when a request is coming in, since when the client takes nothing, and since when only its end is missing.
-    _coming_since: float | None = None
-    _stuck_since: float | None = None
-    _closing_since: float | None = None
+    def __init__(self, connections: "Connections", **uvicorn_arguments: Any) -> None:
+        super().__init__(**uvicorn_arguments)
+        self._connections = connections
+        self._socket: Transport | None = None
+        self.peer: Peer = ("", 0)
+        # Set when the connection has ended.
+        self.lost = Event()
+        # True once a request on it had a valid token.
+        self.is_admitted = False
+        # Requests of it that are being answered.
+        self._serving = 0
+        self._head_bytes = 0
+        # When the wait for a request head, for its body, for the client to read, or for the last bytes to leave began.
+        self._waiting_since: float | None = None
+        self._body_since: float | None = None
+        self._stuck_since: float | None = None
+        self._closing_since: float | None = None
 
-    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]  # as the class above has it
+    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]  # as in uvicorn's class
         super().connection_made(transport)
-        self._unfinished: list[RequestResponseCycle] = []
-        self._coming_since = self.loop.time()
+        self._socket = transport
+        self._waiting_since = time.monotonic()
+        self.peer = (transport.get_extra_info("peername") or ("", 0))[:2]
         own = transport.get_extra_info("socket")
         if own is not None and own.family in (socket.AF_INET, socket.AF_INET6):
-            # Head and body are two writes: the second is not to wait until the first is acknowledged.
+            # Head and body are two writes. Without this the second waits until the first is acknowledged.
             own.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._connections.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        # The class above tells only the last of several requests that came one behind the other.
-        for cycle in self._unfinished:
-            if not cycle.response_complete:
-                cycle.disconnected = True
-                cycle.message_event.set()
+        self._connections.remove(self)
+        self.lost.set()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self.timeout_keep_alive_task is not None:
-            self._coming_since = self.loop.time()  # blank lines are no request, but the beginning of one
-        heads, was_in_head = self._heads, self._is_in_head
+        if not self._serving and self._waiting_since is None:
+            self._waiting_since = time.monotonic()
+        if self._body_since is None:
+            self._head_bytes += len(data)
         super().data_received(data)
-        # The parser does not tell of a header before its end, so what belongs to one head alone is counted here.
-        if was_in_head and self._is_in_head and heads == self._heads:
-            self._bytes += len(data)
-            self._refuse_if_large(self._bytes)
-
-    def on_message_begin(self) -> None:
-        super().on_message_begin()
-        self._head = self._bytes = 0
-        self._heads += 1
-        self._is_in_head = True
-        self._coming_since = self.loop.time()
-
-    def on_url(self, url: bytes) -> None:
-        super().on_url(url)
-        self._count(len(url))
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        super().on_header(name, value)
-        self._count(len(name) + len(value))
+        if self._head_bytes > MAX_HEAD_BYTES:
+            self._refuse("431 Request Header Fields Too Large")
 
     def on_headers_complete(self) -> None:
-        self._is_in_head = False
-        if self._is_refused:
-            return
-        self.scope[ABORT] = self.transport.abort  # type: ignore[literal-required]  # ours
+        self._head_bytes, self._body_since = 0, time.monotonic()
         super().on_headers_complete()
-        self._unfinished = [each for each in self._unfinished if not each.response_complete]
-        self._unfinished.append(self.cycle)
-        if len(self.pipeline) <= _MOST_AHEAD:
-            self.flow.resume_reading()  # who does not read does not hear that the client has left
-
-    def on_body(self, body: bytes) -> None:
-        if not self._is_refused:
-            super().on_body(body)
 
     def on_message_complete(self) -> None:
-        self._coming_since = None
-        if not self._is_refused:
-            super().on_message_complete()
+        self._head_bytes, self._body_since = 0, None
+        super().on_message_complete()
 
     def pause_writing(self) -> None:
-        self._stuck_since = self.loop.time()
+        self._stuck_since = time.monotonic()
         super().pause_writing()
 
     def resume_writing(self) -> None:
         self._stuck_since = None
         super().resume_writing()
 
-    def drop_if_dawdling(self, now: float) -> None:
-        """Hang up on a client whose request does not come or that does not take its answer."""
-        if self._closing_since is None and self.transport.is_closing():
-            self._closing_since = now
-        if _is_over(self._stuck_since, now, _ANSWER_PATIENCE) or _is_over(self._closing_since, now, _ANSWER_PATIENCE):
-            self.transport.abort()
-        elif _is_over(self._coming_since, now, _REQUEST_PATIENCE) and not self._is_working:
-            if not any(cycle.response_started for cycle in self._unfinished):
-                self._say("408 Request Timeout")
-            self.transport.close()
+    @contextmanager
+    def serving(self) -> Iterator[None]:
+        """Mark a request as being answered: it is the server that takes its time now."""
+        self._serving += 1
+        self._waiting_since = None
+        try:
+            yield
+        finally:
+            self._serving -= 1
 
     @property
-    def _is_working(self) -> bool:
-        """Whether it is for us that the client waits: a request of its has come whole, or we do not read on."""
-        waiting = any(not (cycle.more_body or cycle.response_complete) for cycle in self._unfinished)
-        return waiting or self.flow.read_paused
+    def is_idle(self) -> bool:
+        return not self._serving
 
-    def _count(self, size: int) -> None:
-        self._head += size
-        self._refuse_if_large(self._head)
+    def admit(self) -> None:
+        """Note that a request on this connection had a valid token."""
+        if not self.is_admitted:
+            self.is_admitted = True
+            self._connections.admit(self)
 
-    def _refuse_if_large(self, size: int) -> None:
-        if size > _MOST_HEAD and not self._is_refused:
-            self._is_refused = True
-            self._say("431 Request Header Fields Too Large")
-            self.transport.close()
+    def abort(self) -> None:
+        """End the connection at once, with what is still to be sent."""
+        if self._socket is not None:
+            self._socket.abort()
 
-    def _say(self, status: str) -> None:
-        self.transport.write(f"HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".encode())
+    def check(self, now: float) -> None:
+        """Close the connection if its client sends no request or does not read its answer."""
+        if self._socket is None:
+            return
+        if self._closing_since is None and self._socket.is_closing():
+            self._closing_since = now
+        is_silent = self.is_idle and _is_over(self._waiting_since, now, HEAD_TIMEOUT_S)
+        if _is_over(self._stuck_since, now, SEND_TIMEOUT_S) or _is_over(self._closing_since, now, SEND_TIMEOUT_S):
+            self._socket.abort()
+        elif is_silent or _is_over(self._body_since, now, BODY_TIMEOUT_S):
+            self._refuse("408 Request Timeout")
+
+    def _refuse(self, status: str) -> None:
+        if self._socket is not None and not self._socket.is_closing():
+            head = f"HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+            self._socket.write(head.encode())
+            self._socket.close()
 
 
-def _is_over(since: float | None, now: float, patience: float) -> bool:
-    return since is not None and now - since > patience
+class Connections:
+    """All open connections, and the bounds on them."""
+
+    def __init__(self, limit: int = MAX_CONNECTIONS) -> None:
+        self._limit = limit
+        self._by_peer: dict[Peer, Connection] = {}
+        # Connections without an admitted request by address, the oldest first.
+        self._anonymous: dict[str, dict[Connection, None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_peer)
+
+    def get(self, peer: Peer) -> Connection | None:
+        """Return the connection of a request by the client's address and port; None if it has ended."""
+        return self._by_peer.get(peer)
+
+    @property
+    def is_full(self) -> bool:
+        """Return True if only health checks are answered."""
+        return len(self._by_peer) > self._limit
+
+    def add(self, connection: Connection) -> None:
+        """Count a connection, and make room for it if there are too many."""
+        host = connection.peer[0]
+        self._by_peer[connection.peer] = connection
+        anonymous = self._anonymous.setdefault(host, {})
+        anonymous[connection] = None
+        if len(anonymous) > MAX_ANONYMOUS_PER_ADDRESS:
+            _close_oldest(anonymous, but=connection)
+        elif self.is_full:
+            _close_oldest(max(self._anonymous.values(), key=len), but=connection)
+        if len(self._by_peer) > self._limit + HEALTH_CONNECTIONS:
+            connection.abort()
+
+    def admit(self, connection: Connection) -> None:
+        """Stop counting a connection as anonymous."""
+        host = connection.peer[0]
+        anonymous = self._anonymous.get(host)
+        if anonymous is not None:
+            anonymous.pop(connection, None)
+            if not anonymous:
+                del self._anonymous[host]
+
+    def remove(self, connection: Connection) -> None:
+        """Forget a connection that has ended."""
+        self.admit(connection)
+        if self._by_peer.get(connection.peer) is connection:
+            del self._by_peer[connection.peer]
+
+    def check(self, now: float) -> None:
+        """Close the connections of clients that send no request or do not read their answers."""
+        for each in list(self._by_peer.values()):
+            each.check(now)
 
 
-def drop_dawdlers(connections: Iterable[object], now: float) -> None:
-    """Hang up on all that take too long."""
-    for each in list(connections):
-        if isinstance(each, Connection):
-            each.drop_if_dawdling(now)
+def _close_oldest(anonymous: dict[Connection, None], *, but: Connection) -> None:
+    """Close the oldest connection on which no request is being answered, but not the newcomer."""
+    oldest = next((each for each in anonymous if each.is_idle and each is not but), None)
+    if oldest is not None:
+        del anonymous[oldest]
+        oldest.abort()
+
+
+def _is_over(since: float | None, now: float, timeout: float) -> bool:
+    return since is not None and now - since > timeout

@@ -1,4 +1,4 @@
-"""Running it: the socket, the event loop, and a stop that finishes the work in hand."""
+"""Running the server: the socket, the event loop, and a stop that finishes the running requests."""
 
 import asyncio
 import logging
@@ -8,8 +8,9 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 import uvicorn
 from msgspec import Struct
@@ -17,27 +18,29 @@ from msgspec import Struct
 from polymnia.errors import SettingsError
 from polymnia.mcp.server import Server
 from polymnia.transports.http.app import make_app
-from polymnia.transports.http.connection import Connection, drop_dawdlers
-from polymnia.transports.http.desk import Desk
-from polymnia.transports.http.gate import Gate
-from polymnia.transports.http.relay import Relay
+from polymnia.transports.http.connection import MAX_CONNECTIONS, Connection, Connections
+from polymnia.transports.http.context import HttpContext
+from polymnia.transports.http.guard import RequestGuard
+from polymnia.transports.http.request import ByteBudget
 from polymnia.transports.http.sessions import Sessions
-from polymnia.transports.http.visit import Room
-from polymnia.transports.http.workers import Crew
 
 logger = logging.getLogger(__name__)
 
-# Requests that wait for the disk share a commit, so there may be many of them.
-_THREADS = 32
-_MOST_CONNECTIONS = 2000
+# Many threads: writes that wait for the disk share a commit.
+WORKER_THREADS = 32
 # Bytes of messages that are held at once, whoever sent them.
-_MOST_HELD = 256 * 1024 * 1024
-# How long work in hand may take when the server is asked to stop, in seconds.
-_LAST_PATIENCE = 30
-# And how long answers that are made may then take to go out.
-_FAREWELL = 5
-# How often idle sessions and housekeeping are looked after, in seconds.
-_ROUNDS = 1.0
+MAX_HELD_BYTES = 256 * 1024 * 1024
+# How long running requests may take when the server is asked to stop, and finished answers to be sent.
+STOP_TIMEOUT_S = 30
+SEND_TIMEOUT_S = 5
+KEEP_ALIVE_S = 75
+# How often idle sessions and silent connections are looked for.
+CHECK_INTERVAL_S = 1.0
+# Descriptors for everything but connections: the store, the log, the event loop.
+RESERVED_DESCRIPTORS = 128
+# Failures of the event loop, such as running out of descriptors, are logged at most this often.
+LOOP_LOG_INTERVAL_S = 10.0
+BACKLOG = 1024
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -48,14 +51,13 @@ class Options(Struct, frozen=True, kw_only=True):
     idle: float = 1800.0
     metrics: bool = False
     metadata: Mapping[str, Any] | None = None
-    crew: Crew | None = None
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens. Raises SettingsError."""
+    """Return a listening socket. Raise SettingsError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=1024)
+        return socket.create_server((host, port), family=family, backlog=BACKLOG)
     except OSError as exc:
         raise SettingsError(f"cannot listen on {host}:{port}: {exc.strerror or exc}") from exc
 
@@ -64,91 +66,116 @@ def serve_http(
     servers: Mapping[str, Server],
     chosen: str,
     listeners: list[socket.socket],
-    gate: Gate,
+    guard: RequestGuard,
     options: Options,
     *,
     check: Callable[[], None],
 ) -> None:
-    """Serve until a signal asks to stop; then finish the work in hand."""
-    _raise_descriptor_limit()
-    with ThreadPoolExecutor(_THREADS, "polymnia") as pool:
-        sessions = Sessions(
-            most=options.most_sessions, idle=options.idle, prefix=options.crew.prefix if options.crew else ""
+    """Serve until a signal asks to stop, then finish the running requests."""
+    connections = Connections(_connection_limit())
+    with ThreadPoolExecutor(WORKER_THREADS, "polymnia") as pool:
+        context = HttpContext(
+            guard=guard,
+            sessions=Sessions(limit=options.most_sessions, idle_s=options.idle),
+            connections=connections,
+            pool=pool,
+            max_message_bytes=options.limit,
+            budget=ByteBudget(max(MAX_HELD_BYTES, 2 * options.limit)),
         )
-        room = Room(max(_MOST_HELD, 2 * options.limit))
-        desk = Desk(gate=gate, sessions=sessions, pool=pool, limit=options.limit, room=room)
-        app = make_app(servers, chosen, desk, check=check, metrics=options.metrics, metadata=options.metadata)
-        if options.crew is not None:
-            app = Relay(app, options.crew, desk)
+        for workspaces in {id(each.workspaces): each.workspaces for each in servers.values()}.values():
+            workspaces.on_change(context.small_calls.forget)
+        app = make_app(servers, chosen, context, check=check, metrics=options.metrics, metadata=options.metadata)
         config = uvicorn.Config(
             app,
-            http=Connection,
+            # uvicorn only calls it to make a protocol, so a function with the registry bound will do.
+            http=cast(type[asyncio.Protocol], partial(Connection, connections)),
             ws="none",
             lifespan="off",
             log_config=None,
             access_log=False,
             server_header=False,
             proxy_headers=False,
-            limit_concurrency=_MOST_CONNECTIONS,
-            timeout_keep_alive=75,
-            timeout_graceful_shutdown=_FAREWELL,
+            # One connection is accepted per turn of the loop, so that a failure to accept is reported once, not once
+            # per waiting connection. The socket's own queue is longer: see `startup`.
+            backlog=1,
+            timeout_keep_alive=KEEP_ALIVE_S,
+            timeout_graceful_shutdown=SEND_TIMEOUT_S,
         )
-        _Running(config, desk, list(servers.values()), options.crew).run(sockets=listeners)
+        _HttpServer(config, context).run(sockets=listeners)
 
 
-class _Running(uvicorn.Server):
+class _HttpServer(uvicorn.Server):
     """uvicorn's server, which also looks after the sessions and stops in order."""
 
-    def __init__(self, config: uvicorn.Config, desk: Desk, servers: list[Server], crew: Crew | None) -> None:
+    def __init__(self, config: uvicorn.Config, context: HttpContext) -> None:
         super().__init__(config)
-        self._desk = desk
-        self._servers = servers
-        self._crew = crew
-        self._rounds: asyncio.Task[None] | None = None
+        self._context = context
+        self._checks: asyncio.Task[None] | None = None
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Stop in order, or at once when asked again; the signal goes no further, as the store must still be closed."""
+        """Stop in order, or at once when asked again. The signal goes no further: the store must still be closed."""
         self.force_exit = self.should_exit and sig == signal.SIGINT
         self.should_exit = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(_LoopLog().handle)
         await super().startup(sockets=sockets)
-        self._rounds = asyncio.get_running_loop().create_task(self._look_after())
+        for each in sockets or ():
+            each.listen(BACKLOG)
+        self._checks = loop.create_task(self._check_regularly())
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        if self._rounds is not None:
-            self._rounds.cancel()
+        if self._checks is not None:
+            self._checks.cancel()
         try:
-            async with asyncio.timeout(_LAST_PATIENCE):
-                await self._desk.stop()
+            async with asyncio.timeout(STOP_TIMEOUT_S):
+                await self._context.stop()
         except TimeoutError:
-            logger.warning("stopped with %d requests in hand", self._desk.in_hand)
-            self._desk.end_all()
+            logger.warning("stopped while %d requests were running", self._context.running)
+            self._context.end_all()
         await super().shutdown(sockets=sockets)
 
-    async def _look_after(self) -> None:
-        """Let go of those who rest too long, dawdle or are no longer welcome, and use pauses for housekeeping."""
+    async def _check_regularly(self) -> None:
+        """End idle sessions, silent connections, and the sessions of clients that are no longer admitted."""
         while True:
-            await asyncio.sleep(_ROUNDS)
-            self._desk.sessions.expire()
-            self._desk.dismiss()
-            self._desk.room.relieve(time.monotonic())
-            drop_dawdlers(self.server_state.connections, asyncio.get_running_loop().time())
-            if self._crew is not None and self._crew.is_orphaned:
-                self.should_exit = True
-            for server in self._servers:
-                if server.untidy and not self._desk.in_hand:
-                    await self._desk.run(server.rest)
+            await asyncio.sleep(CHECK_INTERVAL_S)
+            now = time.monotonic()
+            self._context.sessions.expire()
+            self._context.end_unadmitted()
+            self._context.budget.disconnect_stuck(now)
+            self._context.connections.check(now)
 
 
-def _raise_descriptor_limit() -> None:
-    """As many connections as the system allows this process."""
+class _LoopLog:
+    """Logs failures of the event loop, each kind at most once per interval."""
+
+    def __init__(self) -> None:
+        self._logged_at: dict[str, float] = {}
+
+    def handle(self, loop: asyncio.AbstractEventLoop, details: dict[str, Any]) -> None:
+        """Log one failure: a line if the system is out of resources, a traceback otherwise."""
+        message, exc = str(details.get("message")), details.get("exception")
+        now = time.monotonic()
+        if now - self._logged_at.get(message, -LOOP_LOG_INTERVAL_S) < LOOP_LOG_INTERVAL_S:
+            return
+        self._logged_at[message] = now
+        if isinstance(exc, OSError):
+            logger.error("%s: %s", message, exc)
+        else:
+            loop.default_exception_handler(details)
+
+
+def _connection_limit() -> int:
+    """Raise the limit on descriptors as far as needed and allowed. Return how many connections they allow."""
     if sys.platform == "win32":
-        return
+        return MAX_CONNECTIONS
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _MOST_CONNECTIONS + 512
+    wanted = MAX_CONNECTIONS + 512
     if soft != resource.RLIM_INFINITY and soft < wanted:
-        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    allowed = MAX_CONNECTIONS if soft == resource.RLIM_INFINITY else soft - RESERVED_DESCRIPTORS
+    return max(1, min(MAX_CONNECTIONS, allowed))

@@ -1,4 +1,4 @@
-"""The conversations of clients that keep one: found by their id, let go when idle, bounded in number."""
+"""HTTP sessions: found by their id, ended when idle, bounded in number."""
 
 import asyncio
 import itertools
@@ -13,190 +13,200 @@ from polymnia.errors import Refused
 from polymnia.mcp.server import Server
 from polymnia.mcp.session import Session
 from polymnia.model import Principal
-from polymnia.transports.http.stream import Stream
+from polymnia.transports.http.stream import EventStream
 
-# A conversation that was idle for so many seconds makes room for a new one when all places are taken; one that was
-# only opened, sooner: whoever means to use it does so at once.
-_YIELDS_AFTER = 60
-_UNUSED_YIELDS_AFTER = 2
-# Two uses are those of a client that has only introduced itself.
-_INTRODUCED = 2
-# Notifications kept for a client that has no stream open just now.
-_MOST_KEPT = 1000
+# When all sessions are taken, one that was idle for this long may be ended to make room. One that was only opened may
+# be ended sooner: a client that means to use its session does so at once.
+USED_IDLE_S = 60
+UNUSED_IDLE_S = 2
+# A client that has sent no more requests than these has only introduced itself.
+_HANDSHAKE_REQUESTS = 2
+# Notifications that are kept while a client has no stream open.
+MAX_KEPT_NOTIFICATIONS = 1000
+
+GroupKey = tuple[str, str]
 
 
-class Seat:
-    """One client's conversation and the stream its notifications go to."""
+class HttpSession:
+    """One client's session and the stream that takes its notifications."""
 
     def __init__(self, identifier: str, server: Server, client: Client, peer: str) -> None:
         self.id = identifier
         self.principal = client.principal
-        # Those who share a token and an address share their fate when there are too many.
-        self.party = (client.principal.id, peer)
+        # Sessions with the same token and address share a quota.
+        self.group: GroupKey = (client.principal.id, peer)
         self.used_at = time.monotonic()
-        self.uses = 1
-        self.in_hand = 0
-        self.stream: Stream | None = None
+        self.requests = 1
+        self.running = 0
+        self.stream: EventStream | None = None
         self.is_closed = False
         self._loop = asyncio.get_running_loop()
-        self.session = Session(server, client=client, wake=self._wake)
+        self.session = Session(server, client=client, wake=self._wake, is_remote=True)
 
-    def attach(self, stream: Stream) -> None:
-        """Let the stream take the notifications; one that did before ends."""
+    def attach(self, stream: EventStream) -> None:
+        """Send notifications to the stream. An earlier stream ends."""
         if self.stream is not None:
             self.stream.end()
         self.stream = stream
-        self._pass_on()
+        self._forward()
 
-    def detach(self, stream: Stream) -> None:
+    def detach(self, stream: EventStream) -> None:
+        """Keep notifications until another stream is attached."""
         if self.stream is stream:
             self.stream = None
 
-    def say(self, reply: bytes | None) -> None:
-        """Put a reply on the stream, after what was told before it."""
+    def send(self, reply: bytes | None) -> None:
+        """Send a reply on the stream, after the notifications before it."""
         if reply is not None:
             self.session.outbox.append(reply)
-            self._pass_on()
+            self._forward()
 
     @contextmanager
-    def working(self) -> Iterator[None]:
-        """While a message of it is in hand."""
-        self.in_hand += 1
+    def running_request(self) -> Iterator[None]:
+        """Keep the session while one of its requests runs."""
+        self.running += 1
         try:
             yield
         finally:
-            self.in_hand -= 1
+            self.running -= 1
 
-    def may_yield(self, now: float) -> bool:
-        """Whether it has rested long enough to make room for another."""
-        patience = _UNUSED_YIELDS_AFTER if self.uses <= _INTRODUCED else _YIELDS_AFTER
-        return self.is_at_rest and now - self.used_at > patience
+    def may_be_ended(self, now: float) -> bool:
+        """Return True if the session was idle long enough to make room for another."""
+        timeout = USED_IDLE_S if self.is_used else UNUSED_IDLE_S
+        return self.is_idle and now - self.used_at > timeout
 
     @property
-    def is_at_rest(self) -> bool:
-        return self.stream is None and not self.in_hand
+    def is_used(self) -> bool:
+        return self.requests > _HANDSHAKE_REQUESTS
+
+    @property
+    def is_idle(self) -> bool:
+        return self.stream is None and not self.running
 
     def close(self) -> None:
-        """End the conversation, with its last words."""
+        """End the session. Queued messages are still sent."""
         self.is_closed = True
         self.session.close()
-        self._pass_on()
+        self._forward()
         if self.stream is not None:
             self.stream.end()
 
     def _wake(self) -> None:
-        """Called from any thread when a notification is queued."""
-        self._loop.call_soon_threadsafe(self._pass_on)
+        """Forward a notification. Called from any thread."""
+        self._loop.call_soon_threadsafe(self._forward)
 
-    def _pass_on(self) -> None:
+    def _forward(self) -> None:
         outbox = self.session.outbox
-        while outbox and (self.stream is not None or len(outbox) > _MOST_KEPT):
+        while outbox and (self.stream is not None or len(outbox) > MAX_KEPT_NOTIFICATIONS):
             message = outbox.popleft()
             if self.stream is not None:
                 self.stream.put(message)
 
 
-class _Party:
-    """The seats of those who share a token and an address, the longest at rest first."""
+class QuotaGroup:
+    """Sessions with the same token and address, the longest idle first."""
 
     def __init__(self) -> None:
-        self.introduced: OrderedDict[str, Seat] = OrderedDict()
-        self.used: OrderedDict[str, Seat] = OrderedDict()
+        self._unused: OrderedDict[str, HttpSession] = OrderedDict()
+        self._used: OrderedDict[str, HttpSession] = OrderedDict()
 
     def __len__(self) -> int:
-        return len(self.introduced) + len(self.used)
+        return len(self._unused) + len(self._used)
 
-    def put(self, seat: Seat) -> None:
-        """It was opened, or used just now."""
-        self.drop(seat)
-        (self.introduced if seat.uses <= _INTRODUCED else self.used)[seat.id] = seat
+    def touch(self, session: HttpSession) -> None:
+        """Add a session, or make it the most recently used."""
+        self.remove(session)
+        (self._used if session.is_used else self._unused)[session.id] = session
 
-    def drop(self, seat: Seat) -> None:
-        self.introduced.pop(seat.id, None)
-        self.used.pop(seat.id, None)
+    def remove(self, session: HttpSession) -> None:
+        """Forget a session."""
+        self._unused.pop(session.id, None)
+        self._used.pop(session.id, None)
 
-    def yields(self, now: float | None) -> Seat | None:
-        """The seat that is missed least; with a time, only one that has rested long enough by then."""
-        for seats in (self.introduced, self.used):
-            resting = next((each for each in seats.values() if each.is_at_rest), None)
-            if resting is not None and (now is None or resting.may_yield(now)):
-                return resting
+    def least_needed(self, now: float | None) -> HttpSession | None:
+        """Return the session to end first; with a time, only one that was idle long enough by then."""
+        for sessions in (self._unused, self._used):
+            idle = next((each for each in sessions.values() if each.is_idle), None)
+            if idle is not None and (now is None or idle.may_be_ended(now)):
+                return idle
         return None
 
 
 class Sessions:
-    """Everyone who has a seat, the least recently used first."""
+    """All sessions, the least recently used first."""
 
-    def __init__(self, *, most: int, idle: float, prefix: str = "") -> None:
-        """`prefix` begins every id; `idle` is how many seconds a conversation may rest."""
-        self._most = most
-        self._idle = idle
-        self._prefix = prefix
-        self._seats: OrderedDict[str, Seat] = OrderedDict()
-        self._parties: dict[tuple[str, str], _Party] = {}
+    def __init__(self, *, limit: int, idle_s: float) -> None:
+        """`idle_s` is how long a session may be idle."""
+        self._limit = limit
+        self._idle_s = idle_s
+        self._sessions: OrderedDict[str, HttpSession] = OrderedDict()
+        self._groups: dict[GroupKey, QuotaGroup] = {}
 
     def __len__(self) -> int:
-        return len(self._seats)
+        return len(self._sessions)
 
-    def open(self, server: Server, client: Client, *, peer: str = "") -> Seat:
-        """A new conversation. Raises Refused when all seats are taken."""
+    def open(self, server: Server, client: Client, *, peer: str = "") -> HttpSession:
+        """Return a new session. Raise Refused if all are taken."""
         self.expire()
-        if len(self._seats) >= self._most:
+        if len(self._sessions) >= self._limit:
             self._make_room((client.principal.id, peer))
-        identifier = self._prefix + secrets.token_urlsafe(24)
+        identifier = secrets.token_urlsafe(24)
         client.session = client.session or identifier
-        seat = Seat(identifier, server, client, peer)
-        self._seats[identifier] = seat
-        self._parties.setdefault(seat.party, _Party()).put(seat)
-        return seat
+        session = HttpSession(identifier, server, client, peer)
+        self._sessions[identifier] = session
+        self._groups.setdefault(session.group, QuotaGroup()).touch(session)
+        return session
 
-    def find(self, identifier: str, principal: Principal) -> Seat:
-        """The conversation of that id, if it is this principal's. Raises Refused."""
-        seat = self._seats.get(identifier)
-        if seat is None or not seat.principal.is_same(principal):
-            raise Refused(404, "there is no such session, or no longer; initialize again", code=-32001)
-        seat.principal = principal  # a token that was renewed lasts longer
-        seat.uses += 1
-        self.touch(seat)
-        return seat
+    def find(self, identifier: str, principal: Principal) -> HttpSession:
+        """Return the session with that id if it is the principal's. Raise Refused."""
+        session = self._sessions.get(identifier)
+        if session is None or not session.principal.is_same(principal):
+            raise Refused(404, "there is no such session; initialize again", code=-32001)
+        session.principal = principal  # a renewed token expires later
+        session.requests += 1
+        self.touch(session)
+        return session
 
-    def touch(self, seat: Seat) -> None:
-        """It was used just now."""
-        if seat.id in self._seats:
-            seat.used_at = time.monotonic()
-            self._seats.move_to_end(seat.id)
-            self._parties[seat.party].put(seat)
+    def touch(self, session: HttpSession) -> None:
+        """Make a session the most recently used."""
+        if session.id in self._sessions:
+            session.used_at = time.monotonic()
+            self._sessions.move_to_end(session.id)
+            self._groups[session.group].touch(session)
 
-    def end(self, seat: Seat) -> None:
-        if self._seats.pop(seat.id, None) is None:
+    def end(self, session: HttpSession) -> None:
+        """End a session."""
+        if self._sessions.pop(session.id, None) is None:
             return
-        party = self._parties[seat.party]
-        party.drop(seat)
-        if not party:
-            del self._parties[seat.party]
-        seat.close()
+        group = self._groups[session.group]
+        group.remove(session)
+        if not group:
+            del self._groups[session.group]
+        session.close()
 
     def expire(self) -> None:
-        """Let go of those that have rested too long."""
-        limit = time.monotonic() - self._idle
-        resting = itertools.takewhile(lambda seat: seat.used_at < limit, self._seats.values())
-        for seat in [each for each in resting if each.is_at_rest]:
-            self.end(seat)
+        """End the sessions that were idle for too long."""
+        latest = time.monotonic() - self._idle_s
+        unused = itertools.takewhile(lambda session: session.used_at < latest, self._sessions.values())
+        for session in [each for each in unused if each.is_idle]:
+            self.end(session)
 
-    def dismiss(self, holds: Callable[[Principal], bool]) -> None:
-        """Let go of those who would not be let in any more."""
-        for seat in [each for each in self._seats.values() if not holds(each.principal)]:
-            self.end(seat)
+    def end_unadmitted(self, holds: Callable[[Principal], bool]) -> None:
+        """End the sessions of principals that are no longer admitted."""
+        for session in [each for each in self._sessions.values() if not holds(each.principal)]:
+            self.end(session)
 
     def close(self) -> None:
-        for seat in list(self._seats.values()):
-            self.end(seat)
+        """End every session."""
+        for session in list(self._sessions.values()):
+            self.end(session)
 
-    def _make_room(self, party: tuple[str, str]) -> None:
-        """Let go of one seat: of the party with the most, so that who opens very many pushes out only their own."""
-        largest = max(self._parties, key=lambda each: len(self._parties[each]))
-        seat = self._parties[largest].yields(time.monotonic() if largest == party else None)
-        if seat is None:
-            message = f"all {self._most} sessions are in use; try again later"
-            raise Refused(503, message, code=-32000, headers={"retry-after": str(_UNUSED_YIELDS_AFTER)})
-        self.end(seat)
+    def _make_room(self, newcomer: GroupKey) -> None:
+        """End a session of the largest group: a client that opens very many pushes out only its own."""
+        largest = max(self._groups, key=lambda each: len(self._groups[each]))
+        now = time.monotonic() if largest == newcomer else None
+        session = self._groups[largest].least_needed(now)
+        if session is None:
+            message = f"all {self._limit} sessions are in use; try again later"
+            raise Refused(503, message, code=-32000, headers={"retry-after": str(UNUSED_IDLE_S)})
+        self.end(session)

@@ -1,128 +1,225 @@
-"""Streamable HTTP: one path for both eras of the protocol, sessions for those that have them."""
+"""Streamable HTTP: one path for both eras of the protocol, with sessions for those that have them."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
-from polymnia.errors import ProtocolError, Refused
-from polymnia.mcp.glance import Glance, glance
-from polymnia.mcp.jsonrpc import NO_ID, error_reply
-from polymnia.mcp.revisions import STATELESS
+from polymnia.dialects.base import Client
+from polymnia.errors import MissingCapability, ProtocolError, Refused
+from polymnia.mcp.jsonrpc import INVALID_REQUEST, METHOD_NOT_FOUND, NO_ID, PARSE_ERROR, Answer, Message, encode_error
+from polymnia.mcp.params import STATELESS, UNSUPPORTED_VERSION
 from polymnia.mcp.server import Server
-from polymnia.mcp.session import Session
+from polymnia.mcp.session import Delivery, Session
 from polymnia.model import Principal
-from polymnia.transports.http import headers
-from polymnia.transports.http.answering import Errand, answer
-from polymnia.transports.http.desk import Desk
-from polymnia.transports.http.gate import named_workspace
-from polymnia.transports.http.mirrors import check_mirrors
-from polymnia.transports.http.sessions import Seat
-from polymnia.transports.http.stream import HEADERS, Stream
-from polymnia.transports.http.visit import EVENTS, JSON, Receive, Send, Visit
+from polymnia.transports.http import guard
+from polymnia.transports.http.context import HttpContext
+from polymnia.transports.http.request import EVENTS, JSON, Receive, Request, Send
+from polymnia.transports.http.sessions import HttpSession
+from polymnia.transports.http.stream import HEADERS, EventStream, encode_event
 
 _SESSION = b"mcp-session-id"
+_LISTEN = "subscriptions/listen"
+_INVALID_PARAMS = -32602
+# Errors of the protocol itself have a status. What a tool says is always 200.
+_STATUS = {PARSE_ERROR: 400, INVALID_REQUEST: 400}
+_STATELESS_STATUS = {
+    **_STATUS,
+    _INVALID_PARAMS: 400,
+    guard.HEADER_MISMATCH: 400,
+    UNSUPPORTED_VERSION: 400,
+    MissingCapability.CODE: 400,
+    METHOD_NOT_FOUND: 404,
+}
+
+
+class PendingMessage(Struct, frozen=True, kw_only=True):
+    """A message to be handled, where it came from and where its answer goes."""
+
+    request: Request
+    message: Message
+    size: int
+    session: Session
+    workspace: str | None = None
+    headers: Mapping[str, str] = {}
+    is_stateless: bool = False
 
 
 class Streamable:
     """The path of one dialect, as an ASGI application."""
 
-    def __init__(self, server: Server, desk: Desk) -> None:
+    def __init__(self, server: Server, context: HttpContext) -> None:
         self._server = server
-        self._desk = desk
+        self._context = context
 
     async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
-        visit = Visit(scope, receive, send)
+        request = Request(scope, receive, send)
+        context = self._context
         try:
-            self._desk.gate.check_place(visit)
-            self._desk.check_open()
-            principal = self._desk.gate.principal(visit)
-            if visit.method == "POST":
-                await self._post(visit, principal)
-            elif visit.method in ("GET", "DELETE") and visit.header(headers.VERSION) not in STATELESS:
-                seat = self._seat(visit, principal)
-                await (self._listen(visit, seat) if visit.method == "GET" else self._end(visit, seat))
+            context.guard.check(request)
+            context.check_open()
+            principal = context.guard.authenticate(request)
+            if request.method == "POST":
+                await self._post(request, principal)
+            elif request.method in ("GET", "DELETE") and request.header(guard.VERSION) not in STATELESS:
+                session = self._find_session(request, principal)
+                await (self._listen(request, session) if request.method == "GET" else self._end(request, session))
             else:
-                raise Refused(405, f"{visit.method} has no meaning here", headers={"allow": "GET, POST, DELETE"})
+                raise Refused(405, f"{request.method} is not supported here", headers={"allow": "GET, POST, DELETE"})
         except Refused as refusal:
-            await visit.refuse(refusal)
+            await request.refuse(refusal)
         finally:
-            visit.leave()
+            request.release()
 
-    async def _post(self, visit: Visit, principal: Principal) -> None:
-        if not (visit.header(b"content-type") or "").lower().startswith(JSON):
-            raise Refused(415, f"a message is sent as {JSON}")
-        if not visit.accepts(JSON):
-            raise Refused(406, f"an answer may come as {JSON} or {EVENTS}; accept both")
-        body = await self._desk.body(visit)
-        seen = glance(body)
-        if headers.is_stateless(visit, seen):
-            await self._post_alone(visit, principal, body, seen)
+    async def _post(self, request: Request, principal: Principal) -> None:
+        if not (request.header(b"content-type") or "").lower().startswith(JSON):
+            raise Refused(415, f"send the message as {JSON}")
+        if not request.accepts(JSON):
+            raise Refused(406, f"the response is {JSON} or {EVENTS}; accept both")
+        body, message = await self._context.read(request)
+        if guard.is_stateless(request, message):
+            await self._post_stateless(request, principal, message, len(body))
         else:
-            await self._post_in_session(visit, principal, body, seen)
+            await self._post_in_session(request, principal, message, len(body))
 
-    async def _post_alone(self, visit: Visit, principal: Principal, body: bytes, seen: Glance) -> None:
-        """A request that speaks for itself."""
-        if seen.is_request:
+    async def _post_stateless(self, request: Request, principal: Principal, message: Message, size: int) -> None:
+        """Answer a request without a session."""
+        if message.is_request:
             try:
-                headers.check_agreement(visit, seen)
-                if tool := seen.tool(self._server.dialect):
-                    check_mirrors(visit, tool.arguments, seen.params.arguments if seen.params else UNSET)
+                guard.check_headers(request, message, self._server.dialect)
             except ProtocolError as exc:
-                await visit.answer(400, error_reply(NO_ID if seen.id is UNSET else seen.id, exc))
+                await request.respond(400, encode_error(NO_ID if message.id is UNSET else message.id, exc))
                 return
-        client = self._desk.gate.client(visit, principal, self._server)
-        client.lasting = False
-        session = Session(self._server, client=client)
+        workspace = self._context.guard.workspace(request, principal, self._server)
+        client = Client(principal=principal, workspace=workspace, lasting=False, id="")
+        session = Session(self._server, client=client, is_remote=True)
+        pending = PendingMessage(request=request, message=message, size=size, session=session, is_stateless=True)
         try:
-            errand = Errand(visit=visit, body=body, seen=seen, session=session, workspace=None, headers={})
-            await answer(self._desk, self._server, errand)
+            await self._answer(pending)
         finally:
             session.close()
 
-    async def _post_in_session(self, visit: Visit, principal: Principal, body: bytes, seen: Glance) -> None:
-        headers.check_revision(visit)
-        if is_new := seen.method == "initialize" and visit.header(_SESSION) is None:
-            client = self._desk.gate.client(visit, principal, self._server)
-            seat = self._desk.sessions.open(self._server, client, peer=visit.peer)
+    async def _post_in_session(self, request: Request, principal: Principal, message: Message, size: int) -> None:
+        guard.check_revision(request)
+        is_initialize = message.method == "initialize"
+        if is_new := is_initialize and request.header(_SESSION) is None:
+            client = self._context.guard.client(request, principal, self._server)
+            session = self._context.sessions.open(self._server, client, peer=request.peer)
         else:
-            seat = self._seat(visit, principal)
-        workspace = named_workspace(visit)
-        errand = Errand(
-            visit=visit,
-            body=body,
-            seen=seen,
-            session=seat.session,
+            session = self._find_session(request, principal)
+        workspace = guard.named_workspace(request)
+        pending = PendingMessage(
+            request=request,
+            message=message,
+            size=size,
+            session=session.session,
             workspace=workspace,
-            headers={"mcp-session-id": seat.id} if seen.method == "initialize" else {},
+            headers={"mcp-session-id": session.id} if is_initialize else {},
         )
-        with seat.working():
-            await answer(self._desk, self._server, errand)
-        if is_new and not seat.session.is_greeted:
-            self._desk.sessions.end(seat)
+        with session.running_request():
+            await self._answer(pending)
+        if is_new and not session.session.is_initialized:
+            self._context.sessions.end(session)
 
-    async def _listen(self, visit: Visit, seat: Seat) -> None:
-        """A stream for what the server has to tell."""
-        if not visit.accepts(EVENTS):
-            raise Refused(406, f"notifications come as {EVENTS}; accept it")
-        stream = Stream()
-        await visit.start(200, HEADERS)
-        seat.attach(stream)
+    async def _listen(self, request: Request, session: HttpSession) -> None:
+        """Send the notifications of a session."""
+        if not request.accepts(EVENTS):
+            raise Refused(406, f"notifications are {EVENTS}; accept it")
+        stream = EventStream()
+        await request.start(200, HEADERS)
+        session.attach(stream)
         try:
-            await stream.pour_until_gone(visit)
-            await visit.write(b"", more=False)
+            await stream.send_until_gone(request)
+            await request.write(b"", more=False)
         finally:
-            seat.detach(stream)
-            self._desk.sessions.touch(seat)
+            session.detach(stream)
+            self._context.sessions.touch(session)
 
-    async def _end(self, visit: Visit, seat: Seat) -> None:
-        await self._desk.run(seat.session.close)  # what ends with it is deleted from the store
-        self._desk.sessions.end(seat)
-        await visit.answer(204)
+    async def _end(self, request: Request, session: HttpSession) -> None:
+        await self._context.run(session.session.close)  # it may delete notes from the store
+        self._context.sessions.end(session)
+        await request.respond(204)
 
-    def _seat(self, visit: Visit, principal: Principal) -> Seat:
-        identifier = visit.header(_SESSION)
+    def _find_session(self, request: Request, principal: Principal) -> HttpSession:
+        identifier = request.header(_SESSION)
         if identifier is None:
-            raise Refused(400, "the header Mcp-Session-Id is missing; send initialize first and use the id it gives")
-        headers.check_revision(visit)
-        return self._desk.sessions.find(identifier, principal)
+            raise Refused(400, "the header Mcp-Session-Id is missing; send initialize first and use the id it returns")
+        guard.check_revision(request)
+        return self._context.sessions.find(identifier, principal)
+
+    async def _answer(self, pending: PendingMessage) -> None:
+        """Handle the message and send its answer: on the event loop if it is short, else from a worker thread."""
+        if pending.message.method == _LISTEN:
+            await self._answer_with_stream(pending)
+            return
+        placement = self._context.place(self._server, pending.message, pending.size)
+        if placement.is_inline:
+            notifications: list[bytes] = []
+            answer = pending.session.handle(pending.message, Delivery(pending.workspace, notifications.append))
+            await _respond(pending, notifications, answer)
+        else:
+            answer = await self._answer_from_thread(pending)
+        self._context.small_calls.note(placement, answer)
+
+    async def _answer_with_stream(self, pending: PendingMessage) -> None:
+        """Answer with a stream of notifications that ends when the client or the server does."""
+        request, session, stream = pending.request, pending.session, EventStream()
+        if not request.accepts(EVENTS):
+            raise Refused(406, f"notifications are {EVENTS}; accept it")
+        delivery = Delivery(pending.workspace, stream.put)
+        answer = await self._context.run(lambda: session.handle(pending.message, delivery))
+        if answer.body is not None:
+            await _respond(pending, [], answer)
+            return
+        await request.start(200, HEADERS)
+        self._context.streams[stream] = session.client.principal
+        try:
+            await stream.send_until_gone(request)
+            session.close()
+            await request.write(b"".join(map(encode_event, session.outbox)), more=False)
+        finally:
+            self._context.streams.pop(stream, None)
+
+    async def _answer_from_thread(self, pending: PendingMessage) -> Answer:
+        """Handle the message on a thread. Notifications turn the response into a stream; without any it is JSON."""
+        context, request, stream = self._context, pending.request, EventStream()
+        delivery = Delivery(pending.workspace, stream.put, request.is_abandoned)
+        loop = asyncio.get_running_loop()
+        work = loop.run_in_executor(context.pool, pending.session.handle, pending.message, delivery)
+        context.running += 1
+        work.add_done_callback(lambda _: _finish(context, stream))
+        first = await stream.next() if request.accepts(EVENTS) else None
+        if first is None and (work.done() or not request.accepts(EVENTS)):
+            answer = await work
+            await _respond(pending, [], answer)
+            return answer
+        await request.start(200, {**HEADERS, **pending.headers})
+        await request.write(b"" if first is None else encode_event(first), more=True)
+        await stream.send(request)
+        answer = await work
+        await request.write(b"" if answer.body is None else encode_event(answer.body), more=False)
+        return answer
+
+
+def _finish(context: HttpContext, stream: EventStream) -> None:
+    """Count a request as done. How long its client takes to read the answer is another matter."""
+    context.running -= 1
+    stream.end()
+
+
+async def _respond(pending: PendingMessage, notifications: list[bytes], answer: Answer) -> None:
+    request, body = pending.request, answer.body
+    if notifications and request.accepts(EVENTS):
+        events = b"".join(map(encode_event, [*notifications, *([] if body is None else [body])]))
+        await request.respond(200, events, {**HEADERS, **pending.headers})
+    elif body is None:
+        await request.respond(202, b"", pending.headers)
+    else:
+        await request.respond(_status(answer, pending.is_stateless), body, pending.headers)
+
+
+def _status(answer: Answer, is_stateless: bool) -> int:
+    if answer.error_code is None:
+        return 200
+    return (_STATELESS_STATUS if is_stateless else _STATUS).get(answer.error_code, 200)

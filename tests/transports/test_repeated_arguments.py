@@ -1,4 +1,4 @@
-"""Arguments that are repeated in headers: header and body agree, or the request is refused."""
+"""Arguments that are repeated in headers: a request whose header and body differ is refused."""
 
 import json
 from typing import Annotated, Any
@@ -7,9 +7,8 @@ import pytest
 from msgspec import UNSET, Meta, Raw, Struct
 
 from polymnia.errors import ProtocolError
-from polymnia.transports.http.headers import HEADER_MISMATCH
-from polymnia.transports.http.mirrors import check_mirrors, mirrors
-from polymnia.transports.http.visit import Visit
+from polymnia.transports.http.guard import HEADER_MISMATCH, check_repeated_arguments, repeated_arguments
+from polymnia.transports.http.request import CONNECTION, Request
 
 
 class Place(Struct, frozen=True):
@@ -20,36 +19,41 @@ class Routed(Struct, frozen=True):
     region: Annotated[str, Meta(extra_json_schema={"x-mcp-header": "Region"})] = ""
     floor: Annotated[int, Meta(extra_json_schema={"x-mcp-header": "Floor"})] = 0
     urgent: Annotated[bool, Meta(extra_json_schema={"x-mcp-header": "Urgent"})] = False
-    # A number has more than one way to be written, so clients repeat none.
+    # Numbers have several spellings, so clients repeat none.
     share: Annotated[float, Meta(extra_json_schema={"x-mcp-header": "Share"})] = 0.0
     place: Place = Place()
     note: str = ""
+
+
+class FakeConnection:
+    peer = ("127.0.0.1", 1)
 
 
 class Plain(Struct, frozen=True):
     region: str = ""
 
 
-def visit(*headers: tuple[str, str]) -> Visit:
+def request(*headers: tuple[str, str]) -> Request:
     raw = [(f"mcp-param-{name}".encode(), value.encode("latin-1")) for name, value in headers]
 
     async def never(*_: Any) -> Any:
-        raise AssertionError("the body is not looked at")
+        raise AssertionError("the body must not be read")
 
-    return Visit({"method": "POST", "path": "/", "query_string": b"", "headers": raw}, never, never)
+    scope = {"method": "POST", "path": "/", "query_string": b"", "headers": raw, CONNECTION: FakeConnection()}
+    return Request(scope, never, never)
 
 
 def agree(arguments: Any, *headers: tuple[str, str]) -> bool:
     try:
-        check_mirrors(visit(*headers), Routed, Raw(json.dumps(arguments).encode()))
+        check_repeated_arguments(request(*headers), Routed, Raw(json.dumps(arguments).encode()))
     except ProtocolError as exc:
         assert exc.code == HEADER_MISMATCH
         return False
     return True
 
 
-def test_the_arguments_to_repeat_are_those_that_can_be_written_in_one_way() -> None:
-    assert [mirror.header for mirror in mirrors(Routed)] == [
+def test_only_arguments_with_one_spelling_are_repeated() -> None:
+    assert [each.header for each in repeated_arguments(Routed)] == [
         "Mcp-Param-Region",
         "Mcp-Param-Floor",
         "Mcp-Param-Urgent",
@@ -81,7 +85,7 @@ def test_the_arguments_to_repeat_are_those_that_can_be_written_in_one_way() -> N
         ({}, [("other", "x")]),
     ],
 )
-def test_what_agrees_passes(arguments: Any, headers: list[tuple[str, str]]) -> None:
+def test_matching_headers_pass(arguments: Any, headers: list[tuple[str, str]]) -> None:
     assert agree(arguments, *headers)
 
 
@@ -105,17 +109,17 @@ def test_what_agrees_passes(arguments: Any, headers: list[tuple[str, str]]) -> N
         ({"place": "Rome"}, [("city", "Rome")]),
     ],
 )
-def test_what_does_not_agree_is_refused(arguments: Any, headers: list[tuple[str, str]]) -> None:
+def test_mismatching_headers_are_refused(arguments: Any, headers: list[tuple[str, str]]) -> None:
     assert not agree(arguments, *headers)
 
 
-def test_headers_that_no_argument_asks_for_are_nobodys_business() -> None:
-    check_mirrors(visit(("region", "eu")), Plain, Raw(b"{}"))
+def test_headers_that_repeat_no_argument_are_ignored() -> None:
+    check_repeated_arguments(request(("region", "eu")), Plain, Raw(b"{}"))
 
 
 def test_a_call_without_arguments_has_none_to_repeat() -> None:
-    check_mirrors(visit(), Routed, UNSET)
+    check_repeated_arguments(request(), Routed, UNSET)
 
 
 def test_arguments_that_are_no_object_are_left_to_the_tool() -> None:
-    check_mirrors(visit(("region", "eu")), Routed, Raw(b"[1]"))
+    check_repeated_arguments(request(("region", "eu")), Routed, Raw(b"[1]"))

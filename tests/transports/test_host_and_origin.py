@@ -1,4 +1,4 @@
-"""Host, Origin and CORS: a page that was led here under another name, or from elsewhere, gets nothing."""
+"""Host, Origin and CORS: foreign pages and rebound host names are refused."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,14 +14,14 @@ NAMED, PAGE = "memory.example.com", "https://app.example.com"
 
 @pytest.fixture(scope="module")
 def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    """A server that only this machine reaches."""
-    with Running(tmp_path_factory.mktemp("door") / "memory.db", "--metrics") as server:
+    """A server that only this machine can reach."""
+    with Running(tmp_path_factory.mktemp("local") / "memory.db", "--metrics") as server:
         yield server.port
 
 
 @pytest.fixture(scope="module")
 def named(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    """A server that has a name, and a page that may use it, both given in an unusual spelling."""
+    """A server with an allowed host and origin, both set in an unusual spelling."""
     flags = ("--allow-host", "Memory.Example.COM:443", "--allow-origin", "HTTPS://App.example.com:443/")
     with Running(tmp_path_factory.mktemp("named") / "memory.db", *flags) as server:
         yield server.port
@@ -51,7 +51,7 @@ NO_HOSTS = [
 
 
 def status_for(port: int, *hosts: str, version: str = "1.1", origin: str | None = None, path: str = "/mcp") -> int:
-    """The status a request gets that names these hosts."""
+    """The status of a request with these Host headers."""
     body = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
     head = [f"POST {path} HTTP/{version}", *(f"Host: {host}" for host in hosts)]
     head += [f"Origin: {origin}"] if origin is not None else []
@@ -61,18 +61,18 @@ def status_for(port: int, *hosts: str, version: str = "1.1", origin: str | None 
 
 
 @pytest.mark.parametrize("host", GOOD_HOSTS)
-def test_this_machine_and_addresses_are_answered(port: int, host: str) -> None:
-    assert status_for(port, host) == 400  # let in, and told that there is no session
+def test_local_hosts_and_ip_addresses_are_served(port: int, host: str) -> None:
+    assert status_for(port, host) == 400  # admitted, but without a session
 
 
 @pytest.mark.parametrize("path", ["/mcp", "/sse/messages/", "/reference/mcp"])
 @pytest.mark.parametrize("host", OTHER_HOSTS)
-def test_other_names_are_not(port: int, host: str, path: str) -> None:
+def test_other_hosts_are_refused(port: int, host: str, path: str) -> None:
     assert status_for(port, host, path=path) == 421
 
 
 @pytest.mark.parametrize("host", NO_HOSTS)
-def test_what_is_no_name_is_refused(port: int, host: str) -> None:
+def test_a_malformed_host_is_refused(port: int, host: str) -> None:
     assert status_for(port, host) == 400
     assert b"Host" in raw_answer(port, host)
 
@@ -82,17 +82,17 @@ def raw_answer(port: int, host: str) -> bytes:
 
 
 @pytest.mark.parametrize("hosts", [["localhost", "evil.com"], ["evil.com", "localhost"], ["localhost", "localhost"]])
-def test_two_names_are_refused(port: int, hosts: list[str]) -> None:
+def test_two_hosts_are_refused(port: int, hosts: list[str]) -> None:
     assert status_for(port, *hosts) == 400
 
 
 @pytest.mark.parametrize("version", ["1.0", "1.1"])
-def test_a_request_without_a_name_is_refused(port: int, version: str) -> None:
+def test_a_request_without_a_host_is_refused(port: int, version: str) -> None:
     assert status_for(port, version=version) == 400
 
 
 @pytest.mark.parametrize("host", [NAMED, "MEMORY.example.com", f"{NAMED}:9999", f"{NAMED}."])
-def test_a_name_that_was_given_is_answered_in_any_spelling(named: int, host: str) -> None:
+def test_an_allowed_host_is_served_in_any_spelling(named: int, host: str) -> None:
     assert status_for(named, host) == 400
     assert status_for(named, f"x{host}") == 421
 
@@ -118,23 +118,23 @@ STRANGE_PAGES = [
 
 
 @pytest.mark.parametrize("origin", LOCAL_PAGES)
-def test_pages_of_this_machine_may_use_a_server_only_it_reaches(port: int, origin: str) -> None:
+def test_local_pages_may_use_a_local_server(port: int, origin: str) -> None:
     assert status_for(port, "localhost", origin=origin) == 400
 
 
 @pytest.mark.parametrize("path", ["/mcp", "/sse/messages/"])
 @pytest.mark.parametrize("origin", STRANGE_PAGES)
-def test_other_pages_may_not(port: int, origin: str, path: str) -> None:
+def test_other_pages_are_refused(port: int, origin: str, path: str) -> None:
     assert status_for(port, "localhost", origin=origin, path=path) == 403
 
 
-def test_a_server_that_others_reach_is_not_for_pages_of_this_machine(tmp_path: Path) -> None:
+def test_a_server_that_others_reach_refuses_local_pages(tmp_path: Path) -> None:
     with Running(tmp_path / "memory.db", "--bind", "0.0.0.0:0", "--insecure") as server:
         assert status_for(server.port, "localhost", origin="http://localhost:3000") == 403
         assert status_for(server.port, "localhost") == 400
 
 
-def test_a_page_that_was_named_may_read_answers(named: int) -> None:
+def test_an_allowed_origin_may_read_responses(named: int) -> None:
     with Web(named) as web:
         answer = web.post(initialize(), Origin=PAGE)
     assert answer.status == 200
@@ -151,7 +151,7 @@ def preflight(port: int, origin: str, method: str = "POST") -> tuple[int, dict[s
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
-def test_a_page_that_was_named_may_ask_first(named: int, method: str) -> None:
+def test_an_allowed_origin_passes_the_preflight(named: int, method: str) -> None:
     status, headers = preflight(named, PAGE, method)
     assert status == 200
     assert headers["access-control-allow-origin"] == PAGE
@@ -159,20 +159,20 @@ def test_a_page_that_was_named_may_ask_first(named: int, method: str) -> None:
 
 
 @pytest.mark.parametrize("origin", ["https://evil.com", f"{PAGE}.evil.com", "https://app.example.com:444", "null"])
-def test_no_other_page_is_told_that_it_may(named: int, origin: str) -> None:
+def test_other_origins_fail_the_preflight(named: int, origin: str) -> None:
     status, headers = preflight(named, origin)
     assert status in (400, 403)
     assert "access-control-allow-origin" not in headers
 
 
 @pytest.mark.parametrize("origin", ["https://evil.com", "http://localhost:3000"])
-def test_without_named_pages_there_is_no_cors_at_all(port: int, origin: str) -> None:
+def test_without_allowed_origins_there_are_no_cors_headers(port: int, origin: str) -> None:
     status, headers = preflight(port, origin)
     assert status in (403, 405)
     assert not [name for name in headers if name.startswith("access-control")]
 
 
-def test_a_page_elsewhere_cannot_read_the_metrics(port: int) -> None:
+def test_foreign_pages_cannot_read_the_metrics(port: int) -> None:
     with Web(port) as web:
         assert web.send("GET", "/metrics").status == 200
         assert web.send("GET", "/metrics", Origin="https://evil.com").status == 403
@@ -180,18 +180,18 @@ def test_a_page_elsewhere_cannot_read_the_metrics(port: int) -> None:
 
 
 @pytest.mark.parametrize("origin", ["*", "app.example.com", "https://a b", "https://x/y", "null", ""])
-def test_an_origin_that_is_none_is_said_at_the_start(origin: str) -> None:
-    with pytest.raises(SettingsError, match="no origin"):
+def test_an_invalid_origin_setting_is_refused(origin: str) -> None:
+    with pytest.raises(SettingsError, match="invalid origin"):
         require_origins([origin])
 
 
 @pytest.mark.parametrize("host", ["*", "https://memory.example.com", "a b", "", "a/b"])
-def test_a_name_that_is_none_is_said_at_the_start(host: str) -> None:
-    with pytest.raises(SettingsError, match="no name"):
+def test_an_invalid_host_setting_is_refused(host: str) -> None:
+    with pytest.raises(SettingsError, match="invalid host name"):
         require_hosts([host])
 
 
-def test_names_and_origins_are_brought_to_one_spelling() -> None:
+def test_hosts_and_origins_are_normalised() -> None:
     assert require_hosts(["::1", "A.example:80", "[::1]:9", "b."]) == {"::1", "a.example", "b"}
     assert require_origins(["HTTP://a:80/", "https://b:443", "http://c:8080"]) == {
         "http://a",

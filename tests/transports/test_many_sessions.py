@@ -1,4 +1,4 @@
-"""Very many at once: sessions, connections and slow readers of one client cost little and push nobody else out."""
+"""Very many sessions and slow readers of one client cost little and push nobody else out."""
 
 import json
 import socket
@@ -23,14 +23,14 @@ from tests.transports.running import (
     rest_of,
 )
 
-# Fewer than the ten thousand of the long form; the bound is set to match.
+# Fewer than the default of 10,000; the server's bound is set to match.
 SESSIONS = 500
 LARGE = "x" * 1000
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Running]:
-    """A server with few seats, and nothing in it that waits long for a client."""
+    """A server with few sessions and short timeouts."""
     few = {"POLYMNIA_MAX_SESSIONS": str(SESSIONS)}
     with Running(
         tmp_path / "memory.db", "--metrics", program="tests.transports.impatient_server", settings=few
@@ -40,7 +40,7 @@ def server(tmp_path: Path) -> Iterator[Running]:
         assert running.stop() == 0
 
 
-def test_who_opens_very_many_sessions_pushes_out_only_their_own(server: Running, tmp_path: Path) -> None:
+def test_a_client_that_opens_very_many_sessions_pushes_out_only_its_own(server: Running, tmp_path: Path) -> None:
     tokens = Tokens(tmp_path / "memory.db.tokens")
     quiet = Talk(server.port, tokens.create("quiet", can="write"))
     with Web(server.port, tokens.create("greedy", can="write")) as greedy:
@@ -67,7 +67,7 @@ def test_without_tokens_a_session_in_use_outlives_very_many_that_are_not(server:
     used.close()
 
 
-def test_when_every_seat_is_in_use_a_newcomer_is_told_when_to_come_again(tmp_path: Path) -> None:
+def test_when_every_session_is_in_use_a_newcomer_is_told_when_to_retry(tmp_path: Path) -> None:
     with Running(tmp_path / "memory.db", settings={"POLYMNIA_MAX_SESSIONS": "2"}) as server, ExitStack() as streams:
         talks = [Talk(server.port) for _ in range(2)]
         for talk in talks:
@@ -82,7 +82,7 @@ def test_when_every_seat_is_in_use_a_newcomer_is_told_when_to_come_again(tmp_pat
             talk.close()
 
 
-def test_a_session_that_was_ended_makes_room(tmp_path: Path) -> None:
+def test_an_ended_session_makes_room(tmp_path: Path) -> None:
     with Running(tmp_path / "memory.db", settings={"POLYMNIA_MAX_SESSIONS": "1"}) as server:
         for _ in range(5):
             talk = Talk(server.port)
@@ -103,7 +103,7 @@ def test_many_idle_connections_keep_nobody_out(tmp_path: Path) -> None:
 
 
 def fill(port: int, megabytes: int) -> Talk:
-    """A session with that much to read."""
+    """A session in a memory of that size."""
     talk = Talk(port)
     for part in range(megabytes):
         talk.call("create_entities", **creation(*(f"{part}-{number}" for number in range(900)), text=LARGE))
@@ -111,7 +111,7 @@ def fill(port: int, megabytes: int) -> Talk:
 
 
 def slow_reader(port: int, session: str) -> socket.socket:
-    """A client that asks for everything and has room for next to nothing of it."""
+    """A client that asks for everything and reads next to nothing."""
     connection = socket.socket()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     connection.settimeout(PATIENCE)
@@ -121,7 +121,7 @@ def slow_reader(port: int, session: str) -> socket.socket:
     return connection
 
 
-def test_a_client_that_does_not_take_its_answer_is_let_go_and_keeps_nobody_waiting(server: Running) -> None:
+def test_a_client_that_does_not_read_is_disconnected_and_delays_nobody(server: Running) -> None:
     talk = fill(server.port, 8)
     before = resident(server.popen.pid)
     with ExitStack() as stack:
@@ -138,14 +138,14 @@ def test_a_client_that_does_not_take_its_answer_is_let_go_and_keeps_nobody_waiti
     talk.close()
 
 
-def test_a_stream_that_is_not_read_is_let_go(server: Running) -> None:
+def test_a_stream_that_is_not_read_is_disconnected(server: Running) -> None:
     talk = fill(server.port, 4)
     legacy = Legacy(server.port)
     legacy.ask(initialize())
     for number in range(20):
         assert legacy.post(call("read_graph", number)).status in (202, 429, 404)
     assert not talk.call("open_nodes", names=["0-1"]).get("isError")
-    # The seat of the older transport goes with its stream: what is left is the other client's.
+    # The SSE session ends with its stream, so only the other client's is left.
     wait_until(server.port, lambda metrics: "polymnia_sessions 1\n" in metrics)
     assert not talk.call("open_nodes", names=["0-1"]).get("isError")
     legacy.close()

@@ -1,0 +1,82 @@
+"""The same questions under harder conditions: how far a ranking depends on what a benchmark happens to offer."""
+
+import random
+import re
+from collections.abc import Callable
+from functools import partial
+
+from msgspec.structs import replace
+
+from bench.recall.questions import Asked, Case
+from polymnia.search.question import content_words
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_LONG_WORD = re.compile(r"[A-Za-z]{4,}")
+
+Variant = Callable[[list[Case]], list[Case]]
+
+
+def without_times(cases: list[Case]) -> list[Case]:
+    """Write everything without a valid time, as a client does that knows none."""
+    return [replace(case, told=[replace(told, valid_at=0) for told in case.told]) for case in cases]
+
+
+def with_wrong_names(cases: list[Case]) -> list[Case]:
+    """Ask for the other of the two speakers of a conversation."""
+    return [_ask(case, partial(_swap_names, case)) for case in cases]
+
+
+def with_typos(cases: list[Case]) -> list[Case]:
+    """Make one typing mistake in each question: a letter missing, wrong, too many or swapped with the next."""
+    chance = random.Random(3)
+    return [_ask(case, lambda text: _mistype(text, chance)) for case in cases]
+
+
+def as_keywords(cases: list[Case]) -> list[Case]:
+    """Ask without stop words."""
+    return [_ask(case, lambda text: " ".join(content_words(text)) or text) for case in cases]
+
+
+def in_one_store(cases: list[Case]) -> list[Case]:
+    """Write all cases into one memory."""
+    told = [replace(each, label=f"{case.name} {each.label}") for case in cases for each in case.told]
+    asked = [
+        Asked(each.text, each.kind, {f"{case.name} {label}": gain for label, gain in each.answers.items()})
+        for case in cases
+        for each in case.asked
+    ]
+    return [Case("all", cases[0].kind, told, asked)] if cases else []
+
+
+VARIANTS: dict[str, Variant] = {
+    "plain": lambda cases: cases,
+    "no-times": without_times,
+    "wrong-names": with_wrong_names,
+    "typos": with_typos,
+    "keywords": as_keywords,
+    "one-store": in_one_store,
+}
+
+
+def _ask(case: Case, change: Callable[[str], str]) -> Case:
+    return replace(case, asked=[replace(each, text=change(each.text)) for each in case.asked])
+
+
+def _swap_names(case: Case, text: str) -> str:
+    names = list(dict.fromkeys([told.entity for told in case.told]))
+    if len(names) != 2:
+        return text
+    other = {names[0].lower(): names[1], names[1].lower(): names[0]}
+    pattern = "|".join([re.escape(name) for name in names])
+    return re.sub(rf"\b(?:{pattern})\b", lambda found: other[found[0].lower()], text, flags=re.IGNORECASE)
+
+
+def _mistype(text: str, chance: random.Random) -> str:
+    words = [found for found in _LONG_WORD.finditer(text) if content_words(found[0])]
+    if not words:
+        return text
+    found = chance.choice(words)
+    word, place, letter = found[0], chance.randrange(len(found[0]) - 1), chance.choice(_LETTERS)
+    head, tail = word[:place], word[place:]
+    mistakes = (head + tail[1:], head + letter + tail[1:], head + letter + tail, head + tail[1] + tail[0] + tail[2:])
+    return text[: found.start()] + chance.choice(mistakes) + text[found.end() :]

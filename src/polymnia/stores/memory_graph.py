@@ -1,0 +1,335 @@
+"""A graph in dictionaries, with its indexes: what the `memory:` store and the file stores read and write."""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection
+from operator import itemgetter
+from time import time_ns
+from typing import TYPE_CHECKING, TypeVar
+
+from msgspec.structs import replace
+
+from polymnia.errors import NotSupported
+from polymnia.model import (
+    Change,
+    Counts,
+    Entity,
+    Match,
+    Neighbours,
+    ObservationSet,
+    Passage,
+    PassageKey,
+    PassageKind,
+    Relation,
+    RelationKey,
+    Rows,
+    TypeCount,
+    Within,
+    WordCounts,
+)
+from polymnia.search.expression import Expression
+from polymnia.search.text import fold
+from polymnia.stores.contract import (
+    HistoryReader,
+    NoteReader,
+    Sessions,
+    TrashReader,
+    VectorReader,
+)
+from polymnia.stores.trigrams import TrigramIndex
+
+if TYPE_CHECKING:
+    from polymnia.stores.word_index import WordIndex
+
+T = TypeVar("T")
+
+# For each name its relations by number.
+Touching = defaultdict[str, dict[int, Relation]]
+# Between the folded texts of one entity; a query that contains it is checked text by text.
+_SEAM = "\x00"
+
+
+class MemoryGraph:
+    """Entities by name and relations by key, each numbered in the order of creation."""
+
+    def __init__(self) -> None:
+        self.applied: list[Change] = []
+        self._entities: dict[str, tuple[int, Entity]] = {}
+        self._relations: dict[RelationKey, tuple[int, Relation]] = {}
+        # The relations of each name; None until they are first needed.
+        self._touching: Touching | None = defaultdict(dict)
+        self._folded: TrigramIndex | None = None
+        self._words: WordIndex | None = None
+        self._created = 0
+
+    def known(self, names: Collection[str]) -> set[str]:
+        return {name for name in names if name in self._entities}
+
+    def find(self, names: Collection[str]) -> list[Entity]:
+        found = [self._entities[name] for name in self.known(names)]
+        return _in_order(found)
+
+    def get(self, name: str) -> Entity | None:
+        """The entity of that name."""
+        known = self._entities.get(name)
+        return known[1] if known else None
+
+    def entities(self) -> list[Entity]:
+        return [entity for _, entity in self._entities.values()]
+
+    def containing(self, folded: str) -> list[Entity]:
+        near = [self._entities[name][1] for name in self._trigrams().containing(folded)]
+        if _SEAM not in folded:
+            return near
+        return [entity for entity in near if _contains(entity, folded)]
+
+    def linked(self, keys: Collection[RelationKey]) -> dict[RelationKey, Relation]:
+        return {key: self._relations[key][1] for key in keys if key in self._relations}
+
+    def touching(self, names: Collection[str]) -> list[Relation]:
+        found: dict[int, Relation] = {}
+        for name in names:
+            found.update(self._by_name().get(name, {}))
+        return _in_order(list(found.items()))
+
+    def relations(self) -> list[Relation]:
+        return [relation for _, relation in self._relations.values()]
+
+    def page(self, kind: str | None, offset: int, limit: int | None) -> list[Entity]:
+        found = [entity for entity in self.entities() if kind is None or entity.type == kind]
+        return found[offset:] if limit is None else found[offset : offset + limit]
+
+    def relations_like(self, source: str | None, target: str | None, kind: str | None) -> list[Relation]:
+        ends = [name for name in (source, target) if name is not None]
+        near = self.touching(ends[:1]) if ends else self.relations()
+        return [each for each in near if _matches(each, source, target, kind)]
+
+    def entity_types(self) -> list[TypeCount]:
+        return _counted(Counter(entity.type for _, entity in self._entities.values()))
+
+    def relation_types(self) -> list[TypeCount]:
+        return _counted(Counter(relation.type for _, relation in self._relations.values()))
+
+    def distinct_texts(self) -> tuple[int, int]:
+        texts: set[str] = set()
+        for _, entity in self._entities.values():
+            texts.update((entity.name, entity.type, *entity.texts))
+        for key in self._relations:
+            texts.update(key)
+        return len(texts), sum(len(text.encode()) for text in texts)
+
+    def counts(self) -> Counts:
+        observations = sum(len(entity.observations) for _, entity in self._entities.values())
+        return Counts(len(self._entities), observations, len(self._relations))
+
+    def word_counts(self, terms: Collection[str]) -> WordCounts:
+        return self._word_index().word_counts(terms)
+
+    def vocabulary(self, first: str, last: str, limit: int) -> list[str]:
+        return self._word_index().vocabulary(first, last, limit)
+
+    def candidates(
+        self, terms: Collection[str], limit: int, within: Within | None = None, *, every: bool = False
+    ) -> list[Passage]:
+        return self._word_index().candidates(terms, limit, within, every=every)
+
+    def names_with(self, terms: Collection[str], limit: int) -> list[str]:
+        return self._word_index().names_with(terms, limit)
+
+    def neighbours(self, passages: Collection[Passage]) -> dict[PassageKey, Neighbours]:
+        return self._word_index().neighbours(passages)
+
+    def passages_by_id(self, ids: Collection[int]) -> list[Passage]:
+        return []
+
+    def passages_containing(self, folded: str, limit: int) -> list[Passage]:
+        found = [each for entity in self.containing(folded) for each in passages_of(entity)]
+        return [each for each in found if folded in fold(each.text if each.ordinal else each.words)][:limit]
+
+    def cards(self, names: Collection[str]) -> list[Passage]:
+        return [passages_of(entity)[0] for entity in self.find(names)]
+
+    def observation_counts(self, names: Collection[str]) -> dict[str, int]:
+        return {entity.name: len(entity.observations) for entity in self.find(names)}
+
+    def match(self, expression: Expression, kinds: Collection[PassageKind], limit: int | None = None) -> list[Match]:
+        raise not_supported("query expressions")
+
+    @property
+    def notes(self) -> NoteReader:
+        raise not_supported("notes")
+
+    @property
+    def sessions(self) -> Sessions:
+        raise not_supported("notes")
+
+    @property
+    def vectors(self) -> VectorReader:
+        raise not_supported("vectors")
+
+    @property
+    def trash(self) -> TrashReader:
+        raise not_supported("a trash")
+
+    @property
+    def history(self) -> HistoryReader:
+        raise not_supported("history")
+
+    def clock(self) -> int:
+        """Return the time for a change made now, later than that of the last one here."""
+        now = time_ns() // 1000
+        return max(now, self.applied[-1].at + 1) if self.applied else now
+
+    def between(self, start: int, end: int, limit: int) -> list[Passage]:
+        return self._word_index().between(start, end, limit)
+
+    def apply(self, change: Change) -> None:
+        """Take `before` out and put `after` in; an entity in both keeps its place and its observations."""
+        stays = {entity.name for entity in change.before.entities} & {entity.name for entity in change.after.entities}
+        self._take_out(change.before, change.at, stays)
+        self._put_in(change.after, change.at, stays)
+        self.applied.append(change)
+
+    def fill(self, entities: list[Entity], relations: list[Relation]) -> bool:
+        """Put very many into an empty graph; False, with nothing done, when two of the entities share a name."""
+        self._entities = {entity.name: (number, entity) for number, entity in enumerate(entities)}
+        if len(self._entities) != len(entities):
+            self._entities = {}
+            return False
+        self._created = len(entities)
+        numbered = list(enumerate(relations, self._created))
+        keys = [(each.source, each.target, each.type) for each in relations]
+        self._relations = dict(zip(keys, numbered, strict=True))
+        if len(self._relations) != len(relations):  # the first of those that say the same counts
+            self._relations = {}
+            for key, pair in zip(keys, numbered, strict=True):
+                self._relations.setdefault(key, pair)
+        self._created += len(relations)
+        self._touching = None
+        return True
+
+    def put(self, entity: Entity) -> None:
+        """Add the entity, or put it in the place of the one that has its name."""
+        known = self._entities.get(entity.name)
+        self._entities[entity.name] = (known[0] if known else self._next(), entity)
+        if self._folded is not None:
+            self._folded.put(self._entities[entity.name][0], entity.name, _folded(entity))
+        if self._words is not None:
+            self._words.put(self._entities[entity.name][0], entity)
+
+    def link(self, relation: Relation) -> None:
+        """Add the relation, or put it in the place of the one that has its key."""
+        key, touching = relation.key, self._by_name()
+        known = self._relations.get(key)
+        number = known[0] if known else self._next()
+        self._relations[key] = (number, relation)
+        touching[relation.source][number] = relation
+        touching[relation.target][number] = relation
+
+    def remove(self, name: str) -> None:
+        """Take the entity of that name out, and nothing else."""
+        number, _ = self._entities.pop(name)
+        if self._folded is not None:
+            self._folded.remove(number)
+        if self._words is not None:
+            self._words.remove(name)
+
+    def unlink(self, key: RelationKey) -> None:
+        """Take the relation with that key out."""
+        touching = self._by_name()
+        number, relation = self._relations.pop(key)
+        for name in {relation.source, relation.target}:
+            del touching[name][number]
+
+    def _take_out(self, rows: Rows, at: int, stays: set[str]) -> None:
+        for entity in rows.entities:
+            if entity.name not in stays:
+                self.remove(entity.name)
+        for each in rows.observations:
+            gone = {observation.ordinal for observation in each.observations}
+            entity = self._entities[each.entity][1]
+            kept = tuple(one for one in entity.observations if one.ordinal not in gone)
+            self.put(replace(entity, observations=kept, updated_at=at))
+        for relation in rows.relations:
+            self.unlink(relation.key)
+
+    def _put_in(self, rows: Rows, at: int, stays: set[str]) -> None:
+        for entity in rows.entities:
+            if entity.name in stays:
+                known = self._entities[entity.name][1]
+                entity = replace(entity, observations=known.observations, next_ordinal=known.next_ordinal)
+            self.put(entity)
+        for each in rows.observations:
+            self.put(_with_observations(self._entities[each.entity][1], each, at))
+        for relation in rows.relations:
+            self.link(relation)
+
+    def _next(self) -> int:
+        self._created += 1
+        return self._created
+
+    def _by_name(self) -> Touching:
+        if self._touching is None:
+            self._touching = defaultdict(dict)
+            for number, relation in self._relations.values():
+                self._touching[relation.source][number] = relation
+                self._touching[relation.target][number] = relation
+        return self._touching
+
+    def _trigrams(self) -> TrigramIndex:
+        """Return the substring index, which is built at the first search and kept current."""
+        if self._folded is None:
+            self._folded = TrigramIndex()
+            for name, (number, entity) in self._entities.items():
+                self._folded.put(number, name, _folded(entity))
+        return self._folded
+
+    def _word_index(self) -> "WordIndex":
+        """Made at the first search and kept current from then on."""
+        if self._words is None:
+            from polymnia.stores.word_index import WordIndex  # few servers are asked for words
+
+            self._words = WordIndex(self._entities.values())
+        return self._words
+
+
+def passages_of(entity: Entity) -> list[Passage]:
+    """Return the card of an entity, then its observations."""
+    card = Passage(entity.name, entity.type, 0, entity.summary or "", entity.created_at, tags=entity.tags)
+    observations = [
+        Passage(entity.name, entity.type, each.ordinal, each.text, each.created_at, each.valid_at)
+        for each in entity.observations
+    ]
+    return [card, *observations]
+
+
+def not_supported(what: str) -> NotSupported:
+    """Return the error for what a store without it was asked."""
+    return NotSupported(f"this kind of store has no {what}; use a SQLite store: a path ending in .db")
+
+
+def _in_order(numbered: list[tuple[int, T]]) -> list[T]:
+    return [value for _, value in sorted(numbered, key=itemgetter(0))]
+
+
+def _matches(relation: Relation, source: str | None, target: str | None, kind: str | None) -> bool:
+    wanted = ((source, relation.source), (target, relation.target), (kind, relation.type))
+    return all(asked is None or asked == has for asked, has in wanted)
+
+
+def _counted(counter: Counter[str]) -> list[TypeCount]:
+    ranked = sorted(counter.items(), key=lambda item: (-item[1], item[0]))
+    return [TypeCount(kind, count) for kind, count in ranked]
+
+
+def _contains(entity: Entity, folded: str) -> bool:
+    return any(folded in fold(text) for text in (entity.name, entity.type, *entity.texts))
+
+
+def _folded(entity: Entity) -> str:
+    return fold(_SEAM.join((entity.name, entity.type, *entity.texts)))
+
+
+def _with_observations(entity: Entity, added: ObservationSet, at: int) -> Entity:
+    observations = sorted((*entity.observations, *added.observations), key=lambda each: each.ordinal)
+    next_ordinal = max(entity.next_ordinal, observations[-1].ordinal + 1)
+    return replace(entity, observations=tuple(observations), next_ordinal=next_ordinal, updated_at=at)

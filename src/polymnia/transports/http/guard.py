@@ -1,0 +1,253 @@
+"""Checks before a request reaches the protocol: Host and Origin, the token, and headers that must match the body."""
+
+import re
+from base64 import b64decode, b64encode
+from binascii import Error as Base64Error
+from collections.abc import Callable, Iterator
+from functools import cache, lru_cache
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import urlsplit
+
+from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec.json import Decoder
+
+from polymnia.dialects.base import Client, Dialect, decode_arguments
+from polymnia.dialects.schema import json_schema
+from polymnia.errors import BadInput, InvalidParams, NotAdmitted, ProtocolError, Refused
+from polymnia.mcp.jsonrpc import Message
+from polymnia.mcp.params import CLIENT_CAPABILITIES, PROTOCOL_VERSION, STATELESS, SUPPORTED
+from polymnia.mcp.server import Server
+from polymnia.model import Principal
+from polymnia.transports.address import host_of, is_loopback, is_origin
+from polymnia.transports.http.connection import MAX_HEAD_BYTES
+from polymnia.transports.http.request import BLANK, Request
+
+HEADER_MISMATCH = -32020
+
+VERSION = b"mcp-protocol-version"
+METHOD = b"mcp-method"
+NAME = b"mcp-name"
+WORKSPACE = b"x-memory-workspace"
+_BEARER = "bearer "
+# Headers that may be given once: two readers could take one of two differently.
+_SINGLE = frozenset((b"host", b"origin", b"authorization", b"mcp-session-id", WORKSPACE, VERSION, METHOD, NAME))
+_BASE64 = re.compile(r"=\?base64\?(.*)\?=")
+
+
+class RequestGuard(Struct, frozen=True, kw_only=True):
+    """The checks that come before any endpoint."""
+
+    # Returns the principal of a bearer token; None stands for no token. Raises NotAdmitted.
+    admit: Callable[[str | None], Principal]
+    # Returns True if an admitted principal would still be admitted.
+    holds: Callable[[Principal], bool] = lambda principal: True
+    # Names of the server, besides IP addresses and those of this machine.
+    hosts: frozenset[str] = frozenset()
+    # Web pages that may use the server, as `https://host:port`.
+    origins: frozenset[str] = frozenset()
+    # True if only this machine can reach the server: its own pages may use it.
+    is_local: bool = True
+    # The address under which clients learn how to get a token, followed by the endpoint's path.
+    metadata_url: str | None = None
+
+    def check(self, request: Request) -> None:
+        """Raise Refused for a large or ambiguous head, or a foreign Host or Origin (DNS rebinding)."""
+        _check_head(request)
+        host, is_immune = _parse_host(request.headers.get(b"host", b""))
+        if host is None:
+            raise Refused(400, "the header Host is missing or malformed")
+        if not (is_immune or host in self.hosts):
+            raise Refused(421, f"this server does not serve the host {host!r}; its operator can allow the host")
+        origin = request.header(b"origin")
+        if origin is not None and origin not in self.origins and not (self.is_local and _is_local_page(origin)):
+            raise Refused(403, f"pages from {origin} may not use this server; its operator can allow the origin")
+
+    def authenticate(self, request: Request) -> Principal:
+        """Return who sent the request. Raise Refused."""
+        given = request.header(b"authorization")
+        token = given[len(_BEARER) :].strip() if given and given[: len(_BEARER)].lower() == _BEARER else None
+        try:
+            principal = self.admit(token)
+        except NotAdmitted as exc:
+            raise self._unauthorized(request, token, exc) from exc
+        request.connection.admit()
+        return principal
+
+    def client(self, request: Request, principal: Principal, server: Server) -> Client:
+        """Return what is known of a new session's client."""
+        return Client(principal=principal, workspace=self.workspace(request, principal, server))
+
+    def workspace(self, request: Request, principal: Principal, server: Server) -> str | None:
+        """Return the workspace in the header, the only one the principal may use, or the server's."""
+        named = named_workspace(request)
+        if named:
+            return named
+        own = principal.workspaces
+        return next(iter(own)) if own is not None and len(own) == 1 else server.workspace
+
+    def _unauthorized(self, request: Request, token: str | None, exc: NotAdmitted) -> Refused:
+        challenge = "Bearer" + (' error="invalid_token"' if token else "")
+        if self.metadata_url:
+            challenge += f'{"," if token else ""} resource_metadata="{self.metadata_url}{request.path.rstrip("/")}"'
+        text = str(exc) if token else "a token is required: send it in the header Authorization as Bearer TOKEN"
+        return Refused(401, text, code=-32001, headers={"www-authenticate": challenge})
+
+
+def named_workspace(request: Request) -> str | None:
+    """Return the workspace that a request names in its header. Raise Refused."""
+    value: bytes | None = request.headers.get(WORKSPACE)
+    if not value:
+        return None
+    try:
+        return value.decode("utf-8").strip(BLANK)
+    except UnicodeDecodeError as exc:
+        raise Refused(400, "X-Memory-Workspace: expected UTF-8") from exc
+
+
+def is_stateless(request: Request, message: Message) -> bool:
+    """Return True if the header or the body says that the request is of the era without sessions."""
+    return message.version is not UNSET or request.header(VERSION) in STATELESS
+
+
+def check_revision(request: Request) -> None:
+    """Raise Refused for a revision that the server does not support."""
+    version = request.header(VERSION)
+    if version is not None and version not in SUPPORTED:
+        raise Refused(400, f"unsupported protocol version {version!r}: this server supports {', '.join(SUPPORTED)}")
+
+
+def check_headers(request: Request, message: Message, dialect: Dialect) -> None:
+    """Raise ProtocolError if the headers of a stateless request do not say what its body says."""
+    meta = message.params.meta
+    if not meta or meta.protocol_version is UNSET or meta.client_capabilities is UNSET:
+        raise InvalidParams(f"params._meta needs {PROTOCOL_VERSION} and {CLIENT_CAPABILITIES}")
+    _compare("Mcp-Protocol-Version", request.header(VERSION), meta.protocol_version)
+    _compare("Mcp-Method", request.header(METHOD), message.method)
+    subject = message.subject
+    if subject is not UNSET:
+        _compare("Mcp-Name", decode_header(request.header(NAME)), subject)
+        if message.method == "tools/call" and (tool := dialect.tools.get(subject)):
+            check_repeated_arguments(request, tool.arguments, message.params.arguments)
+
+
+def decode_header(value: str | None) -> str | None:
+    """Return a header's value. Text that does not fit comes as =?base64?…?=; None if that is malformed."""
+    wrapped = _BASE64.fullmatch(value or "")
+    if wrapped is None:
+        return value
+    payload = wrapped[1]
+    try:
+        content = b64decode(payload, validate=True)
+        return content.decode("utf-8") if b64encode(content).decode() == payload else None
+    except (Base64Error, UnicodeDecodeError):
+        return None
+
+
+def _compare(header: str, given: str | None, expected: object) -> None:
+    if given != expected:
+        raise ProtocolError(HEADER_MISMATCH, f"the header {header} does not match the body")
+
+
+def _check_head(request: Request) -> None:
+    size = 0
+    single = []
+    for name, value in request.raw_headers:
+        size += len(name) + len(value)
+        if name in _SINGLE:
+            single.append(name)
+    if size > MAX_HEAD_BYTES:
+        raise Refused(431, f"request head too large: at most {MAX_HEAD_BYTES} bytes", headers={"connection": "close"})
+    if len(single) != len(set(single)):
+        repeated = next(name for name in single if single.count(name) > 1)
+        raise Refused(400, f"the header {repeated.decode().title()} must be given once")
+
+
+@lru_cache(maxsize=256)
+def _parse_host(value: bytes) -> tuple[str | None, bool]:
+    """Return the host without its port, and whether it is immune to DNS rebinding (IP literals are never resolved)."""
+    host = host_of(value.decode("latin-1"))
+    try:
+        return host, host is not None and (is_loopback(host) or bool(ip_address(host)))
+    except ValueError:
+        return host, False
+
+
+def _is_local_page(origin: str) -> bool:
+    return is_loopback(host_of(urlsplit(origin).netloc) or "") if is_origin(origin) else False
+
+
+# Arguments that a tool wants repeated in headers (`x-mcp-header` in its schema), so that routers need not parse bodies.
+
+_PREFIX = "Mcp-Param-"
+# Types with a single spelling in a header.
+_PLAIN = ("string", "integer", "boolean")
+_DECIMAL = re.compile(r"(-?[0-9]+)(?:\.0+)?")
+_arguments: Decoder[dict[str, Any] | None] = Decoder(dict[str, Any] | None)
+
+
+class RepeatedArgument(Struct, frozen=True):
+    """An argument, by its path, and the header that repeats it."""
+
+    path: tuple[str, ...]
+    header: str
+    kind: str
+
+
+def check_repeated_arguments(request: Request, arguments: type[Struct], given: Raw | UnsetType) -> None:
+    """Raise ProtocolError if a header does not match the argument that it repeats."""
+    expected = repeated_arguments(arguments)
+    if not expected:
+        return
+    try:
+        values = decode_arguments(_arguments, given) if isinstance(given, Raw) else {}
+    except BadInput:
+        return  # the tool reports it, with more detail
+    for each in expected:
+        _check_argument(request, each, _value_at(values, each.path))
+
+
+@cache
+def repeated_arguments(arguments: type[Struct]) -> tuple[RepeatedArgument, ...]:
+    """Return the arguments that must be repeated in headers."""
+    return tuple(_find_repeated(json_schema(arguments), ()))
+
+
+def _find_repeated(schema: dict[str, Any], path: tuple[str, ...]) -> Iterator[RepeatedArgument]:
+    for name, below in schema.get("properties", {}).items():
+        header, kind = below.get("x-mcp-header"), below.get("type")
+        if header is not None and kind in _PLAIN:
+            yield RepeatedArgument((*path, name), _PREFIX + header, kind)
+        yield from _find_repeated(below, (*path, name))
+
+
+def _value_at(values: Any, path: tuple[str, ...]) -> Any:
+    for name in path:
+        values = values.get(name) if isinstance(values, dict) else None
+    return values
+
+
+def _check_argument(request: Request, repeated: RepeatedArgument, value: Any) -> None:
+    name = repeated.header.lower().encode("latin-1")
+    given = [content.decode("latin-1").strip(BLANK) for each, content in request.raw_headers if each == name]
+    expected = _header_text(value)
+    matches = not given or _is_equal(repeated.kind, decode_header(given[0]), expected)
+    if len(given) != (expected is not None) or not matches:
+        argument = ".".join(repeated.path)
+        message = f"the header {repeated.header} must repeat the argument {argument} once, or both be left out"
+        raise ProtocolError(HEADER_MISMATCH, message)
+
+
+def _header_text(value: Any) -> str | None:
+    """Return a value as a header spells it; None if a header cannot."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return str(value) if isinstance(value, str | int | float) else None
+
+
+def _is_equal(kind: str, given: str | None, expected: str | None) -> bool:
+    """Compare two spellings; integers as numbers (42 is 42.0)."""
+    number = _DECIMAL.fullmatch(given) if kind == "integer" and given is not None else None
+    return (number[1] if number else given) == expected

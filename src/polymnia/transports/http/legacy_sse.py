@@ -1,0 +1,91 @@
+"""The older HTTP transport: a stream that stays open, and a path to post messages to."""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import parse_qs
+
+from polymnia.errors import Refused
+from polymnia.mcp.jsonrpc import Message
+from polymnia.mcp.server import Server
+from polymnia.mcp.session import Delivery
+from polymnia.transports.http.context import HttpContext
+from polymnia.transports.http.guard import named_workspace
+from polymnia.transports.http.request import JSON, Receive, Request, Send
+from polymnia.transports.http.sessions import HttpSession
+from polymnia.transports.http.stream import HEADERS, EventStream, encode_event
+
+# Messages of one session that may run or wait: a post is answered before its message runs.
+MAX_RUNNING_MESSAGES = 32
+
+
+class LegacySse:
+    """`/sse` and `/sse/messages/` of one dialect, as an ASGI application."""
+
+    def __init__(self, server: Server, context: HttpContext, path: str) -> None:
+        self._server = server
+        self._context = context
+        self._path = path
+
+    async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        request = Request(scope, receive, send)
+        is_post = request.path.rstrip("/") == f"{self._path}/messages"
+        try:
+            self._context.guard.check(request)
+            self._context.check_open()
+            if is_post and request.method == "POST":
+                await self._post(request)
+            elif not is_post and request.method == "GET":
+                await self._listen(request)
+            else:
+                allowed = {"allow": "POST" if is_post else "GET"}
+                raise Refused(405, f"{request.method} is not supported here", headers=allowed)
+        except Refused as refusal:
+            await request.refuse(refusal)
+        finally:
+            request.release()
+
+    async def _listen(self, request: Request) -> None:
+        """Send everything the session has to say. The session lasts as long as the stream."""
+        request.require_streams()
+        guard = self._context.guard
+        principal = guard.authenticate(request)
+        client = guard.client(request, principal, self._server)
+        session = self._context.sessions.open(self._server, client, peer=request.peer)
+        stream = EventStream()
+        try:
+            await request.start(200, HEADERS)
+            endpoint = f"{self._path}/messages/?session_id={session.id}"
+            await request.write(encode_event(endpoint.encode(), "endpoint"), more=True)
+            session.attach(stream)
+            await stream.send_until_gone(request)
+            await request.write(b"", more=False)
+        finally:
+            session.detach(stream)
+            self._context.sessions.end(session)
+
+    async def _post(self, request: Request) -> None:
+        """Take a message. Its answer is sent on the stream."""
+        principal = self._context.guard.authenticate(request)
+        if not (request.header(b"content-type") or JSON).lower().startswith(JSON):
+            raise Refused(415, f"send the message as {JSON}")
+        identifier = parse_qs(request.query.decode("latin-1")).get("session_id", [""])[0]
+        session = self._context.sessions.find(identifier, principal)
+        if session.running >= MAX_RUNNING_MESSAGES:
+            message = f"{MAX_RUNNING_MESSAGES} messages of this session are waiting; read their answers first"
+            raise Refused(429, message, code=-32000, headers={"retry-after": "1"})
+        with session.running_request():
+            body, parsed = await self._context.read(request)
+            named = named_workspace(request)
+            await request.respond(202, b"Accepted", {"content-type": "text/plain"})
+            delivery = Delivery(named, gone=lambda: session.is_closed)
+            await self._handle(session, parsed, len(body), delivery)
+
+    async def _handle(self, session: HttpSession, message: Message, size: int, delivery: Delivery) -> None:
+        placement = self._context.place(self._server, message, size)
+        if placement.is_inline:
+            answer = session.session.handle(message, delivery)
+        else:
+            with self._context.running_request():
+                answer = await self._context.run(lambda: session.session.handle(message, delivery))
+        self._context.small_calls.note(placement, answer)
+        session.send(answer.body)

@@ -1,0 +1,221 @@
+"""One HTTP request as the endpoints see it: its head, its bounded body, and the responses it may get."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any
+
+from polymnia.errors import ProtocolError, Refused
+from polymnia.mcp.jsonrpc import NO_ID, encode_error
+from polymnia.transports.http.connection import Connection
+
+logger = logging.getLogger(__name__)
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+JSON = "application/json"
+EVENTS = "text/event-stream"
+# Whitespace around a header's value that is not part of it.
+BLANK = " \t"
+# The key in a request's scope that holds its connection.
+CONNECTION = "polymnia.connection"
+# A long response is sent in pieces of this size, each when the last one was taken.
+_PIECE_BYTES = 1 << 18
+# The rest of a refused body is read for this long: closing upon unread data would lose the response.
+_DISCARD_TIMEOUT_S = 5
+# When responses take too much memory, clients that read nothing for this long are disconnected.
+STUCK_TIMEOUT_S = 5
+_CLOSE = {"connection": "close"}
+
+
+class ByteBudget:
+    """How many bytes of request bodies and of responses the process may hold at once."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.used = 0
+        self._responses: dict[Request, int] = {}
+        self._response_bytes = 0
+
+    def take(self, size: int) -> None:
+        """Count bytes of a body. Raise Refused if there are too many."""
+        if size and self.used + size > self.limit:
+            message = "server memory limit reached; retry in a second"
+            raise Refused(503, message, code=-32000, headers={"retry-after": "1", **_CLOSE})
+        self.used += size
+
+    @contextmanager
+    def sending(self, request: "Request", size: int) -> Iterator[None]:
+        """Count a large response while it is being sent."""
+        self._responses[request] = size
+        self._response_bytes += size
+        try:
+            yield
+        finally:
+            self._forget(request)
+
+    def disconnect_stuck(self, now: float) -> None:
+        """While responses exceed the limit, disconnect clients that have read nothing for a while."""
+        stuck = [each for each in self._responses if now - each.progress_at > STUCK_TIMEOUT_S]
+        for request in stuck:
+            if self._response_bytes <= self.limit:
+                return
+            self._forget(request)
+            logger.info("disconnected a client that was slow to read its response")
+            request.connection.abort()
+
+    def _forget(self, request: "Request") -> None:
+        self._response_bytes -= self._responses.pop(request, 0)
+
+
+class Request:
+    """A request that is being answered."""
+
+    __slots__ = (
+        "_budget",
+        "_held_bytes",
+        "_is_body_read",
+        "_receive",
+        "_send",
+        "connection",
+        "headers",
+        "is_http_1_0",
+        "method",
+        "path",
+        "peer",
+        "progress_at",
+        "query",
+        "raw_headers",
+    )
+
+    def __init__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        self.method: str = scope["method"]
+        self.path: str = scope["path"]
+        self.query: bytes = scope["query_string"]
+        self.raw_headers: list[tuple[bytes, bytes]] = scope["headers"]
+        self.headers = dict(self.raw_headers)
+        self.connection: Connection = scope[CONNECTION]
+        self.peer = self.connection.peer[0]
+        # HTTP/1.0 cannot mark where a piece of a stream ends.
+        self.is_http_1_0 = scope.get("http_version") == "1.0"
+        # When a piece of a large response was last sent.
+        self.progress_at = 0.0
+        self._is_body_read = False
+        self._budget: ByteBudget | None = None
+        self._held_bytes = 0
+        self._receive = receive
+        self._send = send
+
+    def header(self, name: bytes) -> str | None:
+        """Return a header's value by its lower-case name."""
+        value = self.headers.get(name)
+        return None if value is None else value.decode("latin-1").strip(BLANK)
+
+    def accepts(self, kind: str) -> bool:
+        """Return True if the client takes responses of that media type. Without an Accept header it takes any."""
+        if kind == EVENTS and self.is_http_1_0:
+            return False
+        accept = self.headers.get(b"accept")
+        return accept is None or _accepts(accept, kind)
+
+    async def body(self, *, limit: int, budget: ByteBudget) -> bytes:
+        """Return the whole body, which counts against the budget until `release`. Raise Refused."""
+        length = self.headers.get(b"content-length", b"0")
+        if len(length) > 15 or int(length) > limit:
+            raise _too_large(limit)
+        self._budget, whole = budget, bytearray()
+        while True:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise Refused(400, "the request ended before its body did")
+            part: bytes = message.get("body", b"")
+            if len(whole) + len(part) > limit:
+                raise _too_large(limit)
+            budget.take(len(part))
+            self._held_bytes += len(part)
+            if not message.get("more_body"):
+                self._is_body_read = True
+                return bytes(whole + part) if whole else part
+            whole += part
+
+    def release(self) -> None:
+        """Give the bytes of the body back to the budget."""
+        if self._budget is not None:
+            self._budget.used -= self._held_bytes
+            self._held_bytes = 0
+
+    def is_abandoned(self) -> bool:
+        """Return True once the client has gone."""
+        return self.connection.lost.is_set()
+
+    async def respond(self, status: int, body: bytes = b"", headers: Mapping[str, str] | None = None) -> None:
+        """Send a whole response, as JSON unless the headers say otherwise."""
+        head = [(b"content-length", b"%d" % len(body))]
+        if body and not (headers and "content-type" in headers):
+            head.append((b"content-type", b"application/json"))
+        await self._start(status, head, headers or {})
+        if len(body) <= _PIECE_BYTES or self._budget is None:
+            await self.write(body, more=False)
+            return
+        with self._budget.sending(self, len(body)):
+            for at in range(0, len(body), _PIECE_BYTES):
+                self.progress_at = time.monotonic()
+                await self.write(body[at : at + _PIECE_BYTES], more=at + _PIECE_BYTES < len(body))
+
+    async def refuse(self, refusal: Refused) -> None:
+        """Send the reason as a JSON-RPC error."""
+        body = encode_error(NO_ID, ProtocolError(refusal.code, str(refusal)))
+        if self._is_body_read or not self._has_body:
+            await self.respond(refusal.status, body, refusal.headers)
+            return
+        head = {"content-length": str(len(body)), "content-type": JSON, **refusal.headers, **_CLOSE}
+        await self.start(refusal.status, head)
+        await self.write(body, more=True)
+        await self._discard_body()
+        await self.write(b"", more=False)
+
+    @property
+    def _has_body(self) -> bool:
+        return b"transfer-encoding" in self.headers or self.headers.get(b"content-length", b"0") != b"0"
+
+    async def _discard_body(self) -> None:
+        try:
+            async with asyncio.timeout(_DISCARD_TIMEOUT_S):
+                while True:
+                    message = await self._receive()
+                    if message["type"] == "http.disconnect" or not message.get("more_body"):
+                        return
+        except TimeoutError:
+            return
+
+    def require_streams(self) -> None:
+        """Raise Refused if a response cannot be a stream."""
+        if self.is_http_1_0:
+            raise Refused(505, "a stream of events needs HTTP/1.1")
+
+    async def start(self, status: int, headers: Mapping[str, str]) -> None:
+        """Send the head of a response."""
+        await self._start(status, [], headers)
+
+    async def _start(self, status: int, head: list[tuple[bytes, bytes]], headers: Mapping[str, str]) -> None:
+        head += [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
+        await self._send({"type": "http.response.start", "status": status, "headers": head})
+
+    async def write(self, body: bytes, *, more: bool) -> None:
+        """Send a piece of the response. Wait while the client reads nothing."""
+        await self._send({"type": "http.response.body", "body": body, "more_body": more})
+
+
+@lru_cache(maxsize=256)
+def _accepts(accept: bytes, kind: str) -> bool:
+    wanted = [each.partition(";")[0].strip().lower() for each in accept.decode("latin-1").split(",")]
+    return kind in wanted or "*/*" in wanted or f"{kind.partition('/')[0]}/*" in wanted
+
+
+def _too_large(limit: int) -> Refused:
+    return Refused(413, f"message too large: at most {limit} bytes", headers=_CLOSE)

@@ -1,0 +1,56 @@
+"""Cosines of passages, alone and together with what was written around them."""
+
+import numpy as np
+import pytest
+
+from polymnia.model import Neighbours, Passage
+from polymnia.search.context import context_cosines
+
+
+def direction(*numbers: float) -> bytes:
+    vector = np.array(numbers, "<f4")
+    return (vector / np.linalg.norm(vector)).tobytes()
+
+
+def turn(number: int, words: int = 2) -> Passage:
+    return Passage("Ann", "person", number, "word " * words, valid_at=7, id=number)
+
+
+ASKED, UNRELATED = direction(1, 0, 0), direction(0, 1, 0)
+
+
+def test_without_neighbours_it_is_the_plain_cosine() -> None:
+    vectors = {1: direction(1, 1, 0), 2: UNRELATED}
+    found = context_cosines(ASKED, vectors, [turn(1), turn(2)], {})
+    assert found == pytest.approx({1: 2**-0.5, 2: 0.0})
+
+
+def test_a_short_turn_gains_from_a_neighbour_that_answers_and_a_long_one_hardly() -> None:
+    vectors = {1: ASKED, 2: UNRELATED, 3: UNRELATED}
+    near = {turn(2).key: Neighbours(before=turn(1)), turn(3).key: Neighbours(before=turn(1))}
+    found = context_cosines(ASKED, vectors, [turn(2), turn(3, words=300)], near)
+    assert found[2] > 0.7
+    assert 0 < found[3] < 0.2
+
+
+def test_unrelated_neighbours_take_nothing_away() -> None:
+    vectors = {1: UNRELATED, 2: ASKED, 3: UNRELATED}
+    near = {turn(2).key: Neighbours(before=turn(1), earlier=turn(3), after=turn(3))}
+    assert context_cosines(ASKED, vectors, [turn(2)], near)[2] == pytest.approx(1)
+
+
+def test_the_one_before_counts_most_and_the_one_after_least() -> None:
+    vectors = {1: ASKED, 2: UNRELATED, 3: UNRELATED, 4: UNRELATED}
+    near = {
+        turn(2).key: Neighbours(before=turn(1)),
+        turn(3).key: Neighbours(earlier=turn(1)),
+        turn(4).key: Neighbours(after=turn(1)),
+    }
+    found = context_cosines(ASKED, vectors, [turn(2), turn(3), turn(4)], near)
+    assert found[2] > found[3] > found[4] > 0
+
+
+def test_passages_and_neighbours_without_vectors_are_left_out() -> None:
+    near = {turn(2).key: Neighbours(before=turn(1))}
+    assert context_cosines(ASKED, {2: UNRELATED}, [turn(2), turn(3)], near) == pytest.approx({2: 0.0})
+    assert context_cosines(ASKED, {}, [turn(2)], near) == {}

@@ -1,0 +1,54 @@
+"""A server over HTTP with tools that block until another call releases them."""
+
+from threading import Event
+
+from msgspec import Struct
+
+from polymnia.dialects.base import Call, Dialect, Reply, catalogue, tool
+from tests.interop.serving import serve
+
+TIMEOUT_S = 20
+
+started = Event()
+released = Event()
+
+
+class Nothing(Struct, frozen=True):
+    pass
+
+
+def wait_for_release() -> Reply:
+    started.set()
+    return Reply("released" if released.wait(TIMEOUT_S) else "timed out")
+
+
+@tool(Nothing, needs="read")
+def block(call: Call, arguments: Nothing) -> Reply:
+    """Wait until released."""
+    return wait_for_release()
+
+
+@tool(Nothing, needs="read", quick=True)
+def block_quickly(call: Call, arguments: Nothing) -> Reply:
+    """Wait until released, although it is declared quick."""
+    return wait_for_release()
+
+
+@tool(Nothing, needs="read")
+def release(call: Call, arguments: Nothing) -> Reply:
+    """Release the call that blocks, once it has begun."""
+    begun = started.wait(TIMEOUT_S)
+    released.set()
+    return Reply("begun" if begun else "nothing had begun")
+
+
+if __name__ == "__main__":
+    serve(
+        Dialect(
+            name="blocking",
+            server_name="blocking",
+            server_version="1",
+            instructions="",
+            tools=catalogue(block, block_quickly, release),
+        )
+    )

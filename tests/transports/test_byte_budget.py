@@ -1,0 +1,88 @@
+"""The byte budget: bodies beyond it are refused, and responses beyond it cost the slowest clients theirs."""
+
+from contextlib import AbstractContextManager
+
+import pytest
+
+from polymnia.errors import Refused
+from polymnia.transports.http.request import CONNECTION, ByteBudget, Message, Request
+
+
+class FakeConnection:
+    """A connection that remembers whether it was ended."""
+
+    def __init__(self) -> None:
+        self.peer = ("127.0.0.1", 1)
+        self.is_aborted = False
+
+    def abort(self) -> None:
+        self.is_aborted = True
+
+
+class Caller:
+    """A request and its connection."""
+
+    def __init__(self) -> None:
+        self.connection = FakeConnection()
+        scope = {"method": "POST", "path": "/mcp", "query_string": b"", "headers": [], CONNECTION: self.connection}
+        self.request = Request(scope, self._receive, self._send)
+
+    @property
+    def is_disconnected(self) -> bool:
+        return self.connection.is_aborted
+
+    async def _receive(self) -> Message:
+        return {"type": "http.disconnect"}
+
+    async def _send(self, message: Message) -> None:
+        return None
+
+
+def test_bodies_are_taken_until_the_budget_is_used() -> None:
+    budget = ByteBudget(100)
+    budget.take(60)
+    budget.take(40)
+    with pytest.raises(Refused) as refusal:
+        budget.take(1)
+    assert refusal.value.status == 503
+    assert refusal.value.headers["retry-after"] == "1"
+    budget.used -= 60
+    budget.take(60)
+
+
+def test_an_empty_body_is_always_taken() -> None:
+    budget = ByteBudget(10)
+    budget.take(10)
+    budget.take(0)
+
+
+def sending(budget: ByteBudget, caller: Caller, size: int, progress_at: float) -> AbstractContextManager[None]:
+    caller.request.progress_at = progress_at
+    return budget.sending(caller.request, size)
+
+
+def test_beyond_the_budget_clients_that_read_nothing_are_disconnected() -> None:
+    budget = ByteBudget(100)
+    stuck, moving = Caller(), Caller()
+    with sending(budget, stuck, 60, 10.0), sending(budget, moving, 60, 15.0):
+        budget.disconnect_stuck(16.0)
+        assert (stuck.is_disconnected, moving.is_disconnected) == (True, False)
+
+
+def test_no_more_clients_are_disconnected_than_necessary() -> None:
+    budget = ByteBudget(100)
+    callers = [Caller(), Caller(), Caller()]
+    first, second, third = callers
+    with sending(budget, first, 40, 1.0), sending(budget, second, 40, 1.0), sending(budget, third, 40, 1.0):
+        budget.disconnect_stuck(100.0)
+        assert [each.is_disconnected for each in callers] == [True, False, False]
+
+
+def test_within_the_budget_nobody_is_disconnected() -> None:
+    budget = ByteBudget(100)
+    stuck = Caller()
+    with sending(budget, stuck, 100, 1.0):
+        budget.disconnect_stuck(100.0)
+    with sending(budget, Caller(), 100, 1.0):
+        budget.disconnect_stuck(100.0)
+    assert not stuck.is_disconnected
