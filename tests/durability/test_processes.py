@@ -238,7 +238,7 @@ def test_a_store_that_another_process_makes_meanwhile_is_not_a_strangers(
 @pytest.fixture
 def impatience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make every wait for another process short."""
-    monkeypatch.setattr(connection, "BUSY_WAIT", 1)
+    monkeypatch.setattr(connection, "BUSY_TIMEOUT_MS", 1)
     monkeypatch.setattr(lock, "LOCK_TIMEOUT_S", 0.001)
 
 

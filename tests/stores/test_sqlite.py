@@ -36,7 +36,7 @@ READS: dict[str, Callable[[Reader], object]] = {
     "touching": lambda read: read.touching(["A"]),
     "relations like": lambda read: read.relations_like("A", None, None),
     "containing": lambda read: read.containing("one"),
-    "match": lambda read: read.match(plain_words("one"), ("observation", "card", "note")),
+    "match": lambda read: read.match(plain_words("one"), ("observation", "entity", "note")),
     "word counts": lambda read: read.word_counts(["one"]),
     "vocabulary": lambda read: read.vocabulary("a", "z", 10),
     "candidates": lambda read: read.candidates(["one"], 10),
@@ -275,6 +275,18 @@ def _memory_near_the_limit(store: SqliteStore, path: str) -> Memory:
 
 # Queries that need a whole table, or a table of another program.
 WHOLE_TABLE = {
+    "count_embeddable",
+    "count_notes",
+    "count_vectors",
+    "note_texts",
+    "notes_at",
+    "notes_like",
+    "notes_page",
+    "passages_within",
+    "purge_entities",
+    "relations_at",
+    "sessions",
+    "texts_of_all",
     "all_cards_until",
     "all_observations_until",
     "count_orphans",
@@ -293,7 +305,11 @@ WHOLE_TABLE = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(set(QUERIES) - WHOLE_TABLE))
+# Queries that scan in order and stop at a limit.
+LIMITED = {"delete_vectors_of_model", "last_change", "newest_notes"}
+
+
+@pytest.mark.parametrize("name", sorted(set(QUERIES) - WHOLE_TABLE - LIMITED))
 def test_a_query_reads_only_what_it_is_asked_for(store: SqliteStore, name: str) -> None:
     with store.reading() as read:
         connection = read._connection
