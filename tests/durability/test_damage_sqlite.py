@@ -32,6 +32,7 @@ _VERBS: dict[str, Callable[[Memory], object]] = {
     "read all": read,
     "open": lambda memory: entities.open_named(memory, ["entity 7", "entity 8"]),
     "search": lambda memory: search.containing(memory, "fact about entity 1"),
+    "history": lambda memory: _read_past(memory),
     "create": lambda memory: create(memory, "one more"),
     "delete": lambda memory: entities.delete(memory, ["entity 9"], by="a test"),
 }
@@ -95,7 +96,7 @@ def test_a_changed_byte_never_causes_a_traceback(path: Path) -> None:
 
 def test_check_finds_observations_without_an_entity(path: Path) -> None:
     connection = apsw.Connection(str(path))
-    connection.execute("UPDATE entities SET deleted_at = 1 WHERE name = 'entity 7'")
+    connection.execute("UPDATE cards SET until = 1 WHERE name = 'entity 7'")
     connection.close()
     assert _check_fails(path)
 
@@ -180,6 +181,13 @@ def test_an_empty_file_becomes_a_store(tmp_path: Path) -> None:
     with opened(path) as memory:
         create(memory, "first")
         assert names(memory) == ["first"]
+
+
+def _read_past(memory: Memory) -> None:
+    with memory.reading() as read:
+        read.history.changes()
+        read.history.at(2**60)
+        read.trash.items()
 
 
 def _with_page(data: bytes, page: int, garbage: bytes) -> bytes:

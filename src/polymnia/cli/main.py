@@ -20,6 +20,8 @@ COMMANDS = {
     "export": "export",
     "index": "index",
     "doctor": "doctor",
+    "backup": "backup",
+    "restore": "restore",
     "trash": "trash",
     "workspace": "workspace",
     "token": "token",

@@ -3,7 +3,9 @@
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
+from time import gmtime, strftime
 
 from polymnia.errors import StoreError, StoreStopped
 
@@ -45,6 +47,13 @@ def fsync_directory(directory: Path) -> None:
     """Force the entries of a directory to disk, where the system supports it."""
     with _synced(directory):
         pass
+
+
+def dated_name(path: Path, ending: str) -> Path:
+    """Return a free path: the given one with the ending, the present time in UTC and, if needed, a number."""
+    wanted = f"{path}{ending}{strftime('%Y%m%dT%H%M%SZ', gmtime())}"
+    names = (Path(f"{wanted}-{number}" if number else wanted) for number in count())
+    return next(name for name in names if not name.exists())
 
 
 def make_parent(path: Path) -> None:

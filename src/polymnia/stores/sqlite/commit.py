@@ -6,8 +6,10 @@ from contextlib import contextmanager
 
 import apsw
 
-from polymnia.errors import StoreBusy, StoreError, StoreSealed, StoreStopped
-from polymnia.stores.sqlite.connection import BUSY_TIMEOUT_MS, SEALED_ID, file_identity, map_errors
+from polymnia.errors import StoreBusy, StoreError, StoreSealed, StoreStopped, StoreTooNew
+from polymnia.stores.sqlite.connection import BUSY_TIMEOUT_MS, DRIVER_ERRORS, SEALED_ID, map_errors
+from polymnia.stores.sqlite.log import renew_lineage
+from polymnia.stores.sqlite.watch import FileWatch
 
 # Writers in one commit, so that the first never waits long for the last.
 MAX_GROUP_SIZE = 64
@@ -29,7 +31,8 @@ class GroupCommit:
     commits for all. Each writer's work is whole or absent: a failure undoes only its own.
     """
 
-    def __init__(self, path: str, connection: apsw.Connection) -> None:
+    def __init__(self, path: str, connection: apsw.Connection, watch: FileWatch | None = None) -> None:
+        """Without a watch the store is in memory."""
         self._path = path
         self._connection = connection
         self._map_errors = map_errors(path)
@@ -38,7 +41,10 @@ class GroupCommit:
         self._waiting = 0
         self._group: _Group | None = None
         self._stopped: str | None = None
-        self._file = file_identity(path)
+        self._watch = watch
+        self._schema = connection.pragma("user_version")
+        self._cookie = 0
+        self._count = 0
 
     @contextmanager
     def transaction(self, timeout: float | None = None) -> Iterator[apsw.Connection]:
@@ -64,15 +70,36 @@ class GroupCommit:
         if group.failure is not None:
             raise group.failure
 
-    @property
-    def in_place(self) -> bool:
-        """True while the file that was opened is the one at its path."""
-        return self._file == file_identity(self._path)
-
     def require_in_place(self) -> None:
-        """Raise StoreError if the file was replaced: writes to the old one would be lost with this process."""
-        if not self.in_place:
-            raise StoreError(f"{self._path} was moved, deleted or replaced meanwhile; start the server again")
+        """Raise StoreError if something happened to the files: writes to them would be lost with this process.
+
+        Never wait: a writer has verified the files itself.
+        """
+        if self._watch is None or self._watch.is_unchanged:
+            return
+        problem = self._verify(self._watch)
+        if problem is not None:
+            raise StoreError(problem)
+
+    def require_schema(self, connection: apsw.Connection) -> None:
+        """Raise StoreTooNew if another process has changed the schema since the store was opened."""
+        self._require_schema(connection.pragma("user_version"))
+
+    def may_checkpoint(self) -> bool:
+        """Return True if closing may bring the log into the file: both are still ours, or only the log was deleted."""
+        try:
+            return self._watch is None or self._verify(self._watch) is None or self._watch.log_is_lost
+        except DRIVER_ERRORS:
+            return False  # the file cannot even be read
+
+    def _verify(self, watch: FileWatch) -> str | None:
+        """Return what happened to the files. While a writer uses the connection, only their names are looked at."""
+        if not self._lock.acquire(blocking=False):
+            return watch.find_problem()
+        try:
+            return watch.verify()
+        finally:
+            self._lock.release()
 
     def close(self) -> None:
         """Close the connection when no writer uses it any more."""
@@ -116,21 +143,62 @@ class GroupCommit:
             if self._group is not None:
                 self._connection.execute("SAVEPOINT writer")
                 return self._group
-            if not self.in_place:
-                self._require_unsealed()  # says more than that the file is gone
-                self.require_in_place()
-            self._connection.execute("BEGIN IMMEDIATE")
-            self._require_unsealed()
+        try:
+            with self._map_errors:
+                self._require_files()
+                self._begin()
+                if self._watch is not None and self._watch.log_is_empty:
+                    self._begin_log()
+        except StoreError as exc:
+            self._roll_back(exc)
+            raise
         self._group = _Group()
         return self._group
 
-    def _require_unsealed(self) -> None:
-        """Raise StoreSealed. Asked inside the transaction, because a file is sealed in one."""
-        ((mark,),) = self._connection.execute("PRAGMA application_id").fetchall()
+    def _roll_back(self, exc: StoreError) -> None:
+        """End the transaction, and write no more if nobody knows what is on disk."""
+        if isinstance(exc, StoreStopped):
+            self._stopped = str(exc)
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+
+    def _require_files(self) -> None:
+        problem = None if self._watch is None else self._watch.verify()
+        if self._watch is None or problem is None:
+            return
+        if not self._watch.in_place:
+            self._read_header()  # an archived file is gone too, and says so
+        elif self._watch.log_is_lost:
+            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()  # we still have it open
+        raise StoreError(problem)
+
+    def _begin(self) -> None:
+        self._connection.execute("BEGIN IMMEDIATE")
+        self._cookie = self._read_header()
+        self._count = self._connection.total_changes()
+
+    def _read_header(self) -> int:
+        """Return the schema cookie. Raise StoreSealed and StoreTooNew: both are written inside a transaction."""
+        query = "PRAGMA application_id; PRAGMA user_version; PRAGMA schema_version"
+        mark, schema, cookie = [int(str(value)) for (value,) in self._connection.execute(query).fetchall()]
         if mark == SEALED_ID:
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
             raise StoreSealed("this workspace was archived or deleted during the call; nothing was changed")
+        self._require_schema(schema)
+        return cookie
+
+    def _require_schema(self, schema: object) -> None:
+        if schema != self._schema:
+            raise StoreTooNew(
+                f"another version of polymnia has changed {self._path} to schema {schema}; nothing was changed, "
+                "upgrade polymnia and start the server again"
+            )
+
+    def _begin_log(self) -> None:
+        """Give the file itself a new token before the log begins, so that no earlier copy of the file fits the log."""
+        renew_lineage(self._connection, self._cookie)
+        self._connection.execute("COMMIT")
+        self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        self._begin()
 
     def _undo(self, group: _Group, exc: BaseException) -> None:
         if group.size and self._connection.in_transaction:
@@ -147,12 +215,14 @@ class GroupCommit:
     def _commit(self, group: _Group) -> None:
         try:
             with self._map_errors:
+                if self._connection.total_changes() != self._count and self._watch is not None:
+                    renew_lineage(self._connection, self._cookie)
                 self._connection.execute("COMMIT")
+            problem = None if self._watch is None else self._watch.find_problem()
+            if problem is not None:
+                group.failure = StoreStopped(problem)
         except StoreError as exc:
             group.failure = exc
-            if isinstance(exc, StoreStopped):
-                self._stopped = str(exc)
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
+            self._roll_back(exc)
         finally:
             group.done.set()

@@ -11,7 +11,14 @@ from msgspec.structs import replace
 from polymnia.errors import BadInput
 from polymnia.model import Change, Entity, Note, Observation, ObservationSet, Relation, Rows
 from polymnia.stores.sqlite.connection import Row, as_json, run
-from polymnia.stores.sqlite.rows import assemble, unpack_entity, unpack_note, unpack_observation, unpack_relations
+from polymnia.stores.sqlite.rows import (
+    assemble,
+    sort_rows,
+    unpack_entity,
+    unpack_note,
+    unpack_observation,
+    unpack_relations,
+)
 
 # Changes read at once, so that a large import elsewhere arrives in steps.
 MAX_FEED_CHANGES = 100
@@ -53,13 +60,13 @@ class SqliteHistory:
         observations = run(self._connection, "observations_until", change, entities)
         found = self._entities_at(change, cards, observations)
         touching = run(self._connection, "relations_of_at", change, as_json([each.name for each in found]))
-        return Rows(tuple(found), (), tuple(unpack_relations(sorted(set(touching)))))
+        return Rows(tuple(found), (), tuple(unpack_relations(sort_rows(set(touching)))))
 
     def _entities_at(self, change: int, cards: list[Row], observations: list[Row]) -> list[Entity]:
         """Return the entities that lived after the change, from all their versions until then."""
         lived = [row[2:12] for row in cards if _lives(row, change)]
-        then = sorted([row[2:] for row in observations if _lives(row, change)])
-        entities = assemble(sorted(lived), then)
+        then = sort_rows([row[2:] for row in observations if _lives(row, change)])
+        entities = assemble(sort_rows(lived), then)
         touched = self._touched_before(change, cards, observations)
         order = sorted([row[0] for row in lived])
         return [

@@ -308,28 +308,29 @@ ORDER BY coalesce(valid_at, created_at) DESC, created_at DESC, id DESC LIMIT ?;
 
 -- name: neighbour_ids
 -- For observations (a JSON array of ids) the two written before and the one after: among those with the same valid time or,
--- without one, among all without one. Both branches walk the index by time from where the observation stands.
+-- without one, among all without one. Both branches walk the index by time from where the observation stands: the `+`
+-- takes the affinity away, without which SQLite does not use an index of an expression.
 SELECT o.id,
-    (SELECT n.id FROM observations AS n WHERE n.until IS NULL AND coalesce(n.valid_at, n.created_at) = o.valid_at
+    (SELECT n.id FROM observations AS n WHERE n.until IS NULL AND coalesce(n.valid_at, n.created_at) = +o.valid_at
         AND n.valid_at IS NOT NULL AND (n.created_at, n.id) < (o.created_at, o.id)
         ORDER BY n.created_at DESC, n.id DESC LIMIT 1),
-    (SELECT n.id FROM observations AS n WHERE n.until IS NULL AND coalesce(n.valid_at, n.created_at) = o.valid_at
+    (SELECT n.id FROM observations AS n WHERE n.until IS NULL AND coalesce(n.valid_at, n.created_at) = +o.valid_at
         AND n.valid_at IS NOT NULL AND (n.created_at, n.id) < (o.created_at, o.id)
         ORDER BY n.created_at DESC, n.id DESC LIMIT 1 OFFSET 1),
-    (SELECT n.id FROM observations AS n WHERE n.until IS NULL AND coalesce(n.valid_at, n.created_at) = o.valid_at
+    (SELECT n.id FROM observations AS n WHERE n.until IS NULL AND coalesce(n.valid_at, n.created_at) = +o.valid_at
         AND n.valid_at IS NOT NULL AND (n.created_at, n.id) > (o.created_at, o.id)
         ORDER BY n.created_at, n.id LIMIT 1)
 FROM json_each(?1) AS wanted CROSS JOIN observations AS o ON o.id = wanted.value AND o.valid_at IS NOT NULL
 UNION ALL
 SELECT o.id,
     (SELECT n.id FROM observations AS n WHERE n.until IS NULL AND n.valid_at IS NULL
-        AND (coalesce(n.valid_at, n.created_at), n.created_at, n.id) < (o.created_at, o.created_at, o.id)
+        AND coalesce(n.valid_at, n.created_at) <= +o.created_at AND (n.created_at, n.id) < (o.created_at, o.id)
         ORDER BY coalesce(n.valid_at, n.created_at) DESC, n.created_at DESC, n.id DESC LIMIT 1),
     (SELECT n.id FROM observations AS n WHERE n.until IS NULL AND n.valid_at IS NULL
-        AND (coalesce(n.valid_at, n.created_at), n.created_at, n.id) < (o.created_at, o.created_at, o.id)
+        AND coalesce(n.valid_at, n.created_at) <= +o.created_at AND (n.created_at, n.id) < (o.created_at, o.id)
         ORDER BY coalesce(n.valid_at, n.created_at) DESC, n.created_at DESC, n.id DESC LIMIT 1 OFFSET 1),
     (SELECT n.id FROM observations AS n WHERE n.until IS NULL AND n.valid_at IS NULL
-        AND (coalesce(n.valid_at, n.created_at), n.created_at, n.id) > (o.created_at, o.created_at, o.id)
+        AND coalesce(n.valid_at, n.created_at) >= +o.created_at AND (n.created_at, n.id) > (o.created_at, o.id)
         ORDER BY coalesce(n.valid_at, n.created_at), n.created_at, n.id LIMIT 1)
 FROM json_each(?1) AS wanted CROSS JOIN observations AS o ON o.id = wanted.value AND o.valid_at IS NULL;
 
@@ -887,3 +888,11 @@ SELECT id, CAST(url AS BLOB) FROM models NOT INDEXED WHERE id BETWEEN ? AND ? OR
 -- name: salvage_vectors
 -- Vectors by id alone.
 SELECT id, passage, model, vector FROM vectors NOT INDEXED WHERE id BETWEEN ? AND ? ORDER BY id;
+
+-- name: lineage
+-- What the last commit wrote to tell its file and log from others.
+SELECT state FROM lineage;
+
+-- name: update_lineage
+-- What this commit writes.
+UPDATE lineage SET state = ?;

@@ -24,7 +24,7 @@ from polymnia.model import (
 from polymnia.search.expression import Expression
 from polymnia.stores.sqlite import search
 from polymnia.stores.sqlite.connection import Row, as_json, run, run_many
-from polymnia.stores.sqlite.rows import assemble, pack_uid, unpack_relations
+from polymnia.stores.sqlite.rows import assemble, pack_uid, sort_rows, unpack_relations
 from polymnia.stores.sqlite.write import apply_change
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class SqliteReader:
 
     def entities(self) -> list[Entity]:
         entities = run(self._connection, "entities_all")
-        return assemble(entities, sorted(run(self._connection, "observations_all")))
+        return assemble(entities, sort_rows(run(self._connection, "observations_all")))
 
     def linked(self, keys: Collection[RelationKey]) -> dict[RelationKey, Relation]:
         rows = run(self._connection, "relations_keyed", as_json(keys))
@@ -61,8 +61,8 @@ class SqliteReader:
 
     def touching(self, names: Collection[str]) -> list[Relation]:
         if len(names) == 1:
-            return unpack_relations(sorted(run(self._connection, "relations_of", *names)))
-        return unpack_relations(sorted(set(run(self._connection, "relations_of_many", as_json(names)))))
+            return unpack_relations(sort_rows(run(self._connection, "relations_of", *names)))
+        return unpack_relations(sort_rows(set(run(self._connection, "relations_of_many", as_json(names)))))
 
     def relations(self) -> list[Relation]:
         return unpack_relations(run(self._connection, "relations_all"))

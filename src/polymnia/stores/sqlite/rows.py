@@ -17,6 +17,14 @@ def assemble(entities: list[Row], observations: Iterable[Row]) -> list[Entity]:
     return [unpack_entity(row, tuple(of[row[0]])) for row in entities]
 
 
+def sort_rows(rows: Iterable[Row]) -> list[Row]:
+    """Return the rows in order. Raise CorruptError if a column has values of several types."""
+    try:
+        return sorted(rows)
+    except TypeError as exc:
+        raise apsw.CorruptError(f"a value has the wrong type: {exc}") from exc
+
+
 def unpack_entity(row: Row, observations: tuple[Observation, ...]) -> Entity:
     """Return the entity of a row. Its columns are those that the queries for entities select."""
     _, name, kind, uid, next_ordinal, summary, summary_at, tags, created_at, updated_at = row

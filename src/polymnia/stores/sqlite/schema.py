@@ -53,6 +53,11 @@ def refuse_foreign(path: str, connection: apsw.Connection, *, allow_archived: bo
         raise StoreForeign(f"{path} is a SQLite file of another program; give polymnia a file of its own")
 
 
+def refuse_newer(path: str, connection: apsw.Connection) -> None:
+    """Raise StoreTooNew for a file that a later version has written."""
+    _refuse_newer(path, _version(connection), load_migrations(Path(__file__).parent)[-1][0])
+
+
 def _refuse_newer(path: str, version: int, newest: int) -> None:
     if version > newest:
         raise StoreTooNew(f"{path} has schema {version}, this version knows up to {newest}; upgrade polymnia")

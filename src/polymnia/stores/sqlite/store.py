@@ -15,11 +15,13 @@ from polymnia.model import VAULT, Change, PurgeCounts
 from polymnia.stores.contract.store import Capabilities
 from polymnia.stores.sqlite.commit import GroupCommit
 from polymnia.stores.sqlite.connection import DRIVER_ERRORS, connect, map_errors, run, store_error
+from polymnia.stores.sqlite.log import set_aside_foreign_log
 from polymnia.stores.sqlite.read_only import ReadOnlyPool
 from polymnia.stores.sqlite.reader import SqliteReader, SqliteWriter
 from polymnia.stores.sqlite.schema import migrate, refuse_foreign, require_schema
 from polymnia.stores.sqlite.search import define_functions
 from polymnia.stores.sqlite.vectors import SqliteVectorStore, VectorCache
+from polymnia.stores.sqlite.watch import FileWatch
 
 if TYPE_CHECKING:
     from polymnia.stores.sqlite.history import SqliteChangeFeed
@@ -45,19 +47,19 @@ class SqliteStore:
         )
         if create and not (self._in_memory or self._read_only):
             make_parent(Path(path))
-        refuse = partial(refuse_foreign, path, allow_archived=allow_archived)
-        self._writer = connect(path, refuse, create=create, read_only=self._read_only)
-        self._commit = GroupCommit(path, self._writer)
         self._map_errors = map_errors(path)
-        self._idle: list[apsw.Connection] = []
+        self._writer = connect(path, partial(self._inspect, allow_archived), create=create, read_only=self._read_only)
+        with self._map_errors:
+            (require_schema if self._read_only else migrate)(path, self._writer)
+            define_functions(self._writer)
+            self._watch = None if self._in_memory else FileWatch(path, self._writer, read_only=self._read_only)
+            self._commit = GroupCommit(path, self._writer, self._watch)
         self._is_closed = False
+        self._idle: list[apsw.Connection] = []
         self._looking = ReadOnlyPool(path, self._connect) if self._read_only else None
         self._server = ServerLock(None if self._in_memory else path)
         self._cache = VectorCache()
         self.vectors = SqliteVectorStore(self._commit.transaction, self._server.name)
-        with self._map_errors:
-            (require_schema if self._read_only else migrate)(path, self._writer)
-            define_functions(self._writer)
 
     @contextmanager
     def reading(self) -> Iterator[SqliteReader]:
@@ -65,14 +67,9 @@ class SqliteStore:
             with self.writing() as writer:
                 yield writer
             return
-        self._commit.require_in_place()
         try:
-            with self._reader() as connection:
-                connection.execute("BEGIN")
-                try:
-                    yield SqliteReader(connection, self._server, self._cache)
-                finally:
-                    connection.execute("COMMIT")
+            with self._snapshot() as connection:
+                yield SqliteReader(connection, self._server, self._cache)
         except DRIVER_ERRORS as exc:
             raise store_error(self._path, exc) from exc
 
@@ -84,7 +81,7 @@ class SqliteStore:
     def follow(self) -> "SqliteChangeFeed":
         from polymnia.stores.sqlite.history import SqliteChangeFeed
 
-        with self._map_errors, self._reader() as connection:
+        with self._map_errors, self._snapshot() as connection:
             last = run(connection, "last_change")
         return SqliteChangeFeed(self._server.name, last[0][0] if last else 0, self._read_changes)
 
@@ -125,6 +122,8 @@ class SqliteStore:
         return [f"{self._path}: {problem}" for problem in found if problem != "ok"]
 
     def close(self) -> None:
+        if not self._is_closed and not self._commit.may_checkpoint():
+            self._keep_log()
         self._is_closed = True
         idle, self._idle = self._idle, []
         for connection in idle:
@@ -137,22 +136,28 @@ class SqliteStore:
     @property
     def in_place(self) -> bool:
         """True while the file that was opened is the one at its path."""
-        return self._commit.in_place
+        return self._watch is None or self._watch.in_place
 
     def abandon(self) -> None:
         """Close without touching the write-ahead log: the one at its path may belong to another file by now."""
-        self._writer.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        self._keep_log()
         self.close()
+
+    def _inspect(self, allow_archived: bool, connection: apsw.Connection) -> None:
+        """Look at the file before anything is changed, and before its log is used."""
+        if not self._in_memory:
+            set_aside_foreign_log(self._path, connection, read_only=self._read_only)
+        refuse_foreign(self._path, connection, allow_archived=allow_archived)
+
+    def _keep_log(self) -> None:
+        """Leave the log as it is when the connections close; those that read do so anyway."""
+        self._writer.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
 
     def _read_changes(self, since: int, limit: int) -> list[tuple[str, Change]]:
         from polymnia.stores.sqlite.history import changes_by_server
 
-        with self._map_errors, self._reader() as connection:
-            connection.execute("BEGIN")
-            try:
-                return changes_by_server(connection, since, limit)
-            finally:
-                connection.execute("COMMIT")
+        with self._map_errors, self._snapshot() as connection:
+            return changes_by_server(connection, since, limit)
 
     def _merge_step(self, merge: Callable[..., bool], start: bool) -> bool:
         with self._commit.transaction() as connection:
@@ -166,6 +171,18 @@ class SqliteStore:
                 f"deleted text is gone from {self._path}, but its write-ahead log could not be emptied while others "
                 "use it; run this again when they are idle"
             )
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[apsw.Connection]:
+        """Yield a reading connection inside a transaction on the file at its path."""
+        self._commit.require_in_place()
+        with self._reader() as connection:
+            connection.execute("BEGIN")
+            try:
+                self._commit.require_schema(connection)  # its read also starts the snapshot
+                yield connection
+            finally:
+                connection.execute("COMMIT")
 
     def _reader(self) -> AbstractContextManager[apsw.Connection]:
         return self._pooled() if self._looking is None else self._looking.connection()

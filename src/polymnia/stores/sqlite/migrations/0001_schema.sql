@@ -3,6 +3,13 @@
 -- cards, observations and notes are one space of passage ids. A passage's text never changes under its id.
 -- Times are microseconds since 1970, UTC.
 
+-- One row, which every commit renews: "PLYL", the schema cookie (4 bytes), the token before and the token of this commit (8
+-- random bytes each). It must stay the first table, on page 2, where log.py finds it without SQLite.
+CREATE TABLE lineage (
+    state BLOB NOT NULL
+);
+INSERT INTO lineage (state) VALUES (CAST('PLYL' || zeroblob(12) || randomblob(8) AS BLOB));
+
 CREATE TABLE migrations (
     number     INTEGER PRIMARY KEY,
     applied_at TEXT    NOT NULL

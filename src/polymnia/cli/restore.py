@@ -1,0 +1,29 @@
+"""`polymnia restore`: replace a store by a backup, and keep the former one."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from polymnia.app import configure_logging
+from polymnia.cli.common import add_store_arguments
+from polymnia.settings import Settings
+from polymnia.stores.backup import restore
+
+if TYPE_CHECKING:
+    from polymnia.cli.common import Subparsers
+
+
+def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
+    parser = commands.add_parser("restore", help="replace a memory by a backup; the former one is kept")
+    parser.add_argument("source", metavar="SOURCE", help="what `polymnia backup` wrote, or any store of the same kind")
+    add_store_arguments(parser)
+    return parser
+
+
+def run(settings: Settings, options: argparse.Namespace) -> int:
+    """Replace the store of the settings. Raise BadInput, StoreError."""
+    configure_logging(settings.log_level)
+    kept = restore(settings.store, options.source)
+    print(f"restored {settings.store} from {options.source}")
+    if kept is not None:
+        print(f"the former memory is {kept}; start running servers again")
+    return 0

@@ -1,0 +1,191 @@
+"""Back up and restore a store of any kind while servers use it."""
+
+import logging
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from polymnia.disk.errors import map_os_errors
+from polymnia.disk.lock import file_lock
+from polymnia.disk.replace import dated_name, fsync_directory, make_parent, replace_file
+from polymnia.errors import BadInput
+from polymnia.stores.open import is_in_memory, open_store, store_kind
+
+logger = logging.getLogger(__name__)
+
+# What the name of a store that was replaced gets, before the time.
+_KEPT = ".bak-"
+_REGISTRY = "_meta.db"
+# What a data directory holds besides the registry's database.
+_REGISTRY_COPY = "_meta.json"
+_PARTS = ("projects", "archive")
+
+
+def back_up(url: str, target: str, *, overwrite: bool = False) -> None:
+    """Write a checked copy of the store, as it is at one moment, to a new file or directory.
+
+    Raise BadInput if the target exists, unless it may be overwritten, and StoreError if the store is damaged.
+    """
+    kind, path = _existing(url)
+    goal = Path(target)
+    if goal.exists() and not overwrite:
+        raise BadInput(f"{target} exists; choose another name, or overwrite it with --force")
+    if goal.exists() and goal.resolve() == Path(path).resolve():
+        raise BadInput(f"{target} is the store itself; choose another name")
+    make_parent(goal.resolve())
+    with _staged(goal) as new:
+        _copy(kind, Path(path), new)
+        with map_os_errors(target):
+            _rename(new, goal, overwrite=overwrite)
+            fsync_directory(goal.resolve().parent)
+
+
+def restore(url: str, source: str) -> Path | None:
+    """Replace the store by a checked copy of a backup of the same kind. Return where the former store is, if any.
+
+    Servers that use the store notice: those of a file store continue with the new content, all others refuse every call
+    until they are started again. Raise BadInput, and StoreError if the backup is damaged; the store is unchanged then.
+    """
+    kind, path = _on_disk(url)
+    backup_kind, backup = _existing_backup(source)
+    if backup_kind != kind:
+        raise BadInput(f"{source} is not a backup of a store like {url}; move memories between them with `import`")
+    if kind == "directory":
+        return _restore_directory(Path(backup), Path(path))
+    target = Path(path).resolve()
+    make_parent(target)
+    with _staged(target) as new:
+        _copy(kind, Path(backup), new)
+        return (_replace_sqlite if kind == "sqlite" else _replace_file)(new, target)
+
+
+def _existing(url: str) -> tuple[str, str]:
+    """Return the kind and the path of a store. Raise BadInput if there is none."""
+    kind, path = _on_disk(url)
+    if not (Path(path) / _REGISTRY if kind == "directory" else Path(path)).is_file():
+        raise BadInput(f"there is no memory at {path}")
+    return kind, path
+
+
+def _existing_backup(url: str) -> tuple[str, str]:
+    """Return the same for a backup, which may also be a store that was kept under another name."""
+    if not Path(url).is_file():
+        return _existing(url)
+    return store_kind(Path(url).name.partition(_KEPT)[0])[0], url
+
+
+def _on_disk(url: str) -> tuple[str, str]:
+    kind, path = store_kind(url)
+    if is_in_memory(kind, path):
+        raise BadInput("a store in memory has no file; name one with --store")
+    return kind, path
+
+
+@contextmanager
+def _staged(goal: Path) -> Iterator[Path]:
+    """Yield a free name beside the goal, and remove what is still there after the block."""
+    new = goal.resolve().with_name(f"{goal.resolve().name}.{os.urandom(8).hex()}.new")
+    try:
+        yield new
+    finally:
+        if new.is_dir():
+            shutil.rmtree(new)
+        new.unlink(missing_ok=True)
+
+
+def _rename(new: Path, goal: Path, *, overwrite: bool) -> None:
+    if new.is_dir():
+        if goal.exists():
+            goal.rename(dated_name(goal, _KEPT))  # a directory cannot be replaced in one step
+        new.rename(goal)
+        return
+    if overwrite:
+        new.replace(goal)
+        return
+    try:
+        goal.hardlink_to(new)
+    except FileExistsError:
+        raise  # somebody else has created it meanwhile
+    except OSError:  # not every file system has a file under two names
+        new.replace(goal)
+
+
+def _copy(kind: str, source: Path, target: Path) -> None:
+    """Copy a store of that kind and check the copy."""
+    if kind == "directory":
+        with map_os_errors(str(source)), file_lock(source / _REGISTRY):
+            _copy_directory(source, target)
+    elif kind == "sqlite":
+        from polymnia.stores.sqlite.backup import copy_store
+
+        copy_store(source, target)
+    else:
+        _copy_file(kind, source, target)
+
+
+def _copy_file(kind: str, source: Path, target: Path) -> None:
+    """Copy a file byte by byte, once no writer is at work. Damage that a store can live with is copied too."""
+    with map_os_errors(str(source)), file_lock(source, create=False):
+        replace_file(target, [source.read_bytes()])
+    with closing(open_store(f"{kind}:{target}", read_only=True)) as store:
+        with store.reading() as reader:
+            reader.counts()  # raises if the file cannot be loaded at all
+        for problem in store.check():
+            logger.warning("copied with a problem: %s", problem.replace(str(target), str(source)))
+
+
+def _copy_directory(source: Path, target: Path) -> None:
+    """Copy the registry and then each workspace. The caller holds the directory's lock, if it is in use."""
+    from polymnia.stores.sqlite.backup import copy_database
+
+    with map_os_errors(str(target)):
+        target.mkdir(0o700)
+        copy_database(source / _REGISTRY, target / _REGISTRY)
+        if (source / _REGISTRY_COPY).is_file():
+            replace_file(target / _REGISTRY_COPY, [(source / _REGISTRY_COPY).read_bytes()])
+        for part in _PARTS:
+            (target / part).mkdir(0o700)
+            for file in sorted((source / part).glob("*.db")):
+                copy_database(file, target / part / file.name)
+            fsync_directory(target / part)
+        fsync_directory(target)
+
+
+def _replace_sqlite(new: Path, target: Path) -> Path | None:
+    from polymnia.stores.sqlite.backup import replace_store
+
+    kept = dated_name(target, _KEPT)
+    return kept if replace_store(new, target, kept) else None
+
+
+def _replace_file(new: Path, target: Path) -> Path | None:
+    kept = dated_name(target, _KEPT) if target.exists() else None
+    with map_os_errors(str(target)), file_lock(target):
+        if kept is not None:
+            shutil.copy2(target, kept)
+        replace_file(target, [new.read_bytes()])
+    return kept
+
+
+def _restore_directory(backup: Path, directory: Path) -> Path | None:
+    """Replace the contents and not the directory, which may be a mount point. The registry comes last."""
+    from polymnia.stores.sqlite.backup import replace_store
+
+    make_parent(directory.resolve() / _REGISTRY)
+    with _staged(directory / "restore") as new, map_os_errors(str(directory)):
+        _copy_directory(backup, new)
+        kept = dated_name(directory / "before-restore", "-")
+        with file_lock(directory / _REGISTRY):
+            kept.mkdir(0o700)
+            for name in (*_PARTS, _REGISTRY_COPY):
+                if (directory / name).exists():
+                    (directory / name).rename(kept / name)
+                if (new / name).exists():
+                    (new / name).rename(directory / name)
+            existed = replace_store(new / _REGISTRY, directory / _REGISTRY, kept / _REGISTRY)
+            fsync_directory(directory)
+    if not existed:
+        shutil.rmtree(kept)
+    return kept if existed else None

@@ -1,0 +1,223 @@
+"""Tell whether a write-ahead log belongs to the database file beside it. SQLite itself cannot, and replays any log.
+
+Every commit writes a new random token, and the token before it, to the one row of `lineage`. The table is the first of
+the schema, so its row ends page 2, in the file and in the log. A log fits a file that has one of the log's tokens or
+the one before its first. It does not fit a file with another schema cookie, unless the log itself changes the schema:
+SQLite's own ways to copy a database keep the token, but not the cookie.
+"""
+
+import logging
+import os
+import struct
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, NamedTuple
+
+import apsw
+
+from polymnia.disk.errors import map_os_errors
+from polymnia.disk.lock import file_lock
+from polymnia.disk.replace import dated_name, fsync_directory
+from polymnia.errors import StoreError
+from polymnia.stores.sqlite.connection import run
+
+logger = logging.getLogger(__name__)
+
+_TOKEN_BYTES = 8
+_LINEAGE = struct.Struct(f">4sI{_TOKEN_BYTES}s{_TOKEN_BYTES}s")
+_MARK = b"PLYL"
+_COOKIE = struct.Struct(">I")
+_COOKIE_OFFSET = 40
+_LOG_HEADER = struct.Struct(">IIII8sII")
+_FRAME_HEADER = struct.Struct(">II8sII")
+_MAX_PAGE_SIZE = 65536
+_MAX_ATTEMPTS = 10
+
+
+class Lineage(NamedTuple):
+    """The row: the schema cookie at the commit, the token before it, and its own."""
+
+    cookie: int
+    previous: bytes
+    token: bytes
+
+
+class FileHead(NamedTuple):
+    """What a database file says about itself, without its log. Both are zero in a new file."""
+
+    cookie: int
+    token: bytes
+
+
+class LogHead(NamedTuple):
+    """What the whole transactions of a log say about the file they belong to."""
+
+    lineage: list[Lineage]
+    cookies: set[int]
+
+
+def renew_lineage(connection: apsw.Connection, cookie: int) -> None:
+    """Write a new token inside the open transaction."""
+    rows = run(connection, "lineage")
+    if rows:  # another program may have deleted it
+        previous = _unpack(rows[0][0]).token
+        run(connection, "update_lineage", _LINEAGE.pack(_MARK, cookie, previous, os.urandom(_TOKEN_BYTES)))
+
+
+def log_path(path: str) -> Path:
+    """Return where SQLite keeps the log of a database."""
+    return Path(f"{os.path.realpath(path)}-wal")
+
+
+def read_file_head(connection: apsw.Connection) -> FileHead:
+    """Return what the connection's file says about itself.
+
+    Read through SQLite: if this process opened and closed the file, it would lose SQLite's locks on it.
+    """
+    header = connection.read("main", 0, 0, 512)[1]
+    size = _page_size(int.from_bytes(header[16:18]))
+    page = connection.read("main", 0, size, size)[1]
+    (cookie,) = _COOKIE.unpack_from(header, _COOKIE_OFFSET)
+    return FileHead(cookie, _unpack(page).token)
+
+
+def log_fits(path: str, connection: apsw.Connection) -> bool | None:
+    """Return True if the log at the path belongs to the file, None if nothing tells, as with an empty log."""
+    log = log_path(path)
+    for _ in range(_MAX_ATTEMPTS):
+        header = _log_header(log)
+        if header is None:
+            return None
+        file = read_file_head(connection)
+        fits = _fits(file, _read_log(log, verify=False))
+        if fits is False:  # frames that a power cut left unfinished do not count
+            fits = _fits(file, _read_log(log, verify=True))
+        if fits is not False or _log_header(log) == header:
+            return fits
+        # Another process began the log anew meanwhile.
+    return None
+
+
+def set_aside_foreign_log(path: str, connection: apsw.Connection, *, read_only: bool) -> None:
+    """Rename a log that does not fit the file, before the connection uses it. Raise StoreError if it is read-only."""
+    if log_fits(path, connection) is not False:
+        return
+    if read_only:
+        raise StoreError(f"{log_path(path)} belongs to another file; open {path} once without --read-only")
+    with map_os_errors(path), file_lock(Path(os.path.realpath(path))):
+        if log_fits(path, connection) is False:  # another process may have been first
+            _set_aside(path)
+
+
+def _set_aside(path: str) -> None:
+    log = log_path(path)
+    kept = dated_name(log, ".orphan-")
+    log.rename(kept)
+    with suppress(FileNotFoundError):
+        Path(f"{os.path.realpath(path)}-shm").unlink()  # SQLite's index of the log
+    fsync_directory(log.parent)
+    logger.warning(
+        "%s was replaced while a server used it: the log of the former file was not applied and is kept as %s",
+        path,
+        kept,
+    )
+
+
+def _fits(file: FileHead, log: LogHead) -> bool | None:
+    if not log.lineage:
+        return None
+    if file.token != log.lineage[0].previous and file.token not in {each.token for each in log.lineage}:
+        return False
+    return not file.cookie or len(log.cookies) > 1 or file.cookie in log.cookies
+
+
+def _read_log(log: Path, *, verify: bool) -> LogHead:
+    """Return the head of the log. Verifying checksums takes some 0.1 ms a frame and ends at the first wrong one."""
+    head = LogHead([], set())
+    lineage: list[Lineage] = []
+    cookies: set[int] = set()
+    try:
+        with log.open("rb", buffering=0) as file:
+            for number, is_commit, part in _frames(file, verify=verify):
+                if number == 1:
+                    cookies.update(_COOKIE.unpack(part))
+                elif number == 2 and (found := _unpack(part)).token != bytes(_TOKEN_BYTES):
+                    lineage.append(found)
+                    cookies |= {found.cookie} - {0}
+                if is_commit:
+                    head.lineage.extend(lineage)
+                    head.cookies.update(cookies)
+                    lineage.clear()
+    except FileNotFoundError:
+        pass
+    return head
+
+
+def _frames(file: IO[bytes], *, verify: bool) -> Iterator[tuple[int, bool, bytes]]:
+    """Yield the frames of the log: page number, whether it ends a transaction, and the part of the page that counts."""
+    header = file.read(_LOG_HEADER.size)
+    if len(header) < _LOG_HEADER.size:
+        return
+    magic, _, size, _, salts, *_ = _LOG_HEADER.unpack(header)
+    size = _page_size(size)
+    checksum = _Checksum("<" if magic % 2 == 0 else ">", header[:24]) if verify else None
+    for place in range(_LOG_HEADER.size, os.fstat(file.fileno()).st_size, _FRAME_HEADER.size + size):
+        file.seek(place)
+        head = file.read(_FRAME_HEADER.size)
+        if len(head) < _FRAME_HEADER.size:
+            return
+        number, pages, frame_salts, *sums = _FRAME_HEADER.unpack(head)
+        if frame_salts != salts:
+            return  # the rest is from before the log was begun anew
+        if checksum is not None and checksum.add(head[:8], file.read(size)) != sums:
+            return
+        yield number, pages > 0, _part(file, place + _FRAME_HEADER.size, number, size)
+
+
+def _part(file: IO[bytes], start: int, number: int, size: int) -> bytes:
+    """Return the schema cookie of page 1, the end of page 2, and nothing of any other."""
+    if number > 2:
+        return b""
+    length = _COOKIE.size if number == 1 else _LINEAGE.size
+    file.seek(start + (_COOKIE_OFFSET if number == 1 else size - length))
+    return file.read(length)
+
+
+class _Checksum:
+    """SQLite's checksum of a log, which runs over all its frames."""
+
+    def __init__(self, order: str, header: bytes) -> None:
+        self._format = f"{order}II"
+        self._sums = [0, 0]
+        self.add(header)
+
+    def add(self, *parts: bytes) -> list[int]:
+        first, second = self._sums
+        for part in parts:
+            for one, other in struct.iter_unpack(self._format, part[: len(part) // 8 * 8]):
+                first = (first + one + second) & 0xFFFFFFFF
+                second = (second + other + first) & 0xFFFFFFFF
+        self._sums = [first, second]
+        return self._sums
+
+
+def _unpack(page: bytes) -> Lineage:
+    """Return the row at the end of a page; zeros if there is none."""
+    if len(page) >= _LINEAGE.size:
+        mark, *fields = _LINEAGE.unpack(page[-_LINEAGE.size :])
+        if mark == _MARK:
+            return Lineage(*fields)
+    return Lineage(0, bytes(_TOKEN_BYTES), bytes(_TOKEN_BYTES))
+
+
+def _page_size(size: int) -> int:
+    return _MAX_PAGE_SIZE if size <= 1 else size
+
+
+def _log_header(log: Path) -> bytes | None:
+    try:
+        with log.open("rb") as file:
+            return file.read(_LOG_HEADER.size) or None
+    except FileNotFoundError:
+        return None
