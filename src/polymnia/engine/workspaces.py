@@ -55,9 +55,7 @@ class Workspaces(Protocol):
     def on_change(self, listener: WorkspaceListener) -> None:
         """Call the listener after every durable change made through these memories."""
 
-    def follow(
-        self, listener: WorkspaceListener, is_wanted: Callable[[], bool], workspace: str | None = None
-    ) -> None:
+    def follow(self, listener: WorkspaceListener, is_wanted: Callable[[], bool], workspace: str | None = None) -> None:
         """Call the listener, from a thread, after changes that other servers make, while they are wanted.
 
         Follow the workspaces in use, and the named one even if nobody uses it here.
@@ -144,9 +142,7 @@ class OneWorkspace:
     def on_change(self, listener: WorkspaceListener) -> None:
         self._memory.on_change(lambda change: listener(self.name, change))
 
-    def follow(
-        self, listener: WorkspaceListener, is_wanted: Callable[[], bool], workspace: str | None = None
-    ) -> None:
+    def follow(self, listener: WorkspaceListener, is_wanted: Callable[[], bool], workspace: str | None = None) -> None:
         with self._lock:
             if listener not in self._followers:
                 self._followers[listener] = Follower(lambda: {self.name: self._memory.store}, listener, is_wanted)
@@ -189,7 +185,7 @@ class OneWorkspace:
     def _refusal(self) -> BadInput:
         return BadInput(
             f"this store holds a single workspace, {self.name}",
-            hint=f"{self._memory.store.url} is one file; for several workspaces use a directory (--store DIRECTORY/)",
+            hint=f"{self._memory.store.url} is one file; for several workspaces use a data directory (--store DIRECTORY/)",
         )
 
 
@@ -247,9 +243,7 @@ class ManyWorkspaces:
         with self._lock:
             self._listeners.append(listener)
 
-    def follow(
-        self, listener: WorkspaceListener, is_wanted: Callable[[], bool], workspace: str | None = None
-    ) -> None:
+    def follow(self, listener: WorkspaceListener, is_wanted: Callable[[], bool], workspace: str | None = None) -> None:
         with self._lock:
             if workspace is not None:
                 self._followed[workspace] = None
