@@ -20,7 +20,7 @@ from polymnia.disk.errors import map_os_errors
 from polymnia.disk.lock import file_lock
 from polymnia.disk.replace import dated_name, fsync_directory
 from polymnia.errors import StoreError
-from polymnia.stores.sqlite.connection import run
+from polymnia.stores.sqlite.rows import run
 
 logger = logging.getLogger(__name__)
 
