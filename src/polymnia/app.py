@@ -58,7 +58,7 @@ def open_servers(settings: Settings) -> Iterator[dict[str, Server]]:
         settings.workspace,
         trash_days=0 if settings.read_only else settings.trash_days,
         read_only=settings.read_only,
-        meaning=None if settings.read_only else _meaning(settings),
+        meaning=_meaning(settings),
     ) as workspaces:
         servers = {name: _make_server(settings, dialect, workspaces) for name, dialect in dialects.items()}
         if settings.transport == "stdio":
