@@ -93,9 +93,9 @@ def log_fits(path: str, connection: apsw.Connection) -> bool | None:
         fits = _fits(file, _read_log(log, verify=False))
         if fits is False:  # frames that a power cut left unfinished do not count
             fits = _fits(file, _read_log(log, verify=True))
-        if fits is not False or _log_header(log) == header:
+        if fits is not False or (_log_header(log) == header and read_file_head(connection) == file):
             return fits
-        # Another process began the log anew meanwhile.
+        # Another process is at work on them: look again.
     return None
 
 
