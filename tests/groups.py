@@ -10,7 +10,7 @@ MARKED = {
         "test_bench_recall.py",
         "test_run.py",
         "test_wheel.py",
-        "transports/test_crowd.py",
+        "transports/test_many_sessions.py",
         "transports/test_hostile.py",
         "transports/test_stopping.py",
     ),
@@ -19,7 +19,7 @@ MARKED = {
 
 # The modules that read a server's memory or load the machine. They share one worker.
 ONE_AT_A_TIME = (
-    "transports/test_crowd.py",
+    "transports/test_many_sessions.py",
     "transports/test_hostile.py",
     "transports/test_stopping.py",
 )

@@ -185,7 +185,7 @@ class OneWorkspace:
     def _refusal(self) -> BadInput:
         return BadInput(
             f"this store holds a single workspace, {self.name}",
-            hint=f"{self._memory.store.url} is one file; for several workspaces use a directory (--store DIRECTORY/)",
+            hint=f"{self._memory.store.url} is one file; for several use a data directory (--store DIRECTORY/)",
         )
 
 

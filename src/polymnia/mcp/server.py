@@ -70,13 +70,13 @@ class Server:
             self._listeners.pop(listener, None)
             self._followers.pop(listener, None)
 
-    def follow(self, listener: Listener) -> None:
-        """Tell a session of changes, whichever process makes them."""
+    def follow(self, listener: Listener, workspace: str | None = None) -> None:
+        """Tell a session, which works in that workspace, of changes, whichever process makes them."""
         with self._lock:
             if listener not in self._listeners:
                 return
             self._followers[listener] = None
-        self.workspaces.follow(self._tell, self._has_followers)
+        self.workspaces.follow(self._tell, self._has_followers, workspace or self.workspace)
 
     def unfollow(self, listener: Listener) -> None:
         """Tell a session of no more changes."""

@@ -130,7 +130,7 @@ class Session:
             if not self._is_closed:
                 self.server.join(self)
         if self.push.wants_changes:
-            self.server.follow(self)
+            self.server.follow(self, self.client.workspace)
         else:
             self.server.unfollow(self)
 
