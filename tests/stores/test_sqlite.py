@@ -18,7 +18,8 @@ from polymnia.search.expression import plain_words
 from polymnia.stores.contract import Reader
 from polymnia.stores.sql import load_migrations
 from polymnia.stores.sqlite import schema
-from polymnia.stores.sqlite.connection import QUERIES, SEALED_ID, connect
+from polymnia.stores.sqlite.connection import SEALED_ID, connect
+from polymnia.stores.sqlite.rows import QUERIES
 from polymnia.stores.sqlite.store import SqliteStore
 
 KNOWN = load_migrations(Path(schema.__file__).parent)
@@ -306,7 +307,7 @@ WHOLE_TABLE = {
 
 
 # Queries that scan in order and stop at a limit.
-LIMITED = {"delete_vectors_of_model", "last_change", "newest_notes"}
+LIMITED = {"delete_vectors_of_model", "last_change", "last_changes", "newest_notes"}
 
 
 @pytest.mark.parametrize("name", sorted(set(QUERIES) - WHOLE_TABLE - LIMITED))

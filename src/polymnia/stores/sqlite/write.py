@@ -9,8 +9,7 @@ from polymnia.errors import BadInput
 from polymnia.model import MAX_ORDINAL, VAULT, Change, Entity, Note, Observation, ObservationSet, Relation, Rows
 from polymnia.search.terms import derived
 from polymnia.search.text import fold
-from polymnia.stores.sqlite.connection import Row, as_json, run, run_many
-from polymnia.stores.sqlite.rows import pack_tags, pack_uid
+from polymnia.stores.sqlite.rows import Row, as_json, pack_tags, pack_uid, run, run_many
 
 CLIENT_MODEL = "client"
 
