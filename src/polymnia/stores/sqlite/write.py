@@ -130,7 +130,10 @@ class _Application:
         return (row, entity, ordinal, text, created_at, valid_at, self._id)
 
     def _create_observations(self, known: dict[str, tuple[int, int]], sets: Iterable[ObservationSet]) -> None:
-        rows = [self._observation(known[each.entity][0], *_values(one)) for each in sets for one in each.observations]
+        """Create observations in the order they were written, whatever the entity: their ids keep that order."""
+        written = [(known[each.entity][0], one) for each in sets for one in each.observations]
+        written.sort(key=lambda pair: pair[1].created_at)
+        rows = [self._observation(entity, *_values(one)) for entity, one in written]
         run_many(self._connection, "insert_observation", rows)
 
     def _touch(self, known: dict[str, tuple[int, int]], sets: Iterable[ObservationSet]) -> None:
