@@ -243,7 +243,7 @@ def _meaning(settings: Settings) -> "Meaning | None":
     if settings.embedder == "none":
         return None
     from polymnia.embedders import open_embedder
-    from polymnia.embedders.open import check_embedder
+    from polymnia.embedders.base import check_embedder
     from polymnia.engine.meaning import Meaning, SharedEmbedder
 
     check_embedder(settings.embedder)

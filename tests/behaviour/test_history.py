@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from polymnia.engine import curate, entities, notes, observations, relations, trash
+from polymnia.engine import entities, notes, observations, relations, trash
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput
 from polymnia.model import VAULT, Change, Entity, EntityDraft, Note, ObservationDraft, Relation, Rows
@@ -200,7 +200,7 @@ def test_no_purged_text_is_left_in_any_file(
 def take_step(memory: Memory, step: str, number: int, *, secrets: Callable[[], str]) -> None:
     name = f"e{number}"
     if step == "create":
-        curate.upsert(memory, [EntityDraft(name, "thing", (secrets(),))], by=ME)
+        entities.upsert(memory, [EntityDraft(name, "thing", (secrets(),))], by=ME)
     elif step == "add" and entities.open_named(memory, [name]).entities:
         observations.add(memory, [ObservationDraft(name, (secrets(),))], by=ME, skip_repeats=False)
     elif step == "remove" and (found := entities.open_named(memory, [name]).entities):

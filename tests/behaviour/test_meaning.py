@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from polymnia.embedders import open as embedder_opening
+from polymnia.embedders import base as embedder_base
 from polymnia.embedders.base import Embedder
 from polymnia.engine import entities, indexer, meaning, observations
 from polymnia.engine.indexer import index_store
@@ -117,7 +117,7 @@ def test_what_is_written_later_is_indexed_too(path: str) -> None:
 
 
 def test_a_package_that_is_missing_is_named_and_words_still_find(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedder_opening, "find_spec", lambda package: None)
+    monkeypatch.setattr(embedder_base, "find_spec", lambda package: None)
 
     def opener(url: str) -> Embedder:
         raise EmbedderError("it is not installed")

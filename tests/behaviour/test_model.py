@@ -11,13 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from polymnia.engine import (
-    curate,
     entities,
     observations,
-    paths,
     relations,
     search,
-    survey,
     transfer,
     traverse,
 )
@@ -119,16 +116,16 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(drafts=DRAFTS)
     def upsert(self, drafts: list[EntityDraft]) -> None:
-        assert curate.upsert(self.memory, drafts, by=ME) == curate.upsert(self.oracle, drafts, by=ME)
+        assert entities.upsert(self.memory, drafts, by=ME) == entities.upsert(self.oracle, drafts, by=ME)
 
     @rule(start=WORDS, end=WORDS)
     def merge(self, start: str, end: str) -> None:
-        merge = partial(curate.merge, source=start, target=end, by=ME)
+        merge = partial(entities.merge, source=start, target=end, by=ME)
         assert _either(merge, self.memory) == _either(merge, self.oracle)
 
     @rule(start=WORDS, end=WORDS, depth=st.integers(0, 4))
     def paths(self, start: str, end: str, depth: int) -> None:
-        for verb in (traverse.shortest_path, partial(paths.all_paths, max_depth=depth, max_paths=20)):
+        for verb in (traverse.shortest_path, partial(traverse.all_paths, max_depth=depth, max_paths=20)):
             assert _either(verb, self.memory, start, end) == _either(verb, self.oracle, start, end)
 
     @rule(names=NAMES, depth=st.integers(0, 3), direction=st.sampled_from(["in", "out", "both"]))
@@ -143,18 +140,18 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(query=WORDS, kind=st.none() | WORDS, offset=st.integers(0, 3), limit=st.none() | st.integers(0, 3))
     def slices(self, query: str, kind: str | None, offset: int, limit: int | None) -> None:
         words = f"{query} abc"
-        for verb in (survey.page, partial(search.ranked, query=query), partial(search.ranked, query=words)):
+        for verb in (entities.page, partial(search.ranked, query=query), partial(search.ranked, query=words)):
             mine = verb(self.memory, kind=kind, offset=offset, limit=limit)
             assert _graph(mine) == _graph(verb(self.oracle, kind=kind, offset=offset, limit=limit))
 
     @rule(start=st.none() | WORDS, end=st.none() | WORDS, kind=st.sampled_from([None, "r", "s"]))
     def relations_like(self, start: str | None, end: str | None, kind: str | None) -> None:
-        like = partial(survey.relations_like, source=start, target=end, kind=kind)
+        like = partial(relations.find, source=start, target=end, kind=kind)
         assert _keys(like(self.memory)) == _keys(like(self.oracle))
 
     @rule()
     def compact(self) -> None:
-        curate.compact(self.memory)
+        self.memory.store.compact()
 
     @precondition(lambda self: self.kind in ON_DISK)
     @rule()

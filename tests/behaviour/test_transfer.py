@@ -10,7 +10,7 @@ from polymnia.engine.memory import Memory
 from polymnia.engine.transfer import absorb, absorb_notes, count_notes, vault_notes
 from polymnia.errors import NotSupported
 from polymnia.model import Entity, EntityDraft, Graph, Note, NoteScope, Observation, Relation
-from polymnia.search.embedding import packed
+from polymnia.search.embedding import pack_vector
 from polymnia.stores.memory import MemoryStore
 from polymnia.stores.sqlite.store import SqliteStore
 from tests.behaviour.graphs import ME, create, keys, names, texts
@@ -57,7 +57,7 @@ def test_progress_is_told_to_the_end(memory: Memory) -> None:
 
 
 NOTES = [
-    Note("plan", "ship it", ("work", "now"), embedding=packed([1, 2, 3], 3, "v"), created_at=5, updated_at=9),
+    Note("plan", "ship it", ("work", "now"), embedding=pack_vector([1, 2, 3], 3, "v"), created_at=5, updated_at=9),
     Note("tea", "green", created_at=6, updated_at=6),
 ]
 

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from polymnia.engine import paths, traverse
+from polymnia.engine import traverse
 from polymnia.engine.memory import Memory
 from polymnia.errors import EntityNotFound
 from polymnia.model import EntityDraft
@@ -53,20 +53,20 @@ def test_a_long_chain_is_followed_to_its_end(memory: Memory) -> None:
 
 
 def test_all_paths_come_shortest_first(river: Memory) -> None:
-    found = paths.all_paths(river, "a", "c", max_depth=6, max_paths=50)
+    found = traverse.all_paths(river, "a", "c", max_depth=6, max_paths=50)
     assert (found.paths, found.cut) == ([["a", "b", "c"], ["a", "d", "c"]], None)
-    found = paths.all_paths(river, "b", "d", max_depth=6, max_paths=50)
+    found = traverse.all_paths(river, "b", "d", max_depth=6, max_paths=50)
     assert sorted(found.paths) == [["b", "a", "d"], ["b", "c", "d"]]
 
 
 def test_paths_longer_than_asked_for_are_left_out(river: Memory) -> None:
-    assert paths.all_paths(river, "b", "e", max_depth=2, max_paths=50).paths == []
-    assert len(paths.all_paths(river, "b", "e", max_depth=3, max_paths=50).paths) == 2
+    assert traverse.all_paths(river, "b", "e", max_depth=2, max_paths=50).paths == []
+    assert len(traverse.all_paths(river, "b", "e", max_depth=3, max_paths=50).paths) == 2
 
 
 def test_no_path_visits_anything_twice(memory: Memory) -> None:
     clique(memory, 6)
-    found = paths.all_paths(memory, "n0", "n5", max_depth=5, max_paths=1000).paths
+    found = traverse.all_paths(memory, "n0", "n5", max_depth=5, max_paths=1000).paths
     assert all(len(set(path)) == len(path) for path in found)
     assert len(found) == 1 + 4 + 4 * 3 + 4 * 3 * 2 + 4 * 3 * 2 * 1
     assert [len(path) for path in found] == sorted(len(path) for path in found)
@@ -74,15 +74,15 @@ def test_no_path_visits_anything_twice(memory: Memory) -> None:
 
 def test_a_dense_graph_is_cut_and_says_so(memory: Memory) -> None:
     clique(memory, 15)
-    found = paths.all_paths(memory, "n0", "n14", max_depth=14, max_paths=50)
+    found = traverse.all_paths(memory, "n0", "n14", max_depth=14, max_paths=50)
     assert len(found.paths) == 50
     assert found.cut == "stopped at 50 paths, there are more"
 
 
 def test_a_search_that_takes_too_long_ends_and_says_so(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     clique(memory, 12)
-    monkeypatch.setattr(paths, "MOST_SECONDS", 0.05)
-    found = paths.all_paths(memory, "n0", "n11", max_depth=11, max_paths=100_000_000)
+    monkeypatch.setattr(traverse, "MAX_SECONDS", 0.05)
+    found = traverse.all_paths(memory, "n0", "n11", max_depth=11, max_paths=100_000_000)
     assert found.paths[0] == ["n0", "n11"]
     assert found.cut is not None
     assert "seconds" in found.cut

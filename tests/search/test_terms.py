@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polymnia.search.terms import derived, plain, spelled, stem, stems_of, terms_of, unspaced_runs, words_of
+from polymnia.search.terms import derived, plain, stem, stems_of, terms_of, unspaced_runs, word_with_stem, words_of
 
 ARCHITECTURE = (Path(__file__).parents[2] / "ARCHITECTURE.md").read_text("utf-8")
 ENDINGS = (
@@ -77,12 +77,12 @@ def test_every_thread_gets_the_same_terms() -> None:
 @given(WORDS)
 def test_a_query_can_be_spelled_for_a_stem(word: str) -> None:
     term = stem(word)
-    assert stem(spelled(term)) in (term, stem(term))
+    assert stem(word_with_stem(term)) in (term, stem(term))
 
 
 def test_the_stems_of_real_words_are_spelled_exactly() -> None:
     terms = {stem(word) for word in re.findall("[a-z]+", ARCHITECTURE.lower())}
-    assert {term for term in terms if stem(spelled(term)) != term} == set()
+    assert {term for term in terms if stem(word_with_stem(term)) != term} == set()
 
 
 @pytest.mark.parametrize(

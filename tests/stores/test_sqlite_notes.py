@@ -15,7 +15,7 @@ from polymnia.engine import notes, trash
 from polymnia.engine.memory import Memory
 from polymnia.errors import StoreBusy, StoreError
 from polymnia.model import NOTE, VAULT, Note, NoteQuery, NoteScope, PurgeCounts, Rows
-from polymnia.search.embedding import packed
+from polymnia.search.embedding import pack_vector as packed
 from polymnia.settings import Settings
 from polymnia.stores.sql import load_migrations
 from polymnia.stores.sqlite import adopt, store

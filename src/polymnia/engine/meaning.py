@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec import Struct
 
 from polymnia.embedders import open_embedder
-from polymnia.embedders.base import Embedder
-from polymnia.embedders.open import missing_package
+from polymnia.embedders.base import Embedder, missing_package
 from polymnia.engine.indexer import Indexed, Indexer, Progress, index_store
 from polymnia.errors import EmbedderError
 from polymnia.stores.contract import Store

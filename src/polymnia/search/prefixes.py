@@ -7,7 +7,7 @@ word that begins with a prefix either has a stem that begins with it too, or con
 from collections.abc import Iterator
 from functools import cache, lru_cache
 
-from polymnia.search.terms import spelled, stem, stems_of
+from polymnia.search.terms import stem, stems_of, word_with_stem
 
 # English endings that the stemmer removes, alone or one after another.
 _ENDINGS = """
@@ -26,7 +26,7 @@ def index_prefix(prefix: str) -> str:
     The index stems the text of a query before it looks for words that begin with it.
     """
     starts = [prefix[:end] for end in range(len(prefix), 0, -1)]
-    return next((spelled(start) for start in starts if stem(spelled(start)) == start), prefix)
+    return next((word_with_stem(start) for start in starts if stem(word_with_stem(start)) == start), prefix)
 
 
 @lru_cache(maxsize=1024)

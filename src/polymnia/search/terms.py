@@ -105,7 +105,7 @@ def plain(text: str) -> str:
 
 
 @lru_cache(maxsize=8192)
-def spelled(term: str) -> str:
+def word_with_stem(term: str) -> str:
     """Return a word whose stem is the term, because the index stems every query; the term itself if none is known."""
     return next((word for ending in _ENDINGS if stem(word := term + ending) == term), term)
 

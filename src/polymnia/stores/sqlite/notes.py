@@ -9,10 +9,10 @@ from msgspec.structs import replace
 from polymnia.disk.lock import ServerLock
 from polymnia.errors import StoreError
 from polymnia.model import VAULT, Note, NoteHit, NoteQuery, NoteScope
-from polymnia.search.embedding import cosine, length, unpacked
+from polymnia.search.embedding import cosine, length, unpack_vector
 from polymnia.search.expression import Expression, alternatives, wants_everything
 from polymnia.search.matching import matches
-from polymnia.search.relevance import EXACT, Scores, best, blended, by_words
+from polymnia.search.relevance import EXACT, Scores, best, blend, word_relevance
 from polymnia.stores.sqlite.connection import as_json, run, run_many
 from polymnia.stores.sqlite.match import is_exact, render
 from polymnia.stores.sqlite.rows import unpack_note
@@ -88,9 +88,9 @@ class SqliteNotes:
             newest = [row[0] for row in run(self._connection, "newest_notes", query.limit)]
             return _rank(dict.fromkeys(newest if allowed is None else allowed, 0.0), set(), allowed, query.limit)
         exact = {row[0] for row in run(self._connection, "notes_exactly", query.text)}
-        words = by_words(_allow(_first_found(query.text, partial(match_notes, self._connection)), allowed))
+        words = word_relevance(_allow(_first_found(query.text, partial(match_notes, self._connection)), allowed))
         cosines = self._cosines(query, words, allowed) if query.vector else {}
-        return _rank(blended(words, cosines), exact, allowed, query.limit)
+        return _rank(blend(words, cosines), exact, allowed, query.limit)
 
     def _search_session(self, query: NoteQuery, notes: dict[int, Note]) -> Scores:
         """Search all notes of a session: there are few, and what others keep must not show in the scores."""
@@ -98,9 +98,9 @@ class SqliteNotes:
         if wants_everything(query.text) and not query.vector:
             return _rank(dict.fromkeys(allowed, 0.0), set(), allowed, query.limit)
         exact = {number for number, each in notes.items() if query.text in (each.key, each.content)}
-        words = by_words(_allow(self._match_session(query.text, notes), allowed))
+        words = word_relevance(_allow(self._match_session(query.text, notes), allowed))
         cosines = _allow(_compare(query.vector, notes), allowed) if query.vector else {}
-        return _rank(blended(words, cosines), exact, allowed, query.limit)
+        return _rank(blend(words, cosines), exact, allowed, query.limit)
 
     def _match_session(self, text: str, notes: dict[int, Note]) -> Scores:
         run(self._connection, "create_session_words")
@@ -194,7 +194,7 @@ def _allow(scores: Scores, allowed: set[int] | None) -> Scores:
 
 def _compare(vector: bytes, notes: dict[int, Note]) -> Scores:
     """Return the cosines of the notes with an embedding of the same length."""
-    own, norm = unpacked(vector), length(vector)
+    own, norm = unpack_vector(vector), length(vector)
     return {
         number: cosine(own, norm, each.embedding, length(each.embedding))
         for number, each in notes.items()

@@ -7,7 +7,7 @@ import apsw
 from polymnia.model import Match, Neighbours, Passage, PassageKey, PassageKind, Within, WordCounts
 from polymnia.search.expression import Expression
 from polymnia.search.matching import matches
-from polymnia.search.terms import spelled, terms_of
+from polymnia.search.terms import terms_of, word_with_stem
 from polymnia.search.text import fold, rarest, trigrams
 from polymnia.stores.sqlite.connection import Row, as_json, run
 from polymnia.stores.sqlite.match import is_exact, render
@@ -208,8 +208,8 @@ def _index_totals(api: apsw.FTS5ExtensionApi, /, *_: object) -> str:
 
 
 def _join(terms: Iterable[str], operator: str) -> str:
-    """Return a query for terms. The index stems what is asked too, so each is spelled as a word with that stem."""
-    return operator.join([_quote(spelled(term)) for term in terms])
+    """Return a query for terms. The index stems the query, so each term is replaced by a word with that stem."""
+    return operator.join([_quote(word_with_stem(term)) for term in terms])
 
 
 def _quote(term: str) -> str:
