@@ -107,7 +107,7 @@ def _serve_lines(settings: Settings, server: Server) -> None:
         )
     if sys.stdin.isatty():
         _greet(settings)
-    serve_stdio(server, limit=limit, principal=OWNER.restricted(_most(settings)), session=settings.session_id)
+    serve_stdio(server, limit=limit, principal=OWNER.restrict(_most(settings)), session=settings.session_id)
 
 
 def _serve_http(settings: Settings) -> None:
@@ -216,7 +216,7 @@ def opened_memory(settings: Settings) -> Iterator[Memory]:
 def _choose_memory(workspaces: Workspaces, url: str, workspace: str) -> Memory:
     name = workspace or workspaces.sole
     if name is None:
-        names = ", ".join(each.name for each in workspaces.listed("active")) or "none yet"
+        names = ", ".join(each.name for each in workspaces.find_all("active")) or "none yet"
         raise BadInput(f"{url} holds several workspaces: name one with --workspace ({names})")
     return workspaces.memory(name)
 

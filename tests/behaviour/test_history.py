@@ -214,7 +214,7 @@ def take_step(memory: Memory, step: str, number: int, *, secrets: Callable[[], s
     elif step == "link":
         relations.create(memory, [Relation(name, secrets(), "r")], by=ME)
         relations.delete(memory, relations_of(memory, name), by=ME)
-    elif step == "restore" and (items := trash.listed(memory)):
+    elif step == "restore" and (items := trash.items(memory)):
         try:
             trash.restore(memory, items[number % len(items)].id, by=ME)
         except BadInput:

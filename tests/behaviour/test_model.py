@@ -140,7 +140,11 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(query=WORDS, kind=st.none() | WORDS, offset=st.integers(0, 3), limit=st.none() | st.integers(0, 3))
     def slices(self, query: str, kind: str | None, offset: int, limit: int | None) -> None:
         words = f"{query} abc"
-        for verb in (entities.page, partial(search.ranked, query=query), partial(search.ranked, query=words)):
+        for verb in (
+            entities.page,
+            partial(search.best_matches, query=query),
+            partial(search.best_matches, query=words),
+        ):
             mine = verb(self.memory, kind=kind, offset=offset, limit=limit)
             assert _graph(mine) == _graph(verb(self.oracle, kind=kind, offset=offset, limit=limit))
 

@@ -74,7 +74,7 @@ def test_relations_are_found_by_source_target_and_type(
 
 
 def ranked(memory: Memory, query: str, kind: str | None = None, offset: int = 0, limit: int | None = None) -> list[str]:
-    return names(search.ranked(memory, query, kind=kind, offset=offset, limit=limit))
+    return names(search.best_matches(memory, query, kind=kind, offset=offset, limit=limit))
 
 
 @pytest.mark.parametrize(
@@ -103,5 +103,5 @@ def test_a_ranked_search_can_be_filtered_and_paged(town: Memory) -> None:
 
 
 def test_a_ranked_search_returns_the_relations_of_its_page(town: Memory) -> None:
-    graph = search.ranked(town, "annex", kind=None, offset=0, limit=1)
+    graph = search.best_matches(town, "annex", kind=None, offset=0, limit=1)
     assert keys(graph) == [("Ann", "Annex", "visits")]

@@ -62,7 +62,7 @@ def changes(memory: Memory) -> list[Change]:
 
 
 def ids(memory: Memory) -> list[str]:
-    return [each.id for each in trash.listed(memory)]
+    return [each.id for each in trash.items(memory)]
 
 
 def one(memory: Memory) -> str:
@@ -71,13 +71,13 @@ def one(memory: Memory) -> str:
 
 
 def test_a_new_memory_has_an_empty_trash(memory: Memory) -> None:
-    assert trash.listed(memory) == []
+    assert trash.items(memory) == []
 
 
 def test_a_deleted_entity_is_listed_with_what_went_with_it(memory: Memory) -> None:
     (alice,) = entities.open_named(memory, ["Alice"]).entities
     forget(memory, "Alice")
-    (found,) = trash.listed(memory)
+    (found,) = trash.items(memory)
     assert (found.id, found.rows.entities) == (alice.id, (alice,))
     assert [each.key for each in found.rows.relations] == [("Alice", "Bob", "knows"), ("Alice", "Go", "uses")]
     assert found.deleted_at > alice.created_at
@@ -91,7 +91,7 @@ def test_an_entity_comes_back_as_it_was(memory: Memory) -> None:
     assert after.entities == before.entities
     assert sorted(keys(after)) == sorted(keys(before))
     assert [entity.name for entity in back.entities] == ["Alice"]
-    assert trash.listed(memory) == []
+    assert trash.items(memory) == []
 
 
 def test_an_entity_that_came_back_is_found_by_every_search(memory: Memory) -> None:
@@ -136,7 +136,7 @@ def test_a_name_that_is_taken_again_is_said_so(memory: Memory) -> None:
     with pytest.raises(BadInput, match="there is an entity Alice again"):
         trash.restore(memory, "Alice", by=ME)
     forget(memory, "Alice")
-    cat, person = trash.listed(memory)
+    cat, person = trash.items(memory)
     trash.restore(memory, person.id, by=ME)
     assert texts(memory, "Alice") == ("drinks tea", "writes Go")
     assert ids(memory) == [cat.id]
@@ -189,9 +189,9 @@ def test_purging_keeps_what_lives_and_what_was_deleted_later(memory: Memory) -> 
     before = entities.read_all(memory)
     forget(memory, "Bob")
     assert trash.purge(memory, days=1) == PurgeCounts()
-    assert len(trash.listed(memory)) == 1
+    assert len(trash.items(memory)) == 1
     assert trash.purge(memory, days=0) == PurgeCounts(1, 0, 2)
-    assert trash.listed(memory) == []
+    assert trash.items(memory) == []
     assert names(entities.read_all(memory)) == [each.name for each in before.entities if each.name != "Bob"]
     assert memory.store.check() == []
 
@@ -285,7 +285,7 @@ def test_the_retention_setting_purges_in_housekeeping(memory: Memory, path: Path
     age(path, days=10)
     for days, left in ((0, 1), (20, 1), (5, 0)):
         OneWorkspace(memory, trash_days=days).apply_retention()
-        assert len(trash.listed(memory)) == left
+        assert len(trash.items(memory)) == left
 
 
 def age(path: Path, *, days: int) -> None:
@@ -299,7 +299,7 @@ def age(path: Path, *, days: int) -> None:
 def test_a_store_that_keeps_nothing_deleted_says_so(tmp_path: Path, url: str) -> None:
     store = open_store(url if url == "memory:" else str(tmp_path / url))
     memory = Memory(store)
-    for verb in (lambda: trash.listed(memory), lambda: trash.purge(memory, days=0)):
+    for verb in (lambda: trash.items(memory), lambda: trash.purge(memory, days=0)):
         with pytest.raises(BadInput, match="keeps nothing that is deleted"):
             verb()
     OneWorkspace(memory, trash_days=1).apply_retention()
@@ -309,19 +309,19 @@ def test_a_store_that_keeps_nothing_deleted_says_so(tmp_path: Path, url: str) ->
 def test_a_pruned_note_is_listed_and_comes_back_whole(memory: Memory) -> None:
     kept = notes.commit(memory, Note("plan", "walk the dog", tags=("home",)), by=ME)
     notes.prune(memory, [VAULT], key="plan", by=ME)
-    (item,) = trash.listed(memory)
+    (item,) = trash.items(memory)
     assert item.rows.notes == (kept,)
     trash.restore(memory, item.id, by=ME)
     assert notes.read(memory, VAULT, "plan") == kept
     assert notes.search(memory, NoteQuery(text="dogs", tags=("home",)), [VAULT]).hits[0].note.key == "plan"
-    assert trash.listed(memory) == []
+    assert trash.items(memory) == []
 
 
 def test_a_note_comes_back_by_its_key_unless_the_key_is_taken(memory: Memory) -> None:
     notes.commit(memory, Note("plan", "old"), by=ME)
     notes.prune(memory, [VAULT], key="plan", by=ME)
     notes.commit(memory, Note("plan", "new"), by=ME)
-    assert trash.listed(memory) == []
+    assert trash.items(memory) == []
     notes.prune(memory, [VAULT], key="plan", by=ME)
     trash.restore(memory, "plan", by=ME)
     assert [each.content for each in notes.page(memory, VAULT)] == ["new"]
@@ -330,7 +330,7 @@ def test_a_note_comes_back_by_its_key_unless_the_key_is_taken(memory: Memory) ->
 def test_superseded_versions_are_purged_too(memory: Memory, path: Path) -> None:
     notes.commit(memory, Note("plan", f"old {SECRET}"), by=ME)
     notes.commit(memory, Note("plan", "new"), by=ME)
-    assert trash.listed(memory) == []
+    assert trash.items(memory) == []
     assert SECRET.encode() in everything(path)
     assert trash.purge(memory, days=0) == PurgeCounts(notes=1)
     assert SECRET.encode() not in everything(path)
@@ -342,5 +342,5 @@ def test_notes_of_a_session_leave_nothing_to_restore_and_no_text_in_the_history(
     notes.commit(memory, Note("plan", SECRET, scope=session), by=ME)
     notes.commit(memory, Note("plan", "other", scope=session), by=ME)
     notes.prune(memory, [session], by=ME)
-    assert trash.listed(memory) == []
+    assert trash.items(memory) == []
     assert [change.after.notes for change in changes(memory)[-3:]] == [(), (), ()]

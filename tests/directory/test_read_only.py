@@ -39,7 +39,7 @@ from polymnia.engine.workspaces import open_workspaces
 def look():
     workspaces = open_workspaces(sys.argv[1], read_only=True)
     names = [each.name for each in entities.read_all(workspaces.memory("alpha")).entities]
-    print([each.name for each in workspaces.listed()], names)
+    print([each.name for each in workspaces.find_all()], names)
     workspaces.close()
 
 look()
@@ -91,7 +91,7 @@ def send(process: "subprocess.Popen[str]", name: str) -> None:
 def test_looking_changes_no_byte_and_creates_no_file(directory: Path) -> None:
     before = snapshot(directory)
     looking = opened(directory, read_only=True)
-    assert [each.name for each in looking.listed()] == ["alpha", "beta"]
+    assert [each.name for each in looking.find_all()] == ["alpha", "beta"]
     assert names_in(looking, "alpha") == ["known"]
     assert looking.memory("alpha").store.check() == []
     looking.close()
@@ -129,7 +129,7 @@ def test_a_server_that_starts_later_is_followed(looking: ManyWorkspaces, directo
     others = opened(directory)
     others.create("gamma")
     others.close()
-    assert [each.name for each in looking.listed()] == ["alpha", "beta", "gamma"]
+    assert [each.name for each in looking.find_all()] == ["alpha", "beta", "gamma"]
     assert names_in(looking, "alpha") == ["known", "first"]
 
 
@@ -163,7 +163,7 @@ def test_the_directory_of_an_earlier_program_is_not_converted(tmp_path: Path) ->
     earlier_directory(tmp_path / "data")
     before = snapshot(tmp_path / "data")
     looking = opened(tmp_path / "data", read_only=True)
-    assert [each.name for each in looking.listed()] == ["done", "work"]
+    assert [each.name for each in looking.find_all()] == ["done", "work"]
     with pytest.raises(StoreForeign, match="once without --read-only"):
         looking.memory("work")
     with pytest.raises(WorkspaceNotFound):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polymnia.search.terms import derived, plain, stem, stems_of, terms_of, unspaced_runs, word_with_stem, words_of
+from polymnia.search.terms import parts_of, plain, stem, stems_of, terms_of, unspaced_runs, word_with_stem, words_of
 
 ARCHITECTURE = (Path(__file__).parents[2] / "ARCHITECTURE.md").read_text("utf-8")
 ENDINGS = (
@@ -99,7 +99,7 @@ def test_the_stems_of_real_words_are_spelled_exactly() -> None:
     ],
 )
 def test_joined_words_and_unspaced_text_are_indexed_in_parts(text: str, parts: str) -> None:
-    assert derived(text) == parts
+    assert parts_of(text) == parts
 
 
 def test_terms_are_the_stems_of_words_and_parts() -> None:

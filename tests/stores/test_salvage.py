@@ -58,7 +58,7 @@ def read_all(path: Path) -> dict[str, Entity]:
 def trashed(path: Path) -> list[object]:
     store = SqliteStore(str(path))
     try:
-        return [each.rows for each in trash.listed(Memory(store))]
+        return [each.rows for each in trash.items(Memory(store))]
     finally:
         store.close()
 

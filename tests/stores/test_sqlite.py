@@ -306,7 +306,7 @@ WHOLE_TABLE = {
 
 
 # Queries that scan in order and stop at a limit.
-LIMITED = {"delete_vectors_of_model", "last_change", "newest_notes"}
+LIMITED = {"delete_vectors_of_model", "last_change", "last_changes", "newest_notes"}
 
 
 @pytest.mark.parametrize("name", sorted(set(QUERIES) - WHOLE_TABLE - LIMITED))

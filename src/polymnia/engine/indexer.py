@@ -43,7 +43,7 @@ class IndexEmbedder(Protocol):
 
 
 class Indexed(Protocol):
-    """What is indexed: a memory, which keeps its store open while somebody holds it."""
+    """A memory to index. It keeps its store open while somebody holds it."""
 
     store: Store
 
@@ -107,7 +107,7 @@ class Indexer:
         above = self._indexed.get(memory, 0)
         work = Embedding(memory.store, self._embedder, above=above, is_stopped=lambda: self._stopped)
         try:
-            with _leased(memory.store) as is_leased:
+            with _hold_lease(memory.store) as is_leased:
                 if is_leased:
                     self._indexed[memory] = work.run()
                     return
@@ -197,7 +197,7 @@ def index_store(store: Store, embedder: IndexEmbedder, *, progress: Progress | N
     Raise StoreBusy while another server does the same, EmbedderError when the embedder fails.
     """
     work = Embedding(store, embedder, progress=progress)
-    with _leased(store) as is_leased:
+    with _hold_lease(store) as is_leased:
         if not is_leased:
             raise StoreBusy(f"another server is embedding {store.url}; wait until it is done")
         work.run()
@@ -205,7 +205,7 @@ def index_store(store: Store, embedder: IndexEmbedder, *, progress: Progress | N
 
 
 @contextmanager
-def _leased(store: Store) -> Iterator[bool]:
+def _hold_lease(store: Store) -> Iterator[bool]:
     """Yield True while this server is the one that embeds the store."""
     is_leased = store.vectors.lease(_LEASE, _LEASE_S)
     try:

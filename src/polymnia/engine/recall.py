@@ -113,7 +113,7 @@ def _prepare(read: Reader, asked: str) -> tuple[Query, dict[str, str]]:
         question,
         names,
         {name: entity_bonus(counts.passages, own.get(name, 1)) for name in names},
-        _linked(read, whole),
+        _linked_entities(read, whole),
         terms,
         widened,
         frozenset(terms_of(" ".join(corrections.values()))),
@@ -141,7 +141,7 @@ def _search_terms(weights: Collection[str], counts: WordCounts) -> tuple[str, ..
     return tuple(few[:MAX_SEARCH_TERMS] or rarest[:1])
 
 
-def _linked(read: Reader, names: Collection[str]) -> frozenset[str]:
+def _linked_entities(read: Reader, names: Collection[str]) -> frozenset[str]:
     """Return the entities one relation away from the named ones."""
     if not names:
         return frozenset()
@@ -164,7 +164,7 @@ def _by_words(read: Reader, query: Query, within: Within | None) -> list[Passage
     found = read.candidates(query.find_by, MAX_WORD_CANDIDATES, within)
     if not found and query.folded:
         found = read.passages_containing(query.folded, MAX_WORD_CANDIDATES)
-    found = _called(read, query) + found
+    found = _named_card(read, query) + found
     if len(query.find_by) < len(query.terms) and len(found) >= MAX_WORD_CANDIDATES:
         found += read.candidates(query.terms[:MAX_SEARCH_TERMS], MAX_WORD_CANDIDATES, within, every=True)
     if query.names:
@@ -180,7 +180,7 @@ def _about(query: Query) -> Within:
     return Within(names=tuple(sorted(query.names, key=lambda name: -query.names[name])[:MAX_NAMES]))
 
 
-def _called(read: Reader, query: Query) -> list[Passage]:
+def _named_card(read: Reader, query: Query) -> list[Passage]:
     """Return the entity that has the question for its name, however many passages contain its words."""
     names = [name for name in query.whole_names if fold(name.strip()) == query.folded]
     return read.cards(names) if names else []

@@ -26,7 +26,7 @@ def containing(memory: Memory, query: str) -> Graph:
         return Graph(entities, read.touching([entity.name for entity in entities]))
 
 
-def ranked(memory: Memory, query: str, *, kind: str | None, offset: int, limit: int | None) -> Graph:
+def best_matches(memory: Memory, query: str, *, kind: str | None, offset: int, limit: int | None) -> Graph:
     """Return a page of the entities that contain the query or some of its words, best first, and their relations.
 
     A match in the name comes before one in the type or in an observation; then come entities with all of the words,

@@ -12,7 +12,7 @@ _DAY_S = 86_400
 _MICROSECONDS = 1_000_000
 
 
-def listed(memory: Memory) -> list[TrashItem]:
+def items(memory: Memory) -> list[TrashItem]:
     """Return everything that can be restored. Raise BadInput if the store has no trash."""
     with memory.reading() as read:
         return _items(memory, read)

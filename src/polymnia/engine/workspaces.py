@@ -67,7 +67,7 @@ class Workspaces(Protocol):
     def find(self, name: str) -> Workspace:
         """Return the workspace with that name, whatever its status. Raise WorkspaceNotFound."""
 
-    def listed(self, status: Status | None = None) -> list[Workspace]:
+    def find_all(self, status: Status | None = None) -> list[Workspace]:
         """Return the workspaces of a status, or all, by name."""
 
     def create(self, name: str, description: str = "") -> Workspace:
@@ -156,7 +156,7 @@ class OneWorkspace:
         # A store does not know when its one workspace was created; the id is the same everywhere.
         return Workspace(id=_ONLY_ID, name=self.name)
 
-    def listed(self, status: Status | None = None) -> list[Workspace]:
+    def find_all(self, status: Status | None = None) -> list[Workspace]:
         return [] if status == "archived" else [self.find(self.name)]
 
     def create(self, name: str, description: str = "") -> Workspace:
@@ -215,7 +215,7 @@ class ManyWorkspaces:
         self._followed: dict[str, None] = {}  # names of workspaces whose changes are wanted
         self._lock = RLock()
         self.find = catalogue.find
-        self.listed = catalogue.listed
+        self.find_all = catalogue.find_all
         self.create = catalogue.create
         self.restore = catalogue.restore
         self.describe = catalogue.describe

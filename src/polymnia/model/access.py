@@ -47,7 +47,7 @@ class Principal(Struct, frozen=True, kw_only=True):
             theirs = ", ".join(sorted(self.workspaces or ())) or "none"
             raise NotAllowed(f"{self.title} may not use the workspace {workspace!r} (only: {theirs})")
 
-    def restricted(self, to: Capability) -> "Principal":
+    def restrict(self, to: Capability) -> "Principal":
         """Return the principal with at most that capability."""
         return replace(self, can=to) if self.may(to) else self
 

@@ -8,9 +8,9 @@ from typing import TypeVar
 from unicodedata import normalize
 
 from polymnia.search.expression import And, Column, Expression, Near, Not, Or, Phrase, mere_words, without_stop_words
-from polymnia.search.terms import derived, stems_of, words_of
+from polymnia.search.terms import parts_of, stems_of, words_of
 
-# The column of what `derived` gives. Only phrases without a column filter are looked for in it.
+# The column of what `parts_of` returns. Only phrases without a column filter are looked for in it.
 PARTS = "parts"
 
 Key = TypeVar("Key")
@@ -75,7 +75,7 @@ class _Passage:
             case Phrase():
                 return self._has(expression, columns)
             case Near():
-                return any(self._has_near(expression, column) for column in self._searched(columns))
+                return any(self._has_near(expression, column) for column in self._searched_columns(columns))
             case Column():
                 both = expression.columns if columns is None else expression.columns & columns
                 return self.matches(expression.expression, both)
@@ -87,7 +87,7 @@ class _Passage:
                 return self.matches(expression.wanted, columns) and not self.matches(expression.unwanted, columns)
 
     def _has(self, phrase: Phrase, columns: Columns) -> bool:
-        searched = self._searched(columns)
+        searched = self._searched_columns(columns)
         if phrase.initial:
             return any(self._starts(phrase, column)[:1] == [0] for column in searched if column != PARTS)
         return any(self._starts(phrase, column) for column in searched) or self._contains(phrase.runs, columns)
@@ -122,7 +122,7 @@ class _Passage:
             return starts
         return [start for start in starts if self._stems_of(column)[start : start + len(stems)] == stems]
 
-    def _searched(self, columns: Columns) -> list[str]:
+    def _searched_columns(self, columns: Columns) -> list[str]:
         return [*self._texts, PARTS] if columns is None else [column for column in self._texts if column in columns]
 
     def _stems_of(self, column: str) -> list[str]:
@@ -136,7 +136,7 @@ class _Passage:
         return self._words[column]
 
     def _text(self, column: str) -> str:
-        return derived("\n".join(self._texts.values())) if column == PARTS else self._texts[column]
+        return parts_of("\n".join(self._texts.values())) if column == PARTS else self._texts[column]
 
 
 @lru_cache(maxsize=1024)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from msgspec import Struct
 
 from polymnia.search.dates import Period, asks_when, find_period
-from polymnia.search.terms import STOP_WORDS, derived, plain, terms_of, words_of
+from polymnia.search.terms import STOP_WORDS, parts_of, plain, terms_of, words_of
 
 # What a part of a name counts beside the whole of it.
 NAME_PART_SHARE = 0.4
@@ -33,7 +33,7 @@ def parse_question(text: str) -> Question:
     """Take a text apart as a question. A text of stop words alone means them."""
     period, rest = find_period(text)
     content = content_words(rest) or words_of(rest) or words_of(text)
-    parts = words_of(derived(rest))
+    parts = words_of(parts_of(rest))
     capitalised = [plain(word) for word in _WORD.findall(text)[1:] if word[:1].isupper()]
     return Question(
         text,

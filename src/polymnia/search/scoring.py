@@ -190,7 +190,7 @@ def entity_bonus(passages: int, own: int) -> float:
 
 
 def context_share(words: int) -> float:
-    """Return how much a text of so many words leans on its neighbours: 1 for an empty text, less for a longer one."""
+    """Return how much a text with that many words depends on its neighbours: 1 if empty, less the longer it is."""
     return HALF_CONTEXT_WORDS / (HALF_CONTEXT_WORDS + words)
 
 

@@ -106,7 +106,7 @@ def search_nodes(call: Call, arguments: shapes.Search) -> Reply:
 With several words, entities that have all of them come before those that have some. Without a limit every match is \
 returned."""
     offset, limit = _page_bounds(arguments)
-    found = search.ranked(call.memory, arguments.query, kind=arguments.entity_type, offset=offset, limit=limit)
+    found = search.best_matches(call.memory, arguments.query, kind=arguments.entity_type, offset=offset, limit=limit)
     return _reply(camel.graph_shape(found))
 
 

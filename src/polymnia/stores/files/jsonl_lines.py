@@ -209,7 +209,7 @@ def _put(graph: MemoryGraph, item: _Line) -> None:
         graph.link(Relation(item.source, item.target, item.relationType))
     else:
         known = graph.get(item.name)
-        graph.put(_entity(item) if known is None else _joined(known, item))
+        graph.put(_entity(item) if known is None else _join(known, item))
 
 
 def _entity(item: _EntityLine) -> Entity:
@@ -217,6 +217,6 @@ def _entity(item: _EntityLine) -> Entity:
     return Entity(item.name, item.entityType, observations, "", len(observations) + 1)
 
 
-def _joined(known: Entity, item: _EntityLine) -> Entity:
+def _join(known: Entity, item: _EntityLine) -> Entity:
     missing = [text for text in dict.fromkeys(item.observations) if text not in known.texts]
     return _entity(_EntityLine(known.name, known.type, [*known.texts, *missing]))

@@ -95,7 +95,7 @@ def log_fits(path: str, connection: apsw.Connection) -> bool | None:
             fits = _fits(file, _read_log(log, verify=True))
         if fits is not False or _log_header(log) == header:
             return fits
-        # Another process began the log anew meanwhile.
+        # Another process restarted the log meanwhile.
     return None
 
 
@@ -169,7 +169,7 @@ def _frames(file: IO[bytes], *, verify: bool) -> Iterator[tuple[int, bool, bytes
             return
         number, pages, frame_salts, *sums = _FRAME_HEADER.unpack(head)
         if frame_salts != salts:
-            return  # the rest is from before the log was begun anew
+            return  # the rest is from before the log was restarted
         if checksum is not None and checksum.add(head[:8], file.read(size)) != sums:
             return
         yield number, pages > 0, _part(file, place + _FRAME_HEADER.size, number, size)

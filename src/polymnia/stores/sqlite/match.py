@@ -60,16 +60,16 @@ def _phrase(phrase: Phrase, columns: frozenset[str] | None) -> list[str]:
 def _strings(phrase: Phrase) -> list[str]:
     """Return the quoted strings that find the phrase. Words have no quotes in them."""
     if not phrase.prefix or not phrase.words:
-        return [_quoted(phrase.words)]
+        return [_quote(phrase.words)]
     *before, prefix = phrase.words
-    whole = [_quoted([*before, word]) for word in words_with_shorter_stems(prefix)]
-    return [f"{_quoted([*before, index_prefix(prefix)])} *", *whole]
+    whole = [_quote([*before, word]) for word in words_with_shorter_stems(prefix)]
+    return [f"{_quote([*before, index_prefix(prefix)])} *", *whole]
 
 
 def _near(near: Near, columns: frozenset[str] | None) -> str:
     if not is_exact(near):  # NEAR takes no alternatives
         return render(And(near.phrases), columns)
-    phrases = " ".join([_quoted(phrase.words) for phrase in near.phrases])
+    phrases = " ".join([_quote(phrase.words) for phrase in near.phrases])
     return _any_of(_within([f"NEAR({phrases}, {near.distance})"], columns))
 
 
@@ -85,5 +85,5 @@ def _any_of(alternatives: list[str]) -> str:
     return " OR ".join([f"({each})" for each in alternatives]) or _NOTHING
 
 
-def _quoted(words: Iterable[str]) -> str:
+def _quote(words: Iterable[str]) -> str:
     return f'"{" ".join(words)}"'

@@ -23,7 +23,7 @@ from polymnia.stores.sqlite.write import client_model, note_texts, word_row
 _LAST_CHARACTER = "\U0010ffff"
 # What queries call the columns of the words index.
 _COLUMNS = {"key": "name", "content": "content", "tags": "labels"}
-# Matched notes that may be nearer than any other: so many more are asked for by vector.
+# The nearest notes may all have been matched by words, so as many more are asked for by vector, up to this number.
 _MAX_NEARER = 1_000
 
 
@@ -67,7 +67,7 @@ class SqliteNotes:
         if scope != VAULT:
             return len([each for _, each in self._session(scope) if set(tags) <= set(each.tags)])
         if tags:
-            return len(self._tagged(tags))
+            return len(self._ids_with_tags(tags))
         return int(run(self._connection, "count_notes")[0][0])
 
     def containing(self, folded: str) -> list[Note]:
@@ -83,7 +83,7 @@ class SqliteNotes:
         return [NoteHit(notes[number], score) for number, score in scores.items() if number in notes]
 
     def _search_vault(self, query: NoteQuery) -> Scores:
-        allowed = self._tagged(query.tags) if query.tags else None
+        allowed = self._ids_with_tags(query.tags) if query.tags else None
         if wants_everything(query.text) and not query.vector:
             newest = [row[0] for row in run(self._connection, "newest_notes", query.limit)]
             return _rank(dict.fromkeys(newest if allowed is None else allowed, 0.0), set(), allowed, query.limit)
@@ -130,7 +130,7 @@ class SqliteNotes:
         rows = run(self._connection, "session_notes", scope.owner, scope.session)
         return [(row[0], replace(unpack_note(row), scope=scope)) for row in rows]
 
-    def _tagged(self, tags: Collection[str]) -> set[int]:
+    def _ids_with_tags(self, tags: Collection[str]) -> set[int]:
         """Return the ids of the vault notes that have all of the tags."""
         return {row[0] for row in run(self._connection, "notes_tagged", as_json(dict.fromkeys(tags)))}
 

@@ -146,11 +146,11 @@ def _open(path: Path, copied: Path) -> apsw.Connection:
 
 def _replace_schema(copied: Path) -> None:
     """Overwrite the pages that list the tables with those of a new store."""
-    fresh = copied.with_name("fresh.db")
-    SqliteStore(str(fresh)).close()
-    with closing(apsw.Connection(str(fresh))) as connection:
+    empty = copied.with_name("empty.db")
+    SqliteStore(str(empty)).close()
+    with closing(apsw.Connection(str(empty))) as connection:
         pages = [page for (page,) in run(connection, "schema_pages")]
-    content = bytearray(fresh.read_bytes())
+    content = bytearray(empty.read_bytes())
     content[32:40] = bytes(8)  # no free pages: those listed may be damaged
     content[92:96] = bytes(4)  # SQLite takes the number of pages from the length of the file
     Path(f"{copied}-wal").unlink(missing_ok=True)
@@ -199,10 +199,10 @@ class _Salvaged:
         self._rows = tables.rows
         self._identities = {row[0]: row for row in tables.rows["entities"]}
         self._cards: dict[int, Row] = {}
-        for row in sorted(tables.rows["cards"], key=lambda row: (_ended(row[-1]), row[0])):
+        for row in sorted(tables.rows["cards"], key=lambda row: (_end_of(row[-1]), row[0])):
             self._cards[row[1]] = row  # the living one, or the last
         self._observations: defaultdict[int, dict[int, Row]] = defaultdict(dict)
-        for row in sorted(tables.rows["observations"], key=lambda row: (_ended(row[-1]), row[0])):
+        for row in sorted(tables.rows["observations"], key=lambda row: (_end_of(row[-1]), row[0])):
             self._observations[row[1]][row[2]] = row
         self._names: set[str] = set()
         self._ids: set[str] = set()
@@ -290,7 +290,7 @@ class _Salvaged:
 def _latest(rows: list[Row], key: Callable[[Row], Any]) -> tuple[list[Row], list[Row]]:
     """Return the living rows and, for keys without one, the rows that ended last; `until` is the last column."""
     last: dict[Any, Row] = {}
-    for row in sorted(rows, key=lambda row: (_ended(row[-1]), row[0])):
+    for row in sorted(rows, key=lambda row: (_end_of(row[-1]), row[0])):
         last[key(row)] = row
     found = sorted(last.values(), key=lambda row: int(row[0]))
     return [row for row in found if row[-1] is None], [row for row in found if row[-1] is not None]
@@ -304,7 +304,7 @@ def _by_end(relations: list[Row]) -> defaultdict[tuple[str, int], list[Row]]:
     return found
 
 
-def _ended(until: object) -> int:
+def _end_of(until: object) -> int:
     return _LIVES if until is None else _number(until)
 
 

@@ -7,7 +7,7 @@ import apsw
 
 from polymnia.errors import BadInput
 from polymnia.model import MAX_ORDINAL, VAULT, Change, Entity, Note, Observation, ObservationSet, Relation, Rows
-from polymnia.search.terms import derived
+from polymnia.search.terms import parts_of
 from polymnia.search.text import fold
 from polymnia.stores.sqlite.connection import Row, as_json, run, run_many
 from polymnia.stores.sqlite.rows import pack_tags, pack_uid
@@ -84,8 +84,8 @@ class _Application:
 
     def _create_entities(self, entities: Sequence[Entity], kept: dict[str, int]) -> None:
         """Create cards, and identities and observations for entities that are new or come back."""
-        fresh = [each for each in entities if each.id not in kept]
-        identities = {**kept, **self._former_identities(fresh)}
+        new = [each for each in entities if each.id not in kept]
+        identities = {**kept, **self._former_identities(new)}
         cards: list[Row] = []
         created: list[Row] = []
         observations: list[Row] = []
@@ -220,7 +220,7 @@ def word_row(texts: Texts) -> Row:
     """Return the row of the words index for a passage."""
     labels = " ".join(texts.labels) or None
     whole = " ".join([text for text in (texts.name, labels, texts.content) if text])
-    return (texts.id, texts.name, labels, texts.content, derived(whole) or None)
+    return (texts.id, texts.name, labels, texts.content, parts_of(whole) or None)
 
 
 def note_texts(row: int, note: Note) -> Texts:
