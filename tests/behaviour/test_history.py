@@ -44,7 +44,7 @@ def at(memory: Memory, time: int, *names: str) -> Rows:
         return read.history.at(time, names or None)
 
 
-def test_a_change_has_what_it_created_and_what_it_ended(memory: Memory) -> None:
+def test_a_change_has_the_rows_it_created_and_ended(memory: Memory) -> None:
     create(memory, EntityDraft("Ann", "person", ("tea",)), EntityDraft("Ben", "person"))
     link(memory, ("Ann", "Ben", "knows"))
     observations.add(memory, [ObservationDraft("Ann", ("coffee",))], by=ME, skip_repeats=False)
@@ -84,7 +84,7 @@ def test_a_deleted_entity_is_read_as_it_was(memory: Memory) -> None:
     assert at(memory, ann.created_at - 1) == Rows()
 
 
-def test_a_changed_card_is_one_entity_before_and_after(memory: Memory) -> None:
+def test_a_changed_card_is_in_both_sides_of_the_change(memory: Memory) -> None:
     create(memory, EntityDraft("Ann", "person", ("tea",)))
     first = changes(memory)[-1].at
     replace_card(memory, "Ann", lambda old: replace(old, type="scientist"))
@@ -142,7 +142,7 @@ def test_notes_have_versions(path: str) -> None:
     memory.store.close()
 
 
-def test_what_was_purged_cannot_be_asked_for(path: str) -> None:
+def test_a_purged_time_cannot_be_read(path: str) -> None:
     memory = Memory(SqliteStore(path))
     create(memory, EntityDraft("Ann", "person", ("tea",)))
     early = changes(memory)[-1].at
@@ -155,7 +155,7 @@ def test_what_was_purged_cannot_be_asked_for(path: str) -> None:
     memory.store.close()
 
 
-def test_a_feed_has_the_changes_of_other_servers_only(path: str) -> None:
+def test_a_feed_has_only_the_changes_of_other_servers(path: str) -> None:
     mine, theirs = Memory(SqliteStore(path)), Memory(SqliteStore(path))
     create(mine, EntityDraft("before", "thing"))
     feed = mine.store.follow()

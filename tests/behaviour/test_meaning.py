@@ -79,7 +79,7 @@ def first(found: Recalled) -> PassageKey:
     return found.hits[0].passage.key
 
 
-def test_what_no_word_finds_is_found_by_meaning_after_the_first_write(path: str) -> None:
+def test_meaning_finds_what_words_do_not_after_the_first_write(path: str) -> None:
     with open_memory(path, bag) as memory:
         assert of(memory).settle(LONG)
         found = ask(memory, "dog")
@@ -107,7 +107,7 @@ def test_the_embedder_is_loaded_by_the_first_write(path: str) -> None:
     store.close()
 
 
-def test_what_is_written_later_is_indexed_too(path: str) -> None:
+def test_later_writes_are_indexed(path: str) -> None:
     with open_memory(path, bag) as memory:
         assert of(memory).settle(LONG)
         observations.add(memory, [ObservationDraft("Melanie", ("Bought a puppy",))], by=ME, skip_repeats=True)
@@ -116,7 +116,7 @@ def test_what_is_written_later_is_indexed_too(path: str) -> None:
         assert {hit.passage.key for hit in ask(memory, "dog").hits[:2]} == {("Caroline", 1), ("Melanie", 3)}
 
 
-def test_a_package_that_is_missing_is_named_and_words_still_find(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_named_and_words_are_still_searched(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedder_base, "find_spec", lambda package: None)
 
     def opener(url: str) -> Embedder:
@@ -141,7 +141,7 @@ class FailingEmbedder(BagEmbedder):
         return super().embed(texts, asking=asking)
 
 
-def test_an_embedder_that_fails_loses_nothing_and_is_tried_again_at_the_next_write(path: str) -> None:
+def test_a_failing_embedder_loses_nothing_and_is_retried_at_the_next_write(path: str) -> None:
     embedder = FailingEmbedder()
     with open_memory(path, lambda url: embedder) as memory:
         assert of(memory).settle(LONG)
@@ -166,7 +166,7 @@ class SlowEmbedder(BagEmbedder):
         return super().embed(texts, asking=asking)
 
 
-def test_a_slow_embedder_does_not_hold_up_an_answer(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_embedder_does_not_delay_an_answer(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     embedder = SlowEmbedder()
     with open_memory(path, lambda url: embedder) as memory:
         assert of(memory).settle(LONG)
@@ -176,7 +176,7 @@ def test_a_slow_embedder_does_not_hold_up_an_answer(path: str, monkeypatch: pyte
         assert ask(memory, "puppy").note == ""
 
 
-def test_another_model_embeds_everything_again_and_the_old_vectors_go(path: str) -> None:
+def test_another_model_embeds_everything_again_and_replaces_the_old_vectors(path: str) -> None:
     with open_memory(path, bag) as memory:
         assert of(memory).settle(LONG)
     with open_memory(path, lambda url: BagEmbedder(32, "other")) as memory:
@@ -242,7 +242,7 @@ def test_an_idle_embedder_is_released_and_loaded_again(path: str) -> None:
     assert patient.is_loaded
 
 
-def test_what_another_server_writes_and_deletes_is_seen(path: str) -> None:
+def test_writes_and_deletions_of_another_server_are_seen(path: str) -> None:
     with open_memory(path, bag) as memory, open_memory(path, bag) as other:
         assert of(memory).settle(LONG)
         observations.add(other, [ObservationDraft("Melanie", ("Bought a puppy",))], by=ME, skip_repeats=True)

@@ -39,7 +39,7 @@ ADDITIONS = st.lists(st.builds(ObservationDraft, WORDS, TEXTS), max_size=3)
 
 
 class StoreMachine(RuleBasedStateMachine):
-    """A store and the oracle are told the same things."""
+    """Runs the same verbs on a store and on the oracle."""
 
     kind = "memory"
 
@@ -70,16 +70,16 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(removals=ADDITIONS)
     def remove_observations(self, removals: list[ObservationDraft]) -> None:
         removed = [observations.remove(each, removals, by=ME) for each in (self.memory, self.oracle)]
-        assert _noted(removed[0]) == _noted(removed[1])
+        assert _set_texts(removed[0]) == _set_texts(removed[1])
 
     @rule(wanted=RELATIONS)
     def create_relations(self, wanted: list[Relation]) -> None:
         created = [relations.create(each, wanted, by=ME) for each in (self.memory, self.oracle)]
         assert _keys(created[0]) == _keys(created[1])
 
-    @rule(doomed=RELATIONS)
-    def delete_relations(self, doomed: list[Relation]) -> None:
-        deleted = [relations.delete(each, doomed, by=ME) for each in (self.memory, self.oracle)]
+    @rule(unwanted=RELATIONS)
+    def delete_relations(self, unwanted: list[Relation]) -> None:
+        deleted = [relations.delete(each, unwanted, by=ME) for each in (self.memory, self.oracle)]
         assert sorted(_keys(deleted[0])) == sorted(_keys(deleted[1]))
 
     @rule(names=NAMES)
@@ -164,7 +164,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.memory = Memory(open_store(self.url))
 
     def check_history(self) -> None:
-        """Every past state can be read, and the changes lead from each to the next."""
+        """Check that every past state can be read, and that the changes lead from each to the next."""
         replayed = MemoryGraph()
         with self.memory.reading() as read:
             for time, state in self.states.items():
@@ -212,7 +212,7 @@ def test_every_store_remembers_what_the_oracle_does(kind: str) -> None:
 
 
 def _either(verb: Callable[..., object], *arguments: object, **options: object) -> object:
-    """What the verb gives, without what files do not hold, or what it raises."""
+    """Return the result of the verb without what files do not hold, or the error it raises."""
     try:
         found = verb(*arguments, **options)
     except BadInput as exc:
@@ -222,18 +222,18 @@ def _either(verb: Callable[..., object], *arguments: object, **options: object) 
 
 def _added(memory: Memory, additions: list[ObservationDraft], skip_repeats: bool) -> object:
     try:
-        return _noted(observations.add(memory, additions, by=ME, skip_repeats=skip_repeats))
+        return _set_texts(observations.add(memory, additions, by=ME, skip_repeats=skip_repeats))
     except EntityNotFound as exc:
         return str(exc)
 
 
 def _plain(found: list[Entity]) -> list[tuple[str, str, tuple[str, ...]]]:
-    """What every store holds: a file keeps no ids, times or ordinals."""
+    """Return what every store holds: files have no ids, times or ordinals."""
     return [(entity.name, entity.type, entity.texts) for entity in found]
 
 
 def _texts(found: list[Passage]) -> list[tuple[str, bool, str]]:
-    """What was found, without texts of characters that may not exist: where their words end is anybody's guess."""
+    """Return what was found, without texts that contain unassigned characters: tokenizers differ about these."""
     return sorted((each.entity, each.ordinal == 0, each.text) for each in found if each.text in ODD)
 
 
@@ -249,5 +249,5 @@ def _rows(rows: Rows) -> object:
     return _plain(list(rows.entities)), _keys(list(rows.relations))
 
 
-def _noted(noted: list[ObservationSet]) -> object:
-    return [(each.entity, [observation.text for observation in each.observations]) for each in noted]
+def _set_texts(sets: list[ObservationSet]) -> object:
+    return [(each.entity, [observation.text for observation in each.observations]) for each in sets]

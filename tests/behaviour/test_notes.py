@@ -76,13 +76,13 @@ class NotesMachine(RuleBasedStateMachine):
 
     @rule(which=st.integers(0, 1), scope=scopes, key=st.none() | keys, wanted=tags)
     def prune(self, which: int, scope: NoteScope, key: str | None, wanted: tuple[str, ...]) -> None:
-        doomed = [
+        matching = [
             place
             for place, note in self.kept.items()
             if place[0] == scope and key in (None, place[1]) and set(wanted) <= set(note.tags)
         ]
-        assert notes.prune(self.memories[which], [scope], by="model", key=key, tags=wanted) == len(doomed)
-        for place in doomed:
+        assert notes.prune(self.memories[which], [scope], by="model", key=key, tags=wanted) == len(matching)
+        for place in matching:
             del self.kept[place]
 
     @rule(
@@ -97,8 +97,8 @@ class NotesMachine(RuleBasedStateMachine):
         self, which: int, scope: NoteScope, text: str, wanted: tuple[str, ...], vector: Vector, limit: int
     ) -> None:
         assume(vector is None or any(vector))
-        packed_vector = b"" if vector is None else pack_vector(vector, 3, "vector")
-        query = NoteQuery(text=text, tags=wanted, vector=packed_vector, limit=limit)
+        packed = b"" if vector is None else pack_vector(vector, 3, "vector")
+        query = NoteQuery(text=text, tags=wanted, vector=packed, limit=limit)
         found = notes.search(self.memories[which], query, [scope])
         left = [note for note in self.kept.values() if note.scope == scope and set(wanted) <= set(note.tags)]
         assert found.searched == len(left)
@@ -114,7 +114,7 @@ class NotesMachine(RuleBasedStateMachine):
                 assert listed == model
 
     def _relevance(self, scope: NoteScope, text: str, left: list[Note], vector: Vector) -> dict[str, float]:
-        """The seed's formula over a full-text table of its own, which knows this scope alone."""
+        """Return the scores by the seed's formula, over a full-text table of this scope alone."""
         mine = [note for note in self.kept.values() if note.scope == scope]
         bm25 = {key: score for key, score in _bm25(mine, text).items() if key in {note.key for note in left}}
         best = min(bm25.values(), default=-1.0)
@@ -176,7 +176,7 @@ def test_an_empty_query_is_no_exact_match_of_an_empty_note(tmp_path: Path) -> No
     store.close()
 
 
-def test_vectors_of_another_length_are_passed_over(tmp_path: Path) -> None:
+def test_vectors_of_another_length_are_ignored(tmp_path: Path) -> None:
     store = SqliteStore(str(tmp_path / "memory.db"))
     memory = Memory(store)
     notes.commit(memory, Note("short", "text", (), VAULT, pack_vector([1, 0], 2, "vector")), by="test")

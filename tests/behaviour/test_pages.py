@@ -93,7 +93,7 @@ def ranked(memory: Memory, query: str, kind: str | None = None, offset: int = 0,
         ("", ["Ann", "Café Ann", "Ben", "Annex", "coffee"]),
     ],
 )
-def test_the_best_match_comes_first(town: Memory, query: str, found: list[str]) -> None:
+def test_a_ranked_search_returns_the_best_match_first(town: Memory, query: str, found: list[str]) -> None:
     assert ranked(town, query) == found
 
 

@@ -25,7 +25,7 @@ PER_ENTITY = 100
 
 
 class LimitedEmbedder(BagEmbedder):
-    """Embeds questions, and texts until it has embedded so many."""
+    """Embeds questions, and a limited number of texts."""
 
     def __init__(self, limit: int) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ def texts(count: int) -> list[str]:
 
 
 def ask(path: str, written: list[str], questions: list[str], limit: int | None) -> list[Recalled]:
-    """Ask everything of a memory of which so many texts can be embedded; None is words alone."""
+    """Ask all questions of a memory in which only some texts can be embedded; None means words alone."""
     store = open_store(path)
     memory = Memory(store)
     meaning = None
@@ -82,7 +82,7 @@ def test_with_one_per_cent_of_the_vectors_the_first_hits_are_those_of_words_alon
 
 
 @pytest.mark.parametrize(("limit", "coverage"), [(None, 0.0), (BATCH, 0.5), (2 * BATCH, 1.0)])
-def test_the_coverage_is_told(tmp_path: Path, limit: int | None, coverage: float) -> None:
+def test_recall_reports_the_coverage(tmp_path: Path, limit: int | None, coverage: float) -> None:
     written = texts(2 * BATCH)
     (found,) = ask(str(tmp_path / "memory.db"), written, written[:1], limit)
     assert found.coverage == coverage

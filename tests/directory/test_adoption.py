@@ -55,7 +55,7 @@ def test_entities_observations_and_relations_are_migrated(directory: Path) -> No
     workspaces.close()
 
 
-def test_what_was_deleted_there_is_in_the_trash(directory: Path) -> None:
+def test_rows_deleted_there_are_in_the_trash(directory: Path) -> None:
     rows(
         directory / "projects" / "p1.db",
         "INSERT INTO relations VALUES ('r8', 'e3', 'e2', 'uses', '2024-01-06', '2024-03-01 00:00:00')",
@@ -70,7 +70,7 @@ def test_what_was_deleted_there_is_in_the_trash(directory: Path) -> None:
     workspaces.close()
 
 
-def test_what_was_deleted_there_can_be_restored(directory: Path) -> None:
+def test_rows_deleted_there_can_be_restored(directory: Path) -> None:
     workspaces = opened(directory)
     memory = workspaces.memory("work")
     entities.delete(memory, ["Bob"], by="test")
@@ -81,7 +81,7 @@ def test_what_was_deleted_there_can_be_restored(directory: Path) -> None:
     workspaces.close()
 
 
-def test_a_deletion_is_no_update(directory: Path) -> None:
+def test_a_deletion_does_not_change_the_update_time(directory: Path) -> None:
     workspaces = opened(directory)
     alice, go, bob = entities.read_all(workspaces.memory("work")).entities
     assert [alice.updated_at, go.updated_at, bob.updated_at] == [
@@ -109,7 +109,7 @@ def test_names_and_relations_that_were_deleted_again_and_again_are_all_kept(dire
     workspaces.close()
 
 
-def test_rows_of_no_entity_are_reported(directory: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_rows_without_an_entity_are_reported(directory: Path, caplog: pytest.LogCaptureFixture) -> None:
     rows(
         directory / "projects" / "p1.db",
         "INSERT INTO observations VALUES ('o8', 'nobody', 'lost', '2024-01-01', NULL);"

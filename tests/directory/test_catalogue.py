@@ -106,7 +106,7 @@ def test_an_invalid_name_is_rejected_and_leaves_no_files(
 
 
 @pytest.mark.parametrize("name", ["alpha", "Alpha-2", "v1.2_x", "проект", "हिन्दी", "ภาษาไทย", "தமிழ்", "x" * 100, "0"])
-def test_a_name_of_letters_digits_and_a_few_signs_will_do(workspaces: ManyWorkspaces, name: str) -> None:
+def test_a_name_may_have_letters_digits_and_some_punctuation(workspaces: ManyWorkspaces, name: str) -> None:
     assert workspaces.create(name).name == name
 
 
@@ -312,7 +312,7 @@ def test_a_damaged_project_can_still_be_deleted(workspaces: ManyWorkspaces, dire
     assert (workspaces.find_all(), on_disk(directory)) == ([], [])
 
 
-def test_retention_passes_over_what_another_process_has_archived(directory: Path, others: ManyWorkspaces) -> None:
+def test_retention_skips_projects_that_another_process_has_archived(directory: Path, others: ManyWorkspaces) -> None:
     workspaces = opened(directory, trash_days=1)
     for name in ("alpha", "beta"):
         workspaces.create(name)

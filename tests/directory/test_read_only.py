@@ -88,7 +88,7 @@ def send(process: "subprocess.Popen[str]", name: str) -> None:
     assert process.stdout.readline() == "done\n"
 
 
-def test_looking_changes_no_byte_and_creates_no_file(directory: Path) -> None:
+def test_reading_changes_no_byte_and_creates_no_file(directory: Path) -> None:
     before = snapshot(directory)
     looking = opened(directory, read_only=True)
     assert [each.name for each in looking.find_all()] == ["alpha", "beta"]
@@ -98,7 +98,7 @@ def test_looking_changes_no_byte_and_creates_no_file(directory: Path) -> None:
     assert snapshot(directory) == before
 
 
-def test_looking_beside_a_running_server_changes_nothing_and_sees_its_writes(directory: Path) -> None:
+def test_reading_beside_a_running_server_changes_nothing_and_sees_its_writes(directory: Path) -> None:
     with writer(directory) as process:
         send(process, "first")
         before = snapshot(directory)
@@ -110,7 +110,7 @@ def test_looking_beside_a_running_server_changes_nothing_and_sees_its_writes(dir
         looking.close()
 
 
-def test_what_a_killed_server_left_in_its_log_is_seen(directory: Path) -> None:
+def test_rows_that_a_killed_server_left_in_its_log_are_read(directory: Path) -> None:
     with writer(directory) as process:
         send(process, "first")
     before = snapshot(directory)
@@ -133,7 +133,7 @@ def test_a_server_that_starts_later_is_followed(looking: ManyWorkspaces, directo
     assert names_in(looking, "alpha") == ["known", "first"]
 
 
-def test_a_file_that_changes_while_it_is_read_is_no_answer(looking: ManyWorkspaces, directory: Path) -> None:
+def test_reading_a_file_that_changes_meanwhile_is_an_error(looking: ManyWorkspaces, directory: Path) -> None:
     memory = looking.memory("alpha")
     others = opened(directory)
     with pytest.raises(StoreBusy, match="try again"), memory.reading() as read:
@@ -173,7 +173,7 @@ def test_the_directory_of_an_earlier_program_is_not_converted(tmp_path: Path) ->
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can become somebody else")
-def test_a_user_who_may_only_read_can_look(directory: Path) -> None:
+def test_a_user_without_write_permission_can_read(directory: Path) -> None:
     with TemporaryDirectory() as place:  # every directory above it lets others through
         theirs = Path(shutil.copytree(directory, Path(place) / "data"))
         for path in [Path(place), theirs, *theirs.rglob("*")]:
@@ -186,7 +186,7 @@ def test_a_user_who_may_only_read_can_look(directory: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
-def test_a_directory_without_write_permission_can_be_looked_at(directory: Path) -> None:
+def test_a_directory_without_write_permission_can_be_read(directory: Path) -> None:
     folders = [directory, directory / "projects", directory / "archive"]
     for path in folders:
         path.chmod(0o500)

@@ -75,12 +75,12 @@ def test_every_thread_gets_the_same_terms() -> None:
 
 @settings(deadline=None)
 @given(WORDS)
-def test_a_query_can_be_spelled_for_a_stem(word: str) -> None:
+def test_any_stem_is_the_stem_of_a_word(word: str) -> None:
     term = stem(word)
     assert stem(word_with_stem(term)) in (term, stem(term))
 
 
-def test_the_stems_of_real_words_are_spelled_exactly() -> None:
+def test_every_stem_of_a_real_word_has_a_word_with_that_stem() -> None:
     terms = {stem(word) for word in re.findall("[a-z]+", ARCHITECTURE.lower())}
     assert {term for term in terms if stem(word_with_stem(term)) != term} == set()
 

@@ -61,12 +61,12 @@ class SharedEmbedder:
 
     @property
     def identity(self) -> str:
-        """The identity of the model. Loads it. Raise EmbedderError."""
+        """The identity of the model, which is loaded for it. Raise EmbedderError."""
         return self._use(lambda embedder: embedder.identity)
 
     @property
     def dimension(self) -> int:
-        """The length of its vectors. Loads it. Raise EmbedderError."""
+        """The length of the model's vectors; the model is loaded for it. Raise EmbedderError."""
         return self._use(lambda embedder: embedder.dimension)
 
     def embed(self, texts: list[str]) -> list[bytes]:
@@ -149,7 +149,7 @@ class Meaning:
 
 
 class Asking:
-    """A question on its way to the embedder and back."""
+    """A question that is being embedded."""
 
     def __init__(self, timeout: float, on_failure: Callable[[], None]) -> None:
         self._timeout = timeout

@@ -1,4 +1,4 @@
-"""Find the passages that answer a question: by words, by meaning, by whom it names and when, in one ranking."""
+"""Find the passages that answer a question: by words, meaning, names and dates, in one ranking."""
 
 from collections.abc import Collection
 from itertools import accumulate
@@ -20,8 +20,7 @@ from polymnia.stores.contract import Reader
 if TYPE_CHECKING:
     from polymnia.engine.meaning import AskedVector, Asking
 
-# How many passages are scored of those that words propose, and of those that meaning proposes; for each named entity
-# and for the time in a question there may be as many again.
+# The most candidates that are found by words, and by meaning. Named entities and a date in the question add as many.
 MAX_WORD_CANDIDATES = 100
 MAX_NEAREST = 60
 # A question may be a whole page: its rarest terms are enough to find candidates.
@@ -32,7 +31,7 @@ MAX_NAMES = 8
 # A term in more passages than this is no help in finding a name.
 MAX_NAME_TERM_PASSAGES = 5_000
 MAX_PREFIXED_TERMS = 20
-# What a longer word counts that starts with a word nobody wrote.
+# The weight of a longer word that starts with an unknown word of the question.
 PREFIX_WEIGHT = 0.5
 
 
@@ -52,7 +51,7 @@ class Recalled(Struct, frozen=True):
 def recall(
     memory: Memory, question: str, *, limit: int = 10, within: Within | None = None, timeout: float | None = None
 ) -> Recalled:
-    """Return the passages that answer the question, best first, each with what speaks for it.
+    """Return the passages that answer the question, best first, each with the evidence for it.
 
     Without a `timeout` in seconds, the embedder gets half a second to embed the question.
     """
@@ -70,7 +69,7 @@ def recall(
 
 
 def _coverage_note(coverage: float) -> str:
-    """Return what to tell about a memory that is not wholly embedded; empty for one that is."""
+    """Return a note about a memory that is only partly embedded; empty if everything is embedded."""
     if coverage >= 1:
         return ""
     return f"{coverage:.0%} of the memory is embedded so far; the rest is found by words alone"
@@ -150,7 +149,7 @@ def _linked_entities(read: Reader, names: Collection[str]) -> frozenset[str]:
 
 
 def _ask(memory: Memory, read: Reader, query: Query, timeout: float | None) -> "Asking | str":
-    """Start to embed the question, without the names in it: they are scored apart, and would drown the rest."""
+    """Start to embed the question, without the names in it: they are scored separately, and would outweigh the rest."""
     if memory.meaning is None:
         return "no embedder is configured, or this kind of store has no vectors"
     if not read.vectors.models():
@@ -160,7 +159,7 @@ def _ask(memory: Memory, read: Reader, query: Query, timeout: float | None) -> "
 
 
 def _by_words(read: Reader, query: Query, within: Within | None) -> list[Passage]:
-    """Return what words, names and dates propose."""
+    """Return the candidates by words, names and dates."""
     found = read.candidates(query.find_by, MAX_WORD_CANDIDATES, within)
     if not found and query.folded:
         found = read.passages_containing(query.folded, MAX_WORD_CANDIDATES)
@@ -181,7 +180,7 @@ def _about(query: Query) -> Within:
 
 
 def _named_card(read: Reader, query: Query) -> list[Passage]:
-    """Return the entity that has the question for its name, however many passages contain its words."""
+    """Return the card of the entity whose name is the question, however many passages contain its words."""
     names = [name for name in query.whole_names if fold(name.strip()) == query.folded]
     return read.cards(names) if names else []
 
@@ -194,7 +193,7 @@ def _score(
     vectors: _Vectors | None,
     within: Within | None,
 ) -> list[Scored]:
-    """Score everything proposed by words and by meaning, and what was written after it, as far as a filter allows."""
+    """Score the candidates by words and by meaning, and what was written after them, as far as the filter allows."""
     found = {passage.key: passage for passage in proposed}
     if vectors is not None:
         nearest = set(read.vectors.nearest(vectors.model, vectors.question, MAX_NEAREST, within))
@@ -216,7 +215,7 @@ def _score(
 
 
 def _leads_on(passage: Passage) -> bool:
-    """Return True if the answer may stand in what comes next: in a conversation, or after a question."""
+    """Return True if the answer may be in the next passage: in a conversation, or after a question."""
     return bool(passage.valid_at) or "?" in passage.text
 
 

@@ -33,7 +33,7 @@ OpenListener = Callable[[Memory], None]
 
 
 class Workspaces(Protocol):
-    """Where a client's memory comes from. Safe for several threads."""
+    """The workspaces of a server, and the memory of each. Safe for several threads."""
 
     @property
     def sole(self) -> str | None:
@@ -62,7 +62,7 @@ class Workspaces(Protocol):
         """
 
     def apply_retention(self) -> None:
-        """Purge what was deleted too long ago. Each memory is looked at once a day."""
+        """Purge what was deleted too long ago. Each memory is checked once a day."""
 
     def find(self, name: str) -> Workspace:
         """Return the workspace with that name, whatever its status. Raise WorkspaceNotFound."""
@@ -190,7 +190,7 @@ class OneWorkspace:
 
 
 class ManyWorkspaces:
-    """The workspaces of a catalogue. A store that has not been used for long is closed when its last call is over."""
+    """The workspaces of a catalogue. The least recently used stores are closed when their last call ends."""
 
     sole: str | None = None
     # The first call to a workspace opens its store.

@@ -1,4 +1,4 @@
-"""Turn scored passages into hits: in order, each fact once, with the way in which it matches."""
+"""Turn scored passages into hits: best first, each fact once, with the kind of match."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
@@ -10,9 +10,9 @@ from polymnia.search.text import fold
 NAME, KEY, TEXT, PHRASE, ALL_WORDS, ANY_WORD = "name", "key", "text", "phrase", "all words", "any word"
 VARIANT, PREFIX, TYPO, SUBSTRING, MEANING, CONTEXT = "variant", "prefix", "typo", "substring", "meaning", "context"
 
-# Passages that are the question itself come before any score, in this order.
+# Passages that equal the question come first, in this order, whatever their scores.
 EXACT_KINDS = (NAME, KEY, TEXT)
-# Two passages say the same when they share this much of their terms.
+# Two passages with this share of common terms say the same.
 MIN_SHARED_TERMS = 0.9
 
 
@@ -34,14 +34,14 @@ def best_hits(query: Query, scored: Sequence[Scored], limit: int) -> list[Hit]:
 
 
 def exact_kind(passage: Passage, folded: str) -> str:
-    """Return the kind of a passage that is the folded question: by its name, its key or its text; else nothing."""
+    """Return the kind of exact match if the passage's name, key or text equals the folded question; else nothing."""
     if passage.kind != "observation" and _equals(passage.entity.strip(), folded):
         return NAME if passage.kind == "entity" else KEY
     return TEXT if passage.kind != "entity" and _equals(passage.text.strip(), folded) else ""
 
 
 def match_kind(query: Query, scored: Scored) -> str:
-    """Return the best way in which a passage matches."""
+    """Return the best kind of match of a passage."""
     kind = word_kind(query.question.spoken, query.terms, query.widened, scored.terms)
     if kind:
         return TYPO if query.corrected.intersection(scored.terms) else kind

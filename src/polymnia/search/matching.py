@@ -30,9 +30,9 @@ def match_entities(
 ) -> list[Key]:
     """Return the entities that match, best first.
 
-    `match` gives the entities that have a matching passage and the score of the best one; less is better. An expression
-    is about one passage. Words joined by AND may be in different passages of an entity. So may mere words, and where no
-    entity has them all, entities with some of them are returned, those with most first.
+    `match` returns the entities that have a matching passage, with the score of the best one; less is better. One
+    passage must match the whole expression, but words joined by AND may be in different passages of an entity. So may
+    mere words; if no entity has them all, return entities with some of them, those with most first.
     """
     listed = mere_words(expression)
     words = without_stop_words(listed) if listed else _conjuncts(expression)
@@ -63,7 +63,7 @@ def _with_most(found: Sequence[Mapping[Key, float]], limit: int | None, *, all_w
 
 
 class _Passage:
-    """The columns of one passage, each cut into words when a phrase is first looked for in it."""
+    """The columns of one passage, each split into words when a phrase is first looked for in it."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self._texts = texts

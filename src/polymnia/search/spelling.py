@@ -1,4 +1,4 @@
-"""Spelling: what a mistyped word was meant to be, and how else a word is spelled."""
+"""Spelling: corrections of a mistyped word, and other spellings of a word."""
 
 from collections.abc import Collection, Iterator
 
