@@ -15,7 +15,7 @@ from polymnia.engine import entities, indexer, meaning, observations
 from polymnia.engine.indexer import index_store
 from polymnia.engine.meaning import Meaning, SharedEmbedder
 from polymnia.engine.memory import Memory
-from polymnia.engine.recall import Recalled, recall
+from polymnia.engine.recall import RecallResult, recall
 from polymnia.errors import EmbedderError, StoreBusy
 from polymnia.model import EntityDraft, ObservationDraft, PassageKey, Within
 from polymnia.stores import open_store
@@ -71,11 +71,11 @@ def coverage(memory: Memory) -> tuple[str, int, int]:
         return (model.identity, *read.vectors.coverage(model.number))
 
 
-def ask(memory: Memory, question: str, within: Within | None = None) -> Recalled:
+def ask(memory: Memory, question: str, within: Within | None = None) -> RecallResult:
     return recall(memory, question, within=within, timeout=LONG)
 
 
-def first(found: Recalled) -> PassageKey:
+def first(found: RecallResult) -> PassageKey:
     return found.hits[0].passage.key
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from polymnia.engine import entities
 from polymnia.engine.meaning import Meaning, SharedEmbedder
 from polymnia.engine.memory import Memory
-from polymnia.engine.recall import Recalled, recall
+from polymnia.engine.recall import RecallResult, recall
 from polymnia.errors import EmbedderError
 from polymnia.model import EntityDraft, PassageKey
 from polymnia.stores import open_store
@@ -47,7 +47,7 @@ def texts(count: int) -> list[str]:
     return [" ".join(chance.choices(words, shares, k=9)) for _ in range(count)]
 
 
-def ask(path: str, written: list[str], questions: list[str], limit: int | None) -> list[Recalled]:
+def ask(path: str, written: list[str], questions: list[str], limit: int | None) -> list[RecallResult]:
     """Ask all questions of a memory in which only some texts can be embedded; None means words alone."""
     store = open_store(path)
     memory = Memory(store)
@@ -67,7 +67,7 @@ def ask(path: str, written: list[str], questions: list[str], limit: int | None) 
     return found
 
 
-def top(found: Recalled) -> list[PassageKey]:
+def top(found: RecallResult) -> list[PassageKey]:
     return [hit.passage.key for hit in found.hits[:3]]
 
 

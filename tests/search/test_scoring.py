@@ -9,7 +9,7 @@ from polymnia.search.question import parse_question
 from polymnia.search.scoring import (
     Matcher,
     Query,
-    Scored,
+    ScoredPassage,
     context_share,
     entity_bonus,
     lead_share,
@@ -35,7 +35,7 @@ def turn(number: int, text: str) -> Passage:
     return Passage("Ann", "person", number, text, valid_at=7, id=number)
 
 
-def rank(found: list[Scored]) -> list[int]:
+def rank(found: list[ScoredPassage]) -> list[int]:
     return [each.passage.ordinal for each in sorted(found, key=lambda each: -each.score)]
 
 

@@ -27,7 +27,7 @@ Tokenize = Callable[[str], list[int]]
 
 
 class OnnxEmbedder:
-    """A model and its tokenizer. `first` takes the vector of the first token, otherwise the mean of all."""
+    """A model and its tokenizer. The vector of a text is that of its first token, or the mean of all tokens."""
 
     def __init__(
         self,
@@ -35,13 +35,13 @@ class OnnxEmbedder:
         tokenize: Tokenize,
         *,
         name: str,
-        first: bool = False,
+        use_first_token: bool = False,
         prompts: Any = None,
     ) -> None:
         self._session = session
         self._input_names = {each.name for each in session.get_inputs()}
         self._tokenize = tokenize
-        self._first = first
+        self._use_first_token = use_first_token
         self._question_prompt: str = (prompts or {}).get("query", "")
         self._text_prompt: str = (prompts or {}).get("document", "") or (prompts or {}).get("passage", "")
         self.dimension = int(self._run([[0, 0]]).shape[1])
@@ -52,10 +52,10 @@ class OnnxEmbedder:
         tokens = [self._tokenize(prompt + text) for text in texts]
         found = np.zeros((len(texts), self.dimension), np.float32)
         # Texts of similar length run together, so that little is computed for padding.
-        order = sorted(range(len(tokens)), key=lambda place: len(tokens[place]))
+        order = sorted(range(len(tokens)), key=lambda row: len(tokens[row]))
         for start in range(0, len(order), _BATCH):
-            places = order[start : start + _BATCH]
-            found[places] = self._run([tokens[place] for place in places])
+            rows = order[start : start + _BATCH]
+            found[rows] = self._run([tokens[row] for row in rows])
         return found
 
     def _run(self, tokens: Sequence[Sequence[int]]) -> "Vectors":
@@ -70,7 +70,7 @@ class OnnxEmbedder:
             (states, *_) = self._session.run(None, {name: inputs[name] for name in self._input_names})
         except (onnxruntime.capi.onnxruntime_pybind11_state.Fail, KeyError) as exc:
             raise EmbedderError(f"the model failed ({exc}); is it a sentence transformer?") from exc
-        return _pool(np.asarray(states, np.float32), mask, first=self._first)
+        return _pool(np.asarray(states, np.float32), mask, use_first_token=self._use_first_token)
 
 
 def open_session(model: Path) -> onnxruntime.InferenceSession:
@@ -112,17 +112,17 @@ def open_directory(directory: str) -> OnnxEmbedder:
 
     Raise EmbedderError.
     """
-    place = Path(directory)
-    model = next((path for path in (place / "model.onnx", place / "onnx" / "model.onnx") if path.is_file()), None)
+    root = Path(directory)
+    model = next((path for path in (root / "model.onnx", root / "onnx" / "model.onnx") if path.is_file()), None)
     if model is None:
-        raise EmbedderError(f"{place} has no model.onnx; export a sentence transformer to ONNX there")
-    pooling = _read(place / "1_Pooling" / "config.json")
-    prompts = _read(place / "config_sentence_transformers.json").get("prompts")
+        raise EmbedderError(f"{root} has no model.onnx; export a sentence transformer to ONNX there")
+    pooling = _read(root / "1_Pooling" / "config.json")
+    prompts = _read(root / "config_sentence_transformers.json").get("prompts")
     return OnnxEmbedder(
         open_session(model),
-        _tokenizer(place / "tokenizer.json"),
-        name=f"onnx:{place.resolve().name}:{model.stat().st_size}",
-        first=bool(pooling.get("pooling_mode_cls_token")),
+        _tokenizer(root / "tokenizer.json"),
+        name=f"onnx:{root.resolve().name}:{model.stat().st_size}",
+        use_first_token=bool(pooling.get("pooling_mode_cls_token")),
         prompts=prompts,
     )
 
@@ -160,11 +160,11 @@ def _read(path: Path) -> dict[str, Any]:
         raise EmbedderError(f"{path} is not a JSON object ({exc}); copy it from the model again") from exc
 
 
-def _pool(states: Any, mask: Any, *, first: bool) -> "Vectors":
+def _pool(states: Any, mask: Any, *, use_first_token: bool) -> "Vectors":
     """Return one vector of length one for each text, from those of its tokens."""
     if states.ndim == 2:  # the model pools by itself
         pooled = states
-    elif first:
+    elif use_first_token:
         pooled = states[:, 0]
     else:
         pooled = (states * mask[:, :, None]).sum(1) / mask.sum(1, keepdims=True)

@@ -11,7 +11,7 @@ from polymnia.engine.spelling import repair_spelling, terms_starting
 from polymnia.model import Hit, Neighbours, Passage, PassageKey, Within, WordCounts
 from polymnia.search import hits
 from polymnia.search.question import content_without, content_words, match_names, parse_question, text_without
-from polymnia.search.scoring import Matcher, Query, Scored, entity_bonus, score_passages
+from polymnia.search.scoring import Matcher, Query, ScoredPassage, entity_bonus, score_passages
 from polymnia.search.spelling import variants
 from polymnia.search.terms import terms_of
 from polymnia.search.text import fold
@@ -35,7 +35,7 @@ MAX_PREFIXED_TERMS = 20
 PREFIX_WEIGHT = 0.5
 
 
-class Recalled(Struct, frozen=True):
+class RecallResult(Struct, frozen=True):
     """What was found, best first.
 
     `note` says why meaning was left out, wholly or in part, if it was. `coverage` is the share of passages that have a
@@ -50,7 +50,7 @@ class Recalled(Struct, frozen=True):
 
 def recall(
     memory: Memory, question: str, *, limit: int = 10, within: Within | None = None, timeout: float | None = None
-) -> Recalled:
+) -> RecallResult:
     """Return the passages that answer the question, best first, each with the evidence for it.
 
     Without a `timeout` in seconds, the embedder gets half a second to embed the question.
@@ -65,7 +65,7 @@ def recall(
         scored = _score(read, query, proposed, scale, vectors, within)
     coverage = vectors.coverage if vectors else 0.0
     note = asked if isinstance(asked, str) else _coverage_note(coverage)
-    return Recalled(hits.best_hits(query, scored, limit), note, coverage, corrections)
+    return RecallResult(hits.best_hits(query, scored, limit), note, coverage, corrections)
 
 
 def _coverage_note(coverage: float) -> str:
@@ -192,7 +192,7 @@ def _score(
     scale: Collection[Passage],
     vectors: _Vectors | None,
     within: Within | None,
-) -> list[Scored]:
+) -> list[ScoredPassage]:
     """Score the candidates by words and by meaning, and what was written after them, as far as the filter allows."""
     found = {passage.key: passage for passage in proposed}
     if vectors is not None:

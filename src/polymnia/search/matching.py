@@ -113,11 +113,11 @@ class _Passage:
         stems = _stems(phrase.words[:-1] if phrase.prefix else phrase.words)
         if phrase.prefix:
             last = phrase.words[-1]
-            ends = [place for place, word in enumerate(self._words_of(column)) if word.startswith(last)]
+            ends = [position for position, word in enumerate(self._words_of(column)) if word.startswith(last)]
             starts = [end - len(stems) for end in ends if end >= len(stems)]
         else:
             first = stems[0]
-            starts = [place for place, stem in enumerate(self._stems_of(column)) if stem == first]
+            starts = [position for position, stem in enumerate(self._stems_of(column)) if stem == first]
         if len(phrase.words) == 1:
             return starts
         return [start for start in starts if self._stems_of(column)[start : start + len(stems)] == stems]
@@ -145,5 +145,5 @@ def _stems(words: tuple[str, ...]) -> list[str]:
 
 
 def _has_between(numbers: list[int], low: int, high: int) -> bool:
-    place = bisect_left(numbers, low)
-    return place < len(numbers) and numbers[place] <= high
+    position = bisect_left(numbers, low)
+    return position < len(numbers) and numbers[position] <= high

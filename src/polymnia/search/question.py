@@ -84,5 +84,5 @@ def replace_words(text: str, replacements: dict[str, str]) -> str:
 
 def _contains(spoken: Sequence[str], terms: Sequence[str]) -> bool:
     first, size = terms[0], len(terms)
-    starts = [place for place, term in enumerate(spoken) if term == first]
-    return any(list(spoken[place : place + size]) == list(terms) for place in starts)
+    starts = [position for position, term in enumerate(spoken) if term == first]
+    return any(list(spoken[position : position + size]) == list(terms) for position in starts)

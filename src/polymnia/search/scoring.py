@@ -31,7 +31,7 @@ MIN_AVERAGE_WORDS = 100
 MIN_RARITY_SHARE = 0.5
 # A word in the name of its entity counts as much as this many in the text.
 NAME_WORD_COUNT = 0.5
-# Two words of the question count as near each other up to this many places apart.
+# Two words of the question count as near each other up to this many words apart.
 MAX_WORD_DISTANCE = 4
 
 WORDS, BEFORE, NEAR = 4.0, 2.0, 0.3
@@ -85,10 +85,10 @@ class Matcher:
         present = self._rarity.keys() & terms
         if len(present) < 2:
             return 0.0
-        places = {term: [place for place, each in enumerate(terms) if each == term] for term in present}
+        positions = {term: [at for at, each in enumerate(terms) if each == term] for term in present}
         total = 0.0
         for one, other, rarity in self._pairs:
-            distance = min([abs(i - j) for i in places.get(one, ()) for j in places.get(other, ())], default=0)
+            distance = min([abs(i - j) for i in positions.get(one, ()) for j in positions.get(other, ())], default=0)
             if 0 < distance <= MAX_WORD_DISTANCE:
                 total += rarity / distance
         return total / self._mean_rarity
@@ -130,7 +130,7 @@ class Query(Struct, frozen=True):
         return bool(self.folded) and self.folded in fold(passage.words)
 
 
-class Scored(Struct, frozen=True):
+class ScoredPassage(Struct, frozen=True):
     """A passage, its terms, the evidence for it, and its score."""
 
     passage: Passage
@@ -147,7 +147,7 @@ def score_passages(
     *,
     scale: Collection[Passage],
     coverage: float,
-) -> list[Scored]:
+) -> list[ScoredPassage]:
     """Score all passages.
 
     `scale` are the passages whose best word score is the unit. `cosines` are by passage id, where there is a vector.
@@ -163,7 +163,7 @@ def score_passages(
         shares = words[key] / unit, lead_share(earlier.text) * words[earlier.key] / unit if earlier else 0.0
         signals = _signals(query, passage, terms[key], shares, cosines.get(passage.id))
         total = score(signals, query.bonuses.get(passage.entity, 0.0), coverage)
-        scored.append(Scored(passage, terms[key], signals, total))
+        scored.append(ScoredPassage(passage, terms[key], signals, total))
     return scored
 
 

@@ -4,7 +4,7 @@ from unicodedata import normalize
 
 # The most common characters of English text, the most common first. All others are rarer.
 _COMMON = " etaoinshrdlucmfwypvbgkjqxz"
-_WEIGHT = {character: len(_COMMON) - place for place, character in enumerate(_COMMON)}
+_WEIGHT = {character: len(_COMMON) - position for position, character in enumerate(_COMMON)}
 
 
 def fold(text: str) -> str:

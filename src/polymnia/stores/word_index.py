@@ -29,7 +29,7 @@ class WordIndex:
         self._moments.sort()
 
     def put(self, number: int, entity: Entity) -> None:
-        """Index the entity in place of the one that had its name."""
+        """Index the entity instead of the one that had its name."""
         known = self._entities.get(entity.name)
         if known is None or _card(known) != _card(entity):
             self.remove(entity.name)
@@ -103,15 +103,15 @@ class WordIndex:
 
     def _around(self, passage: Passage) -> Neighbours:
         moment = (passage.valid_at, passage.created_at, self._numbers[passage.entity], passage.ordinal)
-        place = bisect_left(self._moments, (moment, passage.key))
-        near = [self._observation_at(place + step, passage.valid_at) for step in (-1, -2, 1)]
+        position = bisect_left(self._moments, (moment, passage.key))
+        near = [self._observation_at(position + step, passage.valid_at) for step in (-1, -2, 1)]
         return Neighbours(*near)
 
-    def _observation_at(self, place: int, valid_at: int) -> Passage | None:
-        """Return the observation at that place in the order of writing, if it has the same valid time."""
-        if not 0 <= place < len(self._moments) or self._moments[place][0][0] != valid_at:
+    def _observation_at(self, position: int, valid_at: int) -> Passage | None:
+        """Return the observation at that position in the order of writing, if it has the same valid time."""
+        if not 0 <= position < len(self._moments) or self._moments[position][0][0] != valid_at:
             return None
-        return self._passage(self._moments[place][1])
+        return self._passage(self._moments[position][1])
 
     def _add(self, number: int, entity: Entity) -> None:
         name = entity.name

@@ -208,7 +208,7 @@ class Replay:
 
 
 def _entity(strings: list[str]) -> Entity:
-    observations = tuple([Observation(place, text) for place, text in enumerate(strings[2:], 1)])
+    observations = tuple([Observation(ordinal, text) for ordinal, text in enumerate(strings[2:], 1)])
     return Entity(strings[0], strings[1], observations, "", len(observations) + 1)
 
 

@@ -162,8 +162,8 @@ def _frames(file: IO[bytes], *, verify: bool) -> Iterator[tuple[int, bool, bytes
     magic, _, size, _, salts, *_ = _LOG_HEADER.unpack(header)
     size = _page_size(size)
     checksum = _Checksum("<" if magic % 2 == 0 else ">", header[:24]) if verify else None
-    for place in range(_LOG_HEADER.size, os.fstat(file.fileno()).st_size, _FRAME_HEADER.size + size):
-        file.seek(place)
+    for offset in range(_LOG_HEADER.size, os.fstat(file.fileno()).st_size, _FRAME_HEADER.size + size):
+        file.seek(offset)
         head = file.read(_FRAME_HEADER.size)
         if len(head) < _FRAME_HEADER.size:
             return
@@ -172,7 +172,7 @@ def _frames(file: IO[bytes], *, verify: bool) -> Iterator[tuple[int, bool, bytes
             return  # the rest is from before the log was restarted
         if checksum is not None and checksum.add(head[:8], file.read(size)) != sums:
             return
-        yield number, pages > 0, _part(file, place + _FRAME_HEADER.size, number, size)
+        yield number, pages > 0, _part(file, offset + _FRAME_HEADER.size, number, size)
 
 
 def _part(file: IO[bytes], start: int, number: int, size: int) -> bytes:

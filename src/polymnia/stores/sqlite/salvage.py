@@ -47,8 +47,8 @@ _LAST = (
     "last_notes",
     "last_vectors",
 )
-# The columns of a row that place it: without them it is lost.
-_PLACES = {"cards": (1,), "observations": (1, 2)}
+# The columns without which a row belongs to nothing.
+_OWNER_COLUMNS = {"cards": (1,), "observations": (1, 2)}
 _LIVES = 1 << 62
 
 
@@ -69,8 +69,8 @@ def salvage_sqlite(path: Path, target: Path) -> SalvageReport:
         raise StoreError(f"there is no file {path}")
     if target.exists():
         raise BadInput(f"{target} exists: name a file that does not")
-    with TemporaryDirectory(dir=target.parent, prefix=f"{target.name}.") as place, map_errors(str(path)):
-        copied = Path(place) / "damaged.db"
+    with TemporaryDirectory(dir=target.parent, prefix=f"{target.name}.") as directory, map_errors(str(path)):
+        copied = Path(directory) / "damaged.db"
         for ending in ("", "-wal"):
             with suppress(FileNotFoundError):
                 shutil.copyfile(f"{path}{ending}", f"{copied}{ending}")
@@ -78,8 +78,8 @@ def salvage_sqlite(path: Path, target: Path) -> SalvageReport:
             tables = _Tables(connection)
         if not any(tables.rows.values()):
             raise StoreDamaged(f"{path} holds no row that can be read; restore a backup")
-        contents = _Salvaged(tables).contents()
-        part = Path(place) / "new.db"
+        contents = _Salvage(tables).contents()
+        part = Path(directory) / "new.db"
         with closing(SqliteStore(str(part))) as store:
             fill(store, contents)
             with store.reading() as read:
@@ -177,7 +177,7 @@ class _Tables:
         query = QUERIES[_READ[table]]
         rows, lost = readable_rows(lambda low, high: self._connection.execute(query, (low, high)), self._last)
         self.lost += [f"{table}: the rows from {low} to {high} cannot be read" for low, high in lost]
-        sound = [row for row in rows if all(isinstance(row[place], int) for place in _PLACES.get(table, ()))]
+        sound = [row for row in rows if all(isinstance(row[column], int) for column in _OWNER_COLUMNS.get(table, ()))]
         if len(sound) < len(rows):
             self.lost.append(f"{table}: {len(rows) - len(sound)} rows belong to nothing")
         return sound
@@ -191,7 +191,7 @@ class _Tables:
         return max(found) if len(found) > 1 else _LAST_ID
 
 
-class _Salvaged:
+class _Salvage:
     """Entities, relations and notes from rows, of which some may be missing."""
 
     def __init__(self, tables: _Tables) -> None:
