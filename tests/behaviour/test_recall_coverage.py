@@ -19,7 +19,7 @@ from polymnia.stores import open_store
 from tests.behaviour.graphs import ME
 from tests.embedders.bag import BagEmbedder
 
-LONG = 30.0
+TIMEOUT_S = 30.0
 BATCH = 32  # texts that are embedded at once
 PER_ENTITY = 100
 
@@ -62,7 +62,7 @@ def ask(path: str, written: list[str], questions: list[str], limit: int | None) 
         with suppress(EmbedderError):  # it embeds no more than the limit
             meaning.index(store)
     asked = Memory(store, meaning)
-    found = [recall(asked, question, timeout=LONG) for question in questions]
+    found = [recall(asked, question, timeout=TIMEOUT_S) for question in questions]
     store.close()
     return found
 

@@ -16,7 +16,7 @@ from polymnia.stores import open_store
 from tests.behaviour.graphs import ME, create
 from tests.embedders.bag import BagEmbedder
 
-LONG = 30.0
+TIMEOUT_S = 30.0
 SESSION = NoteScope("one", "ann")
 
 
@@ -137,18 +137,20 @@ def test_notes_are_found_by_meaning(tmp_path: Path) -> None:
     create(memory, EntityDraft("Caroline", "person", ("Is a nurse at the clinic",)))
     keep(memory, "pets", "Adopted a puppy from the shelter")
     keep(memory, "hush", "The dog of a session", SESSION)
-    assert meaning.settle(LONG)
-    found = recall(memory, "dog", timeout=LONG)
+    assert meaning.settle(TIMEOUT_S)
+    found = recall(memory, "dog", timeout=TIMEOUT_S)
     assert (found.note, found.hits[0].passage.key, found.hits[0].match_kind) == ("", ("pets", NOTE), "meaning")
     assert {hit.passage.entity for hit in found.hits} == {"pets", "Caroline"}
     keep(memory, "pets", "Has a job")
     keep(memory, "more", "Feeds a dog")
-    assert meaning.settle(LONG)
-    assert recall(memory, "puppy", timeout=LONG).hits[0].passage.key == ("more", NOTE)
+    assert meaning.settle(TIMEOUT_S)
+    assert recall(memory, "puppy", timeout=TIMEOUT_S).hits[0].passage.key == ("more", NOTE)
     within = Within(types=("note",), names=("pets",))
-    assert [hit.passage.key for hit in recall(memory, "puppy", within=within, timeout=LONG).hits] == [("pets", NOTE)]
+    assert [hit.passage.key for hit in recall(memory, "puppy", within=within, timeout=TIMEOUT_S).hits] == [
+        ("pets", NOTE)
+    ]
     notes.prune(memory, [VAULT], by=ME)
-    assert {hit.passage.entity for hit in recall(memory, "puppy", timeout=LONG).hits} == {"Caroline"}
+    assert {hit.passage.entity for hit in recall(memory, "puppy", timeout=TIMEOUT_S).hits} == {"Caroline"}
     with memory.reading() as read:
         (model,) = read.vectors.models()
         assert read.vectors.coverage(model.number) == (1, 1)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from polymnia.embedders.base import Vectors
 
 # Texts in one run. More are not faster and take more memory.
-_BATCH = 16
+_BATCH_SIZE = 16
 _MAX_TOKENS = 512
 _MINILM_MAX_TOKENS = 256
 # The model file that the identity stands for: another file would give other vectors under the same identity.
@@ -53,8 +53,8 @@ class OnnxEmbedder:
         found = np.zeros((len(texts), self.dimension), np.float32)
         # Texts of similar length run together, so that little is computed for padding.
         order = sorted(range(len(tokens)), key=lambda row: len(tokens[row]))
-        for start in range(0, len(order), _BATCH):
-            rows = order[start : start + _BATCH]
+        for start in range(0, len(order), _BATCH_SIZE):
+            rows = order[start : start + _BATCH_SIZE]
             found[rows] = self._run([tokens[row] for row in rows])
         return found
 

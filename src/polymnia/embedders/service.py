@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _OLLAMA, _OPENAI = "http://127.0.0.1:11434", "https://api.openai.com/v1"
 _TIMEOUT_S = 30.0
-_BATCH = 64
+_BATCH_SIZE = 64
 
 
 class _OllamaReply(Struct):
@@ -53,7 +53,7 @@ class ServiceEmbedder:
         self.identity = f"{model}/{self.dimension}"
 
     def embed(self, texts: Sequence[str], *, asking: bool = False) -> "Vectors":
-        batches = [self._embed_batch(texts[start : start + _BATCH]) for start in range(0, len(texts), _BATCH)]
+        batches = [self._embed_batch(texts[start : start + _BATCH_SIZE]) for start in range(0, len(texts), _BATCH_SIZE)]
         return np.concatenate(batches) if batches else np.zeros((0, self.dimension), np.float32)
 
     def _embed_batch(self, texts: Sequence[str]) -> "Vectors":

@@ -17,8 +17,8 @@ logger = logging.getLogger(__name__)
 INDEX_DELAY_S = 1.0
 # When to look again after another server had the lease, or the embedder failed.
 RETRY_INDEXING_S = 30.0
-_BATCH = 32
-_REMOVE_BATCH = 1_000
+_BATCH_SIZE = 32
+_REMOVE_BATCH_SIZE = 1_000
 # One server embeds a store at a time. It renews the lease with every batch; a killed one loses it after this long.
 _LEASE, _LEASE_S = "embedding", 60.0
 
@@ -155,7 +155,7 @@ class Embedding:
         below: int | None = None
         while not self._is_stopped():
             with self._store.reading() as read:
-                batch = read.vectors.pending(model.number, _BATCH, above=self._above, below=below)
+                batch = read.vectors.pending(model.number, _BATCH_SIZE, above=self._above, below=below)
             if not batch:
                 self._remove_other_models(model)
                 return top
@@ -187,7 +187,7 @@ class Embedding:
         with self._store.reading() as read:
             others = [each.number for each in read.vectors.models() if each.number != model.number]
         for number in others:
-            while not self._is_stopped() and not self._store.vectors.remove_model(number, _REMOVE_BATCH):
+            while not self._is_stopped() and not self._store.vectors.remove_model(number, _REMOVE_BATCH_SIZE):
                 continue
 
 
