@@ -1,4 +1,4 @@
-"""The command: `python -m bench`, its arguments and one whole run."""
+"""The command `python -m bench`: its arguments and one run."""
 
 import argparse
 import shlex
@@ -8,9 +8,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
 
-from bench.budgets import EMPTY, judge
+from bench.budgets import EMPTY, MILLION, judge, judge_install
 from bench.errors import BenchError
 from bench.figures import Figures
+from bench.install import measure_install
 from bench.machine import look_around
 from bench.measure import measure
 from bench.report import as_json, tables
@@ -25,7 +26,7 @@ SECONDS = 2.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the benchmark and print its tables; 1 if a server misbehaved."""
+    """Run the benchmark and print its tables. Return 1 if a server fails."""
     options = parser().parse_args(arguments)
     machine = look_around()
     try:
@@ -33,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BenchError as exc:
         print(f"error: {exc}", file=sys.stderr)
         return 1
-    verdicts = judge(figures)
+    verdicts = (*judge(figures), *judge_install(measure_install()))
     print(tables(machine, figures, verdicts))
     if options.json is not None:
         options.json.write_bytes(as_json(machine, figures, verdicts))
@@ -41,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The arguments of the command."""
+    """Return the parser of the arguments."""
     new = argparse.ArgumentParser(prog="python -m bench", description="Measure Polymnia beside its peers, over stdio.")
     new.add_argument(
         "--sizes",
@@ -50,11 +51,16 @@ def parser() -> argparse.ArgumentParser:
         help="numbers of entities (default: 1000,10000,100000)",
     )
     new.add_argument(
+        "--million",
+        action="store_true",
+        help="also 1,000,000 entities, in SQLite only; this adds some ten minutes",
+    )
+    new.add_argument(
         "--servers",
         type=server_names,
         default=SERVER_NAMES,
         metavar="NAME,NAME",
-        help=f"who takes part (default: {','.join(SERVER_NAMES)})",
+        help=f"which to measure (default: {','.join(SERVER_NAMES)})",
     )
     new.add_argument(
         "--seconds",
@@ -80,7 +86,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def sizes(text: str) -> tuple[int, ...]:
-    """The sizes of `--sizes`, in order."""
+    """Return the sizes of `--sizes`, in order."""
     given = sorted({int(part) for part in text.split(",")})
     if given[0] < 1:
         raise argparse.ArgumentTypeError("a size is at least 1")
@@ -88,7 +94,7 @@ def sizes(text: str) -> tuple[int, ...]:
 
 
 def server_names(text: str) -> tuple[str, ...]:
-    """The servers of `--servers`, in the order of the tables."""
+    """Return the servers of `--servers`, in the order of the tables."""
     given = set(text.split(","))
     if unknown := given - set(SERVER_NAMES):
         known = ", ".join(SERVER_NAMES)
@@ -97,7 +103,7 @@ def server_names(text: str) -> tuple[str, ...]:
 
 
 def run(options: argparse.Namespace) -> Figures:
-    """Prepare the servers and measure them; only the npm server is left behind."""
+    """Prepare the servers and measure them. Only the npm server remains on disk."""
     began = perf_counter()
 
     def say(what: str) -> None:
@@ -119,12 +125,13 @@ def run(options: argparse.Namespace) -> Figures:
 
 
 def chosen_sizes(options: argparse.Namespace) -> tuple[int, ...]:
-    """The sizes to measure; an empty store is always among them."""
-    return (EMPTY, *(options.sizes or (QUICK_SIZES if options.quick else SIZES)))
+    """Return the sizes to measure; an empty store is always among them."""
+    chosen = options.sizes or (QUICK_SIZES if options.quick else SIZES)
+    return tuple(sorted({EMPTY, *chosen, *((MILLION,) if options.million else ())}))
 
 
 def limits(options: argparse.Namespace) -> Limits:
-    """How long each contestant is measured."""
+    """Return how long each contestant is measured."""
     if options.quick:
         return Limits(least=2, most=5, seconds=0.2)
     return Limits(least=3, most=1000, seconds=options.seconds)

@@ -7,7 +7,7 @@ from statistics import median
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """How a raw sample (seconds or bytes) is shown."""
+    """How a raw sample (seconds, bytes or a ratio) is shown."""
 
     label: str
     show: Callable[[float], float]
@@ -15,7 +15,9 @@ class Unit:
 
 
 MILLISECONDS = Unit("ms", lambda seconds: seconds * 1e3)
+SECONDS = Unit("s", lambda seconds: seconds)
 MEGABYTES = Unit("MB", lambda size: size / 1e6)
+TIMES = Unit("x", lambda times: times)
 HUNDREDS_PER_SECOND = Unit("entities/s", lambda seconds: 100 / seconds, True)
 
 
@@ -35,26 +37,26 @@ class Figures:
     samples: Mapping[Key, Sequence[float]] = field(default_factory=dict)
 
     def raw(self, row: str, server: str, size: int) -> float | None:
-        """The median sample, if this was measured."""
+        """Return the median sample; None if this was not measured."""
         taken = self.samples.get(Key(row, server, size))
         return median(taken) if taken else None
 
     def sizes(self) -> tuple[int, ...]:
-        """The sizes measured, the empty store left out."""
+        """Return the sizes that were measured, without the empty store."""
         return tuple(sorted({key.size for key in self.samples if key.size}))
 
     def servers(self) -> frozenset[str]:
-        """The names of all that took part."""
+        """Return the names of all servers."""
         return frozenset(key.server for key in self.samples)
 
 
 def number(value: float) -> str:
-    """Three significant digits, without an exponent."""
+    """Return a number with three significant digits and no exponent."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def ratio(part: float | None, whole: float | None) -> float | None:
-    """How many times `whole` goes into `part`, if both were measured."""
+    """Return `part / whole`; None unless both were measured."""
     if part is None or whole is None:
         return None
     return part / whole

@@ -1,4 +1,4 @@
-"""The measuring: each row over all stages, of every size, in the same rounds."""
+"""Measure each row over all stages, of every size, in the same rounds."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,22 +18,23 @@ def measure(
     limits: Limits,
     say: Callable[[str], None],
 ) -> Figures:
-    """Measure every row. Raises BenchError when a server misbehaves."""
+    """Return the figures of every row. Raise BenchError if a server fails."""
     samples: dict[Key, Sequence[float]] = {}
     for row in rows:
         say(row.title)
         with open_samplers(row, stages) as samplers:
             most = min(row.most, limits.most)
-            # A commit waits for all that was written before it: without this, one server
+            rounds = most if row.alternate else limits.rounds
+            # A commit waits for everything that was written before it: without this, one server
             # would pay for the unwritten data of another.
-            settle = os.sync if row.writes else nothing
-            samples |= take_rounds(samplers, replace(limits, most=most), settle=settle)
+            settle = os.sync if row.writes and not row.alternate else nothing
+            samples |= take_rounds(samplers, replace(limits, most=most, rounds=rounds), settle=settle)
     return Figures(samples)
 
 
 @contextmanager
 def open_samplers(row: Row, stages: Sequence[Stage]) -> Iterator[Mapping[Key, Sampler]]:
-    """The contestants of a row: the stages that take part, and its probe per size."""
+    """Open the contestants of a row: its stages, and its probe for each size."""
     taking_part = [stage for stage in stages if takes_part(row, stage)]
     samplers: dict[Key, Sampler] = {
         Key(row.key, stage.server.name, stage.size): partial(row.sample, stage) for stage in taking_part
@@ -48,5 +49,6 @@ def open_samplers(row: Row, stages: Sequence[Stage]) -> Iterator[Mapping[Key, Sa
 
 
 def takes_part(row: Row, stage: Stage) -> bool:
-    """Whether the row is measured on this stage."""
-    return stage.server.name in row.servers and (row.on_empty or stage.size > 0)
+    """Return True if the row is measured on this stage."""
+    fits = row.max_size is None or stage.size <= row.max_size
+    return stage.server.name in row.servers and fits and (row.on_empty or stage.size > 0)

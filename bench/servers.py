@@ -1,4 +1,4 @@
-"""The servers: how each is installed, given its data and started."""
+"""The servers: how each is installed, filled and started."""
 
 import json
 import os
@@ -15,13 +15,18 @@ SQLITE, JSONL, NPM, FLOOR = "sqlite", "jsonl", "npm", "floor"
 GRAPH, LOG = "graph", "log"
 SERVER_NAMES = (SQLITE, JSONL, NPM, FLOOR, GRAPH, LOG)
 OURS = (SQLITE, JSONL)
-# Those that speak the graph catalogue, and those that speak the reference one.
+# Those with the graph catalogue, and those with the reference catalogue.
 FOLLOWERS = (GRAPH, LOG)
 SPEAKERS = (SQLITE, JSONL, NPM, FLOOR)
 
 REFERENCE = "@modelcontextprotocol/server-memory"
 REFERENCE_VERSION = "2026.8.31"  # pinned, so that ratios of two runs can be compared
 POLYMNIA = (sys.executable, "-m", "polymnia")
+# No settings file, and no model in the background.
+POLYMNIA_VARIABLES = {"POLYMNIA_CONFIG": os.devnull, "POLYMNIA_EMBEDDER": "none"}
+
+# What reads or writes a whole memory at once is not measured beyond this many entities.
+WHOLE_MEMORY_LIMIT = 200_000
 
 STORE = "{store}"
 
@@ -30,10 +35,10 @@ Load = Callable[[Path, Path], None]
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A peer: STORE in its command and variables stands for the path of its store.
+    """A server and how to start it; STORE in its command and variables stands for the path of its store.
 
-    `load` fills that store, a file called `file`, from a dataset. One without `load`
-    keeps nothing, and its replies are canned.
+    `load` fills that store, a file called `file`, from a dataset. A server without `load` keeps nothing and sends
+    constant replies.
     """
 
     name: str
@@ -42,45 +47,53 @@ class Server:
     command: Sequence[str]
     variables: Mapping[str, str] = field(default_factory=dict)
     load: Load | None = None
+    max_size: int | None = None  # entities
+
+    def can_hold(self, size: int) -> bool:
+        """Return True if the server is measured with that many entities."""
+        return self.max_size is None or size <= self.max_size
 
 
 def open_servers(names: Sequence[str], *, cache: Path, polymnia: Sequence[str]) -> tuple[Server, ...]:
-    """The named servers, ready to start. Raises BenchError if one cannot be had."""
+    """Return the named servers, ready to start. Raise BenchError if one cannot be installed."""
     makers: Mapping[str, Callable[[], Server]] = {
         SQLITE: lambda: polymnia_sqlite(polymnia),
         JSONL: lambda: polymnia_jsonl(polymnia),
         NPM: lambda: npm_reference(cache),
         FLOOR: bare_floor,
         GRAPH: lambda: polymnia_graph(polymnia, GRAPH, "memory.db"),
-        LOG: lambda: polymnia_graph(polymnia, LOG, "memory.mcpmem"),
+        LOG: lambda: polymnia_graph(polymnia, LOG, "memory.mcpmem", WHOLE_MEMORY_LIMIT),
     }
     return tuple(makers[name]() for name in names)
 
 
 def polymnia_sqlite(polymnia: Sequence[str]) -> Server:
-    """Polymnia on SQLite, filled by its own import command."""
+    """Return Polymnia on SQLite, filled by its own import command."""
     return Server(
         name=SQLITE,
         title="polymnia on SQLite",
         file="memory.db",
         command=serve(polymnia),
+        variables=POLYMNIA_VARIABLES,
         load=importing(polymnia),
     )
 
 
-def polymnia_graph(polymnia: Sequence[str], name: str, file: str) -> Server:
-    """Polymnia's graph catalogue, on SQLite or on the binary log."""
+def polymnia_graph(polymnia: Sequence[str], name: str, file: str, max_size: int | None = None) -> Server:
+    """Return Polymnia's graph catalogue, on SQLite or on the binary log."""
     return Server(
         name=name,
         title=f"polymnia's graph catalogue on {file}",
         file=file,
         command=serve(polymnia, "graph"),
+        variables=POLYMNIA_VARIABLES,
         load=importing(polymnia),
+        max_size=max_size,
     )
 
 
 def importing(polymnia: Sequence[str]) -> Load:
-    """Filling a store by Polymnia's own import command."""
+    """Return a function that fills a store by Polymnia's own import command."""
 
     def load(dataset: Path, store: Path) -> None:
         run([*polymnia, "import", str(dataset), "--store", str(store)])
@@ -89,18 +102,20 @@ def importing(polymnia: Sequence[str]) -> Load:
 
 
 def polymnia_jsonl(polymnia: Sequence[str]) -> Server:
-    """Polymnia on the reference server's own file."""
+    """Return Polymnia on the reference server's own file."""
     return Server(
         name=JSONL,
         title="polymnia on JSONL",
         file="memory.jsonl",
         command=serve(polymnia),
+        variables=POLYMNIA_VARIABLES,
         load=copy,
+        max_size=WHOLE_MEMORY_LIMIT,
     )
 
 
 def npm_reference(cache: Path) -> Server:
-    """The reference server, installed into the cache when it is not there yet."""
+    """Return the reference server, installed into the cache if it is not there yet."""
     package = cache / "node_modules" / REFERENCE
     install_reference(package, cache)
     script = str(package / "dist" / "index.js")
@@ -111,28 +126,30 @@ def npm_reference(cache: Path) -> Server:
         command=("node", script),
         variables={"MEMORY_FILE_PATH": STORE},
         load=copy,
+        max_size=WHOLE_MEMORY_LIMIT,
     )
 
 
 def bare_floor() -> Server:
-    """The bare loop; it keeps nothing."""
+    """Return the bare loop; it keeps nothing."""
     script = str(Path(__file__).with_name("floor.py"))
     return Server(
         name=FLOOR,
         title="the floor",
         file="none",
         command=(sys.executable, script),
+        max_size=WHOLE_MEMORY_LIMIT,
     )
 
 
 def clean_environment() -> dict[str, str]:
-    """The caller's environment without the settings of memory servers."""
+    """Return the caller's environment without the settings of memory servers."""
     foreign = ("MEMORY_", "POLYMNIA_")
     return {k: v for k, v in os.environ.items() if not k.startswith(foreign)}
 
 
 def install_reference(package: Path, cache: Path) -> None:
-    """Make sure of the pinned version in the cache."""
+    """Install the pinned version into the cache. Raise BenchError."""
     if shutil.which("npm") is None or shutil.which("node") is None:
         raise BenchError(
             "The npm reference server needs Node.js (node and npm on the PATH); "
@@ -146,7 +163,7 @@ def install_reference(package: Path, cache: Path) -> None:
 
 
 def installed_version(package: Path) -> str | None:
-    """The version in the cache, if any."""
+    """Return the version in the cache; None if there is none."""
     manifest = package / "package.json"
     if not manifest.exists():
         return None
@@ -154,17 +171,17 @@ def installed_version(package: Path) -> str | None:
 
 
 def serve(polymnia: Sequence[str], dialect: str = "reference") -> Sequence[str]:
-    """The command of a Polymnia that speaks this catalogue."""
+    """Return the command that serves this dialect."""
     return (*polymnia, "serve", "--dialect", dialect, "--store", STORE)
 
 
 def copy(dataset: Path, store: Path) -> None:
-    """For servers whose store is the dataset's own format."""
+    """Fill a store that has the dataset's own format."""
     shutil.copyfile(dataset, store)
 
 
 def run(command: Sequence[str]) -> None:
-    """Run a command to its end. Raises BenchError with what it said if it failed."""
+    """Run a command to its end. Raise BenchError with its output if it fails."""
     done = subprocess.run(
         command,
         stdin=subprocess.DEVNULL,

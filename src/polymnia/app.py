@@ -58,7 +58,7 @@ def open_servers(settings: Settings) -> Iterator[dict[str, Server]]:
         settings.workspace,
         trash_days=0 if settings.read_only else settings.trash_days,
         read_only=settings.read_only,
-        meaning=None if settings.read_only else _meaning(settings),
+        meaning=_meaning(settings),
     ) as workspaces:
         servers = {name: _make_server(settings, dialect, workspaces) for name, dialect in dialects.items()}
         if settings.transport == "stdio":
@@ -207,9 +207,10 @@ def opened(url: str, workspace: str = "", *, read_only: bool = False) -> Iterato
 
 
 @contextmanager
-def opened_memory(settings: Settings) -> Iterator[Memory]:
+def opened_memory(settings: Settings, *, read_only: bool = False) -> Iterator[Memory]:
     """Open the memory of these settings for the block. The embedding model is loaded when first needed."""
-    with opened_workspaces(settings.store, settings.workspace, meaning=_meaning(settings)) as workspaces:
+    meaning = _meaning(settings)
+    with opened_workspaces(settings.store, settings.workspace, read_only=read_only, meaning=meaning) as workspaces:
         yield _choose_memory(workspaces, settings.store, settings.workspace)
 
 

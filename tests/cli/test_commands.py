@@ -11,7 +11,7 @@ from polymnia import __version__
 from polymnia.cli.main import main
 from polymnia.engine import notes
 from polymnia.engine.memory import Memory
-from polymnia.model import Note
+from polymnia.model import VAULT, Note
 from polymnia.stores import open_store
 from polymnia.stores.sqlite.store import SqliteStore
 from tests.cli.commands import LINES, fill, run
@@ -306,3 +306,24 @@ def test_an_unknown_entity_or_embedder_is_an_error(store_path: str, tmp_path: Pa
     assert "Nobody not found" in run("show", "Nobody", "--store", store_path, directory=tmp_path).stderr
     wrong = run("search", "tea", "--embedder", "word2vec", "--store", store_path, directory=tmp_path)
     assert (wrong.returncode, "onnx:DIRECTORY" in wrong.stderr) == (1, True)
+
+
+@pytest.mark.parametrize("command", [("search", "tea"), ("show", "Zoë"), ("trash", "list"), ("export",)])
+def test_commands_that_only_look_change_no_file(tmp_path: Path, command: tuple[str, ...]) -> None:
+    path = tmp_path / "memory.db"
+    fill(str(path))
+    before = {file.name: (file.stat().st_mtime_ns, file.read_bytes()) for file in tmp_path.iterdir()}
+    assert run(*command, "--store", str(path), directory=tmp_path).returncode == 0
+    assert {file.name: (file.stat().st_mtime_ns, file.read_bytes()) for file in tmp_path.iterdir()} == before
+
+
+def test_a_pruned_note_is_listed_and_restored_by_its_key(tmp_path: Path) -> None:
+    path = str(tmp_path / "memory.db")
+    store = open_store(path)
+    notes.commit(Memory(store), Note("plan", "walk the dog"), by="test")
+    notes.prune(Memory(store), [VAULT], key="plan", by="test")
+    store.close()
+    listed = run("trash", "list", "--store", path, directory=tmp_path).stdout
+    assert "note" in listed and "plan: walk the dog" in listed
+    assert run("trash", "restore", "plan", "--store", path, directory=tmp_path).stdout == "restored plan\n"
+    assert "walk the dog" in run("show", "plan", "--store", path, directory=tmp_path).stdout

@@ -299,6 +299,25 @@ def test_a_directory_can_be_restored_where_nothing_is(tmp_path: Path) -> None:
     assert _workspaces(tmp_path / "data") == {"archived": None, "one": ["first"], "two": ["second"]}
 
 
+def test_whoever_uses_a_directory_refuses_to_go_on_after_a_restore(tmp_path: Path) -> None:
+    data, backup = tmp_path / "data", tmp_path / "backup"
+    _make_workspaces(data)
+    back_up(f"{data}/", str(backup))
+    catalogue = open_catalogue(f"{data}/")
+    assert catalogue is not None
+    store = catalogue.open("one")
+    restore(f"{data}/", str(backup))
+    with pytest.raises(StoreError, match="start the server again"):
+        create(Memory(store), "too late")
+    with pytest.raises(StoreError, match="start the server again"):
+        names(Memory(store))
+    with pytest.raises(StoreError):
+        catalogue.create("late")
+    catalogue.close_store(store)
+    catalogue.close()
+    assert _workspaces(data) == {"archived": None, "one": ["first"], "two": ["second"]}
+
+
 def _fill(path: Path, *created: str) -> None:
     with opened(path) as memory:
         create(memory, *created)

@@ -3,7 +3,9 @@
 import logging
 import os
 import shutil
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import apsw
@@ -258,6 +260,24 @@ def test_another_program_that_uses_the_file_raises_no_alarm(path: Path, statemen
     assert problems_at(path) == []
 
 
+def test_a_backup_that_is_restored_through_sqlite_raises_no_alarm(path: Path) -> None:
+    """As `.restore` of the sqlite3 tool does: it is a transaction like any other."""
+    backup = _closed_copy(path)
+    with ServerProcess(path) as server:
+        server.ask(creation("second"))
+        _use(path, "PRAGMA wal_checkpoint(RESTART)")
+        source, target = apsw.Connection(str(backup)), apsw.Connection(str(path))
+        with target.backup("main", source, "main") as restoring:
+            restoring.step(-1)
+        target.close()
+        source.close()
+        assert names_in(server.ask(_READ)) == ["first"]
+        assert not is_error({"result": server.ask(creation("third"))})
+        server.kill()
+    assert names_at(path) == ["first", "third"]
+    assert problems_at(path) == []
+
+
 def test_checkpoints_of_other_processes_raise_no_alarm(path: Path) -> None:
     modes = ("PASSIVE", "FULL", "RESTART", "TRUNCATE")
     with ServerProcess(path) as one, ServerProcess(path) as other:
@@ -269,6 +289,30 @@ def test_checkpoints_of_other_processes_raise_no_alarm(path: Path) -> None:
         one.kill()
         other.kill()
     assert len(names_at(path)) == 25
+
+
+def test_checkpoints_at_any_moment_raise_no_alarm(path: Path) -> None:
+    """One thread empties the log again and again while two stores write and read."""
+    is_done = threading.Event()
+
+    def empty_log() -> None:
+        while not is_done.is_set():
+            _use(path, "PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def write(name: str) -> None:
+        with opened(path) as memory:
+            for number in range(150):
+                create(memory, f"{name} {number}")
+                assert f"{name} {number}" in names(memory)
+
+    with ThreadPoolExecutor() as threads:
+        emptying = threads.submit(empty_log)
+        writing = [threads.submit(write, name) for name in ("one", "other")]
+        wait(writing)
+        is_done.set()
+    for each in (*writing, emptying):
+        each.result()
+    assert len(names_at(path)) == 301
 
 
 def test_stores_that_are_compacted_by_one_process_stay_open_in_another(path: Path) -> None:

@@ -18,7 +18,8 @@ from polymnia.search.expression import plain_words
 from polymnia.stores.contract import Reader
 from polymnia.stores.sql import load_migrations
 from polymnia.stores.sqlite import schema
-from polymnia.stores.sqlite.connection import QUERIES, SEALED_ID, connect
+from polymnia.stores.sqlite.connection import SEALED_ID, connect
+from polymnia.stores.sqlite.rows import QUERIES
 from polymnia.stores.sqlite.store import SqliteStore
 
 KNOWN = load_migrations(Path(schema.__file__).parent)

@@ -1,4 +1,4 @@
-"""Notes in the SQLite file: the schema, the change log, what another program left, and servers that live and die."""
+"""Notes in the SQLite file: history, indexes, files of another program, and locks of running servers."""
 
 import errno
 import struct
@@ -14,11 +14,10 @@ from polymnia.disk.lock import ServerLock
 from polymnia.engine import notes, trash
 from polymnia.engine.memory import Memory
 from polymnia.errors import StoreBusy, StoreError
-from polymnia.model import NOTE, VAULT, Note, NoteQuery, NoteScope, PurgeCounts, Rows
-from polymnia.search.embedding import pack_vector as packed
+from polymnia.model import VAULT, Note, NoteQuery, NoteScope
+from polymnia.search.embedding import pack_vector
 from polymnia.settings import Settings
-from polymnia.stores.sql import load_migrations
-from polymnia.stores.sqlite import adopt, store
+from polymnia.stores.sqlite import adopt
 from polymnia.stores.sqlite.adopt import adopt_memories
 from polymnia.stores.sqlite.store import SqliteStore
 
@@ -76,27 +75,24 @@ def rows(path: str, query: str) -> list[tuple[object, ...]]:
         opened.close()
 
 
-def test_a_note_in_the_vault_is_in_the_change_log_before_and_after(memory: Memory, path: str) -> None:
-    vector = packed([1, 2, 3], 3, "vector")
+def test_a_note_in_the_vault_is_in_the_history_before_and_after(memory: Memory) -> None:
+    vector = pack_vector([1, 2, 3], 3, "vector")
     notes.commit(memory, Note("key", "first", ("t",), VAULT, vector), by="ann")
     notes.commit(memory, Note("key", "second"), by="ben")
     notes.prune(memory, [VAULT], by="ann", key="key")
-    logged = rows(path, "SELECT operation, actor, before_state, after_state FROM changes ORDER BY id")
-    assert [row[:2] for row in logged] == [("commit_memory", "ann"), ("commit_memory", "ben"), ("prune_memory", "ann")]
-    sides = [(json.decode(str(row[2]), type=Rows), json.decode(str(row[3]), type=Rows)) for row in logged]
-    assert [tuple(note.content for note in side.notes) for pair in sides for side in pair] == [
-        (),
-        ("first",),
-        ("first",),
-        ("second",),
-        ("second",),
-        (),
+    with memory.reading() as read:
+        changes = read.history.changes()
+    told = [(each.operation, each.actor) for each in changes]
+    assert told == [("commit_memory", "ann"), ("commit_memory", "ben"), ("prune_memory", "ann")]
+    sides = [(each.before.notes, each.after.notes) for each in changes]
+    assert [[note.content for note in side] for pair in sides for side in pair] == [
+        [],
+        ["first"],
+        ["first"],
+        ["second"],
+        ["second"],
+        [],
     ]
-    assert sides[0][1].notes[0].embedding == vector
-
-
-def test_old_rows_of_the_change_log_are_still_read() -> None:
-    assert json.decode(b'{"entities": []}', type=Rows).notes == ()
 
 
 def test_a_prune_that_finds_nothing_is_not_logged(memory: Memory, path: str) -> None:
@@ -104,61 +100,23 @@ def test_a_prune_that_finds_nothing_is_not_logged(memory: Memory, path: str) -> 
     assert rows(path, "SELECT count(*) FROM changes") == [(0,)]
 
 
-def test_nothing_of_a_deleted_note_stays_in_the_tables(memory: Memory, path: str) -> None:
-    vector = packed([1, 2, 3], 3, "vector")
+def test_a_deleted_note_leaves_the_indexes_and_a_sessions_note_the_tables(memory: Memory, path: str) -> None:
+    vector = pack_vector([1, 2, 3], 3, "vector")
     for scope in (VAULT, SESSION):
         notes.commit(memory, Note("key", "word", ("t",), scope, vector), by="ann")
         notes.prune(memory, [scope], by="ann", key="key")
-    for table in ("notes", "note_tags", "note_vectors", "note_counts"):
+    assert rows(path, "SELECT count(*) FROM notes WHERE until IS NULL") == [(0,)]
+    for table in ("session_notes", "note_tags"):
         assert rows(path, f"SELECT count(*) FROM {table}") == [(0,)], table
-    for index, word in (("vault_words", "word"), ("words", "word"), ("trigrams", '"wor"')):
+    for index, word in (("words", "word"), ("trigrams", '"wor"')):
         assert rows(path, f"SELECT count(*) FROM {index} WHERE {index} MATCH '{word}'") == [(0,)], index
 
 
 def test_the_words_of_a_session_are_in_no_index_of_the_file(memory: Memory, path: str) -> None:
     notes.commit(memory, Note("key", "hidden", (), SESSION), by="ann")
     notes.commit(memory, Note("key", "hidden too", (), SESSION), by="ann")
-    for index, word in (("vault_words", "hidden"), ("words", "hidden"), ("trigrams", '"hid"')):
+    for index, word in (("words", "hidden"), ("trigrams", '"hid"')):
         assert rows(path, f"SELECT count(*) FROM {index} WHERE {index} MATCH '{word}'") == [(0,)], index
-
-
-def test_a_file_of_the_first_schema_gains_notes(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = load_migrations(Path(store.__file__).parent)[:1]
-    with monkeypatch.context() as patched:
-        patched.setattr(store, "load_migrations", lambda package: first)
-        SqliteStore(path).close()
-    memory = Memory(SqliteStore(path))
-    notes.commit(memory, Note("key", "word"), by="ann")
-    assert [note.key for note in notes.page(memory, VAULT)] == ["key"]
-    memory.store.close()
-
-
-def test_the_notes_of_an_older_file_are_found_by_a_search(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    older = load_migrations(Path(store.__file__).parent)[:5]
-    with monkeypatch.context() as patched:
-        patched.setattr(store, "load_migrations", lambda package: older)
-        SqliteStore(path).close()
-    times = "1, 1)"
-    connection = apsw.Connection(path)
-    connection.execute(
-        f"INSERT INTO notes VALUES (1, '', '', 'getUserName', 'returns names', '[]', {times},"
-        f" (2, 'ann', 'one', 'hidden', 'names too', '[]', {times}; INSERT INTO models VALUES (7, 'm', 'local', 4)"
-    )
-    gone = Rows(notes=(Note("old key", "old text"), Note("k", "", scope=SESSION)))
-    states = (json.encode(gone).decode(), json.encode(Rows()).decode())
-    connection.execute("INSERT INTO changes VALUES (NULL, 5, 'ann', 'prune_memory', ?, ?)", states)
-    connection.close()
-    opened = SqliteStore(path)
-    with opened.reading() as read:
-        assert {each.key for each in read.candidates(["name"], 9)} == {("getUserName", NOTE)}
-        assert {each.key for each in read.candidates(["user"], 9)} == {("getUserName", NOTE)}
-        assert [each.key for each in read.notes.containing("erna")] == ["getUserName"]
-    assert opened.vectors is not None
-    assert opened.vectors.queued(7, 9) == [(-1, "getUserName: returns names")]
-    assert opened.check() == []
-    assert opened.purge(6) == PurgeCounts(notes=1)
-    assert [each.before.notes for each in opened.changes()] == [(Note("k", "", scope=SESSION),)]
-    opened.close()
 
 
 FIRST, NEARLY, OTHER = (struct.pack("<2f", *numbers) for numbers in ((1, 0), (1, 0.5), (0, 1)))
@@ -179,11 +137,11 @@ def test_a_purged_note_gives_its_place_to_no_other(memory: Memory) -> None:
     assert found(memory) == ["kept"]
 
 
-def test_an_older_moment_does_not_see_a_session_in_the_place_of_a_note(memory: Memory) -> None:
+def test_an_older_snapshot_does_not_see_a_session_in_the_place_of_a_note(memory: Memory) -> None:
     notes.commit(memory, Note("keep", "kept", embedding=OTHER), by="ann")
     notes.commit(memory, Note("mine", "a secret of the session", scope=SESSION), by="ann")
     with memory.reading() as reader:
-        older = notes.held(memory, reader)
+        older = reader.notes
         assert older.count(VAULT, ()) == 1
         notes.prune(memory, [SESSION], by="ann")
         notes.commit(memory, Note("public", "takes its row", embedding=FIRST), by="ann")
@@ -194,8 +152,8 @@ def test_an_older_moment_does_not_see_a_session_in_the_place_of_a_note(memory: M
 @pytest.mark.parametrize(
     ("damage", "found"),
     [
-        ("DELETE FROM words WHERE rowid = -1", "1 notes are missing in the words index"),
-        ("INSERT INTO words (rowid, content) VALUES (-9, 'stray')", "1 rows of the words index belong to no note"),
+        ("DELETE FROM words WHERE rowid = 1", "1 passages are missing from the words index"),
+        ("INSERT INTO words (rowid, content) VALUES (9, 'stray')", "1 rows of the words index belong to no passage"),
     ],
 )
 def test_a_note_that_searches_would_miss_is_found_by_a_check(
@@ -203,7 +161,6 @@ def test_a_note_that_searches_would_miss_is_found_by_a_check(
 ) -> None:
     notes.commit(memory, Note("key", "word"), by="ann")
     assert memory.store.check() == []
-    memory.store.tidy()
     rows(path, damage)
     assert memory.store.check() == [f"{path}: {found}"]
 
@@ -235,9 +192,9 @@ def test_a_new_server_removes_the_files_of_dead_ones_and_of_nobody_else(path: st
 
 
 def test_without_a_file_there_is_no_other_server() -> None:
-    presence = ServerLock(None)
-    assert presence.is_running(presence.acquire())
-    assert not presence.is_running("other")
+    server = ServerLock(None)
+    assert server.is_running(server.acquire())
+    assert not server.is_running("other")
 
 
 def test_a_directory_that_cannot_be_written_to_is_a_clear_error(
@@ -247,7 +204,7 @@ def test_a_directory_that_cannot_be_written_to_is_a_clear_error(
         raise PermissionError(13, "Permission denied", path)
 
     monkeypatch.setattr(ServerLock, "acquire", refuse)
-    with pytest.raises(StoreError, match="no session can be kept"):
+    with pytest.raises(StoreError, match="cannot keep a session"):
         notes.commit(memory, Note("key", "word", (), SESSION), by="ann")
     assert notes.page(memory, SESSION) == []
 

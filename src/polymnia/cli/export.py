@@ -34,7 +34,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     configure_logging(settings.log_level)
     require_store(settings.store)
     as_document = options.format == "json"
-    with opened(settings.store, settings.workspace) as store:
+    with opened(settings.store, settings.workspace, read_only=True) as store:
         memory = Memory(store)
         graph, note_count = entities.read_all(memory), count_notes(memory)
         notes = vault_notes(memory) if as_document else []

@@ -66,6 +66,6 @@ def _read(file: str) -> tuple[Graph, list[Note]]:
             raise BadInput(f"{file}: {exc}") from exc
         if found is not None:
             return found
-    with opened(file) as store:
+    with opened(file, read_only=True) as store:
         memory = Memory(store)
         return entities.read_all(memory), vault_notes(memory)

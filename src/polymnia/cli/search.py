@@ -46,7 +46,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     configure_logging(settings.log_level)
     require_store(settings.store)
     within = Within(types=tuple(options.type)) if options.type else None
-    with opened_memory(settings) as memory:
+    with opened_memory(settings, read_only=True) as memory:
         found = recall(memory, options.query, limit=options.limit, within=within, timeout=_EMBED_TIMEOUT_S)
     if options.json:
         print_json(

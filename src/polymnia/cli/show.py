@@ -34,7 +34,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     """Print the entity and the note. Raise EntityNotFound if there is neither."""
     configure_logging(settings.log_level)
     require_store(settings.store)
-    with opened_memory(settings) as memory:
+    with opened_memory(settings, read_only=True) as memory:
         graph, note = entities.open_named(memory, [options.name]), notes.in_vault(memory, options.name)
     if not graph.entities and note is None:
         raise EntityNotFound(options.name)

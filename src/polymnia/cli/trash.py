@@ -29,7 +29,7 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
     listing = actions.add_parser("list", help="list what was deleted, latest first")
     add_json_argument(listing)
     restore = actions.add_parser("restore", help="restore something that was deleted")
-    restore.add_argument("what", metavar="ID", help="an id from the list, or the name of a deleted entity")
+    restore.add_argument("what", metavar="ID", help="an id from the list, the name of an entity, or the key of a note")
     purge = actions.add_parser("purge", help="delete permanently what is in the trash, including its text")
     purge.add_argument(
         "--older-than", type=float, metavar="DAYS", help="only what was deleted longer ago (default: trash_days)"
@@ -44,7 +44,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     """Carry out the action. Raise BadInput."""
     configure_logging(settings.log_level)
     require_store(settings.store)
-    with opened(settings.store, settings.workspace) as store:
+    with opened(settings.store, settings.workspace, read_only=options.action == "list") as store:
         memory = Memory(store)
         if options.action == "list":
             _list(trash.items(memory), as_json=options.json)
@@ -70,7 +70,8 @@ def _list(items: list[TrashItem], *, as_json: bool) -> None:
 
 def _kind(item: TrashItem) -> str:
     rows = item.rows
-    return "entity" if rows.entities else "observation" if rows.observations else "relation"
+    kinds = ((rows.entities, "entity"), (rows.observations, "observation"), (rows.relations, "relation"))
+    return next((kind for found, kind in kinds if found), "note")
 
 
 def _title(item: TrashItem) -> str:
@@ -82,6 +83,9 @@ def _title(item: TrashItem) -> str:
     if rows.observations:
         (owner,) = rows.observations
         return f"{owner.entity}: {owner.observations[0].text}"
+    if rows.notes:
+        (note,) = rows.notes
+        return f"{note.key}: {note.content}"
     (relation,) = rows.relations
     return f"{relation.source} -{relation.type}-> {relation.target}"
 
@@ -89,6 +93,7 @@ def _title(item: TrashItem) -> str:
 def _restore(memory: Memory, what: str) -> None:
     back = trash.restore(memory, what, by="polymnia trash")
     names = [entity.name for entity in back.entities] + [owner.entity for owner in back.observations]
+    names += [note.key for note in back.notes]
     restored = f"restored {', '.join(names) or what}"
     print(f"{restored}, with {len(back.relations)} relations" if back.entities else restored)
 

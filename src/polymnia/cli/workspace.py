@@ -49,7 +49,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     configure_logging(settings.log_level)
     if options.action != "create":
         require_store(settings.store)
-    with opened_workspaces(settings.store) as workspaces:
+    with opened_workspaces(settings.store, read_only=options.action == "list") as workspaces:
         if options.action == "list":
             _list(workspaces, status=options.status, as_json=options.json)
         else:

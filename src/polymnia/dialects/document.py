@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from msgspec import DecodeError, Raw, Struct, ValidationError
 from msgspec.json import decode
 
-from polymnia.dialects import camel
 from polymnia.dialects.base import indented_json
+from polymnia.dialects.reference import tools as reference
 from polymnia.dialects.times import iso_time, parse_time
 from polymnia.errors import BadInput
 from polymnia.model import Entity, Graph, Note, Observation
@@ -25,8 +25,8 @@ class NoteShape(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class Document(Struct, frozen=True, omit_defaults=True):
-    entities: list[camel.EntityShape]
-    relations: list[camel.RelationShape]
+    entities: list[reference.EntityShape]
+    relations: list[reference.RelationShape]
     notes: list[NoteShape] = []
 
 
@@ -39,7 +39,7 @@ class _Outline(Struct):
 
 def encode_document(graph: Graph, notes: Sequence[Note]) -> bytes:
     """Return the document of a graph and the notes of the vault."""
-    shape = camel.graph_shape(graph)
+    shape = reference.graph_shape(graph)
     return (
         indented_json(Document(shape.entities, shape.relations, [_note_shape(note) for note in notes])).encode() + b"\n"
     )
@@ -53,7 +53,9 @@ def parse_document(data: bytes) -> tuple[Graph, list[Note]] | None:
         if _is_document(data):
             raise BadInput(f"not a valid export: {exc}") from exc
         return None
-    graph = Graph([_entity(each) for each in document.entities], [camel.relation(each) for each in document.relations])
+    graph = Graph(
+        [_entity(each) for each in document.entities], [reference.relation(each) for each in document.relations]
+    )
     return graph, [_note(each, f"notes[{index}]") for index, each in enumerate(document.notes)]
 
 
@@ -65,7 +67,7 @@ def _is_document(data: bytes) -> bool:
     return True
 
 
-def _entity(shape: camel.EntityShape) -> Entity:
+def _entity(shape: reference.EntityShape) -> Entity:
     observations = tuple([Observation(ordinal, text) for ordinal, text in enumerate(shape.observations, 1)])
     return Entity(shape.name, shape.entity_type, observations, next_ordinal=len(observations) + 1)
 

@@ -3,6 +3,7 @@
 import logging
 import threading
 from collections.abc import Callable
+from functools import cached_property
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
@@ -54,7 +55,7 @@ class SharedEmbedder:
         """True while the embedder is in memory."""
         return self._embedder is not None
 
-    @property
+    @cached_property
     def missing_package(self) -> str:
         """What to say if a package that the embedder needs is not installed; empty if all are."""
         return missing_package(self.url)
@@ -129,8 +130,9 @@ class Meaning:
         return self._embedder.missing_package
 
     def request_indexing(self, memory: Indexed) -> None:
-        """Embed in the background what the memory has without vectors."""
-        self._indexer.request(memory)
+        """Embed in the background what the memory has without vectors, if the embedder is installed."""
+        if not self._embedder.missing_package:
+            self._indexer.request(memory)
 
     def index(self, store: Store, progress: Progress | None = None) -> int:
         """Embed now what the store has without vectors; return how many passages. Raise EmbedderError, StoreError."""

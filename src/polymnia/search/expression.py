@@ -23,9 +23,10 @@ MAX_NESTING = 32
 # NEAR's distance where the query gives none, and a bound that no passage reaches.
 _NEAR_DISTANCE, _MAX_DISTANCE = 10, 1_000_000_000
 
-_TOKEN = re.compile(r'[(){}:,+*^-]|"(?:[^"]++|"")*+"|[0-9A-Za-z_\x1a\x80-\U0010ffff]+|[^ \t\n\r]')
+# Compiled at the first use: a server's start does not need them.
+_TOKEN = r'[(){}:,+*^-]|"(?:[^"]++|"")*+"|[0-9A-Za-z_\x1a\x80-\U0010ffff]+|[^ \t\n\r]'
 _NO_STRING = {*"(){}:,+*^-", "AND", "OR", "NOT", ""}
-_BARE = re.compile(r"[0-9A-Za-z_\x1a\x80-\U0010ffff]+")
+_BARE = r"[0-9A-Za-z_\x1a\x80-\U0010ffff]+"
 
 
 class Phrase(Struct, frozen=True):
@@ -83,7 +84,7 @@ def parse(query: str, columns: Mapping[str, str]) -> Expression | None:
     `columns` maps the column names that a query may use to those of the passages.
     """
     try:
-        return _Parser(_TOKEN.findall(query), columns).parse()
+        return _Parser(re.findall(_TOKEN, query), columns).parse()
     except _InvalidSyntax:
         return None
 
@@ -253,7 +254,7 @@ class _Parser:
         token = self._take_token()
         if token.startswith('"') and len(token) > 1:
             return token[1:-1].replace('""', '"')
-        if token in _NO_STRING or not _BARE.fullmatch(token):
+        if token in _NO_STRING or not re.fullmatch(_BARE, token):
             raise _InvalidSyntax
         return token
 

@@ -17,9 +17,8 @@ logger = logging.getLogger(__name__)
 
 # What the name of a store that was replaced gets, before the time.
 _KEPT = ".bak-"
-_REGISTRY = "_meta.db"
-# What a data directory holds besides the registry's database.
-_REGISTRY_COPY = "_meta.json"
+# What a data directory holds: the registry, a copy of it as text, and the workspaces.
+_REGISTRY, _REGISTRY_COPY = "_meta.db", "_meta.json"
 _PARTS = ("projects", "archive")
 
 

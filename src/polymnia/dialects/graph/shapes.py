@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from polymnia.dialects import camel
+from polymnia.dialects.reference import tools as reference
 
 Names = Annotated[list[str], Meta(description="Exact entity names")]
 Name = Annotated[str, Meta(description="The exact name of an entity")]
@@ -14,19 +14,19 @@ Limit = Annotated[int, Meta(ge=0, description="Maximum number to return")]
 Depth = Annotated[int, Meta(ge=0, le=100, description="Maximum number of relations to follow")]
 
 
-class EntityArgument(camel.EntityShape, frozen=True, forbid_unknown_fields=True, rename="camel"):
+class EntityArgument(reference.EntityShape, frozen=True, forbid_unknown_fields=True, rename="camel"):
     observations: Annotated[list[str], Meta(description="What is known about it, one fact each")] = []
 
 
-class RelationArgument(camel.RelationShape, frozen=True, forbid_unknown_fields=True, rename="camel"):
+class RelationArgument(reference.RelationShape, frozen=True, forbid_unknown_fields=True, rename="camel"):
     pass
 
 
-class AdditionArgument(camel.Addition, frozen=True, forbid_unknown_fields=True, rename="camel"):
+class AdditionArgument(reference.Addition, frozen=True, forbid_unknown_fields=True, rename="camel"):
     pass
 
 
-class DeletionArgument(camel.Deletion, frozen=True, forbid_unknown_fields=True, rename="camel"):
+class DeletionArgument(reference.Deletion, frozen=True, forbid_unknown_fields=True, rename="camel"):
     pass
 
 

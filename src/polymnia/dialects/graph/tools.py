@@ -2,10 +2,10 @@
 
 from msgspec.json import encode
 
-from polymnia.dialects import camel
 from polymnia.dialects.base import MAX_ROWS, Call, Reply, catalogue, tool
 from polymnia.dialects.graph import shapes
 from polymnia.dialects.graph.export import as_dot, as_mermaid
+from polymnia.dialects.reference import tools as reference
 from polymnia.engine import entities, observations, relations, search, traverse
 from polymnia.engine.memory import statistics
 from polymnia.errors import EntityNotFound
@@ -15,24 +15,24 @@ from polymnia.model import Graph
 @tool(shapes.Entities, needs="write")
 def create_entities(call: Call, arguments: shapes.Entities) -> Reply:
     """Create entities. Existing names are left unchanged. Returns the entities that were created."""
-    created = entities.create(call.memory, [camel.draft(each) for each in arguments.entities], by=call.by)
-    return _reply([camel.entity_shape(each) for each in created])
+    created = entities.create(call.memory, [reference.draft(each) for each in arguments.entities], by=call.by)
+    return _reply([reference.entity_shape(each) for each in created])
 
 
 @tool(shapes.Relations, needs="write")
 def create_relations(call: Call, arguments: shapes.Relations) -> Reply:
     """Create directed relations. The entities at their ends need not exist yet. Existing relations are skipped. \
 Returns the relations that were created."""
-    created = relations.create(call.memory, [camel.relation(each) for each in arguments.relations], by=call.by)
-    return _reply([camel.relation_shape(each) for each in created])
+    created = relations.create(call.memory, [reference.relation(each) for each in arguments.relations], by=call.by)
+    return _reply([reference.relation_shape(each) for each in created])
 
 
 @tool(shapes.AddObservations, needs="write")
 def add_observations(call: Call, arguments: shapes.AddObservations) -> Reply:
     """Add observations to existing entities, except those they already have. Returns what was added to each entity."""
-    additions = [camel.addition(each) for each in arguments.observations]
+    additions = [reference.addition(each) for each in arguments.observations]
     added = observations.add(call.memory, additions, by=call.by, skip_repeats=True)
-    return _reply([camel.added_shape(each) for each in added])
+    return _reply([reference.added_shape(each) for each in added])
 
 
 @tool(shapes.DeleteEntities, needs="write", destructive=True, idempotent=True)
@@ -47,21 +47,21 @@ number of relations."""
 @tool(shapes.DeleteObservations, needs="write", destructive=True, idempotent=True)
 def delete_observations(call: Call, arguments: shapes.DeleteObservations) -> Reply:
     """Delete observations from entities by their exact text. Returns how many were deleted."""
-    removed = observations.remove(call.memory, [camel.deletion(each) for each in arguments.deletions], by=call.by)
+    removed = observations.remove(call.memory, [reference.deletion(each) for each in arguments.deletions], by=call.by)
     return _reply({"deletedObservations": sum(len(each.observations) for each in removed)})
 
 
 @tool(shapes.Relations, needs="write", destructive=True, idempotent=True)
 def delete_relations(call: Call, arguments: shapes.Relations) -> Reply:
     """Delete relations by their exact from, to and relationType. Returns how many were deleted."""
-    deleted = relations.delete(call.memory, [camel.relation(each) for each in arguments.relations], by=call.by)
+    deleted = relations.delete(call.memory, [reference.relation(each) for each in arguments.relations], by=call.by)
     return _reply({"deletedRelations": len(deleted)})
 
 
 @tool(shapes.Entities, needs="write", idempotent=True)
 def upsert_entities(call: Call, arguments: shapes.Entities) -> Reply:
     """Create entities or add the observations that existing ones lack. An existing entity keeps its type."""
-    outcome = entities.upsert(call.memory, [camel.draft(each) for each in arguments.entities], by=call.by)
+    outcome = entities.upsert(call.memory, [reference.draft(each) for each in arguments.entities], by=call.by)
     return _reply([{"name": each.name, "created": each.created, "addedObservations": each.added} for each in outcome])
 
 
@@ -94,10 +94,10 @@ def read_graph(call: Call, arguments: shapes.Page) -> Reply:
     """Read the whole graph, or one page of it: entities of one type, from an offset, up to a limit, and the \
 relations among them. The whole graph can be large: set a limit, or use search_nodes."""
     if arguments == shapes.Page():
-        return _reply(camel.graph_shape(entities.read_all(call.memory)))
+        return _reply(reference.graph_shape(entities.read_all(call.memory)))
     offset, limit = _page_bounds(arguments)
     page = entities.page(call.memory, kind=arguments.entity_type, offset=offset, limit=limit)
-    return _reply(camel.graph_shape(page))
+    return _reply(reference.graph_shape(page))
 
 
 @tool(shapes.Search, needs="read", idempotent=True)
@@ -107,7 +107,7 @@ With several words, entities that have all of them come before those that have s
 returned."""
     offset, limit = _page_bounds(arguments)
     found = search.best_matches(call.memory, arguments.query, kind=arguments.entity_type, offset=offset, limit=limit)
-    return _reply(camel.graph_shape(found))
+    return _reply(reference.graph_shape(found))
 
 
 @tool(shapes.Several, needs="read", idempotent=True, quick=True)
@@ -116,7 +116,7 @@ def open_nodes(call: Call, arguments: shapes.Several) -> Reply:
     graph = entities.open_named(call.memory, set(arguments.names))
     by_name = {entity.name: entity for entity in graph.entities}
     ordered = [by_name[name] for name in dict.fromkeys(arguments.names) if name in by_name]
-    return _reply(camel.graph_shape(Graph(ordered, graph.relations)))
+    return _reply(reference.graph_shape(Graph(ordered, graph.relations)))
 
 
 @tool(shapes.One, needs="read", idempotent=True, quick=True)
@@ -125,7 +125,7 @@ def get_entity(call: Call, arguments: shapes.One) -> Reply:
     found = entities.open_named(call.memory, (arguments.name,)).entities
     if not found:
         raise EntityNotFound(arguments.name)
-    return _reply(camel.entity_shape(found[0]))
+    return _reply(reference.entity_shape(found[0]))
 
 
 @tool(shapes.Several, needs="read", idempotent=True, quick=True)
@@ -133,7 +133,7 @@ def batch_get_entities(call: Call, arguments: shapes.Several) -> Reply:
     """Get several entities by exact name, in the order given, with null for each that does not exist."""
     with call.memory.reading() as read:
         found = {entity.name: entity for entity in read.find(set(arguments.names))}
-    return _reply([camel.entity_shape(found[name]) if name in found else None for name in arguments.names])
+    return _reply([reference.entity_shape(found[name]) if name in found else None for name in arguments.names])
 
 
 @tool(shapes.Nothing, needs="read", idempotent=True)
@@ -161,7 +161,7 @@ def search_relations(call: Call, arguments: shapes.RelationFilter) -> Reply:
         target=arguments.target or None,
         kind=arguments.relation_type or None,
     )
-    return _reply([camel.relation_shape(each) for each in found])
+    return _reply([reference.relation_shape(each) for each in found])
 
 
 @tool(shapes.Nothing, needs="read", idempotent=True)
@@ -184,7 +184,7 @@ def export_graph(call: Call, arguments: shapes.Export) -> Reply:
         return Reply(as_mermaid(graph))
     if arguments.format == "dot":
         return Reply(as_dot(graph))
-    return _reply(camel.graph_shape(graph))
+    return _reply(reference.graph_shape(graph))
 
 
 @tool(shapes.Ends, needs="read", idempotent=True)
@@ -212,7 +212,7 @@ maxPaths paths."""
 @tool(shapes.Subgraph, needs="read", idempotent=True)
 def extract_subgraph(call: Call, arguments: shapes.Subgraph) -> Reply:
     """Get the entities within depth steps of the named ones, and the relations among them."""
-    return _reply(camel.graph_shape(traverse.subgraph(call.memory, set(arguments.names), arguments.depth)))
+    return _reply(reference.graph_shape(traverse.subgraph(call.memory, set(arguments.names), arguments.depth)))
 
 
 @tool(shapes.Neighbours, needs="read", idempotent=True)
@@ -226,7 +226,7 @@ relations among them."""
         kind=arguments.relation_type or None,
         direction=arguments.direction,
     )
-    return _reply(camel.graph_shape(graph))
+    return _reply(reference.graph_shape(graph))
 
 
 @tool(shapes.One, needs="read", idempotent=True)
@@ -236,8 +236,8 @@ number of relations."""
     description = traverse.describe(call.memory, arguments.name)
     return _reply(
         {
-            "entity": camel.entity_shape(description.entity),
-            "relations": [camel.relation_shape(each) for each in description.relations],
+            "entity": reference.entity_shape(description.entity),
+            "relations": [reference.relation_shape(each) for each in description.relations],
             "neighbors": description.neighbours,
             "degree": len(description.relations),
         }

@@ -1,8 +1,7 @@
 """The `reference` dialect: the nine tools of the reference memory server, with its names, texts and reply shapes."""
 
 from polymnia.dialects.base import Call, Client, Dialect, Resource, indented_json
-from polymnia.dialects.camel import graph_shape
-from polymnia.dialects.reference.tools import TOOLS
+from polymnia.dialects.reference.tools import TOOLS, graph_shape
 from polymnia.engine import entities
 from polymnia.model import Change
 

@@ -20,8 +20,9 @@ from polymnia.errors import BadInput, StoreError, StoreTooNew
 from polymnia.model import Status, Workspace
 from polymnia.search.text import fold
 from polymnia.stores.sql import load_migrations, load_queries
-from polymnia.stores.sqlite.connection import Row, connect, file_identity, map_errors
+from polymnia.stores.sqlite.connection import connect, file_identity, map_errors
 from polymnia.stores.sqlite.read_only import ReadOnlyPool
+from polymnia.stores.sqlite.rows import Row
 
 logger = logging.getLogger(__name__)
 

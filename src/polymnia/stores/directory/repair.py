@@ -22,7 +22,8 @@ from polymnia.stores.directory import files
 from polymnia.stores.directory.adoption import is_adoptable
 from polymnia.stores.directory.catalogue import ACTIVE, ARCHIVE, workspace_files
 from polymnia.stores.directory.registry import COPY, REGISTRY, Registry, check_name, read_copy
-from polymnia.stores.sqlite.connection import SEALED_ID, Row, connect, map_errors
+from polymnia.stores.sqlite.connection import SEALED_ID, connect, map_errors
+from polymnia.stores.sqlite.rows import Row
 from polymnia.stores.sqlite.store import SqliteStore
 
 logger = logging.getLogger(__name__)

@@ -16,8 +16,9 @@ from polymnia.disk.errors import map_os_errors
 from polymnia.disk.replace import fsync_directory, replace_file
 from polymnia.model import VAULT, Note, NoteScope, Rows
 from polymnia.search.embedding import length
-from polymnia.stores.sqlite.connection import BUSY_TIMEOUT_MS, Row, file_identity, map_errors, run
+from polymnia.stores.sqlite.connection import BUSY_TIMEOUT_MS, file_identity, map_errors
 from polymnia.stores.sqlite.fill import Contents, fill
+from polymnia.stores.sqlite.rows import Row, run
 from polymnia.stores.sqlite.store import SqliteStore
 
 logger = logging.getLogger(__name__)

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import apsw
 
@@ -159,8 +159,9 @@ class GroupCommit:
         """End the transaction, and write no more if nobody knows what is on disk."""
         if isinstance(exc, StoreStopped):
             self._stopped = str(exc)
-        if self._connection.in_transaction:
-            self._connection.execute("ROLLBACK")
+        with suppress(apsw.ConnectionClosedError):  # closing rolls back too
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
 
     def _require_files(self) -> None:
         problem = None if self._watch is None else self._watch.verify()

@@ -1,23 +1,16 @@
-"""A SQLite connection: set up for durability, with named queries and with driver errors mapped to ours."""
+"""A SQLite connection: set up for durability, with driver errors mapped to ours."""
 
 import os
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from threading import Lock
 from time import monotonic, sleep
-from typing import Any
 
 import apsw
-from msgspec import json
 
 from polymnia.disk.errors import ErrorMapping
 from polymnia.errors import StoreBusy, StoreDamaged, StoreError, StoreFull, StoreStopped
-from polymnia.stores.sql import load_queries
 from polymnia.stores.sqlite.read_only import file_state
-
-QUERIES = load_queries(Path(__file__).parent)
-Row = tuple[Any, ...]
 
 # What reading and writing may raise. Text that is not UTF-8 is damage.
 DRIVER_ERRORS = (apsw.Error, UnicodeDecodeError)
@@ -77,22 +70,6 @@ def connect(
             connection.close()
             raise
         return connection
-
-
-def run(connection: apsw.Connection, query: str, *bindings: Any) -> list[Row]:
-    """Return the rows of a named query."""
-    return connection.execute(QUERIES[query], bindings).fetchall()
-
-
-def run_many(connection: apsw.Connection, query: str, bindings: Collection[Row]) -> None:
-    """Run a named query once for each set of bindings."""
-    if bindings:
-        connection.executemany(QUERIES[query], bindings)
-
-
-def as_json(values: Iterable[object]) -> str:
-    """Encode many values as one binding, which the query takes apart with `json_each`."""
-    return json.encode(list(values)).decode()
 
 
 def file_identity(path: str) -> tuple[int, int] | None:

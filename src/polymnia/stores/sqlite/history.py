@@ -10,9 +10,11 @@ from msgspec.structs import replace
 
 from polymnia.errors import BadInput
 from polymnia.model import Change, Entity, Note, Observation, ObservationSet, Relation, Rows
-from polymnia.stores.sqlite.connection import Row, as_json, run
 from polymnia.stores.sqlite.rows import (
+    Row,
+    as_json,
     assemble,
+    run,
     sort_rows,
     unpack_entity,
     unpack_note,

@@ -20,7 +20,7 @@ from polymnia.disk.errors import map_os_errors
 from polymnia.disk.lock import file_lock
 from polymnia.disk.replace import dated_name, fsync_directory
 from polymnia.errors import StoreError
-from polymnia.stores.sqlite.connection import run
+from polymnia.stores.sqlite.rows import run
 
 logger = logging.getLogger(__name__)
 
@@ -50,11 +50,13 @@ class FileHead(NamedTuple):
     token: bytes
 
 
-class LogHead(NamedTuple):
+class LogHead:
     """What the whole transactions of a log say about the file they belong to."""
 
-    lineage: list[Lineage]
-    cookies: set[int]
+    def __init__(self) -> None:
+        self.lineage: list[Lineage] = []
+        self.cookies: set[int] = set()
+        self.replaces_file = False
 
 
 def renew_lineage(connection: apsw.Connection, cookie: int) -> None:
@@ -93,9 +95,9 @@ def log_fits(path: str, connection: apsw.Connection) -> bool | None:
         fits = _fits(file, _read_log(log, verify=False))
         if fits is False:  # frames that a power cut left unfinished do not count
             fits = _fits(file, _read_log(log, verify=True))
-        if fits is not False or _log_header(log) == header:
+        if fits is not False or (_log_header(log) == header and read_file_head(connection) == file):
             return fits
-        # Another process restarted the log meanwhile.
+        # Another process is at work on them: look again.
     return None
 
 
@@ -127,6 +129,8 @@ def _set_aside(path: str) -> None:
 def _fits(file: FileHead, log: LogHead) -> bool | None:
     if not log.lineage:
         return None
+    if log.replaces_file:
+        return True
     if file.token != log.lineage[0].previous and file.token not in {each.token for each in log.lineage}:
         return False
     return not file.cookie or len(log.cookies) > 1 or file.cookie in log.cookies
@@ -134,28 +138,34 @@ def _fits(file: FileHead, log: LogHead) -> bool | None:
 
 def _read_log(log: Path, *, verify: bool) -> LogHead:
     """Return the head of the log. Verifying checksums takes some 0.1 ms a frame and ends at the first wrong one."""
-    head = LogHead([], set())
-    lineage: list[Lineage] = []
-    cookies: set[int] = set()
+    head = LogHead()
+    transaction: list[tuple[int, bytes]] = []
     try:
         with log.open("rb", buffering=0) as file:
-            for number, is_commit, part in _frames(file, verify=verify):
-                if number == 1:
-                    cookies.update(_COOKIE.unpack(part))
-                elif number == 2 and (found := _unpack(part)).token != bytes(_TOKEN_BYTES):
-                    lineage.append(found)
-                    cookies |= {found.cookie} - {0}
-                if is_commit:
-                    head.lineage.extend(lineage)
-                    head.cookies.update(cookies)
-                    lineage.clear()
+            for number, size, part in _frames(file, verify=verify):
+                transaction.append((number, part))
+                if size:
+                    _add_transaction(head, transaction, size)
+                    transaction = []
     except FileNotFoundError:
         pass
     return head
 
 
-def _frames(file: IO[bytes], *, verify: bool) -> Iterator[tuple[int, bool, bytes]]:
-    """Yield the frames of the log: page number, whether it ends a transaction, and the part of the page that counts."""
+def _add_transaction(head: LogHead, pages: list[tuple[int, bytes]], size: int) -> None:
+    """Add the pages of a transaction after which the database has that size."""
+    found = [_unpack(part) for number, part in pages if number == 2]
+    lineage = [each for each in found if any(each.token)]
+    if lineage and not head.lineage:
+        # Another program restored a backup through SQLite, which writes every page. A new store does so too.
+        head.replaces_file = len({number for number, _ in pages}) >= size and any(lineage[0].previous)
+    head.lineage += lineage
+    head.cookies.update(*[_COOKIE.unpack(part) for number, part in pages if number == 1])
+    head.cookies.update([each.cookie for each in lineage if each.cookie])
+
+
+def _frames(file: IO[bytes], *, verify: bool) -> Iterator[tuple[int, int, bytes]]:
+    """Yield page number, size of the database (if the frame ends a transaction, else 0) and what counts of the page."""
     header = file.read(_LOG_HEADER.size)
     if len(header) < _LOG_HEADER.size:
         return
@@ -172,7 +182,7 @@ def _frames(file: IO[bytes], *, verify: bool) -> Iterator[tuple[int, bool, bytes
             return  # the rest is from before the log was restarted
         if checksum is not None and checksum.add(head[:8], file.read(size)) != sums:
             return
-        yield number, pages > 0, _part(file, offset + _FRAME_HEADER.size, number, size)
+        yield number, pages, _part(file, offset + _FRAME_HEADER.size, number, size)
 
 
 def _part(file: IO[bytes], start: int, number: int, size: int) -> bytes:

@@ -13,9 +13,8 @@ from polymnia.search.embedding import cosine, length, unpack_vector
 from polymnia.search.expression import Expression, alternatives, wants_everything
 from polymnia.search.matching import matches
 from polymnia.search.relevance import EXACT, Scores, best, blend, word_relevance
-from polymnia.stores.sqlite.connection import as_json, run, run_many
 from polymnia.stores.sqlite.match import is_exact, render
-from polymnia.stores.sqlite.rows import unpack_note
+from polymnia.stores.sqlite.rows import as_json, run, run_many, unpack_note
 from polymnia.stores.sqlite.search import match_notes, notes_containing
 from polymnia.stores.sqlite.vectors import SqliteVectorReader
 from polymnia.stores.sqlite.write import client_model, note_texts, word_row

@@ -304,34 +304,28 @@ FROM json_each(?1) AS wanted CROSS JOIN notes AS n ON n.id = wanted.value AND n.
 -- The newest observations of a period.
 SELECT id FROM observations
 WHERE coalesce(valid_at, created_at) >= ? AND coalesce(valid_at, created_at) < ? AND until IS NULL
-ORDER BY coalesce(valid_at, created_at) DESC, created_at DESC, id DESC LIMIT ?;
+ORDER BY coalesce(valid_at, created_at) DESC, id DESC LIMIT ?;
 
 -- name: neighbour_ids
 -- For observations (a JSON array of ids) the two written before and the one after: among those with the same valid time or,
--- without one, among all without one. Both branches walk the index by time from where the observation stands: the `+`
--- takes the affinity away, without which SQLite does not use an index of an expression.
+-- without one, among all without one. Ids are in order of writing. The `+` takes the affinity away, without which SQLite
+-- does not use the index of an expression.
 SELECT o.id,
     (SELECT n.id FROM observations AS n WHERE n.until IS NULL AND coalesce(n.valid_at, n.created_at) = +o.valid_at
-        AND n.valid_at IS NOT NULL AND (n.created_at, n.id) < (o.created_at, o.id)
-        ORDER BY n.created_at DESC, n.id DESC LIMIT 1),
+        AND n.valid_at IS NOT NULL AND n.id < o.id ORDER BY n.id DESC LIMIT 1),
     (SELECT n.id FROM observations AS n WHERE n.until IS NULL AND coalesce(n.valid_at, n.created_at) = +o.valid_at
-        AND n.valid_at IS NOT NULL AND (n.created_at, n.id) < (o.created_at, o.id)
-        ORDER BY n.created_at DESC, n.id DESC LIMIT 1 OFFSET 1),
+        AND n.valid_at IS NOT NULL AND n.id < o.id ORDER BY n.id DESC LIMIT 1 OFFSET 1),
     (SELECT n.id FROM observations AS n WHERE n.until IS NULL AND coalesce(n.valid_at, n.created_at) = +o.valid_at
-        AND n.valid_at IS NOT NULL AND (n.created_at, n.id) > (o.created_at, o.id)
-        ORDER BY n.created_at, n.id LIMIT 1)
+        AND n.valid_at IS NOT NULL AND n.id > o.id ORDER BY n.id LIMIT 1)
 FROM json_each(?1) AS wanted CROSS JOIN observations AS o ON o.id = wanted.value AND o.valid_at IS NOT NULL
 UNION ALL
 SELECT o.id,
-    (SELECT n.id FROM observations AS n WHERE n.until IS NULL AND n.valid_at IS NULL
-        AND coalesce(n.valid_at, n.created_at) <= +o.created_at AND (n.created_at, n.id) < (o.created_at, o.id)
-        ORDER BY coalesce(n.valid_at, n.created_at) DESC, n.created_at DESC, n.id DESC LIMIT 1),
-    (SELECT n.id FROM observations AS n WHERE n.until IS NULL AND n.valid_at IS NULL
-        AND coalesce(n.valid_at, n.created_at) <= +o.created_at AND (n.created_at, n.id) < (o.created_at, o.id)
-        ORDER BY coalesce(n.valid_at, n.created_at) DESC, n.created_at DESC, n.id DESC LIMIT 1 OFFSET 1),
-    (SELECT n.id FROM observations AS n WHERE n.until IS NULL AND n.valid_at IS NULL
-        AND coalesce(n.valid_at, n.created_at) >= +o.created_at AND (n.created_at, n.id) > (o.created_at, o.id)
-        ORDER BY coalesce(n.valid_at, n.created_at), n.created_at, n.id LIMIT 1)
+    (SELECT n.id FROM observations AS n NOT INDEXED
+        WHERE n.until IS NULL AND n.valid_at IS NULL AND n.id < o.id ORDER BY n.id DESC LIMIT 1),
+    (SELECT n.id FROM observations AS n NOT INDEXED
+        WHERE n.until IS NULL AND n.valid_at IS NULL AND n.id < o.id ORDER BY n.id DESC LIMIT 1 OFFSET 1),
+    (SELECT n.id FROM observations AS n NOT INDEXED
+        WHERE n.until IS NULL AND n.valid_at IS NULL AND n.id > o.id ORDER BY n.id LIMIT 1)
 FROM json_each(?1) AS wanted CROSS JOIN observations AS o ON o.id = wanted.value AND o.valid_at IS NULL;
 
 -- name: newest_passages

@@ -23,8 +23,7 @@ from polymnia.model import (
 )
 from polymnia.search.expression import Expression
 from polymnia.stores.sqlite import search
-from polymnia.stores.sqlite.connection import Row, as_json, run, run_many
-from polymnia.stores.sqlite.rows import assemble, pack_uid, sort_rows, unpack_relations
+from polymnia.stores.sqlite.rows import Row, as_json, assemble, pack_uid, run, run_many, sort_rows, unpack_relations
 from polymnia.stores.sqlite.write import apply_change
 
 if TYPE_CHECKING:

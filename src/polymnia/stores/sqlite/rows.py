@@ -1,12 +1,33 @@
-"""Convert between rows of SQLite and the values of the model."""
+"""Run named queries, and convert between rows of SQLite and the values of the model."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from pathlib import Path
+from typing import Any
 
 import apsw
 from msgspec import DecodeError, json
 
 from polymnia.model import Entity, Note, Observation, Relation
-from polymnia.stores.sqlite.connection import Row, as_json
+from polymnia.stores.sql import load_queries
+
+QUERIES = load_queries(Path(__file__).parent)
+Row = tuple[Any, ...]
+
+
+def run(connection: apsw.Connection, query: str, *bindings: Any) -> list[Row]:
+    """Return the rows of a named query."""
+    return connection.execute(QUERIES[query], bindings).fetchall()
+
+
+def run_many(connection: apsw.Connection, query: str, bindings: Collection[Row]) -> None:
+    """Run a named query once for each set of bindings."""
+    if bindings:
+        connection.executemany(QUERIES[query], bindings)
+
+
+def as_json(values: Iterable[object]) -> str:
+    """Encode many values as one binding, which the query takes apart with `json_each`."""
+    return json.encode(list(values)).decode()
 
 
 def assemble(entities: list[Row], observations: Iterable[Row]) -> list[Entity]:

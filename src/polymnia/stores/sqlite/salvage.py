@@ -18,9 +18,9 @@ from msgspec import DecodeError, Struct, json
 
 from polymnia.errors import BadInput, StoreDamaged, StoreError, StoreForeign
 from polymnia.model import VAULT, Counts, Entity, Note, Observation, ObservationSet, Relation, Rows
-from polymnia.stores.sqlite.connection import APPLICATION_ID, DRIVER_ERRORS, QUERIES, SEALED_ID, Row, map_errors, run
+from polymnia.stores.sqlite.connection import APPLICATION_ID, DRIVER_ERRORS, SEALED_ID, map_errors
 from polymnia.stores.sqlite.fill import Contents, DeletedEntity, fill
-from polymnia.stores.sqlite.rows import unpack_uid
+from polymnia.stores.sqlite.rows import QUERIES, Row, run, unpack_uid
 from polymnia.stores.sqlite.store import SqliteStore
 
 # Failed attempts to read a range of rows. A damaged page near the root of a large table needs many.

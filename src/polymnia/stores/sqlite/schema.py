@@ -6,7 +6,8 @@ import apsw
 
 from polymnia.errors import StoreError, StoreForeign, StoreSealed, StoreTooNew
 from polymnia.stores.sql import load_migrations
-from polymnia.stores.sqlite.connection import APPLICATION_ID, SEALED_ID, run
+from polymnia.stores.sqlite.connection import APPLICATION_ID, SEALED_ID
+from polymnia.stores.sqlite.rows import run
 
 
 def migrate(path: str, connection: apsw.Connection) -> None:

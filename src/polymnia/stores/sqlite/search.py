@@ -9,9 +9,8 @@ from polymnia.search.expression import Expression
 from polymnia.search.matching import matches
 from polymnia.search.terms import terms_of, word_with_stem
 from polymnia.search.text import fold, rarest, trigrams
-from polymnia.stores.sqlite.connection import Row, as_json, run
 from polymnia.stores.sqlite.match import is_exact, render
-from polymnia.stores.sqlite.rows import unpack_tags
+from polymnia.stores.sqlite.rows import Row, as_json, run, unpack_tags
 
 # How many of a query's trigrams are looked up first; that is usually enough to leave few candidates.
 _PROBES = 3

@@ -14,10 +14,11 @@ from polymnia.errors import StoreBusy
 from polymnia.model import VAULT, Change, PurgeCounts
 from polymnia.stores.contract import Capabilities
 from polymnia.stores.sqlite.commit import GroupCommit
-from polymnia.stores.sqlite.connection import DRIVER_ERRORS, connect, map_errors, run, store_error
+from polymnia.stores.sqlite.connection import DRIVER_ERRORS, connect, map_errors, store_error
 from polymnia.stores.sqlite.log import set_aside_foreign_log
 from polymnia.stores.sqlite.read_only import ReadOnlyPool
 from polymnia.stores.sqlite.reader import SqliteReader, SqliteWriter
+from polymnia.stores.sqlite.rows import run
 from polymnia.stores.sqlite.schema import migrate, refuse_foreign, require_schema
 from polymnia.stores.sqlite.search import define_functions
 from polymnia.stores.sqlite.vectors import SqliteVectorStore, VectorCache
@@ -54,6 +55,7 @@ class SqliteStore:
             define_functions(self._writer)
             self._watch = None if self._in_memory else FileWatch(path, self._writer, read_only=self._read_only)
             self._commit = GroupCommit(path, self._writer, self._watch)
+            self._schema = self._writer.pragma("user_version")
         self._is_closed = False
         self._idle: list[apsw.Connection] = []
         self._read_only_pool = ReadOnlyPool(path, self._connect) if self._read_only else None
@@ -175,11 +177,13 @@ class SqliteStore:
     @contextmanager
     def _snapshot(self) -> Iterator[apsw.Connection]:
         """Yield a reading connection inside a transaction on the file at its path."""
-        self._commit.require_in_place()
+        if self._watch is not None and not self._watch.is_unchanged:
+            self._commit.require_in_place()
         with self._reader() as connection:
             connection.execute("BEGIN")
             try:
-                self._commit.require_schema(connection)  # its read also starts the snapshot
+                if connection.pragma("user_version") != self._schema:  # its read also starts the snapshot
+                    self._commit.require_schema(connection)
                 yield connection
             finally:
                 connection.execute("COMMIT")

@@ -5,8 +5,7 @@ from collections import defaultdict
 import apsw
 
 from polymnia.model import ObservationSet, PurgeCounts, Relation, Rows, TrashItem
-from polymnia.stores.sqlite.connection import Row, run, run_many
-from polymnia.stores.sqlite.rows import unpack_entity, unpack_note, unpack_observation, unpack_uid
+from polymnia.stores.sqlite.rows import Row, run, run_many, unpack_entity, unpack_note, unpack_observation, unpack_uid
 
 # Pages per step of a full merge, so that other writers get their turn.
 _MERGE_PAGES = 200

@@ -16,7 +16,7 @@ from polymnia.errors import BadInput
 from polymnia.model import EmbeddingModel, Within
 from polymnia.search.embedding import cosine, length, unpack_vector
 from polymnia.stores.contract import TEXT
-from polymnia.stores.sqlite.connection import QUERIES, as_json, run, run_many
+from polymnia.stores.sqlite.rows import QUERIES, as_json, run, run_many
 from polymnia.stores.sqlite.search import bind_within
 
 if TYPE_CHECKING:

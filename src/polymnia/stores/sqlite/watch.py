@@ -27,8 +27,8 @@ class FileWatch:
         self._is_read_only = read_only
         self._problem: str | None = None
         if not read_only:
-            self._head = read_file_head(connection)
             self._version = connection.pragma("data_version")
+            self._head = read_file_head(connection)
 
     @property
     def in_place(self) -> bool:
@@ -76,10 +76,11 @@ class FileWatch:
         return None
 
     def _find_overwrite(self) -> str | None:
-        file, head = _state(self._path), read_file_head(self._connection)
-        version = self._connection.pragma("data_version")
-        fits = log_fits(self._path, self._connection)
-        # With an empty log the file changes only if somebody else used the log meanwhile. SQLite counts that.
+        file, version = _state(self._path), self._connection.pragma("data_version")
+        head, fits = read_file_head(self._connection), log_fits(self._path, self._connection)
+        if fits is None and version != self._connection.pragma("data_version"):
+            return None  # somebody uses the log just now; look again next time
+        # With an empty log the file changes only if somebody used the log since the last time. SQLite counts that.
         if fits is False or (fits is None and head != self._head and version == self._version):
             return f"{self._path} was overwritten while the server used it; start the server again"
         self._file, self._head, self._version = file, head, version

@@ -9,8 +9,7 @@ from polymnia.errors import BadInput
 from polymnia.model import MAX_ORDINAL, VAULT, Change, Entity, Note, Observation, ObservationSet, Relation, Rows
 from polymnia.search.terms import parts_of
 from polymnia.search.text import fold
-from polymnia.stores.sqlite.connection import Row, as_json, run, run_many
-from polymnia.stores.sqlite.rows import pack_tags, pack_uid
+from polymnia.stores.sqlite.rows import Row, as_json, pack_tags, pack_uid, run, run_many
 
 CLIENT_MODEL = "client"
 
@@ -131,7 +130,10 @@ class _ChangeWriter:
         return (row, entity, ordinal, text, created_at, valid_at, self._id)
 
     def _create_observations(self, known: dict[str, tuple[int, int]], sets: Iterable[ObservationSet]) -> None:
-        rows = [self._observation(known[each.entity][0], *_values(one)) for each in sets for one in each.observations]
+        """Create observations in the order they were written, whatever the entity: their ids keep that order."""
+        written = [(known[each.entity][0], one) for each in sets for one in each.observations]
+        written.sort(key=lambda pair: pair[1].created_at)
+        rows = [self._observation(entity, *_values(one)) for entity, one in written]
         run_many(self._connection, "insert_observation", rows)
 
     def _touch(self, known: dict[str, tuple[int, int]], sets: Iterable[ObservationSet]) -> None:

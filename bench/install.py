@@ -1,0 +1,41 @@
+"""The base install: what `pip install polymnia` brings, counted in the environment that runs the benchmark."""
+
+from dataclasses import dataclass
+from importlib.metadata import Distribution, distribution
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+NAME = "polymnia"
+
+
+@dataclass(frozen=True, slots=True)
+class Install:
+    """How many packages there are, Polymnia among them, and their size in bytes."""
+
+    packages: int
+    size: int
+
+
+def measure_install() -> Install:
+    """Return the size of Polymnia and of everything it requires without extras."""
+    found: dict[str, Distribution] = {}
+    pending = [NAME]
+    while pending:
+        name = pending.pop()
+        if name not in found:
+            found[name] = distribution(name)
+            pending += required_names(found[name])
+    return Install(len(found), sum(size_of(each) for each in found.values()))
+
+
+def required_names(package: Distribution) -> list[str]:
+    """Return the packages that this one requires here, without extras."""
+    requirements = [Requirement(each) for each in package.requires or ()]
+    return [each.name for each in requirements if each.marker is None or each.marker.evaluate({"extra": ""})]
+
+
+def size_of(package: Distribution) -> int:
+    """Return the size of a package's installed files."""
+    paths = [package.locate_file(each) for each in package.files or ()]
+    return sum(path.stat().st_size for path in map(Path, map(str, paths)) if path.is_file())
