@@ -109,7 +109,7 @@ def _serve_lines(settings: Settings, server: Server) -> None:
         )
     if sys.stdin.isatty():
         _greet(settings)
-    serve_stdio(server, limit=limit, principal=OWNER.restricted(_most(settings)), session=settings.session_id)
+    serve_stdio(server, limit=limit, principal=OWNER.restrict(_most(settings)), session=settings.session_id)
 
 
 def _serve_http(settings: Settings) -> None:
@@ -219,7 +219,7 @@ def opened_memory(settings: Settings, *, read_only: bool = False) -> Iterator[Me
 def _choose_memory(workspaces: Workspaces, url: str, workspace: str) -> Memory:
     name = workspace or workspaces.sole
     if name is None:
-        names = ", ".join(each.name for each in workspaces.listed("active")) or "none yet"
+        names = ", ".join(each.name for each in workspaces.find_all("active")) or "none yet"
         raise BadInput(f"{url} holds several workspaces: name one with --workspace ({names})")
     return workspaces.memory(name)
 
@@ -246,7 +246,7 @@ def _meaning(settings: Settings) -> "Meaning | None":
     if settings.embedder == "none":
         return None
     from polymnia.embedders import open_embedder
-    from polymnia.embedders.open import check_embedder
+    from polymnia.embedders.base import check_embedder
     from polymnia.engine.meaning import Meaning, SharedEmbedder
 
     check_embedder(settings.embedder)

@@ -1,4 +1,4 @@
-"""Short ways to make and look at graphs in tests."""
+"""Shortcuts to create and inspect graphs in tests."""
 
 from polymnia.engine import entities, relations
 from polymnia.engine.memory import Memory
@@ -24,7 +24,7 @@ def keys(graph: Graph) -> list[tuple[str, str, str]]:
 
 
 def texts(memory: Memory, name: str) -> tuple[str, ...]:
-    """The observations of the entity of that name."""
+    """Return the observations of the entity with that name."""
     (entity,) = entities.open_named(memory, [name]).entities
     return entity.texts
 

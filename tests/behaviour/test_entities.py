@@ -9,7 +9,7 @@ ALICE = EntityDraft("Alice", "person", ("Is a student", "Likes tea"))
 BOB = EntityDraft("Bob", "person")
 
 
-def test_a_new_entity_is_given_back_as_it_was_asked_for(memory: Memory) -> None:
+def test_create_returns_the_new_entity(memory: Memory) -> None:
     (alice,) = create(memory, ALICE)
     assert (alice.name, alice.type, alice.texts) == ("Alice", "person", ("Is a student", "Likes tea"))
 
@@ -30,7 +30,7 @@ def test_a_name_repeated_in_one_call_is_created_once(memory: Memory) -> None:
     assert [(entity.name, entity.type) for entity in created] == [("Alice", "person"), ("Bob", "person")]
 
 
-def test_names_differ_by_case(memory: Memory) -> None:
+def test_names_are_case_sensitive(memory: Memory) -> None:
     create(memory, EntityDraft("alice", "person"))
     assert [entity.name for entity in create(memory, EntityDraft("Alice", "person"))] == ["Alice"]
 
@@ -40,7 +40,7 @@ def test_repeated_observations_of_a_new_entity_are_kept_as_given(memory: Memory)
     assert texts(memory, "Alice") == ("a", "a")
 
 
-def test_entities_are_read_in_the_order_of_creation(memory: Memory) -> None:
+def test_entities_are_read_in_order_of_creation(memory: Memory) -> None:
     wanted = ["z", "a", "m", "Ä", "b"]
     for name in wanted:
         create(memory, EntityDraft(name, "letter"))
@@ -48,24 +48,24 @@ def test_entities_are_read_in_the_order_of_creation(memory: Memory) -> None:
     assert names(entities.open_named(memory, {"b", "z", "Ä"})) == ["z", "Ä", "b"]
 
 
-def test_opening_passes_over_names_that_nothing_has(memory: Memory) -> None:
+def test_opening_ignores_unknown_names(memory: Memory) -> None:
     create(memory, ALICE)
     assert names(entities.open_named(memory, ["alice", "Alice", "Nobody"])) == ["Alice"]
 
 
-def test_opening_gives_every_relation_that_touches_what_was_found(memory: Memory) -> None:
+def test_opening_returns_every_relation_that_touches_a_found_entity(memory: Memory) -> None:
     create(memory, EntityDraft("A", "x"), EntityDraft("B", "x"), EntityDraft("C", "x"))
     link(memory, ("A", "B", "r"), ("B", "C", "r"), ("A", "C", "r"), ("B", "B", "r"))
     assert keys(entities.open_named(memory, ["A", "C"])) == [("A", "B", "r"), ("B", "C", "r"), ("A", "C", "r")]
 
 
-def test_opening_a_name_that_only_relations_have_gives_nothing(memory: Memory) -> None:
+def test_opening_a_name_without_an_entity_returns_nothing(memory: Memory) -> None:
     link(memory, ("A", "B", "r"))
     graph = entities.open_named(memory, ["A"])
     assert (graph.entities, graph.relations) == ([], [])
 
 
-def test_deleting_an_entity_takes_its_relations_both_ways(memory: Memory) -> None:
+def test_deleting_an_entity_deletes_relations_in_both_directions(memory: Memory) -> None:
     create(memory, EntityDraft("A", "x"), EntityDraft("B", "x"), EntityDraft("C", "x"))
     link(memory, ("A", "B", "r"), ("B", "A", "r"), ("B", "C", "r"))
     entities.delete(memory, ["A"], by=ME)
@@ -73,20 +73,20 @@ def test_deleting_an_entity_takes_its_relations_both_ways(memory: Memory) -> Non
     assert (names(graph), keys(graph)) == (["B", "C"], [("B", "C", "r")])
 
 
-def test_deleting_an_unknown_name_still_takes_the_relations_that_name_it(memory: Memory) -> None:
+def test_deleting_an_unknown_name_deletes_the_relations_with_that_name(memory: Memory) -> None:
     link(memory, ("Ghost", "B", "r"), ("C", "B", "r"))
     entities.delete(memory, ["Ghost"], by=ME)
     assert keys(entities.read_all(memory)) == [("C", "B", "r")]
 
 
-def test_deleting_says_what_was_deleted(memory: Memory) -> None:
+def test_deleting_returns_what_was_deleted(memory: Memory) -> None:
     create(memory, ALICE, BOB)
     link(memory, ("Alice", "Bob", "knows"))
     deleted = entities.delete(memory, ["Alice", "Nobody"], by=ME)
     assert (names(deleted), keys(deleted)) == (["Alice"], [("Alice", "Bob", "knows")])
 
 
-def test_a_deleted_name_can_be_created_again_with_nothing_of_the_old(memory: Memory) -> None:
+def test_an_entity_created_after_a_deletion_is_empty(memory: Memory) -> None:
     create(memory, ALICE, BOB)
     entities.delete(memory, ["Alice"], by=ME)
     create(memory, EntityDraft("Alice", "robot", ("new",)))
@@ -97,12 +97,12 @@ def test_a_deleted_name_can_be_created_again_with_nothing_of_the_old(memory: Mem
     ]
 
 
-def test_an_empty_memory_reads_as_nothing(memory: Memory) -> None:
+def test_an_empty_memory_is_an_empty_graph(memory: Memory) -> None:
     graph = entities.read_all(memory)
     assert (graph.entities, graph.relations) == ([], [])
 
 
-def test_creating_nothing_is_no_change(memory: Memory) -> None:
+def test_creating_nothing_makes_no_change(memory: Memory) -> None:
     heard: list[object] = []
     memory.on_change(heard.append)
     create(memory)
@@ -111,7 +111,7 @@ def test_creating_nothing_is_no_change(memory: Memory) -> None:
     assert len(heard) == 1
 
 
-def test_any_text_is_kept_as_it_is(memory: Memory) -> None:
+def test_any_text_is_stored_unchanged(memory: Memory) -> None:
     strange = [
         "",
         " ",
@@ -133,7 +133,7 @@ def test_any_text_is_kept_as_it_is(memory: Memory) -> None:
     ]
 
 
-def test_counts_are_of_the_living(memory: Memory) -> None:
+def test_counts_exclude_deleted_rows(memory: Memory) -> None:
     create(memory, ALICE, BOB)
     link(memory, ("Alice", "Bob", "knows"), ("Bob", "Carol", "knows"))
     entities.delete(memory, ["Alice"], by=ME)

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from polymnia.engine import curate, entities, notes, observations, relations, trash
+from polymnia.engine import entities, notes, observations, relations, trash
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput
 from polymnia.model import VAULT, Change, Entity, EntityDraft, Note, ObservationDraft, Relation, Rows
@@ -44,7 +44,7 @@ def at(memory: Memory, time: int, *names: str) -> Rows:
         return read.history.at(time, names or None)
 
 
-def test_a_change_has_what_it_created_and_what_it_ended(memory: Memory) -> None:
+def test_a_change_has_the_rows_it_created_and_ended(memory: Memory) -> None:
     create(memory, EntityDraft("Ann", "person", ("tea",)), EntityDraft("Ben", "person"))
     link(memory, ("Ann", "Ben", "knows"))
     observations.add(memory, [ObservationDraft("Ann", ("coffee",))], by=ME, skip_repeats=False)
@@ -84,7 +84,7 @@ def test_a_deleted_entity_is_read_as_it_was(memory: Memory) -> None:
     assert at(memory, ann.created_at - 1) == Rows()
 
 
-def test_a_changed_card_is_one_entity_before_and_after(memory: Memory) -> None:
+def test_a_changed_card_is_in_both_sides_of_the_change(memory: Memory) -> None:
     create(memory, EntityDraft("Ann", "person", ("tea",)))
     first = changes(memory)[-1].at
     replace_card(memory, "Ann", lambda old: replace(old, type="scientist"))
@@ -142,7 +142,7 @@ def test_notes_have_versions(path: str) -> None:
     memory.store.close()
 
 
-def test_what_was_purged_cannot_be_asked_for(path: str) -> None:
+def test_a_purged_time_cannot_be_read(path: str) -> None:
     memory = Memory(SqliteStore(path))
     create(memory, EntityDraft("Ann", "person", ("tea",)))
     early = changes(memory)[-1].at
@@ -155,7 +155,7 @@ def test_what_was_purged_cannot_be_asked_for(path: str) -> None:
     memory.store.close()
 
 
-def test_a_feed_has_the_changes_of_other_servers_only(path: str) -> None:
+def test_a_feed_has_only_the_changes_of_other_servers(path: str) -> None:
     mine, theirs = Memory(SqliteStore(path)), Memory(SqliteStore(path))
     create(mine, EntityDraft("before", "thing"))
     feed = mine.store.follow()
@@ -200,7 +200,7 @@ def test_no_purged_text_is_left_in_any_file(
 def take_step(memory: Memory, step: str, number: int, *, secrets: Callable[[], str]) -> None:
     name = f"e{number}"
     if step == "create":
-        curate.upsert(memory, [EntityDraft(name, "thing", (secrets(),))], by=ME)
+        entities.upsert(memory, [EntityDraft(name, "thing", (secrets(),))], by=ME)
     elif step == "add" and entities.open_named(memory, [name]).entities:
         observations.add(memory, [ObservationDraft(name, (secrets(),))], by=ME, skip_repeats=False)
     elif step == "remove" and (found := entities.open_named(memory, [name]).entities):
@@ -214,7 +214,7 @@ def take_step(memory: Memory, step: str, number: int, *, secrets: Callable[[], s
     elif step == "link":
         relations.create(memory, [Relation(name, secrets(), "r")], by=ME)
         relations.delete(memory, relations_of(memory, name), by=ME)
-    elif step == "restore" and (items := trash.listed(memory)):
+    elif step == "restore" and (items := trash.items(memory)):
         try:
             trash.restore(memory, items[number % len(items)].id, by=ME)
         except BadInput:

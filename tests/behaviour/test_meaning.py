@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from polymnia.embedders import open as embedder_opening
+from polymnia.embedders import base as embedder_base
 from polymnia.embedders.base import Embedder
 from polymnia.engine import entities, indexer, meaning, observations
 from polymnia.engine.indexer import index_store
 from polymnia.engine.meaning import Meaning, SharedEmbedder
 from polymnia.engine.memory import Memory
-from polymnia.engine.recall import Recalled, recall
+from polymnia.engine.recall import RecallResult, recall
 from polymnia.errors import EmbedderError, StoreBusy
 from polymnia.model import EntityDraft, ObservationDraft, PassageKey, Within
 from polymnia.stores import open_store
@@ -23,7 +23,7 @@ from tests.conftest import STORES
 from tests.embedders.bag import BagEmbedder
 
 ME = "test"
-LONG = 30.0
+TIMEOUT_S = 30.0
 LIBRARY = (
     EntityDraft("Caroline", "person", ("Adopted a puppy from the shelter", "Is a nurse at the clinic")),
     EntityDraft("Melanie", "person", ("Runs marathons", "Paints portraits")),
@@ -71,17 +71,17 @@ def coverage(memory: Memory) -> tuple[str, int, int]:
         return (model.identity, *read.vectors.coverage(model.number))
 
 
-def ask(memory: Memory, question: str, within: Within | None = None) -> Recalled:
-    return recall(memory, question, within=within, timeout=LONG)
+def ask(memory: Memory, question: str, within: Within | None = None) -> RecallResult:
+    return recall(memory, question, within=within, timeout=TIMEOUT_S)
 
 
-def first(found: Recalled) -> PassageKey:
+def first(found: RecallResult) -> PassageKey:
     return found.hits[0].passage.key
 
 
-def test_what_no_word_finds_is_found_by_meaning_after_the_first_write(path: str) -> None:
+def test_meaning_finds_what_words_do_not_after_the_first_write(path: str) -> None:
     with open_memory(path, bag) as memory:
-        assert of(memory).settle(LONG)
+        assert of(memory).settle(TIMEOUT_S)
         found = ask(memory, "dog")
         assert (first(found), found.hits[0].match_kind, found.note) == (("Caroline", 1), "meaning", "")
         assert found.coverage == 1.0
@@ -101,23 +101,23 @@ def test_the_embedder_is_loaded_by_the_first_write(path: str) -> None:
     ask(memory, "dog")
     assert loaded == []  # there is nothing to compare the question with
     entities.create(memory, LIBRARY, by=ME)
-    assert of(memory).settle(LONG)
+    assert of(memory).settle(TIMEOUT_S)
     assert loaded == ["local"]
     of(memory).close()
     store.close()
 
 
-def test_what_is_written_later_is_indexed_too(path: str) -> None:
+def test_later_writes_are_indexed(path: str) -> None:
     with open_memory(path, bag) as memory:
-        assert of(memory).settle(LONG)
+        assert of(memory).settle(TIMEOUT_S)
         observations.add(memory, [ObservationDraft("Melanie", ("Bought a puppy",))], by=ME, skip_repeats=True)
-        assert of(memory).settle(LONG)
+        assert of(memory).settle(TIMEOUT_S)
         assert coverage(memory) == ("bag/64", 5, 5)
         assert {hit.passage.key for hit in ask(memory, "dog").hits[:2]} == {("Caroline", 1), ("Melanie", 3)}
 
 
-def test_a_package_that_is_missing_is_named_and_words_still_find(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedder_opening, "find_spec", lambda package: None)
+def test_a_missing_package_is_named_and_words_are_still_searched(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedder_base, "find_spec", lambda package: None)
 
     def opener(url: str) -> Embedder:
         raise EmbedderError("it is not installed")
@@ -141,14 +141,14 @@ class FailingEmbedder(BagEmbedder):
         return super().embed(texts, asking=asking)
 
 
-def test_an_embedder_that_fails_loses_nothing_and_is_tried_again_at_the_next_write(path: str) -> None:
+def test_a_failing_embedder_loses_nothing_and_is_retried_at_the_next_write(path: str) -> None:
     embedder = FailingEmbedder()
     with open_memory(path, lambda url: embedder) as memory:
-        assert of(memory).settle(LONG)
+        assert of(memory).settle(TIMEOUT_S)
         assert first(ask(memory, "puppy")) == ("Caroline", 1)
         embedder.is_broken = False
         observations.add(memory, [ObservationDraft("Melanie", ("Sings",))], by=ME, skip_repeats=True)
-        assert of(memory).settle(LONG)
+        assert of(memory).settle(TIMEOUT_S)
         assert coverage(memory) == ("bag/64", 5, 5)
         assert first(ask(memory, "dog")) == ("Caroline", 1)
 
@@ -166,29 +166,29 @@ class SlowEmbedder(BagEmbedder):
         return super().embed(texts, asking=asking)
 
 
-def test_a_slow_embedder_does_not_hold_up_an_answer(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_embedder_does_not_delay_an_answer(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     embedder = SlowEmbedder()
     with open_memory(path, lambda url: embedder) as memory:
-        assert of(memory).settle(LONG)
+        assert of(memory).settle(TIMEOUT_S)
         found = recall(memory, "puppy", timeout=0.001)
         assert (first(found), found.note) == (("Caroline", 1), "the embedder did not answer in time")
         embedder.may_answer.set()
         assert ask(memory, "puppy").note == ""
 
 
-def test_another_model_embeds_everything_again_and_the_old_vectors_go(path: str) -> None:
+def test_another_model_embeds_everything_again_and_replaces_the_old_vectors(path: str) -> None:
     with open_memory(path, bag) as memory:
-        assert of(memory).settle(LONG)
+        assert of(memory).settle(TIMEOUT_S)
     with open_memory(path, lambda url: BagEmbedder(32, "other")) as memory:
         observations.add(memory, [ObservationDraft("Melanie", ("Sings",))], by=ME, skip_repeats=True)
-        assert of(memory).settle(LONG)
+        assert of(memory).settle(TIMEOUT_S)
         assert coverage(memory) == ("other/32", 5, 5)
         assert first(ask(memory, "dog")) == ("Caroline", 1)
 
 
 def test_vectors_of_another_model_are_ignored(path: str) -> None:
     with open_memory(path, bag) as memory:
-        assert of(memory).settle(LONG)
+        assert of(memory).settle(TIMEOUT_S)
     store = open_store(path)
     other = Memory(store, Meaning(SharedEmbedder("local", lambda url: BagEmbedder(32, "other"))))
     found = ask(other, "puppy")
@@ -262,11 +262,11 @@ def test_an_idle_embedder_is_released_and_loaded_again(path: str) -> None:
     assert patient.is_loaded
 
 
-def test_what_another_server_writes_and_deletes_is_seen(path: str) -> None:
+def test_writes_and_deletions_of_another_server_are_seen(path: str) -> None:
     with open_memory(path, bag) as memory, open_memory(path, bag) as other:
-        assert of(memory).settle(LONG)
+        assert of(memory).settle(TIMEOUT_S)
         observations.add(other, [ObservationDraft("Melanie", ("Bought a puppy",))], by=ME, skip_repeats=True)
-        assert of(other).settle(LONG)
+        assert of(other).settle(TIMEOUT_S)
         assert {hit.passage.key for hit in ask(memory, "dog").hits[:2]} == {("Caroline", 1), ("Melanie", 3)}
         entities.delete(other, ["Melanie"], by=ME)
         assert {hit.passage.entity for hit in ask(memory, "dog").hits} == {"Caroline"}
@@ -274,7 +274,7 @@ def test_what_another_server_writes_and_deletes_is_seen(path: str) -> None:
 
 def test_a_filter_restricts_meaning_too(path: str) -> None:
     with open_memory(path, bag) as memory:
-        assert of(memory).settle(LONG)
+        assert of(memory).settle(TIMEOUT_S)
         within = Within(names=("Melanie",))
         assert {hit.passage.entity for hit in ask(memory, "dog", within).hits} == {"Melanie"}
 

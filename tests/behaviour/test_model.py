@@ -11,13 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from polymnia.engine import (
-    curate,
     entities,
     observations,
-    paths,
     relations,
     search,
-    survey,
     transfer,
     traverse,
 )
@@ -42,7 +39,7 @@ ADDITIONS = st.lists(st.builds(ObservationDraft, WORDS, TEXTS), max_size=3)
 
 
 class StoreMachine(RuleBasedStateMachine):
-    """A store and the oracle are told the same things."""
+    """Runs the same verbs on a store and on the oracle."""
 
     kind = "memory"
 
@@ -73,16 +70,16 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(removals=ADDITIONS)
     def remove_observations(self, removals: list[ObservationDraft]) -> None:
         removed = [observations.remove(each, removals, by=ME) for each in (self.memory, self.oracle)]
-        assert _noted(removed[0]) == _noted(removed[1])
+        assert _set_texts(removed[0]) == _set_texts(removed[1])
 
     @rule(wanted=RELATIONS)
     def create_relations(self, wanted: list[Relation]) -> None:
         created = [relations.create(each, wanted, by=ME) for each in (self.memory, self.oracle)]
         assert _keys(created[0]) == _keys(created[1])
 
-    @rule(doomed=RELATIONS)
-    def delete_relations(self, doomed: list[Relation]) -> None:
-        deleted = [relations.delete(each, doomed, by=ME) for each in (self.memory, self.oracle)]
+    @rule(unwanted=RELATIONS)
+    def delete_relations(self, unwanted: list[Relation]) -> None:
+        deleted = [relations.delete(each, unwanted, by=ME) for each in (self.memory, self.oracle)]
         assert sorted(_keys(deleted[0])) == sorted(_keys(deleted[1]))
 
     @rule(names=NAMES)
@@ -119,16 +116,16 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(drafts=DRAFTS)
     def upsert(self, drafts: list[EntityDraft]) -> None:
-        assert curate.upsert(self.memory, drafts, by=ME) == curate.upsert(self.oracle, drafts, by=ME)
+        assert entities.upsert(self.memory, drafts, by=ME) == entities.upsert(self.oracle, drafts, by=ME)
 
     @rule(start=WORDS, end=WORDS)
     def merge(self, start: str, end: str) -> None:
-        merge = partial(curate.merge, source=start, target=end, by=ME)
+        merge = partial(entities.merge, source=start, target=end, by=ME)
         assert _either(merge, self.memory) == _either(merge, self.oracle)
 
     @rule(start=WORDS, end=WORDS, depth=st.integers(0, 4))
     def paths(self, start: str, end: str, depth: int) -> None:
-        for verb in (traverse.shortest_path, partial(paths.all_paths, max_depth=depth, max_paths=20)):
+        for verb in (traverse.shortest_path, partial(traverse.all_paths, max_depth=depth, max_paths=20)):
             assert _either(verb, self.memory, start, end) == _either(verb, self.oracle, start, end)
 
     @rule(names=NAMES, depth=st.integers(0, 3), direction=st.sampled_from(["in", "out", "both"]))
@@ -143,18 +140,22 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(query=WORDS, kind=st.none() | WORDS, offset=st.integers(0, 3), limit=st.none() | st.integers(0, 3))
     def slices(self, query: str, kind: str | None, offset: int, limit: int | None) -> None:
         words = f"{query} abc"
-        for verb in (survey.page, partial(search.ranked, query=query), partial(search.ranked, query=words)):
+        for verb in (
+            entities.page,
+            partial(search.best_matches, query=query),
+            partial(search.best_matches, query=words),
+        ):
             mine = verb(self.memory, kind=kind, offset=offset, limit=limit)
             assert _graph(mine) == _graph(verb(self.oracle, kind=kind, offset=offset, limit=limit))
 
     @rule(start=st.none() | WORDS, end=st.none() | WORDS, kind=st.sampled_from([None, "r", "s"]))
     def relations_like(self, start: str | None, end: str | None, kind: str | None) -> None:
-        like = partial(survey.relations_like, source=start, target=end, kind=kind)
+        like = partial(relations.find, source=start, target=end, kind=kind)
         assert _keys(like(self.memory)) == _keys(like(self.oracle))
 
     @rule()
     def compact(self) -> None:
-        curate.compact(self.memory)
+        self.memory.store.compact()
 
     @precondition(lambda self: self.kind in ON_DISK)
     @rule()
@@ -163,7 +164,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.memory = Memory(open_store(self.url))
 
     def check_history(self) -> None:
-        """Every past state can be read, and the changes lead from each to the next."""
+        """Check that every past state can be read, and that the changes lead from each to the next."""
         replayed = MemoryGraph()
         with self.memory.reading() as read:
             for time, state in self.states.items():
@@ -211,7 +212,7 @@ def test_every_store_remembers_what_the_oracle_does(kind: str) -> None:
 
 
 def _either(verb: Callable[..., object], *arguments: object, **options: object) -> object:
-    """What the verb gives, without what files do not hold, or what it raises."""
+    """Return the result of the verb without what files do not hold, or the error it raises."""
     try:
         found = verb(*arguments, **options)
     except BadInput as exc:
@@ -221,18 +222,18 @@ def _either(verb: Callable[..., object], *arguments: object, **options: object) 
 
 def _added(memory: Memory, additions: list[ObservationDraft], skip_repeats: bool) -> object:
     try:
-        return _noted(observations.add(memory, additions, by=ME, skip_repeats=skip_repeats))
+        return _set_texts(observations.add(memory, additions, by=ME, skip_repeats=skip_repeats))
     except EntityNotFound as exc:
         return str(exc)
 
 
 def _plain(found: list[Entity]) -> list[tuple[str, str, tuple[str, ...]]]:
-    """What every store holds: a file keeps no ids, times or ordinals."""
+    """Return what every store holds: files have no ids, times or ordinals."""
     return [(entity.name, entity.type, entity.texts) for entity in found]
 
 
 def _texts(found: list[Passage]) -> list[tuple[str, bool, str]]:
-    """What was found, without texts of characters that may not exist: where their words end is anybody's guess."""
+    """Return what was found, without texts that contain unassigned characters: tokenizers differ about these."""
     return sorted((each.entity, each.ordinal == 0, each.text) for each in found if each.text in ODD)
 
 
@@ -248,5 +249,5 @@ def _rows(rows: Rows) -> object:
     return _plain(list(rows.entities)), _keys(list(rows.relations))
 
 
-def _noted(noted: list[ObservationSet]) -> object:
-    return [(each.entity, [observation.text for observation in each.observations]) for each in noted]
+def _set_texts(sets: list[ObservationSet]) -> object:
+    return [(each.entity, [observation.text for observation in each.observations]) for each in sets]

@@ -17,8 +17,8 @@ from msgspec.structs import replace
 from polymnia.engine import notes
 from polymnia.engine.memory import Memory
 from polymnia.model import VAULT, Note, NoteHit, NoteQuery, NoteScope
-from polymnia.search.embedding import packed
-from polymnia.search.relevance import CEILING
+from polymnia.search.embedding import pack_vector
+from polymnia.search.relevance import MAX_INEXACT
 from polymnia.stores.sqlite import vectors
 from polymnia.stores.sqlite.store import SqliteStore
 
@@ -64,7 +64,7 @@ class NotesMachine(RuleBasedStateMachine):
         self, which: int, scope: NoteScope, key: str, content: str, tags: tuple[str, ...], vector: Vector
     ) -> None:
         assume(vector is None or any(vector))
-        embedding = b"" if vector is None else packed(vector, 3, "embedding")
+        embedding = b"" if vector is None else pack_vector(vector, 3, "embedding")
         kept = notes.commit(self.memories[which], Note(key, content, tags, scope, embedding), by="model")
         old = self.kept.get((scope, key))
         if old is not None:
@@ -76,13 +76,13 @@ class NotesMachine(RuleBasedStateMachine):
 
     @rule(which=st.integers(0, 1), scope=scopes, key=st.none() | keys, wanted=tags)
     def prune(self, which: int, scope: NoteScope, key: str | None, wanted: tuple[str, ...]) -> None:
-        doomed = [
+        matching = [
             place
             for place, note in self.kept.items()
             if place[0] == scope and key in (None, place[1]) and set(wanted) <= set(note.tags)
         ]
-        assert notes.prune(self.memories[which], [scope], by="model", key=key, tags=wanted) == len(doomed)
-        for place in doomed:
+        assert notes.prune(self.memories[which], [scope], by="model", key=key, tags=wanted) == len(matching)
+        for place in matching:
             del self.kept[place]
 
     @rule(
@@ -97,8 +97,8 @@ class NotesMachine(RuleBasedStateMachine):
         self, which: int, scope: NoteScope, text: str, wanted: tuple[str, ...], vector: Vector, limit: int
     ) -> None:
         assume(vector is None or any(vector))
-        packed_vector = b"" if vector is None else packed(vector, 3, "vector")
-        query = NoteQuery(text=text, tags=wanted, vector=packed_vector, limit=limit)
+        packed = b"" if vector is None else pack_vector(vector, 3, "vector")
+        query = NoteQuery(text=text, tags=wanted, vector=packed, limit=limit)
         found = notes.search(self.memories[which], query, [scope])
         left = [note for note in self.kept.values() if note.scope == scope and set(wanted) <= set(note.tags)]
         assert found.searched == len(left)
@@ -114,11 +114,11 @@ class NotesMachine(RuleBasedStateMachine):
                 assert listed == model
 
     def _relevance(self, scope: NoteScope, text: str, left: list[Note], vector: Vector) -> dict[str, float]:
-        """The seed's formula over a full-text table of its own, which knows this scope alone."""
+        """Return the scores by the seed's formula, over a full-text table of this scope alone."""
         mine = [note for note in self.kept.values() if note.scope == scope]
         bm25 = {key: score for key, score in _bm25(mine, text).items() if key in {note.key for note in left}}
         best = min(bm25.values(), default=-1.0)
-        shares = {key: CEILING * score / best for key, score in bm25.items()}
+        shares = {key: MAX_INEXACT * score / best for key, score in bm25.items()}
         relevance = {}
         for note in left:
             share = shares.get(note.key)
@@ -176,13 +176,13 @@ def test_an_empty_query_is_no_exact_match_of_an_empty_note(tmp_path: Path) -> No
     store.close()
 
 
-def test_vectors_of_another_length_are_passed_over(tmp_path: Path) -> None:
+def test_vectors_of_another_length_are_ignored(tmp_path: Path) -> None:
     store = SqliteStore(str(tmp_path / "memory.db"))
     memory = Memory(store)
-    notes.commit(memory, Note("short", "text", (), VAULT, packed([1, 0], 2, "vector")), by="test")
-    notes.commit(memory, Note("long", "text", (), VAULT, packed([1, 0, 0], 3, "vector")), by="test")
+    notes.commit(memory, Note("short", "text", (), VAULT, pack_vector([1, 0], 2, "vector")), by="test")
+    notes.commit(memory, Note("long", "text", (), VAULT, pack_vector([1, 0, 0], 3, "vector")), by="test")
     for size, key in ((2, "short"), (3, "long"), (2, "short")):
-        query = NoteQuery(text="zzz", vector=packed([1.0] + [0.0] * (size - 1), size, "vector"))
+        query = NoteQuery(text="zzz", vector=pack_vector([1.0] + [0.0] * (size - 1), size, "vector"))
         assert [hit.note.key for hit in notes.search(memory, query, [VAULT]).hits] == [key]
     store.close()
 

@@ -11,7 +11,7 @@ from tests.behaviour.graphs import ME, create, ordinals, texts
 
 def add(memory: Memory, *additions: ObservationDraft, skip_repeats: bool = True) -> list[tuple[str, ...]]:
     added = observations.add(memory, additions, by=ME, skip_repeats=skip_repeats)
-    return [tuple(each.text for each in noted.observations) for noted in added]
+    return [tuple(each.text for each in group.observations) for group in added]
 
 
 def test_added_observations_follow_the_others(memory: Memory) -> None:
@@ -20,7 +20,7 @@ def test_added_observations_follow_the_others(memory: Memory) -> None:
     assert texts(memory, "Alice") == ("a", "b", "c")
 
 
-def test_known_texts_are_skipped_when_asked(memory: Memory) -> None:
+def test_known_texts_are_skipped_on_request(memory: Memory) -> None:
     create(memory, EntityDraft("Alice", "person", ("a",)))
     assert add(memory, ObservationDraft("Alice", ("a", "b", "b"))) == [("b",)]
 
@@ -50,20 +50,20 @@ def test_an_unknown_name_stops_the_whole_call(memory: Memory) -> None:
     assert texts(memory, "Alice") == ("a",)
 
 
-def test_the_memory_works_on_after_a_call_that_failed(memory: Memory) -> None:
+def test_the_memory_still_works_after_a_failed_call(memory: Memory) -> None:
     create(memory, EntityDraft("Alice", "person"))
     with pytest.raises(EntityNotFound):
         add(memory, ObservationDraft("Nobody", ("c",)))
     assert add(memory, ObservationDraft("Alice", ("b",))) == [("b",)]
 
 
-def test_removing_takes_every_observation_with_that_text(memory: Memory) -> None:
+def test_removing_a_text_removes_every_observation_with_it(memory: Memory) -> None:
     create(memory, EntityDraft("Alice", "person", ("a", "b", "a", "c")))
     observations.remove(memory, [ObservationDraft("Alice", ("a", "c"))], by=ME)
     assert texts(memory, "Alice") == ("b",)
 
 
-def test_removing_passes_over_unknown_names_and_texts(memory: Memory) -> None:
+def test_removing_ignores_unknown_names_and_texts(memory: Memory) -> None:
     create(memory, EntityDraft("Alice", "person", ("a",)))
     removed = observations.remove(
         memory, [ObservationDraft("Nobody", ("a",)), ObservationDraft("Alice", ("z",))], by=ME
@@ -71,7 +71,7 @@ def test_removing_passes_over_unknown_names_and_texts(memory: Memory) -> None:
     assert (removed, texts(memory, "Alice")) == ([], ("a",))
 
 
-def test_an_ordinal_is_never_given_twice(memory: Memory) -> None:
+def test_an_ordinal_is_never_reused(memory: Memory) -> None:
     create(memory, EntityDraft("Alice", "person", ("a", "b", "c")))
     observations.remove(memory, [ObservationDraft("Alice", ("b", "c"))], by=ME)
     add(memory, ObservationDraft("Alice", ("d",)))
@@ -86,7 +86,7 @@ def test_a_removed_text_can_be_added_again(memory: Memory) -> None:
 
 
 def test_an_entity_is_updated_when_its_observations_change(memory: Memory) -> None:
-    (born,) = create(memory, EntityDraft("Alice", "person"))
+    (created,) = create(memory, EntityDraft("Alice", "person"))
     add(memory, ObservationDraft("Alice", ("a",)))
     (alice,) = entities.open_named(memory, ["Alice"]).entities
-    assert alice.updated_at >= alice.observations[0].created_at >= born.created_at
+    assert alice.updated_at >= alice.observations[0].created_at >= created.created_at

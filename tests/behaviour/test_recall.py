@@ -55,13 +55,13 @@ def talk(memory: Memory, when: datetime, *turns: tuple[str, str]) -> None:
         ("海", ("北京大学", 1), "substring"),
     ],
 )
-def test_every_kind_of_match_finds_and_is_named(memory: Memory, question: str, first: PassageKey, kind: str) -> None:
+def test_every_kind_of_match_is_found_and_named(memory: Memory, question: str, first: PassageKey, kind: str) -> None:
     create(memory, *LIBRARY)
     best = hits(memory, question)[0]
     assert (best.passage.key, best.match_kind) == (first, kind)
 
 
-def test_a_name_with_a_typing_mistake_is_still_a_name(memory: Memory) -> None:
+def test_a_name_with_a_typo_is_recognized(memory: Memory) -> None:
     create(memory, *LIBRARY)
     best = hits(memory, "What does Carolnie paint?")[0]
     assert (best.passage.key, best.signals.entity) == (("Caroline", 2), 1)
@@ -79,9 +79,7 @@ def test_a_name_with_a_typing_mistake_is_still_a_name(memory: Memory) -> None:
         ("Which por does redis have?", {}),
     ],
 )
-def test_typing_mistakes_in_words_of_the_store_are_corrected_and_named(
-    memory: Memory, typed: str, meant: dict[str, str]
-) -> None:
+def test_typos_in_known_words_are_corrected_and_reported(memory: Memory, typed: str, meant: dict[str, str]) -> None:
     create(memory, *LIBRARY)
     assert recall(memory, typed).corrections == meant
 
@@ -99,7 +97,7 @@ def test_a_word_that_is_asked_for_twice_counts_twice(memory: Memory) -> None:
     assert keys(memory, "wings or shells, and what wings?")[0] == ("B", 1)
 
 
-def test_a_wrong_name_does_not_bury_the_answer(memory: Memory) -> None:
+def test_a_wrong_name_does_not_hide_the_answer(memory: Memory) -> None:
     create(
         memory,
         EntityDraft("Ann", "person", ("adopted a black puppy from the shelter in March",)),
@@ -110,18 +108,18 @@ def test_a_wrong_name_does_not_bury_the_answer(memory: Memory) -> None:
     assert keys(memory, "When did Ben adopt a black puppy from the shelter?")[0] == ("Ann", 1)
 
 
-def test_what_an_entity_in_the_question_has_comes_first(memory: Memory) -> None:
+def test_observations_of_a_named_entity_come_first(memory: Memory) -> None:
     create(memory, *LIBRARY)
     assert keys(memory, "What does Melanie paint?")[0] == ("Melanie", 2)
     assert keys(memory, "What are Caroline's paintings of?")[0] == ("Caroline", 2)
 
 
-def test_a_part_of_a_name_leads_to_what_its_entity_has(memory: Memory) -> None:
+def test_a_part_of_a_name_finds_observations_of_its_entity(memory: Memory) -> None:
     create(memory, *LIBRARY)
     assert keys(memory, "which port does redis have")[0] == ("Redis cache", 1)
 
 
-def test_the_date_in_a_question_counts(memory: Memory) -> None:
+def test_a_date_in_the_question_favours_passages_of_that_date(memory: Memory) -> None:
     create(memory, EntityDraft("Ann", "person"), EntityDraft("Ben", "person"))
     talk(memory, datetime(2023, 5, 8, tzinfo=UTC), ("Ann", "I had dinner with Tom"))
     talk(memory, datetime(2023, 7, 9, tzinfo=UTC), ("Ann", "I had dinner with Sue"))
@@ -131,7 +129,7 @@ def test_the_date_in_a_question_counts(memory: Memory) -> None:
     assert hits(memory, "Who did Ann have dinner with on 8 May 2023?")[0].passage.text == "I had dinner with Tom"
 
 
-def test_a_question_for_a_time_prefers_what_tells_one(memory: Memory) -> None:
+def test_a_question_for_a_time_favours_texts_with_a_time(memory: Memory) -> None:
     create(memory, EntityDraft("Ann", "person", ("camping was fun", "camping was last week")))
     assert keys(memory, "When was the camping?")[0] == ("Ann", 2)
 
@@ -163,12 +161,12 @@ def test_an_answer_is_found_by_the_question_before_it_without_a_valid_time(memor
     assert (best.passage.key, best.match_kind) == (("Ben", 1), "context")
 
 
-def test_a_fact_does_not_bring_the_fact_written_after_it(memory: Memory) -> None:
+def test_a_fact_does_not_add_the_fact_written_after_it(memory: Memory) -> None:
     create(memory, *LIBRARY)
     assert keys(memory, "marathons") == [("Melanie", 1)]
 
 
-def test_a_statement_that_ends_with_a_question_is_no_question(memory: Memory) -> None:
+def test_a_statement_that_ends_with_a_question_is_not_a_question(memory: Memory) -> None:
     create(memory, EntityDraft("Ann", "person"))
     statement = "I planted tomatoes and beans behind the shed this spring, and they grow well. And you?"
     question = "Did you say that somebody planted tomatoes and beans behind the shed this spring or not?"
@@ -179,7 +177,7 @@ def test_a_statement_that_ends_with_a_question_is_no_question(memory: Memory) ->
     assert second.signals.asks == 1
 
 
-def test_what_is_related_to_a_named_entity_is_lifted(memory: Memory) -> None:
+def test_passages_of_entities_related_to_a_named_one_score_higher(memory: Memory) -> None:
     create(
         memory,
         EntityDraft("Ann", "person"),
@@ -191,7 +189,7 @@ def test_what_is_related_to_a_named_entity_is_lifted(memory: Memory) -> None:
     assert (best.passage.entity, best.signals.linked) == ("Two", 1)
 
 
-def test_one_fact_is_shown_once(memory: Memory) -> None:
+def test_repeated_facts_are_shown_once(memory: Memory) -> None:
     create(memory, EntityDraft("Ann", "person"), EntityDraft("Ben", "person", ("likes green tea",)))
     for _ in range(5):
         said = [ObservationDraft("Ann", ("likes green tea",)), ObservationDraft("Ann", ("Likes green tea!",))]
@@ -201,14 +199,14 @@ def test_one_fact_is_shown_once(memory: Memory) -> None:
     assert {hit.passage.entity: hit.alike for hit in found} == {"Ann": 9, "Ben": 0}
 
 
-def test_a_filter_by_type_name_or_time_keeps_only_what_it_allows(memory: Memory) -> None:
+def test_a_filter_by_type_name_or_time_restricts_the_hits(memory: Memory) -> None:
     create(memory, *LIBRARY)
     assert {key[0] for key in keys(memory, "paints port", within=Within(types=("service",)))} == {"Redis cache"}
     assert keys(memory, "paints", within=Within(names=("Melanie",))) == [("Melanie", 2)]
     assert keys(memory, "paints", within=Within(until=5)) == []
 
 
-def test_an_exact_name_comes_first_however_many_have_its_words(memory: Memory) -> None:
+def test_an_exact_name_comes_first_however_many_passages_contain_it(memory: Memory) -> None:
     create(memory, EntityDraft("Other", "thing", tuple([f"ann ann {number}" for number in range(150)])))
     create(memory, *[EntityDraft(f"Ann {number}", "person") for number in range(60)])
     create(memory, EntityDraft("Ann", "person", ("quiet",)))
@@ -217,7 +215,7 @@ def test_an_exact_name_comes_first_however_many_have_its_words(memory: Memory) -
         assert (best.passage.key, best.match_kind) == (("Ann", 0), "name")
 
 
-def test_nothing_is_found_for_nothing(memory: Memory) -> None:
+def test_an_empty_question_finds_nothing(memory: Memory) -> None:
     assert keys(memory, "anything") == []
     create(memory, *LIBRARY)
     assert keys(memory, "") == []
@@ -225,7 +223,7 @@ def test_nothing_is_found_for_nothing(memory: Memory) -> None:
     assert keys(memory, "paints", limit=0) == []
 
 
-def test_it_says_why_meaning_was_left_out(memory: Memory) -> None:
+def test_recall_says_why_meaning_was_left_out(memory: Memory) -> None:
     assert "no embedder" in recall(memory, "anything").note
 
 
@@ -310,7 +308,7 @@ def test_an_observation_is_found_first_by_its_own_text(drafts: list[EntityDraft]
 @ANY
 @given(MEMORIES, TEXTS)
 def test_sqlite_finds_what_the_oracle_finds(drafts: list[EntityDraft], question: str) -> None:
-    """The same, up to ties: of two with one score either may come first."""
+    """Compare hits, ignoring the order of equal scores."""
     oracle, memory = Memory(MemoryStore()), Memory(open_store(":memory:"))
     for each in (oracle, memory):
         create(each, *drafts)

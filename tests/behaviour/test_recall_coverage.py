@@ -12,20 +12,20 @@ from numpy.typing import NDArray
 from polymnia.engine import entities
 from polymnia.engine.meaning import Meaning, SharedEmbedder
 from polymnia.engine.memory import Memory
-from polymnia.engine.recall import Recalled, recall
+from polymnia.engine.recall import RecallResult, recall
 from polymnia.errors import EmbedderError
 from polymnia.model import EntityDraft, PassageKey
 from polymnia.stores import open_store
 from tests.behaviour.graphs import ME
 from tests.embedders.bag import BagEmbedder
 
-LONG = 30.0
+TIMEOUT_S = 30.0
 BATCH = 32  # texts that are embedded at once
 PER_ENTITY = 100
 
 
 class LimitedEmbedder(BagEmbedder):
-    """Embeds questions, and texts until it has embedded so many."""
+    """Embeds questions, and a limited number of texts."""
 
     def __init__(self, limit: int) -> None:
         super().__init__()
@@ -47,8 +47,8 @@ def texts(count: int) -> list[str]:
     return [" ".join(chance.choices(words, shares, k=9)) for _ in range(count)]
 
 
-def ask(path: str, written: list[str], questions: list[str], limit: int | None) -> list[Recalled]:
-    """Ask everything of a memory of which so many texts can be embedded; None is words alone."""
+def ask(path: str, written: list[str], questions: list[str], limit: int | None) -> list[RecallResult]:
+    """Ask all questions of a memory in which only some texts can be embedded; None means words alone."""
     store = open_store(path)
     memory = Memory(store)
     meaning = None
@@ -62,12 +62,12 @@ def ask(path: str, written: list[str], questions: list[str], limit: int | None) 
         with suppress(EmbedderError):  # it embeds no more than the limit
             meaning.index(store)
     asked = Memory(store, meaning)
-    found = [recall(asked, question, timeout=LONG) for question in questions]
+    found = [recall(asked, question, timeout=TIMEOUT_S) for question in questions]
     store.close()
     return found
 
 
-def top(found: Recalled) -> list[PassageKey]:
+def top(found: RecallResult) -> list[PassageKey]:
     return [hit.passage.key for hit in found.hits[:3]]
 
 
@@ -82,7 +82,7 @@ def test_with_one_per_cent_of_the_vectors_the_first_hits_are_those_of_words_alon
 
 
 @pytest.mark.parametrize(("limit", "coverage"), [(None, 0.0), (BATCH, 0.5), (2 * BATCH, 1.0)])
-def test_the_coverage_is_told(tmp_path: Path, limit: int | None, coverage: float) -> None:
+def test_recall_reports_the_coverage(tmp_path: Path, limit: int | None, coverage: float) -> None:
     written = texts(2 * BATCH)
     (found,) = ask(str(tmp_path / "memory.db"), written, written[:1], limit)
     assert found.coverage == coverage

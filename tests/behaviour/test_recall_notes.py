@@ -16,7 +16,7 @@ from polymnia.stores import open_store
 from tests.behaviour.graphs import ME, create
 from tests.embedders.bag import BagEmbedder
 
-LONG = 30.0
+TIMEOUT_S = 30.0
 SESSION = NoteScope("one", "ann")
 
 
@@ -73,17 +73,17 @@ def test_a_note_is_found_by_every_kind_of_match(library: Memory, question: str, 
     assert found[:1] == ([(key, kind)] if key else [])
 
 
-def test_a_key_and_a_name_that_are_one_are_both_found_the_entity_first(library: Memory) -> None:
+def test_an_entity_comes_before_a_note_with_the_same_name(library: Memory) -> None:
     assert keys(library, "caroline")[:2] == [("Caroline", 0), ("Caroline", NOTE)]
 
 
-def test_a_note_with_the_text_of_an_observation_is_shown_beside_it(library: Memory) -> None:
+def test_a_note_and_an_observation_with_the_same_text_are_both_shown(library: Memory) -> None:
     observations.add(library, [ObservationDraft("Caroline", ("warm the kettle",))], by=ME, skip_repeats=True)
     keep(library, "Caroline", "warm the kettle")
     assert set(keys(library, "who warms a kettle")[:2]) == {("Caroline", 3), ("Caroline", NOTE)}
 
 
-def test_a_note_is_found_by_its_newest_text_only(library: Memory) -> None:
+def test_a_note_is_found_only_by_its_latest_text(library: Memory) -> None:
     keep(library, "deploy steps", "Ask Melanie")
     assert keys(library, "restart cache") == []
     assert keys(library, "ask melanie") == [("deploy steps", NOTE)]
@@ -96,12 +96,12 @@ def test_a_deleted_note_is_not_found(library: Memory) -> None:
 
 
 @pytest.mark.parametrize("question", ["secret plan", "plan", "secr", "secert", "cret", "hush", "hush secret"])
-def test_a_sessions_note_is_never_found_whoever_asks(library: Memory, question: str) -> None:
+def test_recall_never_finds_a_session_note(library: Memory, question: str) -> None:
     keep(library, "hush", "secret plan", SESSION)
     assert keys(library, question) == []
 
 
-def test_a_sessions_note_does_not_tell_in_counts_or_scores(library: Memory) -> None:
+def test_session_notes_do_not_change_counts_or_scores(library: Memory) -> None:
     terms = ("cach", "secret", "even")
     with library.reading() as read:
         counts, vocabulary = read.word_counts(terms), read.vocabulary("", "z", 1000)
@@ -122,7 +122,7 @@ def test_notes_are_filtered_by_type_key_and_time(library: Memory) -> None:
     assert keys(library, question, Within(until=5)) == []
 
 
-def test_other_searches_know_entities_only(library: Memory) -> None:
+def test_other_searches_find_only_entities(library: Memory) -> None:
     for text in ("cache", "cache OR evening", "cach*", "Restart the getUserName"):
         assert search.full_text(library, text).entities == []
     assert search.containing(library, "cache").entities == []
@@ -137,18 +137,20 @@ def test_notes_are_found_by_meaning(tmp_path: Path) -> None:
     create(memory, EntityDraft("Caroline", "person", ("Is a nurse at the clinic",)))
     keep(memory, "pets", "Adopted a puppy from the shelter")
     keep(memory, "hush", "The dog of a session", SESSION)
-    assert meaning.settle(LONG)
-    found = recall(memory, "dog", timeout=LONG)
+    assert meaning.settle(TIMEOUT_S)
+    found = recall(memory, "dog", timeout=TIMEOUT_S)
     assert (found.note, found.hits[0].passage.key, found.hits[0].match_kind) == ("", ("pets", NOTE), "meaning")
     assert {hit.passage.entity for hit in found.hits} == {"pets", "Caroline"}
     keep(memory, "pets", "Has a job")
     keep(memory, "more", "Feeds a dog")
-    assert meaning.settle(LONG)
-    assert recall(memory, "puppy", timeout=LONG).hits[0].passage.key == ("more", NOTE)
+    assert meaning.settle(TIMEOUT_S)
+    assert recall(memory, "puppy", timeout=TIMEOUT_S).hits[0].passage.key == ("more", NOTE)
     within = Within(types=("note",), names=("pets",))
-    assert [hit.passage.key for hit in recall(memory, "puppy", within=within, timeout=LONG).hits] == [("pets", NOTE)]
+    assert [hit.passage.key for hit in recall(memory, "puppy", within=within, timeout=TIMEOUT_S).hits] == [
+        ("pets", NOTE)
+    ]
     notes.prune(memory, [VAULT], by=ME)
-    assert {hit.passage.entity for hit in recall(memory, "puppy", timeout=LONG).hits} == {"Caroline"}
+    assert {hit.passage.entity for hit in recall(memory, "puppy", timeout=TIMEOUT_S).hits} == {"Caroline"}
     with memory.reading() as read:
         (model,) = read.vectors.models()
         assert read.vectors.coverage(model.number) == (1, 1)
@@ -164,7 +166,7 @@ STEPS = st.lists(st.tuples(KEYS, st.none() | TEXTS), max_size=12)
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(STEPS, TEXTS)
-def test_after_any_writes_the_vault_is_found_as_if_it_had_been_written_at_once(
+def test_after_any_writes_recall_equals_that_of_a_new_memory(
     steps: list[tuple[str, str | None]], question: str
 ) -> None:
     stepwise, at_once = Memory(open_store(":memory:")), Memory(open_store(":memory:"))

@@ -53,13 +53,13 @@ def test_a_part_of_a_name_type_or_observation_is_found(memory: Memory, query: st
     assert names(search.containing(memory, query)) == found
 
 
-def test_what_is_found_comes_with_the_relations_that_touch_it(memory: Memory) -> None:
+def test_a_search_returns_the_relations_of_what_it_finds(memory: Memory) -> None:
     create(memory, EntityDraft("Aa", "x"), EntityDraft("Bb", "x"), EntityDraft("Cc", "x"))
     link(memory, ("Aa", "Bb", "r"), ("Bb", "Cc", "r"), ("Aa", "Cc", "r"))
     assert keys(search.containing(memory, "bb")) == [("Aa", "Bb", "r"), ("Bb", "Cc", "r")]
 
 
-def test_what_is_deleted_is_not_found(memory: Memory) -> None:
+def test_deleted_text_is_not_found(memory: Memory) -> None:
     create(memory, EntityDraft("Alice", "person", ("plays chess", "likes tea")))
     observations.remove(memory, [ObservationDraft("Alice", ("plays chess",))], by=ME)
     assert names(search.containing(memory, "chess")) == []
@@ -67,7 +67,7 @@ def test_what_is_deleted_is_not_found(memory: Memory) -> None:
     assert names(search.containing(memory, "tea")) == names(search.containing(memory, "alice")) == []
 
 
-def test_what_is_added_later_is_found(memory: Memory) -> None:
+def test_text_added_later_is_found(memory: Memory) -> None:
     create(memory, EntityDraft("Alice", "person"))
     search.containing(memory, "warm up any index that is made at the first search")
     observations.add(memory, [ObservationDraft("Alice", ("plays chess",))], by=ME, skip_repeats=True)
@@ -75,12 +75,12 @@ def test_what_is_added_later_is_found(memory: Memory) -> None:
     assert names(search.containing(memory, "chess")) == ["Alice", "Bob"]
 
 
-def test_a_text_is_not_found_across_two_observations(memory: Memory) -> None:
+def test_a_match_does_not_span_two_observations(memory: Memory) -> None:
     create(memory, EntityDraft("Alice", "person", ("one", "two")))
     assert [names(search.containing(memory, query)) for query in ("netwo", "one\ntwo", "one\x00two")] == [[], [], []]
 
 
-def test_a_common_text_finds_everything_that_has_it(memory: Memory) -> None:
+def test_a_common_text_finds_every_entity_that_contains_it(memory: Memory) -> None:
     create(memory, *[EntityDraft(f"entity {number}", "thing", ("always the same",)) for number in range(500)])
     assert len(search.containing(memory, "the same").entities) == 500
     assert names(search.containing(memory, "entity 123")) == ["entity 123"]

@@ -10,7 +10,7 @@ from polymnia.engine.memory import Memory
 from polymnia.engine.transfer import absorb, absorb_notes, count_notes, vault_notes
 from polymnia.errors import NotSupported
 from polymnia.model import Entity, EntityDraft, Graph, Note, NoteScope, Observation, Relation
-from polymnia.search.embedding import packed
+from polymnia.search.embedding import pack_vector
 from polymnia.stores.memory import MemoryStore
 from polymnia.stores.sqlite.store import SqliteStore
 from tests.behaviour.graphs import ME, create, keys, names, texts
@@ -24,20 +24,20 @@ GRAPH = Graph(
 )
 
 
-def test_everything_new_is_taken_in(memory: Memory) -> None:
+def test_new_entities_and_relations_are_absorbed(memory: Memory) -> None:
     assert absorb(memory, GRAPH, by=ME) == (2, 1)
     graph = entities.read_all(memory)
     assert (names(graph), keys(graph)) == (["Alice", "Bob"], [("Alice", "Bob", "knows")])
 
 
-def test_taking_in_twice_changes_nothing(memory: Memory) -> None:
+def test_absorbing_twice_changes_nothing(memory: Memory) -> None:
     absorb(memory, GRAPH, by=ME)
     before = entities.read_all(memory)
     assert absorb(memory, GRAPH, by=ME) == (0, 0)
     assert entities.read_all(memory) == before
 
 
-def test_a_known_entity_gains_what_it_lacks_and_keeps_what_it_has(memory: Memory) -> None:
+def test_a_known_entity_keeps_its_observations_and_gains_missing_ones(memory: Memory) -> None:
     create(memory, EntityDraft("Alice", "robot", ("b", "c")))
     assert absorb(memory, GRAPH, by=ME) == (1, 1)
     (alice,) = entities.open_named(memory, ["Alice"]).entities
@@ -50,14 +50,14 @@ def test_a_name_that_comes_twice_is_one_entity_with_the_observations_of_both(mem
     assert texts(memory, "A") == ("a", "b")
 
 
-def test_progress_is_told_to_the_end(memory: Memory) -> None:
+def test_progress_is_reported_to_the_end(memory: Memory) -> None:
     told: list[tuple[int, int]] = []
     absorb(memory, GRAPH, by=ME, progress=lambda done, total: told.append((done, total)))
     assert told[-1] == (3, 3)
 
 
 NOTES = [
-    Note("plan", "ship it", ("work", "now"), embedding=packed([1, 2, 3], 3, "v"), created_at=5, updated_at=9),
+    Note("plan", "ship it", ("work", "now"), embedding=pack_vector([1, 2, 3], 3, "v"), created_at=5, updated_at=9),
     Note("tea", "green", created_at=6, updated_at=6),
 ]
 
@@ -69,44 +69,44 @@ def vault(tmp_path: Path) -> Iterator[Memory]:
     store.close()
 
 
-def test_notes_are_taken_in_as_they_are(vault: Memory) -> None:
+def test_notes_are_absorbed_unchanged(vault: Memory) -> None:
     assert absorb_notes(vault, NOTES, by=ME) == (2, 0)
     assert vault_notes(vault) == NOTES
     assert count_notes(vault) == 2
 
 
-def test_taking_notes_in_twice_changes_nothing(vault: Memory) -> None:
+def test_absorbing_notes_twice_changes_nothing(vault: Memory) -> None:
     absorb_notes(vault, NOTES, by=ME)
     assert absorb_notes(vault, NOTES, by=ME) == (0, 0)
     assert vault_notes(vault) == NOTES
 
 
-def test_of_two_notes_with_one_key_the_one_written_last_stays(vault: Memory) -> None:
+def test_of_two_notes_with_the_same_key_the_later_one_stays(vault: Memory) -> None:
     absorb_notes(vault, NOTES, by=ME)
     newer, older = Note("tea", "black", updated_at=7), Note("plan", "wait", created_at=1, updated_at=8)
     assert absorb_notes(vault, [newer, older, Note("tea", "white", updated_at=2)], by=ME) == (0, 1)
     assert vault_notes(vault) == [NOTES[0], Note("tea", "black", created_at=6, updated_at=7)]
 
 
-def test_a_note_without_times_gets_those_of_its_import(vault: Memory) -> None:
+def test_a_note_without_times_gets_the_time_of_its_import(vault: Memory) -> None:
     absorb_notes(vault, [Note("key", "text")], by=ME)
     (note,) = vault_notes(vault)
     assert note.created_at == note.updated_at > 0
 
 
-def test_notes_of_sessions_are_not_carried(vault: Memory) -> None:
+def test_notes_of_sessions_are_not_copied(vault: Memory) -> None:
     notes.commit(vault, Note("key", "text", scope=NoteScope("one", "ann")), by=ME)
     assert (vault_notes(vault), count_notes(vault)) == ([], 0)
 
 
-def test_very_many_notes_come_in_batches(vault: Memory) -> None:
+def test_many_notes_are_absorbed_in_batches(vault: Memory) -> None:
     many = [Note(f"k{number}", "text", created_at=1, updated_at=1) for number in range(vault.store.best_batch + 1)]
     told: list[tuple[int, int]] = []
     assert absorb_notes(vault, many, by=ME, progress=lambda *far: told.append(far)) == (len(many), 0)
     assert told == [(len(many) - 1, len(many)), (len(many), len(many))]
 
 
-def test_a_store_that_holds_no_notes_says_so() -> None:
+def test_a_store_that_cannot_hold_notes_says_so() -> None:
     with pytest.raises(NotSupported, match="cannot hold notes"):
         absorb_notes(Memory(MemoryStore()), NOTES, by=ME)
     assert vault_notes(Memory(MemoryStore())) == []

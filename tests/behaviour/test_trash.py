@@ -62,7 +62,7 @@ def changes(memory: Memory) -> list[Change]:
 
 
 def ids(memory: Memory) -> list[str]:
-    return [each.id for each in trash.listed(memory)]
+    return [each.id for each in trash.items(memory)]
 
 
 def one(memory: Memory) -> str:
@@ -71,19 +71,19 @@ def one(memory: Memory) -> str:
 
 
 def test_a_new_memory_has_an_empty_trash(memory: Memory) -> None:
-    assert trash.listed(memory) == []
+    assert trash.items(memory) == []
 
 
-def test_a_deleted_entity_is_listed_with_what_went_with_it(memory: Memory) -> None:
+def test_a_deleted_entity_is_listed_with_what_was_deleted_with_it(memory: Memory) -> None:
     (alice,) = entities.open_named(memory, ["Alice"]).entities
     forget(memory, "Alice")
-    (found,) = trash.listed(memory)
+    (found,) = trash.items(memory)
     assert (found.id, found.rows.entities) == (alice.id, (alice,))
     assert [each.key for each in found.rows.relations] == [("Alice", "Bob", "knows"), ("Alice", "Go", "uses")]
     assert found.deleted_at > alice.created_at
 
 
-def test_an_entity_comes_back_as_it_was(memory: Memory) -> None:
+def test_an_entity_is_restored_as_it_was(memory: Memory) -> None:
     before = entities.read_all(memory)
     forget(memory, "Alice")
     back = trash.restore(memory, "Alice", by=ME)
@@ -91,10 +91,10 @@ def test_an_entity_comes_back_as_it_was(memory: Memory) -> None:
     assert after.entities == before.entities
     assert sorted(keys(after)) == sorted(keys(before))
     assert [entity.name for entity in back.entities] == ["Alice"]
-    assert trash.listed(memory) == []
+    assert trash.items(memory) == []
 
 
-def test_an_entity_that_came_back_is_found_by_every_search(memory: Memory) -> None:
+def test_a_restored_entity_is_found_by_every_search(memory: Memory) -> None:
     forget(memory, "Alice")
     trash.restore(memory, "Alice", by=ME)
     assert names(search.containing(memory, "rinks te")) == ["Alice"]
@@ -102,7 +102,7 @@ def test_an_entity_that_came_back_is_found_by_every_search(memory: Memory) -> No
     assert memory.store.check() == []
 
 
-def test_a_restoration_is_a_change_like_any_other(memory: Memory, path: Path) -> None:
+def test_restoring_is_a_change_like_any_other(memory: Memory, path: Path) -> None:
     forget(memory, "Bob")
     heard: list[str] = []
     memory.on_change(lambda change: heard.append(change.operation))
@@ -111,7 +111,7 @@ def test_a_restoration_is_a_change_like_any_other(memory: Memory, path: Path) ->
     assert (changes(memory)[-1].actor, changes(memory)[-1].operation) == ("ann", "restore")
 
 
-def test_relations_come_back_when_their_other_end_does(memory: Memory) -> None:
+def test_relations_are_restored_with_their_second_end(memory: Memory) -> None:
     forget(memory, "Alice", "Bob")
     trash.restore(memory, "Alice", by=ME)
     assert keys(entities.read_all(memory)) == [("Alice", "Go", "uses")]
@@ -123,26 +123,26 @@ def test_relations_come_back_when_their_other_end_does(memory: Memory) -> None:
     ]
 
 
-def test_a_relation_that_was_made_again_is_not_made_twice(memory: Memory) -> None:
+def test_a_relation_that_exists_again_is_not_restored(memory: Memory) -> None:
     forget(memory, "Alice")
     link(memory, ("Alice", "Bob", "knows"))
     trash.restore(memory, "Alice", by=ME)
     assert sorted(keys(entities.read_all(memory))).count(("Alice", "Bob", "knows")) == 1
 
 
-def test_a_name_that_is_taken_again_is_said_so(memory: Memory) -> None:
+def test_an_entity_whose_name_is_in_use_again_is_not_restored(memory: Memory) -> None:
     forget(memory, "Alice")
     create(memory, EntityDraft("Alice", "cat"))
     with pytest.raises(BadInput, match="there is an entity Alice again"):
         trash.restore(memory, "Alice", by=ME)
     forget(memory, "Alice")
-    cat, person = trash.listed(memory)
+    cat, person = trash.items(memory)
     trash.restore(memory, person.id, by=ME)
     assert texts(memory, "Alice") == ("drinks tea", "writes Go")
     assert ids(memory) == [cat.id]
 
 
-def test_of_several_with_a_name_the_latest_comes_back(memory: Memory) -> None:
+def test_the_latest_deleted_entity_with_a_name_is_restored(memory: Memory) -> None:
     forget(memory, "Bob")
     create(memory, EntityDraft("Bob", "robot"))
     forget(memory, "Bob")
@@ -151,7 +151,7 @@ def test_of_several_with_a_name_the_latest_comes_back(memory: Memory) -> None:
     assert bob.type == "robot"
 
 
-def test_a_deleted_observation_comes_back_to_its_place(memory: Memory) -> None:
+def test_a_deleted_observation_is_restored_to_its_place(memory: Memory) -> None:
     unsay(memory, "Alice", "drinks tea")
     (alice,) = entities.open_named(memory, ["Alice"]).entities
     assert one(memory) == f"{alice.id}/1"
@@ -172,7 +172,7 @@ def test_an_observation_that_was_deleted_before_its_entity_stays_deleted(memory:
     assert texts(memory, "Alice") == ("drinks tea", "writes Go")
 
 
-def test_a_deleted_relation_comes_back_by_its_number(memory: Memory) -> None:
+def test_a_deleted_relation_is_restored_by_its_number(memory: Memory) -> None:
     relations.delete(memory, [Relation("Alice", "Bob", "knows")], by=ME)
     assert one(memory).startswith("relation/")
     trash.restore(memory, one(memory), by=ME)
@@ -180,18 +180,18 @@ def test_a_deleted_relation_comes_back_by_its_number(memory: Memory) -> None:
     assert ids(memory) == []
 
 
-def test_what_was_not_deleted_cannot_be_restored(memory: Memory) -> None:
+def test_only_deleted_things_can_be_restored(memory: Memory) -> None:
     with pytest.raises(BadInput, match="polymnia trash list"):
         trash.restore(memory, "Alice", by=ME)
 
 
-def test_purging_keeps_what_lives_and_what_was_deleted_later(memory: Memory) -> None:
+def test_purging_keeps_living_and_recently_deleted_rows(memory: Memory) -> None:
     before = entities.read_all(memory)
     forget(memory, "Bob")
     assert trash.purge(memory, days=1) == PurgeCounts()
-    assert len(trash.listed(memory)) == 1
+    assert len(trash.items(memory)) == 1
     assert trash.purge(memory, days=0) == PurgeCounts(1, 0, 2)
-    assert trash.listed(memory) == []
+    assert trash.items(memory) == []
     assert names(entities.read_all(memory)) == [each.name for each in before.entities if each.name != "Bob"]
     assert memory.store.check() == []
 
@@ -200,7 +200,7 @@ def everything(path: Path) -> bytes:
     return b"".join(file.read_bytes() for file in sorted(path.parent.glob(f"{path.name}*")))
 
 
-def bury_secrets(memory: Memory) -> None:
+def delete_secrets(memory: Memory) -> None:
     """Write a text to every place a text can be, and delete all of them."""
     create(memory, EntityDraft(f"name {SECRET}", f"type {SECRET}", (f"first {SECRET}",)))
     observations.add(memory, [ObservationDraft(f"name {SECRET}", (f"second {SECRET}",))], by=ME, skip_repeats=False)
@@ -211,8 +211,8 @@ def bury_secrets(memory: Memory) -> None:
     forget(memory, f"name {SECRET}")
 
 
-def test_what_was_purged_is_nowhere_in_the_files(memory: Memory, path: Path) -> None:
-    bury_secrets(memory)
+def test_purged_text_is_nowhere_in_the_files(memory: Memory, path: Path) -> None:
+    delete_secrets(memory)
     assert SECRET.encode() in everything(path)
     assert trash.purge(memory, days=0) == PurgeCounts(entities=1, observations=3, relations=2)
     assert SECRET.encode() not in everything(path)
@@ -221,7 +221,7 @@ def test_what_was_purged_is_nowhere_in_the_files(memory: Memory, path: Path) -> 
     assert memory.store.check() == []
 
 
-def test_a_deleted_note_that_was_purged_is_nowhere_in_the_files(memory: Memory, path: Path) -> None:
+def test_the_text_of_a_purged_note_is_nowhere_in_the_files(memory: Memory, path: Path) -> None:
     notes.commit(memory, Note(f"key {SECRET}", f"first {SECRET}", tags=(SECRET,)), by=ME)
     notes.commit(memory, Note(f"key {SECRET}", f"second {SECRET}"), by=ME)
     notes.prune(memory, [VAULT], key=f"key {SECRET}", by=ME)
@@ -234,7 +234,7 @@ def test_a_deleted_note_that_was_purged_is_nowhere_in_the_files(memory: Memory, 
     assert memory.store.check() == []
 
 
-def test_a_note_that_was_written_again_keeps_its_new_history(memory: Memory) -> None:
+def test_purging_an_old_note_keeps_the_history_of_its_successor(memory: Memory) -> None:
     notes.commit(memory, Note("plan", "old"), by=ME)
     notes.prune(memory, [VAULT], key="plan", by=ME)
     notes.commit(memory, Note("plan", "new"), by=ME)
@@ -243,7 +243,7 @@ def test_a_note_that_was_written_again_keeps_its_new_history(memory: Memory) -> 
     assert [each.content for each in notes.page(memory, VAULT)] == ["new"]
 
 
-def test_a_note_whose_key_was_deleted_again_is_purged_in_its_time(memory: Memory, path: Path) -> None:
+def test_each_deletion_of_a_key_is_purged_in_its_time(memory: Memory, path: Path) -> None:
     notes.commit(memory, Note("todo", "plugh"), by=ME)
     notes.prune(memory, [VAULT], key="todo", by=ME)
     age(path, days=99)
@@ -254,8 +254,8 @@ def test_a_note_whose_key_was_deleted_again_is_purged_in_its_time(memory: Memory
     assert [note.content for change in changes(memory) for note in change.before.notes] == ["milk"]
 
 
-def test_the_change_log_keeps_who_and_when_of_what_was_purged(memory: Memory) -> None:
-    bury_secrets(memory)
+def test_a_purge_keeps_the_author_and_time_of_changes(memory: Memory) -> None:
+    delete_secrets(memory)
     before = [(each.id, each.at, each.actor, each.operation) for each in changes(memory)]
     trash.purge(memory, days=0)
     after = changes(memory)
@@ -263,7 +263,7 @@ def test_the_change_log_keeps_who_and_when_of_what_was_purged(memory: Memory) ->
     assert [note.observations[0].text for each in after for note in each.after.observations] == ["harmless"]
 
 
-def test_a_namesake_that_lives_keeps_its_history(memory: Memory) -> None:
+def test_purging_keeps_the_history_of_a_living_namesake(memory: Memory) -> None:
     forget(memory, "Bob")
     create(memory, EntityDraft("Bob", "robot"))
     observations.add(memory, [ObservationDraft("Bob", ("new",))], by=ME, skip_repeats=False)
@@ -285,43 +285,43 @@ def test_the_retention_setting_purges_in_housekeeping(memory: Memory, path: Path
     age(path, days=10)
     for days, left in ((0, 1), (20, 1), (5, 0)):
         OneWorkspace(memory, trash_days=days).apply_retention()
-        assert len(trash.listed(memory)) == left
+        assert len(trash.items(memory)) == left
 
 
 def age(path: Path, *, days: int) -> None:
-    """Move every change so many days into the past."""
+    """Move every change that many days into the past."""
     connection = apsw.Connection(str(path))
     connection.execute(f"UPDATE changes SET at = at - {days * 86_400 * 1_000_000}")
     connection.close()
 
 
 @pytest.mark.parametrize("url", ["memory:", "file.jsonl", "file.mcpmem"])
-def test_a_store_that_keeps_nothing_deleted_says_so(tmp_path: Path, url: str) -> None:
+def test_a_store_without_a_trash_says_so(tmp_path: Path, url: str) -> None:
     store = open_store(url if url == "memory:" else str(tmp_path / url))
     memory = Memory(store)
-    for verb in (lambda: trash.listed(memory), lambda: trash.purge(memory, days=0)):
+    for verb in (lambda: trash.items(memory), lambda: trash.purge(memory, days=0)):
         with pytest.raises(BadInput, match="keeps nothing that is deleted"):
             verb()
     OneWorkspace(memory, trash_days=1).apply_retention()
     store.close()
 
 
-def test_a_pruned_note_is_listed_and_comes_back_whole(memory: Memory) -> None:
+def test_a_pruned_note_is_listed_and_restored_completely(memory: Memory) -> None:
     kept = notes.commit(memory, Note("plan", "walk the dog", tags=("home",)), by=ME)
     notes.prune(memory, [VAULT], key="plan", by=ME)
-    (item,) = trash.listed(memory)
+    (item,) = trash.items(memory)
     assert item.rows.notes == (kept,)
     trash.restore(memory, item.id, by=ME)
     assert notes.read(memory, VAULT, "plan") == kept
     assert notes.search(memory, NoteQuery(text="dogs", tags=("home",)), [VAULT]).hits[0].note.key == "plan"
-    assert trash.listed(memory) == []
+    assert trash.items(memory) == []
 
 
-def test_a_note_comes_back_by_its_key_unless_the_key_is_taken(memory: Memory) -> None:
+def test_a_note_is_restored_by_its_key_unless_the_key_is_in_use(memory: Memory) -> None:
     notes.commit(memory, Note("plan", "old"), by=ME)
     notes.prune(memory, [VAULT], key="plan", by=ME)
     notes.commit(memory, Note("plan", "new"), by=ME)
-    assert trash.listed(memory) == []
+    assert trash.items(memory) == []
     notes.prune(memory, [VAULT], key="plan", by=ME)
     trash.restore(memory, "plan", by=ME)
     assert [each.content for each in notes.page(memory, VAULT)] == ["new"]
@@ -330,7 +330,7 @@ def test_a_note_comes_back_by_its_key_unless_the_key_is_taken(memory: Memory) ->
 def test_superseded_versions_are_purged_too(memory: Memory, path: Path) -> None:
     notes.commit(memory, Note("plan", f"old {SECRET}"), by=ME)
     notes.commit(memory, Note("plan", "new"), by=ME)
-    assert trash.listed(memory) == []
+    assert trash.items(memory) == []
     assert SECRET.encode() in everything(path)
     assert trash.purge(memory, days=0) == PurgeCounts(notes=1)
     assert SECRET.encode() not in everything(path)
@@ -342,5 +342,5 @@ def test_notes_of_a_session_leave_nothing_to_restore_and_no_text_in_the_history(
     notes.commit(memory, Note("plan", SECRET, scope=session), by=ME)
     notes.commit(memory, Note("plan", "other", scope=session), by=ME)
     notes.prune(memory, [session], by=ME)
-    assert trash.listed(memory) == []
+    assert trash.items(memory) == []
     assert [change.after.notes for change in changes(memory)[-3:]] == [(), (), ()]

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from polymnia.engine import paths, traverse
+from polymnia.engine import traverse
 from polymnia.engine.memory import Memory
 from polymnia.errors import EntityNotFound
 from polymnia.model import EntityDraft
@@ -31,7 +31,7 @@ def river(memory: Memory) -> Memory:
         ("z", "a", []),
     ],
 )
-def test_the_shortest_path_is_found_against_the_arrows_too(
+def test_the_shortest_path_follows_relations_in_both_directions(
     river: Memory, source: str, target: str, path: list[str]
 ) -> None:
     found = traverse.shortest_path(river, source, target)
@@ -53,36 +53,36 @@ def test_a_long_chain_is_followed_to_its_end(memory: Memory) -> None:
 
 
 def test_all_paths_come_shortest_first(river: Memory) -> None:
-    found = paths.all_paths(river, "a", "c", max_depth=6, max_paths=50)
+    found = traverse.all_paths(river, "a", "c", max_depth=6, max_paths=50)
     assert (found.paths, found.cut) == ([["a", "b", "c"], ["a", "d", "c"]], None)
-    found = paths.all_paths(river, "b", "d", max_depth=6, max_paths=50)
+    found = traverse.all_paths(river, "b", "d", max_depth=6, max_paths=50)
     assert sorted(found.paths) == [["b", "a", "d"], ["b", "c", "d"]]
 
 
-def test_paths_longer_than_asked_for_are_left_out(river: Memory) -> None:
-    assert paths.all_paths(river, "b", "e", max_depth=2, max_paths=50).paths == []
-    assert len(paths.all_paths(river, "b", "e", max_depth=3, max_paths=50).paths) == 2
+def test_paths_longer_than_the_maximum_are_left_out(river: Memory) -> None:
+    assert traverse.all_paths(river, "b", "e", max_depth=2, max_paths=50).paths == []
+    assert len(traverse.all_paths(river, "b", "e", max_depth=3, max_paths=50).paths) == 2
 
 
-def test_no_path_visits_anything_twice(memory: Memory) -> None:
+def test_no_path_visits_an_entity_twice(memory: Memory) -> None:
     clique(memory, 6)
-    found = paths.all_paths(memory, "n0", "n5", max_depth=5, max_paths=1000).paths
+    found = traverse.all_paths(memory, "n0", "n5", max_depth=5, max_paths=1000).paths
     assert all(len(set(path)) == len(path) for path in found)
     assert len(found) == 1 + 4 + 4 * 3 + 4 * 3 * 2 + 4 * 3 * 2 * 1
     assert [len(path) for path in found] == sorted(len(path) for path in found)
 
 
-def test_a_dense_graph_is_cut_and_says_so(memory: Memory) -> None:
+def test_a_search_with_too_many_paths_stops_and_says_so(memory: Memory) -> None:
     clique(memory, 15)
-    found = paths.all_paths(memory, "n0", "n14", max_depth=14, max_paths=50)
+    found = traverse.all_paths(memory, "n0", "n14", max_depth=14, max_paths=50)
     assert len(found.paths) == 50
     assert found.cut == "stopped at 50 paths, there are more"
 
 
-def test_a_search_that_takes_too_long_ends_and_says_so(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_that_takes_too_long_stops_and_says_so(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     clique(memory, 12)
-    monkeypatch.setattr(paths, "MOST_SECONDS", 0.05)
-    found = paths.all_paths(memory, "n0", "n11", max_depth=11, max_paths=100_000_000)
+    monkeypatch.setattr(traverse, "MAX_SECONDS", 0.05)
+    found = traverse.all_paths(memory, "n0", "n11", max_depth=11, max_paths=100_000_000)
     assert found.paths[0] == ["n0", "n11"]
     assert found.cut is not None
     assert "seconds" in found.cut
@@ -97,7 +97,7 @@ def clique(memory: Memory, size: int) -> None:
     ("depth", "reached"),
     [(0, "a"), (1, "abd"), (2, "abcde"), (9, "abcde")],
 )
-def test_a_subgraph_reaches_as_far_as_asked(river: Memory, depth: int, reached: str) -> None:
+def test_a_subgraph_has_the_given_depth(river: Memory, depth: int, reached: str) -> None:
     graph = traverse.subgraph(river, ["a", "nobody"], depth)
     assert names(graph) == list(reached)
     assert all(source in reached and target in reached for source, target, _ in keys(graph))
@@ -108,7 +108,7 @@ def test_a_subgraph_may_start_in_several_places(river: Memory) -> None:
     assert (names(graph), keys(graph)) == (["d", "e", "x", "y"], [("e", "d", "r"), ("x", "y", "r")])
 
 
-def test_neighbours_can_be_asked_for_by_type_and_direction(river: Memory) -> None:
+def test_neighbours_can_be_filtered_by_type_and_direction(river: Memory) -> None:
     def around(kind: str | None, direction: traverse.Direction) -> list[str]:
         return names(traverse.neighbours(river, "d", 1, kind=kind, direction=direction))
 
@@ -118,12 +118,12 @@ def test_neighbours_can_be_asked_for_by_type_and_direction(river: Memory) -> Non
     assert around(None, "out") == ["d"]
 
 
-def test_neighbours_come_with_the_relations_among_them(river: Memory) -> None:
+def test_neighbours_include_the_relations_among_them(river: Memory) -> None:
     graph = traverse.neighbours(river, "b", 1, kind=None, direction="both")
     assert keys(graph) == [("a", "b", "r"), ("c", "b", "r"), ("a", "a", "self")]
 
 
-def test_a_description_has_everything_the_entity_touches(river: Memory) -> None:
+def test_a_description_has_all_relations_and_neighbours(river: Memory) -> None:
     description = traverse.describe(river, "a")
     assert description.entity.name == "a"
     assert [each.key for each in description.relations] == [
@@ -136,7 +136,7 @@ def test_a_description_has_everything_the_entity_touches(river: Memory) -> None:
 
 
 @pytest.mark.parametrize("verb", ["describe", "neighbours"])
-def test_an_unknown_entity_is_named(river: Memory, verb: str) -> None:
+def test_the_error_for_an_unknown_entity_names_it(river: Memory, verb: str) -> None:
     with pytest.raises(EntityNotFound, match="Entity with name nobody not found"):
         if verb == "describe":
             traverse.describe(river, "nobody")

@@ -31,14 +31,14 @@ def test_passages_are_found_by_stem_part_and_pair(memory: Memory) -> None:
     assert having(memory, "nothing") == set()
 
 
-def test_passages_may_be_asked_of_some_entities_only(memory: Memory) -> None:
+def test_passages_can_be_restricted_to_some_entities(memory: Memory) -> None:
     create(memory, *LIBRARY)
     assert having(memory, "user", "dog", within=Within(names=("Caroline", "Nobody"))) == {("Caroline", 2)}
     assert having(memory, "user", "dog", within=Within(types=("person",))) == {("Caroline", 2)}
     assert having(memory, "user", "dog", within=Within(names=("Caroline",), types=("function",))) == set()
 
 
-def test_passages_may_be_asked_of_a_time_only(memory: Memory) -> None:
+def test_passages_can_be_restricted_to_a_period(memory: Memory) -> None:
     create(memory, EntityDraft("Ann", "person", ("hello now",)))
     talk(memory, 1_000, ("Ann", "hello then"))
     assert having(memory, "hello", within=Within(until=1_001)) == {("Ann", 2)}
@@ -46,7 +46,7 @@ def test_passages_may_be_asked_of_a_time_only(memory: Memory) -> None:
     assert having(memory, "hello", "ann", within=Within(since=1_001)) == {("Ann", 0), ("Ann", 1)}
 
 
-def test_what_is_deleted_is_not_found_by_its_words(memory: Memory) -> None:
+def test_deleted_passages_are_not_found_by_their_words(memory: Memory) -> None:
     create(memory, *LIBRARY)
     assert having(memory, "dog", "user")
     observations.remove(memory, [ObservationDraft("Caroline", ("has a dog",))], by=ME)
@@ -55,7 +55,7 @@ def test_what_is_deleted_is_not_found_by_its_words(memory: Memory) -> None:
     assert having(memory, "run", "carolin") == {("Caroline", 0), ("Caroline", 1)}
 
 
-def test_what_is_added_later_is_found_too(memory: Memory) -> None:
+def test_passages_added_later_are_found(memory: Memory) -> None:
     create(memory, *LIBRARY)
     assert having(memory, "hike") == set()
     observations.add(memory, [ObservationDraft("Caroline", ("went hiking",))], by=ME, skip_repeats=True)
@@ -77,7 +77,7 @@ def test_an_empty_memory_has_no_words(memory: Memory) -> None:
         assert read.vocabulary("a", "z", 10) == []
 
 
-def test_the_vocabulary_is_given_in_stretches(memory: Memory) -> None:
+def test_the_vocabulary_can_be_read_in_ranges(memory: Memory) -> None:
     create(memory, *LIBRARY)
     with memory.reading() as read:
         assert read.vocabulary("r", "t", 10) == ["return", "run"]
@@ -100,7 +100,7 @@ def around(memory: Memory, word: str) -> list[str | None]:
     return [each.text if each else None for each in (near.before, near.earlier, near.after)]
 
 
-def test_neighbours_are_those_of_the_same_conversation_across_entities(memory: Memory) -> None:
+def test_neighbours_belong_to_the_same_conversation_across_entities(memory: Memory) -> None:
     create(memory, EntityDraft("Ann", "person"), EntityDraft("Ben", "person"))
     talk(memory, 7, ("Ann", "hello"), ("Ben", "hi"), ("Ann", "bye"))
     talk(memory, 9, ("Ben", "tomorrow"))
@@ -119,7 +119,7 @@ def test_observations_without_a_valid_time_are_neighbours_in_order_of_writing(me
     assert around(memory, "three") == ["two", "one", None]
 
 
-def test_a_deleted_observation_is_nobodys_neighbour(memory: Memory) -> None:
+def test_a_deleted_observation_is_not_a_neighbour(memory: Memory) -> None:
     create(memory, EntityDraft("Ann", "person"))
     talk(memory, 7, ("Ann", "one"), ("Ann", "two"), ("Ann", "three"))
     observations.remove(memory, [ObservationDraft("Ann", ("two",))], by=ME)

@@ -168,7 +168,7 @@ def test_json_lines_cannot_be_salvaged(tmp_path: Path) -> None:
 def test_an_unknown_kind_of_store_is_a_clear_error(tmp_path: Path) -> None:
     said = run("serve", "--store", "memory.xyz", directory=tmp_path)
     assert said.returncode == 1
-    assert said.stderr.startswith("polymnia: 'memory.xyz' is not a store this version knows")
+    assert said.stderr.startswith("polymnia: 'memory.xyz' is not a store; use a path ending in .db")
 
 
 def test_the_change_log_says_who_imported(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from polymnia.engine import notes
 from polymnia.engine.memory import Memory
 from polymnia.engine.transfer import vault_notes
 from polymnia.model import Note, NoteQuery, NoteScope
-from polymnia.search.embedding import packed
+from polymnia.search.embedding import pack_vector
 from polymnia.stores.sqlite.store import SqliteStore
 from tests.cli.commands import LINES, fill, run
 
@@ -23,7 +23,7 @@ def source(tmp_path: Path) -> list[Note]:
     fill(path)
     store = SqliteStore(path)
     memory = Memory(store)
-    embedding = packed([0.1, -2.5, 3e-30], 3, "embedding")
+    embedding = pack_vector([0.1, -2.5, 3e-30], 3, "embedding")
     notes.commit(memory, Note("plan", "ship\nit", ("work", "äö"), embedding=embedding), by="test")
     notes.commit(memory, Note("tea/ü", "green"), by="test")
     notes.commit(memory, Note("plan", "ship it", ("work", "äö"), embedding=embedding), by="test")

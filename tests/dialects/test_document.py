@@ -5,13 +5,13 @@ from hypothesis import strategies as st
 
 from polymnia.dialects.document import encode_document, parse_document
 from polymnia.model import Entity, Graph, Note, Observation, Relation
-from polymnia.search.embedding import packed
+from polymnia.search.embedding import pack_vector
 
 words = st.text(max_size=8)
 times = st.integers(1, 4_000_000_000_000_000)
 floats = st.floats(width=32, allow_nan=False, allow_infinity=False)
 vectors = st.lists(floats, min_size=1, max_size=4).filter(any)
-embeddings = st.just(b"") | vectors.map(lambda each: packed(each, len(each), "v"))
+embeddings = st.just(b"") | vectors.map(lambda each: pack_vector(each, len(each), "v"))
 notes = st.builds(
     Note,
     key=st.text(min_size=1, max_size=8),

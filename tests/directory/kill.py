@@ -121,7 +121,7 @@ def _problems(directory: Path, expected: dict[str, Expected]) -> list[str]:
             continue
         wrong += _problems_inside(workspaces, name, each)
     homes = {"active": "projects", "archived": "archive"}
-    right = sorted(f"{homes[found.status]}/{found.id}.db" for found in workspaces.listed())
+    right = sorted(f"{homes[found.status]}/{found.id}.db" for found in workspaces.find_all())
     workspaces.close()
     files = on_disk(directory)
     return wrong if files == right else [*wrong, f"files are {files}, not {right}"]
@@ -142,7 +142,7 @@ def _problems_inside(workspaces: ManyWorkspaces, name: str, expected: Expected) 
 
 
 def _state(workspaces: ManyWorkspaces, name: str) -> str:
-    return next((each.status for each in workspaces.listed() if each.name == name), "none")
+    return next((each.status for each in workspaces.find_all() if each.name == name), "none")
 
 
 if __name__ == "__main__":

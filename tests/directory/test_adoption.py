@@ -30,7 +30,7 @@ def rows(path: Path, query: str) -> list[tuple[object, ...]]:
 
 def test_projects_are_listed_with_their_original_times(directory: Path) -> None:
     workspaces = opened(directory)
-    assert [(each.id, each.name, each.status) for each in workspaces.listed()] == [
+    assert [(each.id, each.name, each.status) for each in workspaces.find_all()] == [
         ("p2", "done", "archived"),
         ("p1", "work", "active"),
     ]
@@ -55,13 +55,13 @@ def test_entities_observations_and_relations_are_migrated(directory: Path) -> No
     workspaces.close()
 
 
-def test_what_was_deleted_there_is_in_the_trash(directory: Path) -> None:
+def test_rows_deleted_there_are_in_the_trash(directory: Path) -> None:
     rows(
         directory / "projects" / "p1.db",
         "INSERT INTO relations VALUES ('r8', 'e3', 'e2', 'uses', '2024-01-06', '2024-03-01 00:00:00')",
     )
     workspaces = opened(directory)
-    bob, coffee = trash.listed(workspaces.memory("work"))
+    bob, coffee = trash.items(workspaces.memory("work"))
     (entity,) = bob.rows.entities
     assert (bob.id, entity.name, entity.texts) == ("e3", "Bob", ("the old Bob",))
     assert [each.key for each in bob.rows.relations] == [("Bob", "Go", "uses")]
@@ -70,7 +70,7 @@ def test_what_was_deleted_there_is_in_the_trash(directory: Path) -> None:
     workspaces.close()
 
 
-def test_what_was_deleted_there_can_be_restored(directory: Path) -> None:
+def test_rows_deleted_there_can_be_restored(directory: Path) -> None:
     workspaces = opened(directory)
     memory = workspaces.memory("work")
     entities.delete(memory, ["Bob"], by="test")
@@ -81,7 +81,7 @@ def test_what_was_deleted_there_can_be_restored(directory: Path) -> None:
     workspaces.close()
 
 
-def test_a_deletion_is_no_update(directory: Path) -> None:
+def test_a_deletion_does_not_change_the_update_time(directory: Path) -> None:
     workspaces = opened(directory)
     alice, go, bob = entities.read_all(workspaces.memory("work")).entities
     assert [alice.updated_at, go.updated_at, bob.updated_at] == [
@@ -102,14 +102,14 @@ def test_names_and_relations_that_were_deleted_again_and_again_are_all_kept(dire
         " ('r6', 'e1', 'e2', 'knows', '2024-02-01', '2024-02-02')",
     )
     workspaces = opened(directory)
-    found = trash.listed(workspaces.memory("work"))
+    found = trash.items(workspaces.memory("work"))
     assert {each.id for each in found if each.rows.entities} == {"e3", "e6"}
     lone = [each.rows.relations[0] for each in found if each.id.startswith("relation/")]
     assert [(each.key, each.created_at) for each in lone] == [(("Alice", "Go", "knows"), 1_706_745_600_000_000)]
     workspaces.close()
 
 
-def test_rows_of_no_entity_are_reported(directory: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_rows_without_an_entity_are_reported(directory: Path, caplog: pytest.LogCaptureFixture) -> None:
     rows(
         directory / "projects" / "p1.db",
         "INSERT INTO observations VALUES ('o8', 'nobody', 'lost', '2024-01-01', NULL);"
@@ -153,7 +153,7 @@ def test_a_project_can_be_archived_and_deleted_before_it_is_migrated(directory: 
     assert names_in(workspaces, "work") == ["Alice", "Go", "Bob"]
     workspaces.delete("work")
     workspaces.delete("done")
-    assert (workspaces.listed(), on_disk(directory)) == ([], [])
+    assert (workspaces.find_all(), on_disk(directory)) == ([], [])
     workspaces.close()
 
 

@@ -72,9 +72,9 @@ def test_projects_are_listed_by_name_and_status(workspaces: ManyWorkspaces) -> N
     for name in ("beta", "alpha", "gamma"):
         workspaces.create(name)
     workspaces.archive("beta")
-    assert [each.name for each in workspaces.listed("active")] == ["alpha", "gamma"]
-    assert [each.name for each in workspaces.listed("archived")] == ["beta"]
-    assert [each.name for each in workspaces.listed()] == ["alpha", "beta", "gamma"]
+    assert [each.name for each in workspaces.find_all("active")] == ["alpha", "gamma"]
+    assert [each.name for each in workspaces.find_all("archived")] == ["beta"]
+    assert [each.name for each in workspaces.find_all()] == ["alpha", "beta", "gamma"]
 
 
 @pytest.mark.parametrize(
@@ -102,11 +102,11 @@ def test_an_invalid_name_is_rejected_and_leaves_no_files(
 ) -> None:
     with pytest.raises(BadInput):
         workspaces.create(name)
-    assert (workspaces.listed(), on_disk(directory)) == ([], [])
+    assert (workspaces.find_all(), on_disk(directory)) == ([], [])
 
 
 @pytest.mark.parametrize("name", ["alpha", "Alpha-2", "v1.2_x", "проект", "हिन्दी", "ภาษาไทย", "தமிழ்", "x" * 100, "0"])
-def test_a_name_of_letters_digits_and_a_few_signs_will_do(workspaces: ManyWorkspaces, name: str) -> None:
+def test_a_name_may_have_letters_digits_and_some_punctuation(workspaces: ManyWorkspaces, name: str) -> None:
     assert workspaces.create(name).name == name
 
 
@@ -168,7 +168,7 @@ def test_a_deleted_project_leaves_no_files(workspaces: ManyWorkspaces, directory
     workspaces.archive("beta")
     workspaces.delete("alpha")
     workspaces.delete("beta")
-    assert (workspaces.listed(), on_disk(directory)) == ([], [])
+    assert (workspaces.find_all(), on_disk(directory)) == ([], [])
     assert workspaces.create("alpha").name == "alpha"
     assert names_in(workspaces, "alpha") == []
 
@@ -300,7 +300,7 @@ def test_the_error_for_a_missing_file_names_it(workspaces: ManyWorkspaces, direc
     with pytest.raises(StoreError, match=f"missing.*{project}"):
         workspaces.memory("alpha")
     workspaces.delete("alpha")
-    assert workspaces.listed() == []
+    assert workspaces.find_all() == []
 
 
 def test_a_damaged_project_can_still_be_deleted(workspaces: ManyWorkspaces, directory: Path) -> None:
@@ -309,10 +309,10 @@ def test_a_damaged_project_can_still_be_deleted(workspaces: ManyWorkspaces, dire
     with pytest.raises(StoreDamaged):
         workspaces.archive("alpha")
     workspaces.delete("alpha")
-    assert (workspaces.listed(), on_disk(directory)) == ([], [])
+    assert (workspaces.find_all(), on_disk(directory)) == ([], [])
 
 
-def test_retention_passes_over_what_another_process_has_archived(directory: Path, others: ManyWorkspaces) -> None:
+def test_retention_skips_projects_that_another_process_has_archived(directory: Path, others: ManyWorkspaces) -> None:
     workspaces = opened(directory, trash_days=1)
     for name in ("alpha", "beta"):
         workspaces.create(name)
@@ -426,15 +426,15 @@ def test_retention_reaches_every_open_project(directory: Path, monkeypatch: pyte
     with monkeypatch.context() as patch:
         patch.setattr(trash, "time", lambda: time() + 2 * 86_400)
         workspaces.apply_retention()
-    assert [trash.listed(workspaces.memory(name)) for name in ("alpha", "beta")] == [[], []]
+    assert [trash.items(workspaces.memory(name)) for name in ("alpha", "beta")] == [[], []]
     workspaces.close()
 
 
 def test_a_directory_as_store_url_has_many_workspaces(directory: Path) -> None:
     workspaces = open_workspaces(f"{directory}/")
-    assert (workspaces.sole, workspaces.listed()) == (None, [])
+    assert (workspaces.sole, workspaces.find_all()) == (None, [])
     workspaces.close()
-    assert open_workspaces(str(directory)).listed() == []
+    assert open_workspaces(str(directory)).find_all() == []
     with pytest.raises(SettingsError, match="--workspace"):
         open_store(str(directory))
 
@@ -442,7 +442,7 @@ def test_a_directory_as_store_url_has_many_workspaces(directory: Path) -> None:
 def test_a_default_project_is_created_for_clients_that_cannot_choose(workspaces: ManyWorkspaces) -> None:
     assert first_workspace(workspaces, "", may_choose=True) is None
     assert first_workspace(workspaces, "", may_choose=False) == "default"
-    assert [each.name for each in workspaces.listed()] == ["default"]
+    assert [each.name for each in workspaces.find_all()] == ["default"]
 
 
 def test_a_project_requested_by_name_must_exist(workspaces: ManyWorkspaces) -> None:
@@ -457,8 +457,8 @@ def test_the_error_of_a_store_with_one_workspace_says_how_to_get_several(tmp_pat
     workspaces = open_workspaces(str(tmp_path / "one.db"))
     with pytest.raises(BadInput, match="data directory"):
         getattr(workspaces, change)("default")
-    assert [each.name for each in workspaces.listed()] == ["default"]
-    assert workspaces.listed("archived") == []
+    assert [each.name for each in workspaces.find_all()] == ["default"]
+    assert workspaces.find_all("archived") == []
     workspaces.close()
 
 

@@ -72,7 +72,7 @@ def tell(process: "subprocess.Popen[str]", line: str) -> None:
 
 
 @pytest.mark.parametrize("is_open", [True, False])
-def test_changes_by_other_processes_are_heard(
+def test_changes_by_other_processes_are_followed(
     directory: Path, other: "subprocess.Popen[str]", *, is_open: bool
 ) -> None:
     workspaces = opened(directory)
@@ -145,7 +145,7 @@ def test_session_notes_of_a_killed_server_are_gone_in_every_workspace(
     assert [path for path in on_disk(directory) if "-server-" in path] == []
 
 
-def test_session_notes_that_are_to_be_kept_survive(directory: Path, other: "subprocess.Popen[str]") -> None:
+def test_persistent_session_notes_survive(directory: Path, other: "subprocess.Popen[str]") -> None:
     tell(other, "note")
     other.kill()
     other.wait()

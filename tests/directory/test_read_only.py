@@ -39,7 +39,7 @@ from polymnia.engine.workspaces import open_workspaces
 def look():
     workspaces = open_workspaces(sys.argv[1], read_only=True)
     names = [each.name for each in entities.read_all(workspaces.memory("alpha")).entities]
-    print([each.name for each in workspaces.listed()], names)
+    print([each.name for each in workspaces.find_all()], names)
     workspaces.close()
 
 look()
@@ -88,17 +88,17 @@ def send(process: "subprocess.Popen[str]", name: str) -> None:
     assert process.stdout.readline() == "done\n"
 
 
-def test_looking_changes_no_byte_and_creates_no_file(directory: Path) -> None:
+def test_reading_changes_no_byte_and_creates_no_file(directory: Path) -> None:
     before = snapshot(directory)
     looking = opened(directory, read_only=True)
-    assert [each.name for each in looking.listed()] == ["alpha", "beta"]
+    assert [each.name for each in looking.find_all()] == ["alpha", "beta"]
     assert names_in(looking, "alpha") == ["known"]
     assert looking.memory("alpha").store.check() == []
     looking.close()
     assert snapshot(directory) == before
 
 
-def test_looking_beside_a_running_server_changes_nothing_and_sees_its_writes(directory: Path) -> None:
+def test_reading_beside_a_running_server_changes_nothing_and_sees_its_writes(directory: Path) -> None:
     with writer(directory) as process:
         send(process, "first")
         before = snapshot(directory)
@@ -110,7 +110,7 @@ def test_looking_beside_a_running_server_changes_nothing_and_sees_its_writes(dir
         looking.close()
 
 
-def test_what_a_killed_server_left_in_its_log_is_seen(directory: Path) -> None:
+def test_rows_that_a_killed_server_left_in_its_log_are_read(directory: Path) -> None:
     with writer(directory) as process:
         send(process, "first")
     before = snapshot(directory)
@@ -129,11 +129,11 @@ def test_a_server_that_starts_later_is_followed(looking: ManyWorkspaces, directo
     others = opened(directory)
     others.create("gamma")
     others.close()
-    assert [each.name for each in looking.listed()] == ["alpha", "beta", "gamma"]
+    assert [each.name for each in looking.find_all()] == ["alpha", "beta", "gamma"]
     assert names_in(looking, "alpha") == ["known", "first"]
 
 
-def test_a_file_that_changes_while_it_is_read_is_no_answer(looking: ManyWorkspaces, directory: Path) -> None:
+def test_reading_a_file_that_changes_meanwhile_is_an_error(looking: ManyWorkspaces, directory: Path) -> None:
     memory = looking.memory("alpha")
     others = opened(directory)
     with pytest.raises(StoreBusy, match="try again"), memory.reading() as read:
@@ -163,7 +163,7 @@ def test_the_directory_of_an_earlier_program_is_not_converted(tmp_path: Path) ->
     earlier_directory(tmp_path / "data")
     before = snapshot(tmp_path / "data")
     looking = opened(tmp_path / "data", read_only=True)
-    assert [each.name for each in looking.listed()] == ["done", "work"]
+    assert [each.name for each in looking.find_all()] == ["done", "work"]
     with pytest.raises(StoreForeign, match="once without --read-only"):
         looking.memory("work")
     with pytest.raises(WorkspaceNotFound):
@@ -173,7 +173,7 @@ def test_the_directory_of_an_earlier_program_is_not_converted(tmp_path: Path) ->
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can become somebody else")
-def test_a_user_who_may_only_read_can_look(directory: Path) -> None:
+def test_a_user_without_write_permission_can_read(directory: Path) -> None:
     with TemporaryDirectory() as place:  # every directory above it lets others through
         theirs = Path(shutil.copytree(directory, Path(place) / "data"))
         for path in [Path(place), theirs, *theirs.rglob("*")]:
@@ -186,7 +186,7 @@ def test_a_user_who_may_only_read_can_look(directory: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
-def test_a_directory_without_write_permission_can_be_looked_at(directory: Path) -> None:
+def test_a_directory_without_write_permission_can_be_read(directory: Path) -> None:
     folders = [directory, directory / "projects", directory / "archive"]
     for path in folders:
         path.chmod(0o500)

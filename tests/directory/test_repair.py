@@ -124,7 +124,7 @@ def test_only_a_directory_can_be_checked(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [None, b"", b"no database at all" * 1000])
 def test_a_lost_registry_is_rebuilt_with_all_names(directory: Path, content: bytes | None) -> None:
-    before = opened(directory, read_only=True).listed()
+    before = opened(directory, read_only=True).find_all()
     for path in directory.glob("_meta.db*"):
         path.unlink()
     if content is not None:
@@ -133,7 +133,7 @@ def test_a_lost_registry_is_rebuilt_with_all_names(directory: Path, content: byt
         opened(directory)
     assert {each.name for each in rebuild_catalogue(f"{directory}/")} == {"alpha", "beta", "gamma"}
     workspaces = opened(directory)
-    after = workspaces.listed()
+    after = workspaces.find_all()
     assert [(each.id, each.name, each.description, each.status) for each in after] == [
         (each.id, each.name, each.description, each.status) for each in before
     ]
@@ -155,7 +155,7 @@ def test_without_the_copy_workspaces_get_new_names(directory: Path) -> None:
     assert len(found) == 3
     assert all(each.name.startswith("recovered-") for each in found)
     workspaces = opened(directory)
-    active = [each.name for each in workspaces.listed("active")]
+    active = [each.name for each in workspaces.find_all("active")]
     assert sorted(names_in(workspaces, name)[0] for name in active) == ["in alpha", "in gamma"]
     workspaces.close()
 

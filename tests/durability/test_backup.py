@@ -340,8 +340,8 @@ def _workspaces(directory: Path) -> dict[str, list[str] | None]:
     """Return the workspaces with their entities; None for an archived one."""
     catalogue = open_catalogue(f"{directory}/")
     assert catalogue is not None
-    found: dict[str, list[str] | None] = {each.name: None for each in catalogue.listed()}
-    for each in catalogue.listed("active"):
+    found: dict[str, list[str] | None] = {each.name: None for each in catalogue.find_all()}
+    for each in catalogue.find_all("active"):
         store = catalogue.open(each.name)
         found[each.name] = names(Memory(store))
         catalogue.close_store(store)

@@ -19,13 +19,13 @@ def turn(number: int, words: int = 2) -> Passage:
 ASKED, UNRELATED = direction(1, 0, 0), direction(0, 1, 0)
 
 
-def test_without_neighbours_it_is_the_plain_cosine() -> None:
+def test_without_neighbours_the_result_is_the_plain_cosine() -> None:
     vectors = {1: direction(1, 1, 0), 2: UNRELATED}
     found = context_cosines(ASKED, vectors, [turn(1), turn(2)], {})
     assert found == pytest.approx({1: 2**-0.5, 2: 0.0})
 
 
-def test_a_short_turn_gains_from_a_neighbour_that_answers_and_a_long_one_hardly() -> None:
+def test_a_matching_neighbour_helps_a_short_text_more_than_a_long_one() -> None:
     vectors = {1: ASKED, 2: UNRELATED, 3: UNRELATED}
     near = {turn(2).key: Neighbours(before=turn(1)), turn(3).key: Neighbours(before=turn(1))}
     found = context_cosines(ASKED, vectors, [turn(2), turn(3, words=300)], near)
@@ -33,13 +33,13 @@ def test_a_short_turn_gains_from_a_neighbour_that_answers_and_a_long_one_hardly(
     assert 0 < found[3] < 0.2
 
 
-def test_unrelated_neighbours_take_nothing_away() -> None:
+def test_unrelated_neighbours_never_lower_the_cosine() -> None:
     vectors = {1: UNRELATED, 2: ASKED, 3: UNRELATED}
     near = {turn(2).key: Neighbours(before=turn(1), earlier=turn(3), after=turn(3))}
     assert context_cosines(ASKED, vectors, [turn(2)], near)[2] == pytest.approx(1)
 
 
-def test_the_one_before_counts_most_and_the_one_after_least() -> None:
+def test_the_passage_before_counts_most_and_the_one_after_least() -> None:
     vectors = {1: ASKED, 2: UNRELATED, 3: UNRELATED, 4: UNRELATED}
     near = {
         turn(2).key: Neighbours(before=turn(1)),

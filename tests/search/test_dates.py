@@ -29,11 +29,11 @@ def micros(year: int, month: int, day: int) -> int:
         ("port 6380", None, "port 6380"),
     ],
 )
-def test_a_date_is_found_and_taken_out(text: str, period: Period | None, rest: str) -> None:
+def test_a_date_is_found_and_removed(text: str, period: Period | None, rest: str) -> None:
     assert find_period(text) == (period, rest)
 
 
-def test_a_day_fades_over_ten_days() -> None:
+def test_agreement_with_a_day_fades_over_ten_days() -> None:
     day = Period(2023, 5, 8)
     assert agreement(day, micros(2023, 5, 8)) == 1
     assert agreement(day, micros(2023, 5, 13)) == 0.5
@@ -47,13 +47,13 @@ def test_a_month_agrees_with_itself_and_a_little_with_the_next() -> None:
     assert agreement(Period(0, 5, 0), micros(1999, 5, 1)) == 1
 
 
-def test_a_year_alone_says_little() -> None:
+def test_a_year_alone_agrees_only_a_little() -> None:
     assert 0 < agreement(Period(2023, 0, 0), micros(2023, 3, 3)) < 0.5
     assert agreement(Period(2023, 0, 0), micros(2022, 3, 3)) == 0
 
 
 @pytest.mark.parametrize("period", [Period(2023, 5, 8), Period(2023, 12, 0), Period(2023, 0, 0)])
-def test_the_bounds_hold_everything_that_agrees(period: Period) -> None:
+def test_the_bounds_include_every_time_that_agrees(period: Period) -> None:
     assert period.bounds is not None
     start, end = period.bounds
     agreeing = [at for day in range(1, 29) for m in range(1, 13) if agreement(period, at := micros(2023, m, day)) > 0]
@@ -65,7 +65,7 @@ def test_a_day_that_a_year_does_not_have_agrees_with_nothing_in_it() -> None:
     assert agreement(Period(0, 2, 29), micros(2023, 2, 28)) == 0
 
 
-def test_questions_for_a_time_and_answers_that_tell_one_are_known() -> None:
+def test_questions_for_a_time_and_texts_with_a_time_are_recognized() -> None:
     assert asks_when("When did she go?")
     assert asks_when("what year was it")
     assert asks_when("In which month did they meet, and when was the wedding?")

@@ -3,15 +3,15 @@
 from polymnia.search.question import content_without, match_names, parse_question, replace_words, text_without
 
 
-def test_stop_words_carry_nothing() -> None:
+def test_stop_words_are_not_content() -> None:
     assert parse_question("What is the name of her dog?").content == ("name", "dog")
 
 
-def test_a_question_of_stop_words_alone_means_them() -> None:
+def test_the_stop_words_of_a_question_without_other_words_are_content() -> None:
     assert parse_question("to be or not to be").content == ("to", "be", "or", "not")
 
 
-def test_joined_words_are_asked_for_in_parts_too() -> None:
+def test_the_parts_of_joined_words_are_content() -> None:
     assert set(parse_question("where is getUserName").content) == {"getusernam", "get", "user", "name"}
 
 
@@ -26,13 +26,13 @@ def test_a_name_that_is_a_stop_word_counts_when_it_is_written_like_a_name() -> N
     assert "will" not in parse_question("Where will she live?").name_terms
 
 
-def test_names_are_taken_out_of_the_words() -> None:
+def test_names_are_removed_from_the_content() -> None:
     question = parse_question("When did Caroline adopt the dog?")
     assert content_without(question, ["Caroline"]) == ("adopt", "dog")
     assert content_without(parse_question("Caroline"), ["Caroline"]) == ("carolin",)
 
 
-def test_names_are_taken_out_of_the_text() -> None:
+def test_names_are_removed_from_the_text() -> None:
     assert text_without("When did Caroline's dog meet caroline?", ["Caroline"]) == "When did dog meet ?"
     assert text_without("Caroline", ["Caroline"]) == "Caroline"
     assert text_without("Ann and Anna", ["Ann"]) == "and Anna"

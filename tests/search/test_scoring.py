@@ -9,7 +9,7 @@ from polymnia.search.question import parse_question
 from polymnia.search.scoring import (
     Matcher,
     Query,
-    Scored,
+    ScoredPassage,
     context_share,
     entity_bonus,
     lead_share,
@@ -35,7 +35,7 @@ def turn(number: int, text: str) -> Passage:
     return Passage("Ann", "person", number, text, valid_at=7, id=number)
 
 
-def rank(found: list[Scored]) -> list[int]:
+def rank(found: list[ScoredPassage]) -> list[int]:
     return [each.passage.ordinal for each in sorted(found, key=lambda each: -each.score)]
 
 
@@ -49,7 +49,7 @@ def test_short_texts_count_more_than_long_ones() -> None:
     assert matcher.score(["rare"]) > matcher.score(["rare"] + ["x"] * 50)
 
 
-def test_among_short_turns_length_says_little() -> None:
+def test_among_short_texts_length_matters_little() -> None:
     matcher = Matcher({"rare": 1.0}, COUNTS)  # ten words on average
     assert matcher.score(["rare"] + ["x"] * 19) > 0.85 * matcher.score(["rare"] + ["x"] * 4)
 
@@ -59,14 +59,14 @@ def test_a_word_in_the_name_counts_less_than_one_in_the_text() -> None:
     assert matcher.score(["rare", "x"]) > matcher.score(["y", "x"], "Something Rare") > 0
 
 
-def test_words_of_the_question_that_stand_together_count_more() -> None:
+def test_adjacent_words_of_the_question_count_more() -> None:
     matcher = Matcher({"rare": 1.0, "odd": 1.0}, COUNTS, ["rare", "odd"])
     together, near, far = ["rare", "odd"], ["odd", "x", "rare"], ["rare", "x", "x", "x", "x", "odd"]
     assert matcher.proximity(together) > matcher.proximity(near) > matcher.proximity(far) == 0
     assert matcher.proximity(["rare", "x"]) == 0
 
 
-def test_an_answer_leans_on_the_question_before_it_and_less_on_a_statement() -> None:
+def test_a_preceding_question_counts_more_than_a_preceding_statement() -> None:
     asks, says = turn(1, "Is it rare?"), turn(2, "It is rare")
     answer, other, apart = turn(3, "Yes it is"), turn(4, "Yes it is"), turn(5, "Yes it is")
     near = {answer.key: Neighbours(before=asks), other.key: Neighbours(before=says)}
@@ -74,13 +74,13 @@ def test_an_answer_leans_on_the_question_before_it_and_less_on_a_statement() -> 
     assert rank(found) == [3, 4, 5]
 
 
-def test_a_long_text_hardly_leans_on_its_neighbours() -> None:
+def test_neighbours_matter_little_for_a_long_text() -> None:
     assert context_share(0) == 1
     assert context_share(30) == 0.5
     assert context_share(270) == 0.1
 
 
-def test_a_statement_leads_half_as_far_as_a_question() -> None:
+def test_a_statement_counts_half_as_much_as_a_question_for_the_next_passage() -> None:
     assert (lead_share("It is here."), lead_share("Is it here?")) == (0.5, 1)
 
 
@@ -95,12 +95,12 @@ def test_a_statement_leads_half_as_far_as_a_question() -> None:
         ("你好吗\uff1f", 1),
     ],
 )
-def test_the_share_that_asks_is_counted_in_words(text: str, share: float) -> None:
+def test_the_share_of_questions_is_counted_in_words(text: str, share: float) -> None:
     assert question_share(text) == share
 
 
 @given(SIGNALS, st.floats(0, 2))
-def test_without_vectors_a_cosine_counts_nothing(signals: Signals, bonus: float) -> None:
+def test_without_coverage_a_cosine_does_not_count(signals: Signals, bonus: float) -> None:
     bare = Signals(words=signals.words, before=signals.before, near=signals.near, entity=signals.entity)
     assert score(signals, bonus, 0.0) == score(bare, bonus, 0.0)
 
@@ -146,7 +146,7 @@ def test_a_score_does_not_depend_on_the_other_passages() -> None:
     assert alone == both[0]
 
 
-def test_nothing_is_divided_by_nothing() -> None:
+def test_an_empty_store_causes_no_division_by_zero() -> None:
     assert score_passages(query("rare"), [], {}, {}, scale=[], coverage=0) == []
     (found,) = score_passages(query("rare"), [turn(1, "")], {}, {}, scale=[], coverage=0)
     assert found.score == 0

@@ -1,4 +1,4 @@
-"""Spelling: what a word was meant to be, and how else it is spelled."""
+"""Spelling: corrections of a mistyped word, and its other spellings."""
 
 import pytest
 from hypothesis import given
@@ -20,12 +20,12 @@ def test_one_mistake_is_undone_by_one_edit(typed: str, meant: str) -> None:
 
 
 @given(WORDS, WORDS)
-def test_who_is_one_edit_away_is_so_both_ways(one: str, other: str) -> None:
+def test_edits_are_symmetric(one: str, other: str) -> None:
     assert (other in edits(one)) == (one in edits(other))
 
 
 @given(WORDS)
-def test_a_word_is_no_edit_of_itself(word: str) -> None:
+def test_a_word_is_not_an_edit_of_itself(word: str) -> None:
     found = edits(word)
     assert word not in found
     assert len(set(found)) == len(found)
@@ -51,7 +51,7 @@ def test_british_and_american_spelling_are_variants_of_each_other(british: str, 
 
 
 @pytest.mark.parametrize("word", ["filed", "four", "size", "water", "dog", "mourning"])
-def test_other_words_are_not_changed_into_words(word: str) -> None:
+def test_variants_of_words_with_one_spelling_are_not_words(word: str) -> None:
     assert not set(variants(word)) & english_words().keys()
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polymnia.search.terms import derived, plain, spelled, stem, stems_of, terms_of, unspaced_runs, words_of
+from polymnia.search.terms import parts_of, plain, stem, stems_of, terms_of, unspaced_runs, word_with_stem, words_of
 
 ARCHITECTURE = (Path(__file__).parents[2] / "ARCHITECTURE.md").read_text("utf-8")
 ENDINGS = (
@@ -75,14 +75,14 @@ def test_every_thread_gets_the_same_terms() -> None:
 
 @settings(deadline=None)
 @given(WORDS)
-def test_a_query_can_be_spelled_for_a_stem(word: str) -> None:
+def test_any_stem_is_the_stem_of_a_word(word: str) -> None:
     term = stem(word)
-    assert stem(spelled(term)) in (term, stem(term))
+    assert stem(word_with_stem(term)) in (term, stem(term))
 
 
-def test_the_stems_of_real_words_are_spelled_exactly() -> None:
+def test_every_stem_of_a_real_word_has_a_word_with_that_stem() -> None:
     terms = {stem(word) for word in re.findall("[a-z]+", ARCHITECTURE.lower())}
-    assert {term for term in terms if stem(spelled(term)) != term} == set()
+    assert {term for term in terms if stem(word_with_stem(term)) != term} == set()
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_the_stems_of_real_words_are_spelled_exactly() -> None:
     ],
 )
 def test_joined_words_and_unspaced_text_are_indexed_in_parts(text: str, parts: str) -> None:
-    assert derived(text) == parts
+    assert parts_of(text) == parts
 
 
 def test_terms_are_the_stems_of_words_and_parts() -> None:

@@ -11,7 +11,7 @@ STRINGS = {0: 2, 1: 3, 2: 1, 3: 1, 4: 1, 5: 3}
 
 @dataclass
 class Picture:
-    """The graph that a log's changes make."""
+    """Return the graph of a log."""
 
     entities: dict[str, tuple[str, list[str]]] = field(default_factory=dict)
     relations: list[Key] = field(default_factory=list)

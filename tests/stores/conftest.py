@@ -1,4 +1,4 @@
-"""A SQLite store in a file of its own."""
+"""A SQLite store in a new file."""
 
 from collections.abc import Iterator
 from pathlib import Path

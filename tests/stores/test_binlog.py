@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polymnia.engine import curate, entities, observations, relations
+from polymnia.engine import entities, observations, relations
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput, StoreDamaged, StoreError, StoreTooNew
 from polymnia.model import Change, Entity, EntityDraft, ObservationDraft, Relation, Rows
@@ -248,7 +248,7 @@ def test_a_merge_cut_anywhere_is_whole_or_did_not_happen(memory: Memory, path: P
     entities.create(memory, [EntityDraft("Alice", "x", ("one", "two")), EntityDraft("Alicia", "x")], by="test")
     relations.create(memory, [Relation("Alice", "Bob", "knows"), Relation("Eve", "Alice", "knows")], by="test")
     before, start = reopened(path), path.stat().st_size
-    curate.merge(memory, "Alice", "Alicia", by="test")
+    entities.merge(memory, "Alice", "Alicia", by="test")
     whole, after = path.read_bytes(), picture(memory)
     for cut in range(start, len(whole)):
         path.write_bytes(whole[:cut])
@@ -262,7 +262,7 @@ def test_a_merge_writes_the_deletion_last(memory: Memory, path: Path) -> None:
     entities.create(memory, [EntityDraft("Alice", "x", ("one",)), EntityDraft("Alicia", "x")], by="test")
     relations.create(memory, [Relation("Alice", "Bob", "knows")], by="test")
     start = path.stat().st_size
-    curate.merge(memory, "Alice", "Alicia", by="test")
+    entities.merge(memory, "Alice", "Alicia", by="test")
     operations, _ = read_change(path.read_bytes(), start)
     assert [kind for kind, _ in operations] == [2, 1, 3]
 
@@ -312,7 +312,7 @@ def test_what_can_be_read_is_salvaged_to_a_new_log(path: Path, memory: Memory) -
 def test_a_deletion_in_a_damaged_change_is_not_salvaged(path: Path, memory: Memory) -> None:
     entities.create(memory, [EntityDraft("Alice", "x", ("one",)), EntityDraft("Alicia", "x")], by="test")
     start = path.stat().st_size
-    curate.merge(memory, "Alice", "Alicia", by="test")
+    entities.merge(memory, "Alice", "Alicia", by="test")
     data = bytearray(path.read_bytes())
     data[start + 20] ^= 1
     path.write_bytes(data)

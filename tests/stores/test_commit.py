@@ -15,7 +15,7 @@ from polymnia.stores.sqlite.store import SqliteStore
 _ROUNDS = 200
 _SHORT_TIMEOUT_S = 0.002
 # Only a writer that waits forever reaches this.
-_PATIENCE_S = 60
+_TIMEOUT_S = 60
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def test_a_writer_does_not_leave_its_commit_to_one_that_gives_up(
     def write() -> None:
         with commit.transaction() as connection:
             connection.execute("INSERT INTO numbers VALUES (1)")
-            assert lock.waiting.wait(_PATIENCE_S)
+            assert lock.waiting.wait(_TIMEOUT_S)
 
     def give_up() -> None:
         with pytest.raises(StoreBusy):
@@ -81,7 +81,7 @@ def test_a_writer_that_gives_up_changes_nothing(commit: GroupCommit, path: str) 
 def test_a_bounded_writer_can_take_over_the_commit_of_others(commit: GroupCommit, path: str) -> None:
     """Unbounded writers wait, so the first leaves its commit; bounded ones may come in between."""
     works = [_with(lambda first: _insert_all(commit, first, None), 1000 * each) for each in range(4)]
-    works += [_with(lambda first: _insert_all(commit, first, _PATIENCE_S), 1000 * each) for each in range(4, 8)]
+    works += [_with(lambda first: _insert_all(commit, first, _TIMEOUT_S), 1000 * each) for each in range(4, 8)]
     assert _run_together(works) == 0
     assert len(_numbers(path)) == 8 * 50
 
@@ -111,7 +111,7 @@ class _LastMomentLock:
         if timeout < 0:
             return self._lock.acquire(blocking)
         self.waiting.set()
-        self._released.wait(_PATIENCE_S)
+        self._released.wait(_TIMEOUT_S)
         return False
 
     def release(self) -> None:
@@ -139,7 +139,7 @@ def _run_together(works: list[Callable[[], None]]) -> int:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(_PATIENCE_S)
+        thread.join(_TIMEOUT_S)
     return sum(thread.is_alive() for thread in threads)
 
 

@@ -85,7 +85,7 @@ def test_words_may_be_in_different_passages_of_an_entity(memory: Memory, query: 
     assert found(memory, query) == ["Alice"]
 
 
-def test_where_nothing_has_all_words_what_has_some_is_found(memory: Memory) -> None:
+def test_entities_with_some_words_are_found_if_none_has_all(memory: Memory) -> None:
     assert found(memory, "tea submarine") == ["Bob"]
     assert found(memory, "tea AND submarine") == []
 
@@ -113,7 +113,7 @@ def test_where_nothing_has_all_words_what_has_some_is_found(memory: Memory) -> N
         ("(" * 100 + "tea" + ")" * 100, ["Bob"]),
     ],
 )
-def test_text_that_is_no_expression_is_searched_as_words(memory: Memory, query: str, names: list[str]) -> None:
+def test_text_that_is_not_an_expression_is_searched_as_words(memory: Memory, query: str, names: list[str]) -> None:
     assert found(memory, query) == names
 
 
@@ -126,12 +126,12 @@ def test_an_entity_is_found_once_however_often_it_matches(memory: Memory) -> Non
     assert found(memory, "drinks OR writes OR alice").count("Alice") == 1
 
 
-def test_relations_and_all_observations_come_along(memory: Memory) -> None:
+def test_a_hit_includes_its_relations_and_all_observations(memory: Memory) -> None:
     (entity,) = full_text(memory, "tea").entities
     assert entity.texts == ("drinks tea", "has met Alice in Paris")
 
 
-def test_what_was_deleted_is_not_found() -> None:
+def test_deleted_entities_are_not_found() -> None:
     store = SqliteStore(":memory:")
     memory = Memory(store)
     entities.create(memory, DRAFTS, by=ME)

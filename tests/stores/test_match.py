@@ -10,7 +10,7 @@ from hypothesis import given, settings
 
 from polymnia.search.expression import MAX_NESTING, MAX_WORDS, Expression, parse
 from polymnia.search.matching import matches
-from polymnia.search.terms import derived, words_of
+from polymnia.search.terms import parts_of, words_of
 from polymnia.stores.sqlite.match import is_exact, render
 from tests.search.expressions import COLUMNS, NAMES, documents, expressions, prefix_expressions
 
@@ -37,7 +37,7 @@ class Index:
         )
         for number, row in enumerate(rows):
             texts = [row.get(name, "") for name in NAMES]
-            values = (number, *texts, derived("\n".join(texts)))
+            values = (number, *texts, parts_of("\n".join(texts)))
             self.connection.execute(
                 "INSERT INTO words (rowid, name, labels, content, parts) VALUES (?,?,?,?,?)", values
             )

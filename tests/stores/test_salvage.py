@@ -58,7 +58,7 @@ def read_all(path: Path) -> dict[str, Entity]:
 def trashed(path: Path) -> list[object]:
     store = SqliteStore(str(path))
     try:
-        return [each.rows for each in trash.listed(Memory(store))]
+        return [each.rows for each in trash.items(Memory(store))]
     finally:
         store.close()
 
@@ -82,7 +82,7 @@ def test_everything_in_a_sound_file_is_salvaged(sound: Path, tmp_path: Path) -> 
         store.close()
 
 
-def test_what_is_only_in_the_log_is_salvaged(sound: Path, tmp_path: Path) -> None:
+def test_rows_that_are_only_in_the_log_are_salvaged(sound: Path, tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     store = SqliteStore(str(path))
     entities.create(Memory(store), [EntityDraft("known", "thing")], by="test")
@@ -141,7 +141,7 @@ def test_text_that_is_not_utf8_is_kept_as_far_as_it_goes(damaged: Path, tmp_path
     assert read_all(tmp_path / "new.db")["entity 0"].texts[0] == "a\N{REPLACEMENT CHARACTER}b"
 
 
-def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_store_is_refused(tmp_path: Path) -> None:
     (tmp_path / "nothing.db").write_bytes(b"")
     foreign = apsw.Connection(str(tmp_path / "foreign.db"))
     foreign.execute("CREATE TABLE settings (x)")

@@ -15,7 +15,7 @@ from polymnia.engine import notes, trash
 from polymnia.engine.memory import Memory
 from polymnia.errors import StoreBusy, StoreError
 from polymnia.model import VAULT, Note, NoteQuery, NoteScope
-from polymnia.search.embedding import packed
+from polymnia.search.embedding import pack_vector
 from polymnia.settings import Settings
 from polymnia.stores.sqlite import adopt
 from polymnia.stores.sqlite.adopt import adopt_memories
@@ -76,7 +76,7 @@ def rows(path: str, query: str) -> list[tuple[object, ...]]:
 
 
 def test_a_note_in_the_vault_is_in_the_history_before_and_after(memory: Memory) -> None:
-    vector = packed([1, 2, 3], 3, "vector")
+    vector = pack_vector([1, 2, 3], 3, "vector")
     notes.commit(memory, Note("key", "first", ("t",), VAULT, vector), by="ann")
     notes.commit(memory, Note("key", "second"), by="ben")
     notes.prune(memory, [VAULT], by="ann", key="key")
@@ -101,7 +101,7 @@ def test_a_prune_that_finds_nothing_is_not_logged(memory: Memory, path: str) -> 
 
 
 def test_a_deleted_note_leaves_the_indexes_and_a_sessions_note_the_tables(memory: Memory, path: str) -> None:
-    vector = packed([1, 2, 3], 3, "vector")
+    vector = pack_vector([1, 2, 3], 3, "vector")
     for scope in (VAULT, SESSION):
         notes.commit(memory, Note("key", "word", ("t",), scope, vector), by="ann")
         notes.prune(memory, [scope], by="ann", key="key")

@@ -28,7 +28,7 @@ def test_the_index_finds_what_a_scan_finds(steps: list[tuple[str, int, str]], qu
         assert index.containing(query) == expected
 
 
-def test_an_index_of_removed_texts_is_built_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_index_with_many_removed_texts_is_rebuilt(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trigrams, "_MIN_REMOVALS_TO_REBUILD", 10)
     index = TrigramIndex()
     for number in range(200):

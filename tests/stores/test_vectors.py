@@ -55,7 +55,7 @@ def nearest(store: SqliteStore, model: int, within: Within | None = None, k: int
     return [texts[passage] for passage in found]
 
 
-def test_a_new_model_has_everything_to_embed_the_newest_first(store: SqliteStore) -> None:
+def test_for_a_new_model_everything_is_pending_newest_first(store: SqliteStore) -> None:
     model = model_of(store)
     assert list(pending(store, model)) == ["three", "two", "one"]
     assert model_of(store) == model
@@ -64,7 +64,7 @@ def test_a_new_model_has_everything_to_embed_the_newest_first(store: SqliteStore
         assert read.vectors.coverage(model) == (0, 3)
 
 
-def test_pending_passages_can_be_read_in_stretches(store: SqliteStore) -> None:
+def test_pending_passages_can_be_read_in_ranges(store: SqliteStore) -> None:
     model = model_of(store)
     with store.reading() as read:
         ((first, text),) = read.vectors.pending(model, 1)
@@ -73,7 +73,7 @@ def test_pending_passages_can_be_read_in_stretches(store: SqliteStore) -> None:
     assert (text, [each[1] for each in rest]) == ("three", ["two", "one"])
 
 
-def test_what_has_a_vector_is_no_longer_pending(store: SqliteStore) -> None:
+def test_passages_with_a_vector_are_not_pending(store: SqliteStore) -> None:
     model = model_of(store)
     embed(store, model, one=EAST, three=NORTH)
     assert list(pending(store, model)) == ["two"]
@@ -84,7 +84,7 @@ def test_what_has_a_vector_is_no_longer_pending(store: SqliteStore) -> None:
         assert read.vectors.coverage(model) == (2, 5)
 
 
-def test_the_nearest_come_first_with_their_cosines(store: SqliteStore) -> None:
+def test_the_nearest_passages_come_first_with_their_cosines(store: SqliteStore) -> None:
     model = model_of(store)
     embed(store, model, one=NORTH, two=NEAR_EAST, three=EAST)
     assert nearest(store, model) == ["three", "two", "one"]
@@ -93,7 +93,7 @@ def test_the_nearest_come_first_with_their_cosines(store: SqliteStore) -> None:
         assert list(read.vectors.nearest(model, packed(EAST), 3).values()) == pytest.approx([1, 0.9939, 0], abs=1e-3)
 
 
-def test_a_filter_leaves_the_nearest_of_what_it_allows(store: SqliteStore) -> None:
+def test_a_filter_restricts_the_nearest_passages(store: SqliteStore) -> None:
     model = model_of(store)
     embed(store, model, one=NORTH, two=NEAR_EAST, three=EAST)
     assert nearest(store, model, Within(names=("A",))) == ["two", "one"]
@@ -101,7 +101,7 @@ def test_a_filter_leaves_the_nearest_of_what_it_allows(store: SqliteStore) -> No
     assert nearest(store, model, Within(until=1)) == []
 
 
-def test_vectors_are_given_back_as_float32(store: SqliteStore) -> None:
+def test_vectors_are_returned_as_float32(store: SqliteStore) -> None:
     model = model_of(store)
     embed(store, model, one=(0.0, 2.0, 0.0, 0.0))
     with store.reading() as read:
@@ -109,7 +109,7 @@ def test_vectors_are_given_back_as_float32(store: SqliteStore) -> None:
         assert read.vectors.vectors(model, [passage, 999]) == {passage: packed(NORTH)}
 
 
-def test_a_deleted_passage_is_not_nearest_and_comes_back_without_a_vector(store: SqliteStore) -> None:
+def test_a_deleted_passage_is_not_found_and_is_restored_without_a_vector(store: SqliteStore) -> None:
     model = model_of(store)
     embed(store, model, one=NORTH, two=NEAR_EAST, three=EAST)
     assert nearest(store, model) == ["three", "two", "one"]
@@ -120,7 +120,7 @@ def test_a_deleted_passage_is_not_nearest_and_comes_back_without_a_vector(store:
     assert list(pending(store, model)) == ["three"]
 
 
-def test_what_was_deleted_meanwhile_gets_no_vector(store: SqliteStore) -> None:
+def test_a_passage_deleted_meanwhile_gets_no_vector(store: SqliteStore) -> None:
     model = model_of(store)
     waiting = pending(store, model)
     entities.delete(Memory(store), ["B"], by="me")
@@ -129,7 +129,7 @@ def test_what_was_deleted_meanwhile_gets_no_vector(store: SqliteStore) -> None:
         assert read.vectors.coverage(model) == (0, 2)
 
 
-def test_another_server_sees_what_is_embedded_and_deleted(store: SqliteStore, path: str) -> None:
+def test_another_server_sees_new_vectors_and_deletions(store: SqliteStore, path: str) -> None:
     model = model_of(store)
     other = SqliteStore(path)
     assert nearest(other, model) == []
@@ -151,7 +151,7 @@ def test_a_server_that_missed_a_purge_finds_no_dead_passage(store: SqliteStore, 
     other.close()
 
 
-def test_a_purge_removes_the_vectors_of_what_is_gone(store: SqliteStore, path: str) -> None:
+def test_a_purge_removes_the_vectors_of_purged_passages(store: SqliteStore, path: str) -> None:
     model = model_of(store)
     embed(store, model, three=(0.123, 0.456, 0.789, 0.321))
     with store.reading() as read:

@@ -42,7 +42,7 @@ class Authenticator:
         `peer` is the client's address, for the log.
         """
         try:
-            return self._recognise(token).restricted(self._most)
+            return self._recognise(token).restrict(self._most)
         except NotAdmitted as exc:
             if token:
                 self._failures.report(exc, peer)

@@ -15,7 +15,7 @@ from polymnia.cli.common import (
     print_json,
     require_store,
 )
-from polymnia.engine.recall import Recalled, recall
+from polymnia.engine.recall import RecallResult, recall
 from polymnia.model import Hit, Passage, Within
 from polymnia.settings import Settings
 
@@ -83,7 +83,7 @@ def _entity_fields(passage: Passage) -> dict[str, object]:
     return {"entity": passage.entity, "type": passage.type, "ordinal": passage.ordinal}
 
 
-def _search_table(found: Recalled) -> str:
+def _search_table(found: RecallResult) -> str:
     width = max(get_terminal_size().columns, _MIN_WIDTH)
     lines = []
     for rank, hit in enumerate(found.hits, 1):

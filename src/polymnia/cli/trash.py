@@ -47,7 +47,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     with opened(settings.store, settings.workspace, read_only=options.action == "list") as store:
         memory = Memory(store)
         if options.action == "list":
-            _list(trash.listed(memory), as_json=options.json)
+            _list(trash.items(memory), as_json=options.json)
         elif options.action == "restore":
             _restore(memory, options.what)
         else:

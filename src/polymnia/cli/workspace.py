@@ -84,7 +84,7 @@ def _confirm_deletion(name: str, *, confirmed: bool) -> None:
 
 
 def _list(workspaces: Workspaces, *, status: str, as_json: bool) -> None:
-    found = [each for each in workspaces.listed() if status in ("all", each.status)]
+    found = [each for each in workspaces.find_all() if status in ("all", each.status)]
     if as_json:
         times = [{"created_at": iso_time(each.created_at), "updated_at": iso_time(each.updated_at)} for each in found]
         print_json([{**to_builtins(each), **time} for each, time in zip(found, times, strict=True)])

@@ -10,7 +10,7 @@ from polymnia.dialects.reference import tools as reference
 from polymnia.dialects.times import iso_time, parse_time
 from polymnia.errors import BadInput
 from polymnia.model import Entity, Graph, Note, Observation
-from polymnia.search.embedding import packed, unpacked
+from polymnia.search.embedding import pack_vector, unpack_vector
 
 _FLOAT_BYTES = 4
 
@@ -90,7 +90,7 @@ def _check_embedding(embedding: bytes, name: str) -> bytes:
         return b""
     if len(embedding) % _FLOAT_BYTES:
         raise BadInput(f"{name}: expected 32-bit floats, got {len(embedding)} bytes")
-    return packed(unpacked(embedding), len(embedding) // _FLOAT_BYTES, name)
+    return pack_vector(unpack_vector(embedding), len(embedding) // _FLOAT_BYTES, name)
 
 
 def _parse_optional_time(text: str | None, name: str) -> int:

@@ -1,5 +1,5 @@
-"""Embedders: from text to vectors, locally or through a service."""
+"""Embedders turn texts into vectors, locally or through a service."""
 
-from polymnia.embedders.open import open_embedder
+from polymnia.embedders.base import open_embedder
 
 __all__ = ["open_embedder"]

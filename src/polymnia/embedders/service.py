@@ -1,4 +1,4 @@
-"""Embedders behind HTTP: Ollama, and every server that speaks OpenAI's embeddings call."""
+"""Embedders behind HTTP: Ollama, and every server with OpenAI's embeddings API."""
 
 from collections.abc import Callable, Sequence
 from http.client import HTTPException
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from polymnia.embedders.base import Vectors
 
 _OLLAMA, _OPENAI = "http://127.0.0.1:11434", "https://api.openai.com/v1"
-_PATIENCE = 30.0
-_BATCH = 64
+_TIMEOUT_S = 30.0
+_BATCH_SIZE = 64
 
 
 class _OllamaReply(Struct):
@@ -33,7 +33,7 @@ class _OpenAiReply(Struct):
 
 
 def open_service(kind: str, model: str, *, key: str = "") -> "ServiceEmbedder":
-    """The embedder of that kind for `MODEL` or `MODEL@http://server`. Raises EmbedderError when nobody answers."""
+    """Open the embedder for `MODEL` or `MODEL@http://server`. Raise EmbedderError if the server does not answer."""
     name, _, server = model.partition("@")
     if kind == "ollama":
         return ServiceEmbedder(f"{server or _OLLAMA}/api/embed", name, _ollama_rows, key)
@@ -41,7 +41,7 @@ def open_service(kind: str, model: str, *, key: str = "") -> "ServiceEmbedder":
 
 
 class ServiceEmbedder:
-    """A model that another process has."""
+    """A model that another process runs."""
 
     def __init__(self, url: str, model: str, rows: Callable[[bytes], list[list[float]]], key: str) -> None:
         self._url = url
@@ -53,30 +53,30 @@ class ServiceEmbedder:
         self.identity = f"{model}/{self.dimension}"
 
     def embed(self, texts: Sequence[str], *, asking: bool = False) -> "Vectors":
-        batches = [self._ask(texts[start : start + _BATCH]) for start in range(0, len(texts), _BATCH)]
+        batches = [self._embed_batch(texts[start : start + _BATCH_SIZE]) for start in range(0, len(texts), _BATCH_SIZE)]
         return np.concatenate(batches) if batches else np.zeros((0, self.dimension), np.float32)
 
-    def _ask(self, texts: Sequence[str]) -> "Vectors":
+    def _embed_batch(self, texts: Sequence[str]) -> "Vectors":
         reply = self._post({"model": self._model, "input": [text or " " for text in texts]})
         try:
             rows = np.asarray(self._rows(reply), np.float32)
         except (DecodeError, ValidationError, ValueError) as exc:
-            raise EmbedderError(f"{self._url} answered something else than vectors ({exc})") from exc
+            raise EmbedderError(f"{self._url} did not return vectors ({exc}); check the URL and the model") from exc
         if rows.ndim != 2 or len(rows) != len(texts):
-            raise EmbedderError(f"{self._url} gave {len(rows)} vectors for {len(texts)} texts")
+            raise EmbedderError(f"{self._url} returned {len(rows)} vectors for {len(texts)} texts")
         if self.dimension and rows.shape[1] != self.dimension:
-            raise EmbedderError(
-                f"{self._url} gave vectors of {rows.shape[1]} numbers where it gave {self.dimension} before"
-            )
+            change = f"from {self.dimension} to {rows.shape[1]} numbers"
+            raise EmbedderError(f"{self._url} changed its vectors {change}; start the server again")
         return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12), np.float32)
 
     def _post(self, body: dict[str, Any]) -> bytes:
         request = Request(self._url, json.encode(body), self._headers)
         try:
-            with urlopen(request, timeout=_PATIENCE) as reply:
+            with urlopen(request, timeout=_TIMEOUT_S) as reply:
                 return bytes(reply.read())
         except HTTPError as exc:
-            raise EmbedderError(f"{self._url} refused ({exc.code}): {exc.read(300).decode(errors='replace')}") from exc
+            text = exc.read(300).decode(errors="replace")
+            raise EmbedderError(f"{self._url} refused the request ({exc.code}): {text}") from exc
         except (URLError, OSError, HTTPException, ValueError) as exc:
             raise EmbedderError(f"{self._url} cannot be reached ({exc}); is the server running?") from exc
 

@@ -15,9 +15,9 @@ def read_vocabulary() -> list[str]:
 
 @cache
 def english_words() -> dict[str, int]:
-    """Return common English words in lower case, the most common first, each with its place.
+    """Return common English words in lower case, the most common first, each with its rank.
 
     Well-known names and some foreign words are among them.
     """
     words = [piece for piece in read_vocabulary() if piece.isalpha() and len(piece) >= MIN_WORD_LETTERS]
-    return {word: place for place, word in enumerate(words)}
+    return {word: rank for rank, word in enumerate(words)}

@@ -1,35 +1,36 @@
-"""WordPiece: text cut into the pieces that BERT-like models know, lower case, without accents."""
+"""WordPiece: the tokenizer of BERT-like models, which splits words into known pieces."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from unicodedata import category, normalize
 
-_LONGEST_WORD = 100
+# Longer words count as unknown.
+_MAX_WORD_LETTERS = 100
 _CONTINUED = "##"
 _UNKNOWN, _START, _END = "[UNK]", "[CLS]", "[SEP]"
-# Whatever is neither letter nor digit in ASCII stands alone, as punctuation does elsewhere.
+# In ASCII, every character that is neither letter nor digit is a token by itself, like punctuation.
 _ASCII_MARKS = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
 _HAN = ((0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2CEAF), (0xF900, 0xFAFF), (0x2F800, 0x2FA1F))
 
 
 class WordPiece:
-    """A vocabulary, and how text is cut by it."""
+    """A tokenizer with a vocabulary of word pieces."""
 
-    def __init__(self, vocabulary: Sequence[str], *, longest: int, lower: bool = True) -> None:
+    def __init__(self, vocabulary: Sequence[str], *, max_tokens: int, lower: bool = True) -> None:
         self._ids = {piece: number for number, piece in enumerate(vocabulary)}
         self._unknown, self._start, self._end = (self._ids[each] for each in (_UNKNOWN, _START, _END))
-        self._longest = longest
+        self._max_tokens = max_tokens
         self._lower = lower
-        self._pieces = lru_cache(maxsize=32768)(self._cut)
+        self._pieces = lru_cache(maxsize=32768)(self._split_word)
 
     def ids(self, text: str) -> list[int]:
-        """The numbers of the text's pieces between those of start and end, at most as many as the model takes."""
+        """Return the numbers of the text's pieces between those of start and end, at most `max_tokens`."""
         inner = [number for word in split(text, lower=self._lower) for number in self._pieces(word)]
-        return [self._start, *inner[: self._longest - 2], self._end]
+        return [self._start, *inner[: self._max_tokens - 2], self._end]
 
-    def _cut(self, word: str) -> tuple[int, ...]:
-        """The longest known pieces from the left; a word that cannot be cut is unknown."""
-        if len(word) > _LONGEST_WORD:
+    def _split_word(self, word: str) -> tuple[int, ...]:
+        """Return the longest known pieces from the left; a word that has none is unknown."""
+        if len(word) > _MAX_WORD_LETTERS:
             return (self._unknown,)
         found: list[int] = []
         start = 0
@@ -45,23 +46,19 @@ class WordPiece:
 
 
 def split(text: str, *, lower: bool = True) -> list[str]:
-    """Words and marks, as models of this kind were trained on them."""
+    """Return the words and punctuation marks of a text, as BERT splits it."""
     if lower:
         text = text.lower() if text.isascii() else _without_accents(text.lower())
-    return "".join(_spaced(text)).split()
+    return "".join([_separate(character) for character in text]).split()
 
 
 def _without_accents(text: str) -> str:
     return "".join([each for each in normalize("NFD", text) if category(each) != "Mn"])
 
 
-def _spaced(text: str) -> Iterable[str]:
-    return [_form(character) for character in text]
-
-
 @lru_cache(maxsize=16384)
-def _form(character: str) -> str:
-    """The character, alone where it is a mark or a Han character; nothing where it cannot be seen."""
+def _separate(character: str) -> str:
+    """Return the character, between spaces if it is a mark or a Han character; nothing if it is invisible."""
     if character.isspace():
         return " "
     kind = category(character)

@@ -1,1 +1,1 @@
-"""The verbs: everything that can be done with a memory, one transaction each, over any store."""
+"""The verbs: everything that can be done with a memory. Each is one transaction, on any store."""

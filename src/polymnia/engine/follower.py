@@ -1,4 +1,4 @@
-"""Follow what other servers change: one thread that reads the change feeds of stores while somebody listens."""
+"""Follow the changes of other servers: one thread reads the change feeds of stores while somebody listens."""
 
 import logging
 from collections.abc import Callable, Mapping

@@ -17,8 +17,8 @@ logger = logging.getLogger(__name__)
 INDEX_DELAY_S = 1.0
 # When to look again after another server had the lease, or the embedder failed.
 RETRY_INDEXING_S = 30.0
-_BATCH = 32
-_REMOVE_BATCH = 1_000
+_BATCH_SIZE = 32
+_REMOVE_BATCH_SIZE = 1_000
 # One server embeds a store at a time. It renews the lease with every batch; a killed one loses it after this long.
 _LEASE, _LEASE_S = "embedding", 60.0
 
@@ -43,7 +43,7 @@ class IndexEmbedder(Protocol):
 
 
 class Indexed(Protocol):
-    """What is indexed: a memory, which keeps its store open while somebody holds it."""
+    """A memory to index. It keeps its store open while somebody holds it."""
 
     store: Store
 
@@ -107,7 +107,7 @@ class Indexer:
         above = self._indexed.get(memory, 0)
         work = Embedding(memory.store, self._embedder, above=above, is_stopped=lambda: self._stopped)
         try:
-            with _leased(memory.store) as is_leased:
+            with _hold_lease(memory.store) as is_leased:
                 if is_leased:
                     self._indexed[memory] = work.run()
                     return
@@ -155,7 +155,7 @@ class Embedding:
         below: int | None = None
         while not self._is_stopped():
             with self._store.reading() as read:
-                batch = read.vectors.pending(model.number, _BATCH, above=self._above, below=below)
+                batch = read.vectors.pending(model.number, _BATCH_SIZE, above=self._above, below=below)
             if not batch:
                 self._remove_other_models(model)
                 return top
@@ -192,7 +192,7 @@ class Embedding:
         with self._store.reading() as read:
             others = [each.number for each in read.vectors.models() if each.number != model.number]
         for number in others:
-            while not self._is_stopped() and not self._store.vectors.remove_model(number, _REMOVE_BATCH):
+            while not self._is_stopped() and not self._store.vectors.remove_model(number, _REMOVE_BATCH_SIZE):
                 continue
 
 
@@ -202,7 +202,7 @@ def index_store(store: Store, embedder: IndexEmbedder, *, progress: Progress | N
     Raise StoreBusy while another server does the same, EmbedderError when the embedder fails.
     """
     work = Embedding(store, embedder, progress=progress)
-    with _leased(store) as is_leased:
+    with _hold_lease(store) as is_leased:
         if not is_leased:
             raise StoreBusy(f"another server is embedding {store.url}; wait until it is done")
         work.run()
@@ -210,7 +210,7 @@ def index_store(store: Store, embedder: IndexEmbedder, *, progress: Progress | N
 
 
 @contextmanager
-def _leased(store: Store) -> Iterator[bool]:
+def _hold_lease(store: Store) -> Iterator[bool]:
     """Yield True while this server is the one that embeds the store."""
     is_leased = store.vectors.lease(_LEASE, _LEASE_S)
     try:

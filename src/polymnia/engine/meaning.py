@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec import Struct
 
 from polymnia.embedders import open_embedder
-from polymnia.embedders.base import Embedder
-from polymnia.embedders.open import missing_package
+from polymnia.embedders.base import Embedder, missing_package
 from polymnia.engine.indexer import Indexed, Indexer, Progress, index_store
 from polymnia.errors import EmbedderError
 from polymnia.stores.contract import Store
@@ -63,12 +62,12 @@ class SharedEmbedder:
 
     @property
     def identity(self) -> str:
-        """The identity of the model. Loads it. Raise EmbedderError."""
+        """The identity of the model, which is loaded for it. Raise EmbedderError."""
         return self._use(lambda embedder: embedder.identity)
 
     @property
     def dimension(self) -> int:
-        """The length of its vectors. Loads it. Raise EmbedderError."""
+        """The length of the model's vectors; the model is loaded for it. Raise EmbedderError."""
         return self._use(lambda embedder: embedder.dimension)
 
     def embed(self, texts: list[str]) -> list[bytes]:
@@ -152,7 +151,7 @@ class Meaning:
 
 
 class Asking:
-    """A question on its way to the embedder and back."""
+    """A question that is being embedded."""
 
     def __init__(self, timeout: float, on_failure: Callable[[], None]) -> None:
         self._timeout = timeout

@@ -4,7 +4,9 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
-from polymnia.model import Change, Rows
+from msgspec import Struct
+
+from polymnia.model import Change, Counts, Rows
 from polymnia.stores.contract import Reader, Store, Writer
 
 if TYPE_CHECKING:
@@ -66,3 +68,17 @@ class Transaction:
         if change.before or change.after:
             self._writer.apply(change)
             self.change = change
+
+
+class Statistics(Struct, frozen=True):
+    """How many rows a memory has, how many distinct texts they have, and the size of those in bytes."""
+
+    counts: Counts
+    texts: int
+    text_bytes: int
+
+
+def statistics(memory: Memory) -> Statistics:
+    """Return how much the memory holds."""
+    with memory.reading() as read:
+        return Statistics(read.counts(), *read.distinct_texts())

@@ -1,4 +1,4 @@
-"""Verbs on notes: commit, search, prune, read; texts by key, for one session or in the vault for all."""
+"""Verbs on notes: commit, search, prune, read. A note is a text under a key, in a session or in the vault."""
 
 from collections.abc import Collection, Sequence
 
@@ -11,39 +11,39 @@ from polymnia.model import VAULT, Note, NoteHit, NoteQuery, NoteScope, Rows
 from polymnia.stores.contract import NoteReader, Reader
 
 
-class Found(Struct, frozen=True):
-    """What a search found, and how many notes its filters left to look at."""
+class NoteHits(Struct, frozen=True):
+    """What a search found, and how many notes it searched."""
 
     hits: list[NoteHit]
     searched: int
 
 
 def commit(memory: Memory, note: Note, *, by: str, member: str = "") -> Note:
-    """The note as it is now kept; one with its key is replaced and stays as old as it was.
+    """Store a note and return it as stored. A note with the same key is replaced; its creation time stays.
 
-    The member is the conversation that a session's note belongs to. Without an embedding the note keeps the one it had,
-    unless its content changes. Raises BadInput, NotSupported.
+    `member` is the conversation that a session's note belongs to. A note that comes without an embedding keeps the
+    former one unless its content changes. Raise BadInput, NotSupported.
     """
     if not note.key:
         raise BadInput("key: must not be empty")
     with memory.writing("commit_memory", by) as transaction:
         notes = notes_of(memory, transaction.read)
         known = notes.find(note.scope, note.key)
-        kept = _kept(note, known, transaction.at)
+        stored = _update(note, known, transaction.at)
         if note.scope != VAULT:
             transaction.read.sessions.join(member, note.scope, transaction.at)
-        transaction.apply(before=Rows(notes=(known,) if known else ()), after=Rows(notes=(kept,)))
-    return kept
+        transaction.apply(before=Rows(notes=(known,) if known else ()), after=Rows(notes=(stored,)))
+    return stored
 
 
-def search(memory: Memory, query: NoteQuery, scopes: Sequence[NoteScope]) -> Found:
-    """The best of what the query finds in the scopes, best first; among equals the first scope comes first."""
+def search(memory: Memory, query: NoteQuery, scopes: Sequence[NoteScope]) -> NoteHits:
+    """Return the best hits in all of the scopes, best first. Among equals, earlier scopes come first."""
     with memory.reading() as reader:
         notes = notes_of(memory, reader)
         hits = [hit for scope in scopes for hit in notes.search(replace(query, scope=scope))]
         searched = sum(notes.count(scope, query.tags) for scope in scopes)
     hits.sort(key=lambda hit: -hit.relevance)
-    return Found(hits[: query.limit], searched)
+    return NoteHits(hits[: query.limit], searched)
 
 
 def prune(
@@ -55,52 +55,52 @@ def prune(
     tags: Collection[str] = (),
     before: int | None = None,
 ) -> int:
-    """How many notes were deleted: those of the scopes that have the key and all tags and are older than `before`."""
+    """Delete the notes with the key, all of the tags and a creation time before `before`. Return how many."""
     with memory.writing("prune_memory", by) as transaction:
         notes = notes_of(memory, transaction.read)
-        doomed = [note for scope in scopes for note in notes.like(scope, key=key, tags=tags, before=before)]
-        transaction.apply(before=Rows(notes=tuple(doomed)))
-    return len(doomed)
+        deleted = [note for scope in scopes for note in notes.like(scope, key=key, tags=tags, before=before)]
+        transaction.apply(before=Rows(notes=tuple(deleted)))
+    return len(deleted)
 
 
 def read(memory: Memory, scope: NoteScope, key: str) -> Note | None:
-    """The note with that key."""
+    """Return the note with that key."""
     with memory.reading() as reader:
         return notes_of(memory, reader).find(scope, key)
 
 
 def in_vault(memory: Memory, key: str) -> Note | None:
-    """The vault's note with that key; None as well where the store holds no notes."""
+    """Return the vault's note with that key; None also if the store cannot hold notes."""
     with memory.reading() as reader:
         return reader.notes.find(VAULT, key) if memory.store.capabilities.notes else None
 
 
 def page(memory: Memory, scope: NoteScope, *, offset: int = 0, limit: int | None = None) -> list[Note]:
-    """A stretch of a scope's notes, oldest first."""
+    """Return a page of a scope's notes, oldest first."""
     with memory.reading() as reader:
         return notes_of(memory, reader).page(scope, offset, limit)
 
 
 def keys(memory: Memory, scope: NoteScope, prefix: str) -> list[str]:
-    """The keys of a scope that start so."""
+    """Return the keys of a scope that start with the prefix."""
     with memory.reading() as reader:
         return notes_of(memory, reader).keys(scope, prefix)
 
 
 def require(memory: Memory) -> None:
-    """Raises NotSupported when the memory's store holds none."""
-    with memory.reading() as reader:
-        notes_of(memory, reader)
+    """Raise NotSupported if the store cannot hold notes."""
+    if not memory.store.capabilities.notes:
+        raise NotSupported(f"{memory.store.url} cannot hold notes; use a SQLite store: a path ending in .db")
 
 
 def notes_of(memory: Memory, reader: Reader) -> NoteReader:
-    """Return the notes behind a reader. Raise NotSupported if the store holds none."""
-    if not memory.store.capabilities.notes:
-        raise NotSupported(f"{memory.store.url} cannot hold notes; use a SQLite store: a path ending in .db")
+    """Return the notes behind a reader. Raise NotSupported if the store cannot hold notes."""
+    require(memory)
     return reader.notes
 
 
-def _kept(note: Note, known: Note | None, at: int) -> Note:
+def _update(note: Note, known: Note | None, at: int) -> Note:
+    """Return the note with its times, and with the embedding of the former note if that still fits."""
     created_at = known.created_at if known else note.created_at or at
     embedding = note.embedding
     if known and not embedding and note.content == known.content:

@@ -1,4 +1,4 @@
-"""Verbs on observations: add them to entities, take them away."""
+"""Verbs on observations: add them to entities, remove them."""
 
 from collections.abc import Iterator, Sequence
 from itertools import count
@@ -10,48 +10,48 @@ from polymnia.stores.contract import Reader
 
 
 def add(memory: Memory, additions: Sequence[ObservationDraft], *, by: str, skip_repeats: bool) -> list[ObservationSet]:
-    """What was added, one result per addition; with `skip_repeats`, texts the entity already has are left out.
+    """Add observations and return them, one set per addition. With `skip_repeats`, skip texts the entity already has.
 
-    Raises EntityNotFound, and adds nothing at all, when one of the names is unknown.
+    Raise EntityNotFound, and add nothing, if one of the names is unknown.
     """
-    return [noted for _, noted in add_to(memory, additions, by=by, skip_repeats=skip_repeats)]
+    return [added for _, added in add_to(memory, additions, by=by, skip_repeats=skip_repeats)]
 
 
 def add_to(
     memory: Memory, additions: Sequence[ObservationDraft], *, by: str, skip_repeats: bool
 ) -> list[tuple[Entity, ObservationSet]]:
-    """The same, each with the entity as it was before."""
+    """Do the same as `add`, and return each set with its entity as it was before."""
     with memory.writing("add_observations", by) as transaction:
         entities = _by_name(transaction.read, additions)
-        # A microsecond apart, so that the order they were given in can be told from their times.
+        # One microsecond apart, so that their times show the order in which they were given.
         times = count(transaction.at)
-        growing = {name: _Growing(entity, times) for name, entity in entities.items()}
+        additions_to = {name: _Additions(entity, times) for name, entity in entities.items()}
         added = []
         for addition in additions:
-            if addition.entity not in growing:
+            if addition.entity not in entities:
                 raise EntityNotFound(addition.entity)
-            taken = growing[addition.entity].take(addition, skip_repeats=skip_repeats)
-            added.append((entities[addition.entity], taken))
-        grown = [ObservationSet(name, tuple(each.added)) for name, each in growing.items() if each.added]
-        transaction.apply(after=Rows(observations=tuple(grown)))
+            new = additions_to[addition.entity].add(addition, skip_repeats=skip_repeats)
+            added.append((entities[addition.entity], new))
+        sets = [ObservationSet(name, tuple(each.added)) for name, each in additions_to.items() if each.added]
+        transaction.apply(after=Rows(observations=tuple(sets)))
     return added
 
 
 def remove(memory: Memory, removals: Sequence[ObservationDraft], *, by: str) -> list[ObservationSet]:
-    """What was taken away, by entity; unknown names and texts are passed over."""
+    """Remove observations by their texts and return them, by entity. Ignore unknown names and texts."""
     with memory.writing("delete_observations", by) as transaction:
         entities = _by_name(transaction.read, removals)
-        doomed: dict[str, set[str]] = {}
+        unwanted: dict[str, set[str]] = {}
         for removal in removals:
-            doomed.setdefault(removal.entity, set()).update(removal.texts)
-        removed = [_matching(entity, doomed[name]) for name, entity in entities.items()]
-        removed = [noted for noted in removed if noted.observations]
+            unwanted.setdefault(removal.entity, set()).update(removal.texts)
+        removed = [_with_texts(entity, unwanted[name]) for name, entity in entities.items()]
+        removed = [each for each in removed if each.observations]
         transaction.apply(before=Rows(observations=tuple(removed)))
     return removed
 
 
-class _Growing:
-    """An entity while observations are being added to it."""
+class _Additions:
+    """What one call adds to an entity."""
 
     def __init__(self, entity: Entity, times: Iterator[int]) -> None:
         self.added: list[Observation] = []
@@ -60,21 +60,21 @@ class _Growing:
         self._texts = set(entity.texts)
         self._times = times
 
-    def take(self, addition: ObservationDraft, *, skip_repeats: bool) -> ObservationSet:
-        taken = []
+    def add(self, addition: ObservationDraft, *, skip_repeats: bool) -> ObservationSet:
+        new = []
         for text in addition.texts:
             if skip_repeats and text in self._texts:
                 continue
-            taken.append(Observation(self._next, text, next(self._times), addition.valid_at))
+            new.append(Observation(self._next, text, next(self._times), addition.valid_at))
             self._texts.add(text)
             self._next += 1
-        self.added.extend(taken)
-        return ObservationSet(self._name, tuple(taken))
+        self.added.extend(new)
+        return ObservationSet(self._name, tuple(new))
 
 
-def _by_name(read: Reader, texts: Sequence[ObservationDraft]) -> dict[str, Entity]:
-    return {entity.name: entity for entity in read.find({each.entity for each in texts})}
+def _by_name(read: Reader, drafts: Sequence[ObservationDraft]) -> dict[str, Entity]:
+    return {entity.name: entity for entity in read.find({each.entity for each in drafts})}
 
 
-def _matching(entity: Entity, texts: set[str]) -> ObservationSet:
+def _with_texts(entity: Entity, texts: set[str]) -> ObservationSet:
     return ObservationSet(entity.name, tuple([each for each in entity.observations if each.text in texts]))

@@ -1,4 +1,4 @@
-"""Find the passages that answer a question: by words, by meaning, by whom it names and when, in one ranking."""
+"""Find the passages that answer a question: by words, meaning, names and dates, in one ranking."""
 
 from collections.abc import Collection
 from itertools import accumulate
@@ -11,7 +11,7 @@ from polymnia.engine.spelling import repair_spelling, terms_starting
 from polymnia.model import Hit, Neighbours, Passage, PassageKey, Within, WordCounts
 from polymnia.search import hits
 from polymnia.search.question import content_without, content_words, match_names, parse_question, text_without
-from polymnia.search.scoring import Matcher, Query, Scored, entity_bonus, score_passages
+from polymnia.search.scoring import Matcher, Query, ScoredPassage, entity_bonus, score_passages
 from polymnia.search.spelling import variants
 from polymnia.search.terms import terms_of
 from polymnia.search.text import fold
@@ -20,8 +20,7 @@ from polymnia.stores.contract import Reader
 if TYPE_CHECKING:
     from polymnia.engine.meaning import AskedVector, Asking
 
-# How many passages are scored of those that words propose, and of those that meaning proposes; for each named entity
-# and for the time in a question there may be as many again.
+# The most candidates that are found by words, and by meaning. Named entities and a date in the question add as many.
 MAX_WORD_CANDIDATES = 100
 MAX_NEAREST = 60
 # A question may be a whole page: its rarest terms are enough to find candidates.
@@ -32,11 +31,11 @@ MAX_NAMES = 8
 # A term in more passages than this is no help in finding a name.
 MAX_NAME_TERM_PASSAGES = 5_000
 MAX_PREFIXED_TERMS = 20
-# What a longer word counts that starts with a word nobody wrote.
+# The weight of a longer word that starts with an unknown word of the question.
 PREFIX_WEIGHT = 0.5
 
 
-class Recalled(Struct, frozen=True):
+class RecallResult(Struct, frozen=True):
     """What was found, best first.
 
     `note` says why meaning was left out, wholly or in part, if it was. `coverage` is the share of passages that have a
@@ -51,8 +50,8 @@ class Recalled(Struct, frozen=True):
 
 def recall(
     memory: Memory, question: str, *, limit: int = 10, within: Within | None = None, timeout: float | None = None
-) -> Recalled:
-    """Return the passages that answer the question, best first, each with what speaks for it.
+) -> RecallResult:
+    """Return the passages that answer the question, best first, each with the evidence for it.
 
     Without a `timeout` in seconds, the embedder gets half a second to embed the question.
     """
@@ -66,11 +65,11 @@ def recall(
         scored = _score(read, query, proposed, scale, vectors, within)
     coverage = vectors.coverage if vectors else 0.0
     note = asked if isinstance(asked, str) else _coverage_note(coverage)
-    return Recalled(hits.best_hits(query, scored, limit), note, coverage, corrections)
+    return RecallResult(hits.best_hits(query, scored, limit), note, coverage, corrections)
 
 
 def _coverage_note(coverage: float) -> str:
-    """Return what to tell about a memory that is not wholly embedded; empty for one that is."""
+    """Return a note about a memory that is only partly embedded; empty if everything is embedded."""
     if coverage >= 1:
         return ""
     return f"{coverage:.0%} of the memory is embedded so far; the rest is found by words alone"
@@ -113,7 +112,7 @@ def _prepare(read: Reader, asked: str) -> tuple[Query, dict[str, str]]:
         question,
         names,
         {name: entity_bonus(counts.passages, own.get(name, 1)) for name in names},
-        _linked(read, whole),
+        _linked_entities(read, whole),
         terms,
         widened,
         frozenset(terms_of(" ".join(corrections.values()))),
@@ -141,7 +140,7 @@ def _search_terms(weights: Collection[str], counts: WordCounts) -> tuple[str, ..
     return tuple(few[:MAX_SEARCH_TERMS] or rarest[:1])
 
 
-def _linked(read: Reader, names: Collection[str]) -> frozenset[str]:
+def _linked_entities(read: Reader, names: Collection[str]) -> frozenset[str]:
     """Return the entities one relation away from the named ones."""
     if not names:
         return frozenset()
@@ -150,7 +149,7 @@ def _linked(read: Reader, names: Collection[str]) -> frozenset[str]:
 
 
 def _ask(memory: Memory, read: Reader, query: Query, timeout: float | None) -> "Asking | str":
-    """Start to embed the question, without the names in it: they are scored apart, and would drown the rest."""
+    """Start to embed the question, without the names in it: they are scored separately, and would outweigh the rest."""
     if memory.meaning is None:
         return "no embedder is configured, or this kind of store has no vectors"
     if not read.vectors.models():
@@ -160,11 +159,11 @@ def _ask(memory: Memory, read: Reader, query: Query, timeout: float | None) -> "
 
 
 def _by_words(read: Reader, query: Query, within: Within | None) -> list[Passage]:
-    """Return what words, names and dates propose."""
+    """Return the candidates by words, names and dates."""
     found = read.candidates(query.find_by, MAX_WORD_CANDIDATES, within)
     if not found and query.folded:
         found = read.passages_containing(query.folded, MAX_WORD_CANDIDATES)
-    found = _called(read, query) + found
+    found = _named_card(read, query) + found
     if len(query.find_by) < len(query.terms) and len(found) >= MAX_WORD_CANDIDATES:
         found += read.candidates(query.terms[:MAX_SEARCH_TERMS], MAX_WORD_CANDIDATES, within, every=True)
     if query.names:
@@ -180,8 +179,8 @@ def _about(query: Query) -> Within:
     return Within(names=tuple(sorted(query.names, key=lambda name: -query.names[name])[:MAX_NAMES]))
 
 
-def _called(read: Reader, query: Query) -> list[Passage]:
-    """Return the entity that has the question for its name, however many passages contain its words."""
+def _named_card(read: Reader, query: Query) -> list[Passage]:
+    """Return the card of the entity whose name is the question, however many passages contain its words."""
     names = [name for name in query.whole_names if fold(name.strip()) == query.folded]
     return read.cards(names) if names else []
 
@@ -193,8 +192,8 @@ def _score(
     scale: Collection[Passage],
     vectors: _Vectors | None,
     within: Within | None,
-) -> list[Scored]:
-    """Score everything proposed by words and by meaning, and what was written after it, as far as a filter allows."""
+) -> list[ScoredPassage]:
+    """Score the candidates by words and by meaning, and what was written after them, as far as the filter allows."""
     found = {passage.key: passage for passage in proposed}
     if vectors is not None:
         nearest = set(read.vectors.nearest(vectors.model, vectors.question, MAX_NEAREST, within))
@@ -216,7 +215,7 @@ def _score(
 
 
 def _leads_on(passage: Passage) -> bool:
-    """Return True if the answer may stand in what comes next: in a conversation, or after a question."""
+    """Return True if the answer may be in the next passage: in a conversation, or after a question."""
     return bool(passage.valid_at) or "?" in passage.text
 
 

@@ -1,4 +1,4 @@
-"""The life of a session's notes: they last while a conversation uses the session."""
+"""Verbs on sessions: delete their notes when no conversation uses them any more."""
 
 from time import time_ns
 

@@ -1,4 +1,4 @@
-"""Repair the spelling of a question: replace words that nobody wrote by those that are one mistake away."""
+"""Correct the spelling of a question: replace unknown words by known ones that are one edit away."""
 
 from collections.abc import Collection
 
@@ -8,9 +8,9 @@ from polymnia.search.spelling import edits, is_form
 from polymnia.search.terms import terms_of
 from polymnia.stores.contract import Reader
 
-# Words with fewer letters have too many neighbours: they are only taken for names.
+# Shorter words have too many similar ones: they are corrected only to names.
 MIN_WORD_LETTERS, MIN_NAME_LETTERS = 4, 3
-# How many names are looked at that may contain what was meant.
+# How many names are considered as corrections.
 MAX_NAMES = 100
 _LAST_CHARACTER = "\U0010ffff"
 
@@ -43,7 +43,7 @@ def _term(word: str) -> str:
 
 
 def _correct(read: Reader, word: str) -> str:
-    """Return what was meant: a word of an entity's name, else one of the store, else a common one; or nothing."""
+    """Return the correction: a word of an entity's name, else of the store, else a common English word; or nothing."""
     possible = {each: _term(each) for each in edits(word)}
     having = read.word_counts(set(possible.values())).having
     names, english = _name_terms(read, having), english_words()

@@ -1,96 +1,96 @@
-"""Verbs on what was deleted: look at it, bring it back, take it away for good, by hand or after some days."""
+"""Verbs on deleted things: list them, restore them, purge them on request or after some days."""
 
 from time import time
 from weakref import WeakKeyDictionary
 
-from polymnia.engine.memory import Memory, Transaction
+from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput
 from polymnia.model import VAULT, PurgeCounts, Relation, Rows, TrashItem
 from polymnia.stores.contract import Reader
 
-_DAY = 86_400
-_SECOND = 1_000_000
+_DAY_S = 86_400
+_MICROSECONDS = 1_000_000
 
 
-def listed(memory: Memory) -> list[TrashItem]:
-    """Everything that can be brought back. Raises BadInput when the store keeps nothing that is deleted."""
+def items(memory: Memory) -> list[TrashItem]:
+    """Return everything that can be restored. Raise BadInput if the store has no trash."""
     with memory.reading() as read:
-        return _trashed(memory, read)
+        return _items(memory, read)
 
 
 def restore(memory: Memory, wanted: str, *, by: str) -> Rows:
-    """Bring back what has that id, or the entity of that name that was deleted last; gives what came back.
+    """Restore the item with that id, or the latest deleted entity or note with that name. Return what was restored.
 
-    An entity comes with the observations and relations that were deleted with it; of the relations those whose other
-    end lives. Raises BadInput when there is no such thing, or something else has taken its place.
+    An entity comes back with the observations and relations that were deleted with it, except for relations to entities
+    that do not exist. Raise BadInput if there is no such item, or if its name is in use again.
     """
     with memory.writing("restore", by) as transaction:
-        found = _found(_trashed(memory, transaction.read), wanted)
-        back = _restorable(transaction, found)
-        transaction.apply(after=back)
-    return back
+        found = _find(_items(memory, transaction.read), wanted)
+        restored = _restorable_rows(transaction.read, found)
+        transaction.apply(after=restored)
+    return restored
 
 
 def purge(memory: Memory, *, days: float) -> PurgeCounts:
-    """Take away for good what was deleted longer ago than that, its text in the change log too."""
-    if not memory.store.capabilities.trash:
-        raise _keeps_nothing(memory)
-    return memory.store.purge(int((time() - days * _DAY) * _SECOND))
+    """Remove everything that was deleted more than `days` days ago, and its text everywhere."""
+    _require_trash(memory)
+    return memory.store.purge(int((time() - days * _DAY_S) * _MICROSECONDS))
 
 
 class Retention:
-    """Deleted things are kept for so many days, 0 is for ever; each memory is looked at once a day."""
+    """Keeps deleted things for some days; 0 means for ever. Each memory is checked once a day."""
 
     def __init__(self, days: int) -> None:
         self._days = days
-        self._looked: WeakKeyDictionary[Memory, float] = WeakKeyDictionary()
+        self._checked_at: WeakKeyDictionary[Memory, float] = WeakKeyDictionary()
 
     def apply(self, memory: Memory) -> None:
-        """Purge what is too old, if it is time to look."""
+        """Purge what is too old, unless the memory was checked today."""
         if not self._days or not memory.store.capabilities.trash:
             return
-        if time() - self._looked.get(memory, 0.0) >= _DAY:
-            self._looked[memory] = time()
+        if time() - self._checked_at.get(memory, 0.0) >= _DAY_S:
+            self._checked_at[memory] = time()
             purge(memory, days=self._days)
 
 
-def _trashed(memory: Memory, read: Reader) -> list[TrashItem]:
-    if not memory.store.capabilities.trash:
-        raise _keeps_nothing(memory)
+def _items(memory: Memory, read: Reader) -> list[TrashItem]:
+    _require_trash(memory)
     return read.trash.items()
 
 
-def _keeps_nothing(memory: Memory) -> BadInput:
-    return BadInput(f"{memory.store.url} keeps nothing that is deleted; only SQLite stores do")
+def _require_trash(memory: Memory) -> None:
+    if not memory.store.capabilities.trash:
+        raise BadInput(f"{memory.store.url} keeps nothing that is deleted; only SQLite stores do")
 
 
-def _found(trashed: list[TrashItem], wanted: str) -> TrashItem:
-    for each in trashed:
+def _find(items: list[TrashItem], wanted: str) -> TrashItem:
+    for each in items:
         if wanted == each.id:
             return each
-    for each in trashed:
+    for each in items:
         names = [entity.name for entity in each.rows.entities] + [note.key for note in each.rows.notes]
         if wanted in names:
             return each
     raise BadInput(f"nothing that was deleted is called {wanted}; `polymnia trash list` shows what there is")
 
 
-def _restorable(transaction: Transaction, found: TrashItem) -> Rows:
-    """What of it can come back now."""
-    read, rows = transaction.read, found.rows
+def _restorable_rows(read: Reader, item: TrashItem) -> Rows:
+    """Return the rows of an item that can be restored now. Raise BadInput if the item itself cannot."""
+    rows = item.rows
     names = {entity.name for entity in rows.entities}
-    if taken := read.known(names):
-        raise BadInput(f"there is an entity {taken.pop()} again; delete that one first to restore the older")
+    if in_use := read.known(names):
+        raise BadInput(f"there is an entity {in_use.pop()} again; delete that one first to restore the older")
     if rows.notes and any(read.notes.find(VAULT, note.key) for note in rows.notes):
         raise BadInput(f"there is a note {rows.notes[0].key} again; delete that one first to restore the older")
-    if found.owner_gone:
-        raise BadInput(f"its entity is deleted too; restore that first: {found.owner}")
-    relations = [each for each in rows.relations if not names or _joins_living(read, each, names)]
+    if item.owner_gone:
+        raise BadInput(f"its entity is deleted too; restore that first: {item.owner}")
+    relations = [each for each in rows.relations if not names or _has_other_end(read, each, names)]
     linked = read.linked({each.key for each in relations})
-    back = tuple([each for each in relations if each.key not in linked])
-    return Rows(rows.entities, rows.observations, back, rows.notes)
+    return Rows(
+        rows.entities, rows.observations, tuple([each for each in relations if each.key not in linked]), rows.notes
+    )
 
 
-def _joins_living(read: Reader, relation: Relation, back: set[str]) -> bool:
-    ends = {relation.source, relation.target} - back
+def _has_other_end(read: Reader, relation: Relation, restored: set[str]) -> bool:
+    ends = {relation.source, relation.target} - restored
     return read.known(ends) == ends

@@ -33,7 +33,7 @@ OpenListener = Callable[[Memory], None]
 
 
 class Workspaces(Protocol):
-    """Where a client's memory comes from. Safe for several threads."""
+    """The workspaces of a server, and the memory of each. Safe for several threads."""
 
     @property
     def sole(self) -> str | None:
@@ -62,12 +62,12 @@ class Workspaces(Protocol):
         """
 
     def apply_retention(self) -> None:
-        """Purge what was deleted too long ago. Each memory is looked at once a day."""
+        """Purge what was deleted too long ago. Each memory is checked once a day."""
 
     def find(self, name: str) -> Workspace:
         """Return the workspace with that name, whatever its status. Raise WorkspaceNotFound."""
 
-    def listed(self, status: Status | None = None) -> list[Workspace]:
+    def find_all(self, status: Status | None = None) -> list[Workspace]:
         """Return the workspaces of a status, or all, by name."""
 
     def create(self, name: str, description: str = "") -> Workspace:
@@ -156,7 +156,7 @@ class OneWorkspace:
         # A store does not know when its one workspace was created; the id is the same everywhere.
         return Workspace(id=_ONLY_ID, name=self.name)
 
-    def listed(self, status: Status | None = None) -> list[Workspace]:
+    def find_all(self, status: Status | None = None) -> list[Workspace]:
         return [] if status == "archived" else [self.find(self.name)]
 
     def create(self, name: str, description: str = "") -> Workspace:
@@ -190,7 +190,7 @@ class OneWorkspace:
 
 
 class ManyWorkspaces:
-    """The workspaces of a catalogue. A store that has not been used for long is closed when its last call is over."""
+    """The workspaces of a catalogue. The least recently used stores are closed when their last call ends."""
 
     sole: str | None = None
     # The first call to a workspace opens its store.
@@ -215,7 +215,7 @@ class ManyWorkspaces:
         self._followed: dict[str, None] = {}  # names of workspaces whose changes are wanted
         self._lock = RLock()
         self.find = catalogue.find
-        self.listed = catalogue.listed
+        self.find_all = catalogue.find_all
         self.create = catalogue.create
         self.restore = catalogue.restore
         self.describe = catalogue.describe

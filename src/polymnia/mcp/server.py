@@ -93,7 +93,7 @@ class Server:
     def check(self) -> None:
         """Raise StoreError if the default workspace, or the list of workspaces, cannot be read."""
         if self.workspace is None:
-            self.workspaces.listed("active")
+            self.workspaces.find_all("active")
             return
         with self.workspaces.memory(self.workspace).reading() as read:
             read.known(())

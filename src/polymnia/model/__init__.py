@@ -1,6 +1,6 @@
 """The values that every layer uses: the graph, notes, passages, changes, workspaces and access."""
 
-from polymnia.model.access import CAPABILITIES, NOBODY, OWNER, Capability, Principal
+from polymnia.model.access import CAPABILITIES, NOBODY, OWNER, Capability, Principal, Status, Workspace
 from polymnia.model.changes import Change, PurgeCounts, Rows, TrashItem
 from polymnia.model.graph import (
     MAX_ORDINAL,
@@ -30,7 +30,6 @@ from polymnia.model.passages import (
     Within,
     WordCounts,
 )
-from polymnia.model.workspaces import Status, Workspace
 
 __all__ = [
     "CAPABILITIES",

@@ -1,4 +1,4 @@
-"""Access: who makes a request and what they may do."""
+"""Workspaces, and who may do what in them."""
 
 from typing import Literal
 
@@ -7,9 +7,21 @@ from msgspec.structs import replace
 
 from polymnia.errors import NotAllowed
 
+Status = Literal["active", "archived"]
 # Each capability includes those before it.
 Capability = Literal["read", "write", "admin"]
 CAPABILITIES: tuple[Capability, ...] = ("read", "write", "admin")
+
+
+class Workspace(Struct, frozen=True):
+    """A namespace with its own graph and notes."""
+
+    id: str
+    name: str
+    description: str = ""
+    status: Status = "active"
+    created_at: int = 0
+    updated_at: int = 0
 
 
 class Principal(Struct, frozen=True, kw_only=True):
@@ -47,7 +59,7 @@ class Principal(Struct, frozen=True, kw_only=True):
             theirs = ", ".join(sorted(self.workspaces or ())) or "none"
             raise NotAllowed(f"{self.title} may not use the workspace {workspace!r} (only: {theirs})")
 
-    def restricted(self, to: Capability) -> "Principal":
+    def restrict(self, to: Capability) -> "Principal":
         """Return the principal with at most that capability."""
         return replace(self, can=to) if self.may(to) else self
 

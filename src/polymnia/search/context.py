@@ -1,4 +1,4 @@
-"""Compare a question with passages by vector, each also seen together with what was written around it."""
+"""Compare a question with passages by vector: each alone, and mixed with the vectors of its neighbours."""
 
 from collections.abc import Collection, Mapping
 
@@ -7,7 +7,7 @@ import numpy as np
 from polymnia.model import Neighbours, Passage, PassageKey
 from polymnia.search.scoring import context_share
 
-# How much of the passage before, the one before that and the one after is added to an empty text's vector.
+# The weights of the passage before, the one before that and the one after in the mixture for an empty text.
 BEFORE, EARLIER, AFTER = 1.5, 1.0, 0.6
 _ALONE = Neighbours()
 
@@ -18,7 +18,7 @@ def context_cosines(
     passages: Collection[Passage],
     neighbours: Mapping[PassageKey, Neighbours],
 ) -> dict[int, float]:
-    """Return the cosine of the question with each passage, by id: with its own vector or the mixture, the larger.
+    """Return the larger cosine of the question with each passage, by id: with its own vector or with the mixture.
 
     All vectors are little-endian float32 of length one. A passage without one is left out.
     """

@@ -1,4 +1,4 @@
-"""Dates in English text: the time a question names, how well others agree with it, and words that tell a time."""
+"""Dates in English text: the date in a question, how well other times agree with it, and words that tell a time."""
 
 import re
 from collections.abc import Collection
@@ -51,7 +51,7 @@ YEAR_AGREEMENT, NEXT_MONTH_AGREEMENT = 0.3, 0.4
 
 
 class Period(Struct, frozen=True):
-    """A day, month or year that a question names; a part that it leaves open is 0."""
+    """A day, month or year in a question. A part that is not given is 0."""
 
     year: int
     month: int
@@ -59,7 +59,7 @@ class Period(Struct, frozen=True):
 
     @property
     def bounds(self) -> tuple[int, int] | None:
-        """The first and the end of the times that may agree with it, in microseconds; None when the year is open."""
+        """The start and the end of the times that may agree with it, in microseconds; None if it has no year."""
         if not self.year:
             return None
         start = datetime(self.year, self.month or 1, self.day or 1, tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""Vectors as bytes and their likeness: little-endian float32, compared by the cosine of the angle between them."""
+"""Vectors as bytes: little-endian float32, compared by the cosine of the angle between them."""
 
 import math
 import sys
@@ -9,8 +9,11 @@ from operator import mul
 from polymnia.errors import BadInput
 
 
-def packed(numbers: Sequence[float], dimension: int, name: str) -> bytes:
-    """The numbers as bytes. Raises BadInput when there are too few or many, or one of them or all are no direction."""
+def pack_vector(numbers: Sequence[float], dimension: int, name: str) -> bytes:
+    """Return the numbers as bytes. Raise BadInput if there are too few or too many, if one is not finite, or all are 0.
+
+    `name` is the argument that the error names.
+    """
     if len(numbers) != dimension:
         raise BadInput(f"{name}: expected {dimension} numbers, got {len(numbers)}")
     try:
@@ -20,23 +23,23 @@ def packed(numbers: Sequence[float], dimension: int, name: str) -> bytes:
     if not all(map(math.isfinite, values)):
         raise BadInput(f"{name}: every number must be finite and fit into a 32-bit float")
     if not any(values):
-        raise BadInput(f"{name}: all numbers are zero, so it points nowhere; leave it out")
+        raise BadInput(f"{name}: all numbers are zero, so the vector has no direction; leave it out")
     return _little_endian(values).tobytes()
 
 
-def unpacked(vector: bytes) -> "array[float]":
-    """The numbers behind the bytes."""
+def unpack_vector(vector: bytes) -> "array[float]":
+    """Return the numbers of a vector."""
     return _little_endian(array("f", vector))
 
 
 def length(vector: bytes) -> float:
-    """The vector's Euclidean length."""
-    return math.hypot(*unpacked(vector))
+    """Return the Euclidean length of a vector."""
+    return math.hypot(*unpack_vector(vector))
 
 
 def cosine(vector: Sequence[float], norm: float, other: bytes, other_norm: float) -> float:
-    """The likeness of two vectors whose lengths are known: 1 for the same direction, -1 for the opposite one."""
-    return _dot(vector, unpacked(other)) / (norm * other_norm)
+    """Return the cosine of two vectors whose lengths are given: 1 for the same direction, -1 for the opposite one."""
+    return _dot(vector, unpack_vector(other)) / (norm * other_norm)
 
 
 def _product(left: Sequence[float], right: Sequence[float]) -> float:
@@ -44,7 +47,7 @@ def _product(left: Sequence[float], right: Sequence[float]) -> float:
     return total
 
 
-# Quicker, from Python 3.12 on.
+# `math.sumprod` is faster. It exists from Python 3.12 on.
 _dot: Callable[[Sequence[float], Sequence[float]], float] = getattr(math, "sumprod", _product)
 
 

@@ -49,14 +49,14 @@ class Near(Struct, frozen=True):
 
 
 class Column(Struct, frozen=True):
-    """An expression about some columns only."""
+    """An expression that is restricted to some columns."""
 
     columns: frozenset[str]
     expression: "Expression"
 
 
 class And(Struct, frozen=True):
-    """All of the parts. `implicit` parts are only listed one after the other: a search may settle for some of them."""
+    """All of the parts. With `implicit` no AND joins them, so a search may accept passages with only some of them."""
 
     parts: tuple["Expression", ...]
     implicit: bool = False
@@ -79,7 +79,7 @@ Expression: TypeAlias = Phrase | Near | Column | And | Or | Not
 
 
 def parse(query: str, columns: Mapping[str, str]) -> Expression | None:
-    """Return the expression that the query is in FTS5's syntax; None when it is none, or is too large.
+    """Parse a query in FTS5's syntax. Return None if it is invalid or too large.
 
     `columns` maps the column names that a query may use to those of the passages.
     """

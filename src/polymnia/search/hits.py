@@ -1,26 +1,26 @@
-"""Turn scored passages into hits: in order, each fact once, with the way in which it matches."""
+"""Turn scored passages into hits: best first, each fact once, with the kind of match."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from polymnia.model import Hit, Passage
-from polymnia.search.scoring import Query, Scored
+from polymnia.search.scoring import Query, ScoredPassage
 from polymnia.search.text import fold
 
 # Kinds of match, best first.
 NAME, KEY, TEXT, PHRASE, ALL_WORDS, ANY_WORD = "name", "key", "text", "phrase", "all words", "any word"
 VARIANT, PREFIX, TYPO, SUBSTRING, MEANING, CONTEXT = "variant", "prefix", "typo", "substring", "meaning", "context"
 
-# Passages that are the question itself come before any score, in this order.
+# Passages that equal the question come first, in this order, whatever their scores.
 EXACT_KINDS = (NAME, KEY, TEXT)
-# Two passages say the same when they share this much of their terms.
+# Two passages with this share of common terms say the same.
 MIN_SHARED_TERMS = 0.9
 
 
-def best_hits(query: Query, scored: Sequence[Scored], limit: int) -> list[Hit]:
+def best_hits(query: Query, scored: Sequence[ScoredPassage], limit: int) -> list[Hit]:
     """Return the best hits, each standing for all passages that say the same about its entity."""
     exact = {each.passage.key: exact_kind(each.passage, query.folded) for each in scored}
 
-    def order(each: Scored) -> tuple[int, float, tuple[str, int]]:
+    def order(each: ScoredPassage) -> tuple[int, float, tuple[str, int]]:
         kind = exact[each.passage.key]
         return EXACT_KINDS.index(kind) if kind else len(EXACT_KINDS), -each.score, each.passage.key
 
@@ -29,19 +29,19 @@ def best_hits(query: Query, scored: Sequence[Scored], limit: int) -> list[Hit]:
     subjects = [((each.passage.entity, each.passage.kind == "note"), each.terms) for each in ranked]
     return [
         Hit(each.passage, each.score, exact[each.passage.key] or match_kind(query, each), each.signals, alike)
-        for each, alike in ((ranked[place], alike) for place, alike in distinct(subjects, limit))
+        for each, alike in ((ranked[position], alike) for position, alike in distinct(subjects, limit))
     ]
 
 
 def exact_kind(passage: Passage, folded: str) -> str:
-    """Return the kind of a passage that is the folded question: by its name, its key or its text; else nothing."""
+    """Return the kind of exact match if the passage's name, key or text equals the folded question; else nothing."""
     if passage.kind != "observation" and _equals(passage.entity.strip(), folded):
         return NAME if passage.kind == "entity" else KEY
     return TEXT if passage.kind != "entity" and _equals(passage.text.strip(), folded) else ""
 
 
-def match_kind(query: Query, scored: Scored) -> str:
-    """Return the best way in which a passage matches."""
+def match_kind(query: Query, scored: ScoredPassage) -> str:
+    """Return the best kind of match of a passage."""
     kind = word_kind(query.question.spoken, query.terms, query.widened, scored.terms)
     if kind:
         return TYPO if query.corrected.intersection(scored.terms) else kind
@@ -65,14 +65,14 @@ def word_kind(spoken: Sequence[str], content: Sequence[str], widened: Mapping[st
 
 
 def distinct(ranked: Iterable[tuple[Hashable, Sequence[str]]], limit: int) -> list[tuple[int, int]]:
-    """Return the places of the first `limit` that say something new, and how many later ones say the same.
+    """Return the positions of the first `limit` that say something new, and how many later ones say the same.
 
     Each is given as its subject and its terms.
     """
     shown: list[int] = []
     alike: dict[int, int] = {}
     seen: dict[Hashable, list[tuple[int, frozenset[str]]]] = {}
-    for place, (subject, terms) in enumerate(ranked):
+    for position, (subject, terms) in enumerate(ranked):
         own = frozenset(terms)
         twin = next((at for at, other in seen.get(subject, ()) if _say_the_same(own, other)), None)
         if twin is not None:
@@ -80,9 +80,9 @@ def distinct(ranked: Iterable[tuple[Hashable, Sequence[str]]], limit: int) -> li
         elif len(shown) == limit:
             break
         else:
-            shown.append(place)
-            seen.setdefault(subject, []).append((place, own))
-    return [(place, alike.get(place, 0)) for place in shown]
+            shown.append(position)
+            seen.setdefault(subject, []).append((position, own))
+    return [(position, alike.get(position, 0)) for position in shown]
 
 
 def _equals(text: str, folded: str) -> bool:
@@ -94,7 +94,7 @@ def _contains_phrase(spoken: Sequence[str], terms: Sequence[str]) -> bool:
     size = len(spoken)
     if size < 2:
         return False
-    return any(list(terms[place : place + size]) == list(spoken) for place in range(len(terms) - size + 1))
+    return any(list(terms[position : position + size]) == list(spoken) for position in range(len(terms) - size + 1))
 
 
 def _say_the_same(one: frozenset[str], other: frozenset[str]) -> bool:

@@ -8,9 +8,9 @@ from typing import TypeVar
 from unicodedata import normalize
 
 from polymnia.search.expression import And, Column, Expression, Near, Not, Or, Phrase, mere_words, without_stop_words
-from polymnia.search.terms import derived, stems_of, words_of
+from polymnia.search.terms import parts_of, stems_of, words_of
 
-# The column of what `derived` gives. Only phrases without a column filter are looked for in it.
+# The column of what `parts_of` returns. Only phrases without a column filter are looked for in it.
 PARTS = "parts"
 
 Key = TypeVar("Key")
@@ -30,9 +30,9 @@ def match_entities(
 ) -> list[Key]:
     """Return the entities that match, best first.
 
-    `match` gives the entities that have a matching passage and the score of the best one; less is better. An expression
-    is about one passage. Words joined by AND may be in different passages of an entity. So may mere words, and where no
-    entity has them all, entities with some of them are returned, those with most first.
+    `match` returns the entities that have a matching passage, with the score of the best one; less is better. One
+    passage must match the whole expression, but words joined by AND may be in different passages of an entity. So may
+    mere words; if no entity has them all, return entities with some of them, those with most first.
     """
     listed = mere_words(expression)
     words = without_stop_words(listed) if listed else _conjuncts(expression)
@@ -63,7 +63,7 @@ def _with_most(found: Sequence[Mapping[Key, float]], limit: int | None, *, all_w
 
 
 class _Passage:
-    """The columns of one passage, each cut into words when a phrase is first looked for in it."""
+    """The columns of one passage, each split into words when a phrase is first looked for in it."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self._texts = texts
@@ -75,7 +75,7 @@ class _Passage:
             case Phrase():
                 return self._has(expression, columns)
             case Near():
-                return any(self._has_near(expression, column) for column in self._searched(columns))
+                return any(self._has_near(expression, column) for column in self._searched_columns(columns))
             case Column():
                 both = expression.columns if columns is None else expression.columns & columns
                 return self.matches(expression.expression, both)
@@ -87,7 +87,7 @@ class _Passage:
                 return self.matches(expression.wanted, columns) and not self.matches(expression.unwanted, columns)
 
     def _has(self, phrase: Phrase, columns: Columns) -> bool:
-        searched = self._searched(columns)
+        searched = self._searched_columns(columns)
         if phrase.initial:
             return any(self._starts(phrase, column)[:1] == [0] for column in searched if column != PARTS)
         return any(self._starts(phrase, column) for column in searched) or self._contains(phrase.runs, columns)
@@ -113,16 +113,16 @@ class _Passage:
         stems = _stems(phrase.words[:-1] if phrase.prefix else phrase.words)
         if phrase.prefix:
             last = phrase.words[-1]
-            ends = [place for place, word in enumerate(self._words_of(column)) if word.startswith(last)]
+            ends = [position for position, word in enumerate(self._words_of(column)) if word.startswith(last)]
             starts = [end - len(stems) for end in ends if end >= len(stems)]
         else:
             first = stems[0]
-            starts = [place for place, stem in enumerate(self._stems_of(column)) if stem == first]
+            starts = [position for position, stem in enumerate(self._stems_of(column)) if stem == first]
         if len(phrase.words) == 1:
             return starts
         return [start for start in starts if self._stems_of(column)[start : start + len(stems)] == stems]
 
-    def _searched(self, columns: Columns) -> list[str]:
+    def _searched_columns(self, columns: Columns) -> list[str]:
         return [*self._texts, PARTS] if columns is None else [column for column in self._texts if column in columns]
 
     def _stems_of(self, column: str) -> list[str]:
@@ -136,7 +136,7 @@ class _Passage:
         return self._words[column]
 
     def _text(self, column: str) -> str:
-        return derived("\n".join(self._texts.values())) if column == PARTS else self._texts[column]
+        return parts_of("\n".join(self._texts.values())) if column == PARTS else self._texts[column]
 
 
 @lru_cache(maxsize=1024)
@@ -145,5 +145,5 @@ def _stems(words: tuple[str, ...]) -> list[str]:
 
 
 def _has_between(numbers: list[int], low: int, high: int) -> bool:
-    place = bisect_left(numbers, low)
-    return place < len(numbers) and numbers[place] <= high
+    position = bisect_left(numbers, low)
+    return position < len(numbers) and numbers[position] <= high

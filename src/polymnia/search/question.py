@@ -1,4 +1,4 @@
-"""Take a question apart: its words, the date it names, and the entities it speaks of."""
+"""Parse a question: its words, the date in it, and the entities it names."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -6,15 +6,15 @@ from collections.abc import Collection, Sequence
 from msgspec import Struct
 
 from polymnia.search.dates import Period, asks_when, find_period
-from polymnia.search.terms import STOP_WORDS, derived, plain, terms_of, words_of
+from polymnia.search.terms import STOP_WORDS, parts_of, plain, terms_of, words_of
 
-# What a part of a name counts beside the whole of it.
+# How much a part of a name counts, compared with the whole name.
 NAME_PART_SHARE = 0.4
 _WORD = re.compile(r"[^\W_]+")
 
 
 class Question(Struct, frozen=True):
-    """What a search is for. `spoken` has the terms of all words in order, `content` those that mean something."""
+    """A parsed question. `spoken` has the terms of all words in order, `content` those without stop words."""
 
     text: str
     spoken: tuple[str, ...]
@@ -25,15 +25,15 @@ class Question(Struct, frozen=True):
 
     @property
     def name_terms(self) -> list[str]:
-        """The terms that may belong to a name: the content, and what is written like a name."""
+        """The terms that may belong to a name: the content, and capitalised words."""
         return list(dict.fromkeys((*self.content, *[term for term in self.spoken if term in self.capitalised])))
 
 
 def parse_question(text: str) -> Question:
-    """Take a text apart as a question. A text of stop words alone means them."""
+    """Parse a text as a question. If it has only stop words, they are its content."""
     period, rest = find_period(text)
     content = content_words(rest) or words_of(rest) or words_of(text)
-    parts = words_of(derived(rest))
+    parts = words_of(parts_of(rest))
     capitalised = [plain(word) for word in _WORD.findall(text)[1:] if word[:1].isupper()]
     return Question(
         text,
@@ -65,8 +65,8 @@ def match_names(question: Question, names: Collection[str]) -> dict[str, float]:
 
 def content_without(question: Question, names: Collection[str]) -> tuple[str, ...]:
     """Return the content terms without those of the names, or all of them when nothing else is left."""
-    said = {term for name in names for term in terms_of(" ".join(words_of(name)))}
-    return tuple([term for term in question.content if term not in said]) or question.content
+    named = {term for name in names for term in terms_of(" ".join(words_of(name)))}
+    return tuple([term for term in question.content if term not in named]) or question.content
 
 
 def text_without(text: str, names: Collection[str]) -> str:
@@ -84,5 +84,5 @@ def replace_words(text: str, replacements: dict[str, str]) -> str:
 
 def _contains(spoken: Sequence[str], terms: Sequence[str]) -> bool:
     first, size = terms[0], len(terms)
-    starts = [place for place, term in enumerate(spoken) if term == first]
-    return any(list(spoken[place : place + size]) == list(terms) for place in starts)
+    starts = [position for position, term in enumerate(spoken) if term == first]
+    return any(list(spoken[position : position + size]) == list(terms) for position in starts)

@@ -1,4 +1,4 @@
-"""Score passages for a question: measure what speaks for each and add it up on fixed scales.
+"""Score passages for a question: measure the evidence for each and add it up on fixed scales.
 
     match = 4 words + 2 before + 0.3 near                                     without a vector
     match = 2 words + 0.8 before + 0.3 near + (meaning - 0.1) / 0.12          with a vector, when every passage has one
@@ -22,31 +22,32 @@ from polymnia.search.question import Question
 from polymnia.search.terms import plain, terms_of
 from polymnia.search.text import fold
 
-# BM25: how soon a repeated word counts no more, and how much a long text is held back.
+# BM25: the saturation of repeated words, and the penalty for long texts.
 K1, B = 1.5, 0.7
-# BM25 compares lengths with the average, but with no less than this many words: among short turns length says little.
+# BM25 compares lengths with the average, or with this many words if the average is less: among short texts length
+# matters little.
 MIN_AVERAGE_WORDS = 100
 # The lowest weight of a common term, as a share of a measure that never goes below zero.
 MIN_RARITY_SHARE = 0.5
 # A word in the name of its entity counts as much as this many in the text.
 NAME_WORD_COUNT = 0.5
-# Two words of the question count as near each other up to this many places apart.
+# Two words of the question count as near each other up to this many words apart.
 MAX_WORD_DISTANCE = 4
 
 WORDS, BEFORE, NEAR = 4.0, 2.0, 0.3
-# What of the words no longer counts when there is meaning beside them.
+# How much less the words count when every passage has a vector.
 WORDS_COVERED, BEFORE_COVERED = 2.0, 1.2
 # The cosine of unrelated texts, and the difference that counts 1.
 COSINE_ZERO, COSINE_UNIT = 0.1, 0.12
 DATE, TELLS_TIME, LENGTH, ASKS, LINKED = 5.0, 2.8, 0.7, -2.0, 0.5
 MAX_LENGTH_WORDS = 60
-# What the passage before counts when it asks nothing. What it asks is probably answered next.
+# How much a preceding statement counts, compared with a question, whose answer probably follows.
 STATEMENT_LEAD = 0.5
-# A text of this many words leans on its neighbours half as much as an empty one.
+# A text with this many words depends on its neighbours half as much as an empty one.
 HALF_CONTEXT_WORDS = 30
-# The bonus of a named entity that holds everything, its growth with the entity's rarity, and where that ends.
+# The lowest bonus of a named entity, its growth with the entity's rarity, and the highest.
 MIN_ENTITY_BONUS, ENTITY_RARITY, MAX_ENTITY_BONUS = 0.75, 0.5, 2.5
-# The bonus grows with a match above 1: a wrong name then lifts only what matches.
+# The bonus grows with a match above 1, so that a wrong name raises only passages that match.
 ENTITY_MATCH_SHARE = 0.35
 
 _SENTENCE = re.compile(r"[^.!?\u2026\u3002\uff1f\n]+[.!?\u2026\u3002\uff1f\n]*")
@@ -70,7 +71,7 @@ class Matcher:
     def score(self, terms: Sequence[str], name: str = "") -> float:
         """Return the BM25 score of a text with these terms, of an entity with that name."""
         present, in_name = self._rarity.keys() & terms, self._in_name(name)
-        if not present and not in_name:  # nearly all that meaning proposes
+        if not present and not in_name:  # true of nearly all passages found by meaning
             return 0.0
         norm = K1 * (1 - B + B * len(terms) / self._average)
         total = 0.0
@@ -84,10 +85,10 @@ class Matcher:
         present = self._rarity.keys() & terms
         if len(present) < 2:
             return 0.0
-        places = {term: [place for place, each in enumerate(terms) if each == term] for term in present}
+        positions = {term: [at for at, each in enumerate(terms) if each == term] for term in present}
         total = 0.0
         for one, other, rarity in self._pairs:
-            distance = min([abs(i - j) for i in places.get(one, ()) for j in places.get(other, ())], default=0)
+            distance = min([abs(i - j) for i in positions.get(one, ()) for j in positions.get(other, ())], default=0)
             if 0 < distance <= MAX_WORD_DISTANCE:
                 total += rarity / distance
         return total / self._mean_rarity
@@ -102,7 +103,7 @@ class Matcher:
 
 
 class Query(Struct, frozen=True):
-    """A question as one store understands it: spelling repaired, names resolved, words weighed.
+    """A question prepared for one store: spelling corrected, names resolved, words weighted.
 
     `terms` are its content words without the names in it; `widened` are terms it does not contain but probably means,
     each with its kind of match. `bonuses` has what each named entity adds to its passages.
@@ -125,12 +126,12 @@ class Query(Struct, frozen=True):
         return [name for name, share in self.names.items() if share == 1]
 
     def is_in(self, passage: Passage) -> bool:
-        """Return True if the passage contains the question's very characters."""
+        """Return True if the passage contains the question as a substring."""
         return bool(self.folded) and self.folded in fold(passage.words)
 
 
-class Scored(Struct, frozen=True):
-    """A passage, its terms, what speaks for it, and its score."""
+class ScoredPassage(Struct, frozen=True):
+    """A passage, its terms, the evidence for it, and its score."""
 
     passage: Passage
     terms: list[str]
@@ -146,7 +147,7 @@ def score_passages(
     *,
     scale: Collection[Passage],
     coverage: float,
-) -> list[Scored]:
+) -> list[ScoredPassage]:
     """Score all passages.
 
     `scale` are the passages whose best word score is the unit. `cosines` are by passage id, where there is a vector.
@@ -162,7 +163,7 @@ def score_passages(
         shares = words[key] / unit, lead_share(earlier.text) * words[earlier.key] / unit if earlier else 0.0
         signals = _signals(query, passage, terms[key], shares, cosines.get(passage.id))
         total = score(signals, query.bonuses.get(passage.entity, 0.0), coverage)
-        scored.append(Scored(passage, terms[key], signals, total))
+        scored.append(ScoredPassage(passage, terms[key], signals, total))
     return scored
 
 
@@ -190,7 +191,7 @@ def entity_bonus(passages: int, own: int) -> float:
 
 
 def context_share(words: int) -> float:
-    """Return how much a text of so many words leans on its neighbours: 1 for an empty text, less for a longer one."""
+    """Return how much a text with that many words depends on its neighbours: 1 if empty, less the longer it is."""
     return HALF_CONTEXT_WORDS / (HALF_CONTEXT_WORDS + words)
 
 
@@ -236,7 +237,7 @@ def _word_score(query: Query, passage: Passage, terms: Sequence[str]) -> float:
 
 
 def _rarity(counts: WordCounts, term: str) -> float:
-    """Return the weight of a term by its rarity; a term in half of the passages of a small store still has some."""
+    """Return the weight of a term by its rarity. It is positive even if most passages contain the term."""
     having = counts.having.get(term, 0)
     odds = (counts.passages - having + 0.5) / (having + 0.5)
     return max(log(odds), MIN_RARITY_SHARE * log(1 + odds))

@@ -1,4 +1,4 @@
-"""Spelling: what a mistyped word was meant to be, and how else a word is spelled."""
+"""Spelling: corrections of a mistyped word, and other spellings of a word."""
 
 from collections.abc import Collection, Iterator
 
@@ -45,7 +45,7 @@ def is_form(word: str, known: Collection[str]) -> bool:
 
 def edits(word: str) -> list[str]:
     """Return every word that is one mistake away: a letter missing, swapped with the next, wrong or too many."""
-    splits = [(word[:place], word[place:]) for place in range(len(word) + 1)]
+    splits = [(word[:at], word[at:]) for at in range(len(word) + 1)]
     missing = [head + tail[1:] for head, tail in splits if tail]
     swapped = [head + tail[1] + tail[0] + tail[2:] for head, tail in splits if len(tail) > 1]
     wrong = [head + letter + tail[1:] for head, tail in splits if tail for letter in _LETTERS]

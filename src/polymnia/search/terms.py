@@ -1,4 +1,4 @@
-"""Terms: the words of a text as the full-text index has them, cut and stemmed by SQLite's own tokenizers."""
+"""Terms: the words of a text as the full-text index has them, split and stemmed by SQLite's own tokenizers."""
 
 import re
 import threading
@@ -37,7 +37,7 @@ STOP_WORDS = frozenset(_STOP_WORDS.split())
 
 
 class _Tokenizers(threading.local):
-    """FTS5's tokenizers, one pair per thread: each keeps a buffer of its own between calls."""
+    """FTS5's tokenizers, one pair per thread: each keeps its own buffer between calls."""
 
     def __init__(self) -> None:
         connection = apsw.Connection(":memory:")
@@ -59,8 +59,8 @@ def stems_of(text: str) -> list[str]:
 
 
 def terms_of(text: str) -> list[str]:
-    """Return the terms that a text is indexed under: the stems of its words, then those of `derived`."""
-    parts = derived(text)
+    """Return the terms that a text is indexed under: the stems of its words, then those of `parts_of`."""
+    parts = parts_of(text)
     return stems_of(text) + stems_of(parts) if parts else stems_of(text)
 
 
@@ -69,10 +69,10 @@ def stem(word: str) -> str:
     return "".join(stems_of(word)) or word
 
 
-def derived(text: str) -> str:
+def parts_of(text: str) -> str:
     """Return what is indexed beside the words: the parts of joined words, and pairs of characters of unspaced scripts.
 
-    They have a column of their own, so that the words of a text stay next to each other for phrases.
+    They have their own column, so that the words of a text stay next to each other for phrases.
     """
     parts: list[str] = []
     # Every text is tested on every write: the quick test comes first.
@@ -105,7 +105,7 @@ def plain(text: str) -> str:
 
 
 @lru_cache(maxsize=8192)
-def spelled(term: str) -> str:
+def word_with_stem(term: str) -> str:
     """Return a word whose stem is the term, because the index stems every query; the term itself if none is known."""
     return next((word for ending in _ENDINGS if stem(word := term + ending) == term), term)
 

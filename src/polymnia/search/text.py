@@ -1,26 +1,26 @@
-"""Case folding and trigrams: how text is compared when somebody searches for a part of it."""
+"""Case folding and trigrams, for searches for a part of a text."""
 
 from unicodedata import normalize
 
-# From the commonest to the rarest in running text; whatever is not listed is rarer still.
+# The most common characters of English text, the most common first. All others are rarer.
 _COMMON = " etaoinshrdlucmfwypvbgkjqxz"
-_WEIGHT = {character: len(_COMMON) - place for place, character in enumerate(_COMMON)}
+_WEIGHT = {character: len(_COMMON) - position for position, character in enumerate(_COMMON)}
 
 
 def fold(text: str) -> str:
-    """The text with case and composition differences removed, so that `É` equals `é` however it is spelled."""
+    """Return the text without differences of case and composition: `É` and `é` are equal, composed or not."""
     if text.isascii():
         return text.lower()
     return normalize("NFC", normalize("NFC", text).casefold())
 
 
 def trigrams(folded: str) -> list[str]:
-    """Every distinct run of three characters, in order of appearance."""
+    """Return the distinct trigrams of a text, in order of appearance."""
     return list(dict.fromkeys(folded[start : start + 3] for start in range(len(folded) - 2)))
 
 
 def rarest(grams: list[str], count: int) -> list[str]:
-    """Those of the trigrams that look least common: a cheap guess that narrows a search most."""
+    """Return the `count` trigrams that are probably the rarest, judged by their characters."""
     return sorted(grams, key=_commonness)[:count]
 
 

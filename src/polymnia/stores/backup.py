@@ -27,14 +27,14 @@ def back_up(url: str, target: str, *, overwrite: bool = False) -> None:
 
     Raise BadInput if the target exists, unless it may be overwritten, and StoreError if the store is damaged.
     """
-    kind, path = _existing(url)
+    kind, path = _find_store(url)
     goal = Path(target)
     if goal.exists() and not overwrite:
         raise BadInput(f"{target} exists; choose another name, or overwrite it with --force")
     if goal.exists() and goal.resolve() == Path(path).resolve():
         raise BadInput(f"{target} is the store itself; choose another name")
     make_parent(goal.resolve())
-    with _staged(goal) as new:
+    with _new_path(goal) as new:
         _copy(kind, Path(path), new)
         with map_os_errors(target):
             _rename(new, goal, overwrite=overwrite)
@@ -47,35 +47,35 @@ def restore(url: str, source: str) -> Path | None:
     Servers that use the store notice: those of a file store continue with the new content, all others refuse every call
     until they are started again. Raise BadInput, and StoreError if the backup is damaged; the store is unchanged then.
     """
-    kind, path = _on_disk(url)
-    backup_kind, backup = _existing_backup(source)
+    kind, path = _require_file(url)
+    backup_kind, backup = _find_backup(source)
     if backup_kind != kind:
         raise BadInput(f"{source} is not a backup of a store like {url}; move memories between them with `import`")
     if kind == "directory":
         return _restore_directory(Path(backup), Path(path))
     target = Path(path).resolve()
     make_parent(target)
-    with _staged(target) as new:
+    with _new_path(target) as new:
         _copy(kind, Path(backup), new)
         return (_replace_sqlite if kind == "sqlite" else _replace_file)(new, target)
 
 
-def _existing(url: str) -> tuple[str, str]:
+def _find_store(url: str) -> tuple[str, str]:
     """Return the kind and the path of a store. Raise BadInput if there is none."""
-    kind, path = _on_disk(url)
+    kind, path = _require_file(url)
     if not (Path(path) / _REGISTRY if kind == "directory" else Path(path)).is_file():
         raise BadInput(f"there is no memory at {path}")
     return kind, path
 
 
-def _existing_backup(url: str) -> tuple[str, str]:
-    """Return the same for a backup, which may also be a store that was kept under another name."""
+def _find_backup(url: str) -> tuple[str, str]:
+    """Return the kind and the path of a backup. A file that `restore` kept under another name is one too."""
     if not Path(url).is_file():
-        return _existing(url)
+        return _find_store(url)
     return store_kind(Path(url).name.partition(_KEPT)[0])[0], url
 
 
-def _on_disk(url: str) -> tuple[str, str]:
+def _require_file(url: str) -> tuple[str, str]:
     kind, path = store_kind(url)
     if is_in_memory(kind, path):
         raise BadInput("a store in memory has no file; name one with --store")
@@ -83,8 +83,8 @@ def _on_disk(url: str) -> tuple[str, str]:
 
 
 @contextmanager
-def _staged(goal: Path) -> Iterator[Path]:
-    """Yield a free name beside the goal, and remove what is still there after the block."""
+def _new_path(goal: Path) -> Iterator[Path]:
+    """Yield a free path beside the goal, and remove what is left there after the block."""
     new = goal.resolve().with_name(f"{goal.resolve().name}.{os.urandom(8).hex()}.new")
     try:
         yield new
@@ -125,7 +125,7 @@ def _copy(kind: str, source: Path, target: Path) -> None:
 
 
 def _copy_file(kind: str, source: Path, target: Path) -> None:
-    """Copy a file byte by byte, once no writer is at work. Damage that a store can live with is copied too."""
+    """Copy a file byte by byte, while no writer is at work. Damage that a store can live with is copied too."""
     with map_os_errors(str(source)), file_lock(source, create=False):
         replace_file(target, [source.read_bytes()])
     with closing(open_store(f"{kind}:{target}", read_only=True)) as store:
@@ -173,7 +173,7 @@ def _restore_directory(backup: Path, directory: Path) -> Path | None:
     from polymnia.stores.sqlite.backup import replace_store
 
     make_parent(directory.resolve() / _REGISTRY)
-    with _staged(directory / "restore") as new, map_os_errors(str(directory)):
+    with _new_path(directory / "restore") as new, map_os_errors(str(directory)):
         _copy_directory(backup, new)
         kept = dated_name(directory / "before-restore", "-")
         with file_lock(directory / _REGISTRY):

@@ -1,4 +1,4 @@
-"""The `memory:` store, which is the oracle of the tests, and what all stores without a database refuse."""
+"""The `memory:` store, and what all stores without a database refuse. Tests compare other stores with it."""
 
 import threading
 from collections.abc import Collection, Iterator
@@ -44,7 +44,7 @@ class _RecordedGraph(MemoryGraph):
 
 
 class GraphOnlyStore:
-    """What a store refuses that holds a graph and nothing else."""
+    """What every store refuses that holds only a graph."""
 
     @property
     def vectors(self) -> VectorStore:

@@ -42,10 +42,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# For each name its relations by number.
+# The relations of each name, by number.
 Touching = defaultdict[str, dict[int, Relation]]
-# Between the folded texts of one entity; a query that contains it is checked text by text.
-_SEAM = "\x00"
+# Separates the folded texts of one entity. A query that contains it is compared with each text.
+_SEPARATOR = "\x00"
 
 
 class MemoryGraph:
@@ -57,7 +57,7 @@ class MemoryGraph:
         self._relations: dict[RelationKey, tuple[int, Relation]] = {}
         # The relations of each name; None until they are first needed.
         self._touching: Touching | None = defaultdict(dict)
-        self._folded: TrigramIndex | None = None
+        self._substrings: TrigramIndex | None = None
         self._words: WordIndex | None = None
         self._created = 0
 
@@ -69,7 +69,7 @@ class MemoryGraph:
         return _in_order(found)
 
     def get(self, name: str) -> Entity | None:
-        """The entity of that name."""
+        """Return the entity with that name."""
         known = self._entities.get(name)
         return known[1] if known else None
 
@@ -77,8 +77,8 @@ class MemoryGraph:
         return [entity for _, entity in self._entities.values()]
 
     def containing(self, folded: str) -> list[Entity]:
-        near = [self._entities[name][1] for name in self._trigrams().containing(folded)]
-        if _SEAM not in folded:
+        near = [self._entities[name][1] for name in self._substring_index().containing(folded)]
+        if _SEPARATOR not in folded:
             return near
         return [entity for entity in near if _contains(entity, folded)]
 
@@ -104,10 +104,10 @@ class MemoryGraph:
         return [each for each in near if _matches(each, source, target, kind)]
 
     def entity_types(self) -> list[TypeCount]:
-        return _counted(Counter(entity.type for _, entity in self._entities.values()))
+        return _type_counts(Counter(entity.type for _, entity in self._entities.values()))
 
     def relation_types(self) -> list[TypeCount]:
-        return _counted(Counter(relation.type for _, relation in self._relations.values()))
+        return _type_counts(Counter(relation.type for _, relation in self._relations.values()))
 
     def distinct_texts(self) -> tuple[int, int]:
         texts: set[str] = set()
@@ -183,14 +183,14 @@ class MemoryGraph:
         return self._word_index().between(start, end, limit)
 
     def apply(self, change: Change) -> None:
-        """Take `before` out and put `after` in; an entity in both keeps its place and its observations."""
-        stays = {entity.name for entity in change.before.entities} & {entity.name for entity in change.after.entities}
-        self._take_out(change.before, change.at, stays)
-        self._put_in(change.after, change.at, stays)
+        """Remove the rows of `before` and add those of `after`. An entity in both keeps its place and observations."""
+        kept = {entity.name for entity in change.before.entities} & {entity.name for entity in change.after.entities}
+        self._remove_rows(change.before, change.at, kept)
+        self._add_rows(change.after, change.at, kept)
         self.applied.append(change)
 
     def fill(self, entities: list[Entity], relations: list[Relation]) -> bool:
-        """Put very many into an empty graph; False, with nothing done, when two of the entities share a name."""
+        """Fill an empty graph quickly. Return False, with nothing done, if two of the entities have the same name."""
         self._entities = {entity.name: (number, entity) for number, entity in enumerate(entities)}
         if len(self._entities) != len(entities):
             self._entities = {}
@@ -199,7 +199,7 @@ class MemoryGraph:
         numbered = list(enumerate(relations, self._created))
         keys = [(each.source, each.target, each.type) for each in relations]
         self._relations = dict(zip(keys, numbered, strict=True))
-        if len(self._relations) != len(relations):  # the first of those that say the same counts
+        if len(self._relations) != len(relations):  # of relations with the same key the first counts
             self._relations = {}
             for key, pair in zip(keys, numbered, strict=True):
                 self._relations.setdefault(key, pair)
@@ -208,16 +208,16 @@ class MemoryGraph:
         return True
 
     def put(self, entity: Entity) -> None:
-        """Add the entity, or put it in the place of the one that has its name."""
+        """Add the entity, or replace the one with the same name."""
         known = self._entities.get(entity.name)
         self._entities[entity.name] = (known[0] if known else self._next(), entity)
-        if self._folded is not None:
-            self._folded.put(self._entities[entity.name][0], entity.name, _folded(entity))
+        if self._substrings is not None:
+            self._substrings.put(self._entities[entity.name][0], entity.name, _fold_entity(entity))
         if self._words is not None:
             self._words.put(self._entities[entity.name][0], entity)
 
     def link(self, relation: Relation) -> None:
-        """Add the relation, or put it in the place of the one that has its key."""
+        """Add the relation, or replace the one with the same key."""
         key, touching = relation.key, self._by_name()
         known = self._relations.get(key)
         number = known[0] if known else self._next()
@@ -226,23 +226,23 @@ class MemoryGraph:
         touching[relation.target][number] = relation
 
     def remove(self, name: str) -> None:
-        """Take the entity of that name out, and nothing else."""
+        """Remove the entity with that name, and nothing else."""
         number, _ = self._entities.pop(name)
-        if self._folded is not None:
-            self._folded.remove(number)
+        if self._substrings is not None:
+            self._substrings.remove(number)
         if self._words is not None:
             self._words.remove(name)
 
     def unlink(self, key: RelationKey) -> None:
-        """Take the relation with that key out."""
+        """Remove the relation with that key."""
         touching = self._by_name()
         number, relation = self._relations.pop(key)
         for name in {relation.source, relation.target}:
             del touching[name][number]
 
-    def _take_out(self, rows: Rows, at: int, stays: set[str]) -> None:
+    def _remove_rows(self, rows: Rows, at: int, kept_names: set[str]) -> None:
         for entity in rows.entities:
-            if entity.name not in stays:
+            if entity.name not in kept_names:
                 self.remove(entity.name)
         for each in rows.observations:
             gone = {observation.ordinal for observation in each.observations}
@@ -252,9 +252,9 @@ class MemoryGraph:
         for relation in rows.relations:
             self.unlink(relation.key)
 
-    def _put_in(self, rows: Rows, at: int, stays: set[str]) -> None:
+    def _add_rows(self, rows: Rows, at: int, kept_names: set[str]) -> None:
         for entity in rows.entities:
-            if entity.name in stays:
+            if entity.name in kept_names:
                 known = self._entities[entity.name][1]
                 entity = replace(entity, observations=known.observations, next_ordinal=known.next_ordinal)
             self.put(entity)
@@ -275,18 +275,18 @@ class MemoryGraph:
                 self._touching[relation.target][number] = relation
         return self._touching
 
-    def _trigrams(self) -> TrigramIndex:
+    def _substring_index(self) -> TrigramIndex:
         """Return the substring index, which is built at the first search and kept current."""
-        if self._folded is None:
-            self._folded = TrigramIndex()
+        if self._substrings is None:
+            self._substrings = TrigramIndex()
             for name, (number, entity) in self._entities.items():
-                self._folded.put(number, name, _folded(entity))
-        return self._folded
+                self._substrings.put(number, name, _fold_entity(entity))
+        return self._substrings
 
     def _word_index(self) -> "WordIndex":
-        """Made at the first search and kept current from then on."""
+        """Return the words index, which is built at the first search and kept current."""
         if self._words is None:
-            from polymnia.stores.word_index import WordIndex  # few servers are asked for words
+            from polymnia.stores.word_index import WordIndex  # few servers need it
 
             self._words = WordIndex(self._entities.values())
         return self._words
@@ -303,7 +303,7 @@ def passages_of(entity: Entity) -> list[Passage]:
 
 
 def not_supported(what: str) -> NotSupported:
-    """Return the error for what a store without it was asked."""
+    """Return the error of a store that lacks a capability."""
     return NotSupported(f"this kind of store has no {what}; use a SQLite store: a path ending in .db")
 
 
@@ -316,7 +316,7 @@ def _matches(relation: Relation, source: str | None, target: str | None, kind: s
     return all(asked is None or asked == has for asked, has in wanted)
 
 
-def _counted(counter: Counter[str]) -> list[TypeCount]:
+def _type_counts(counter: Counter[str]) -> list[TypeCount]:
     ranked = sorted(counter.items(), key=lambda item: (-item[1], item[0]))
     return [TypeCount(kind, count) for kind, count in ranked]
 
@@ -325,8 +325,8 @@ def _contains(entity: Entity, folded: str) -> bool:
     return any(folded in fold(text) for text in (entity.name, entity.type, *entity.texts))
 
 
-def _folded(entity: Entity) -> str:
-    return fold(_SEAM.join((entity.name, entity.type, *entity.texts)))
+def _fold_entity(entity: Entity) -> str:
+    return fold(_SEPARATOR.join((entity.name, entity.type, *entity.texts)))
 
 
 def _with_observations(entity: Entity, added: ObservationSet, at: int) -> Entity:

@@ -1,4 +1,4 @@
-"""From a store's URL to the store: the ending decides, and the driver is imported only then."""
+"""Open the store that a URL names. Its scheme or ending tells the kind, and only that kind is imported."""
 
 import os
 from collections.abc import Iterable
@@ -18,10 +18,10 @@ _BINLOG = (".mcpmem", ".bin")
 
 
 def open_store(url: str, *, read_only: bool = False) -> Store:
-    """The store behind a URL: `memory:`, or a path whose ending or scheme tells its kind.
+    """Open the store behind a URL: `memory:`, or a path whose scheme or ending tells its kind.
 
-    A read-only one is left as it is, to the last byte; what is not there is not made.
-    Raises SettingsError for a kind it does not know or that holds many, StoreError when the store cannot be opened.
+    A read-only store changes no byte on disk and creates no file. Raise SettingsError for an unknown kind or a data
+    directory, StoreError if the store cannot be opened.
     """
     kind, path = store_kind(url)
     if kind == "directory":
@@ -77,10 +77,10 @@ def _directory(url: str) -> Path:
 
 
 def adopt_legacy(form: str, url: str) -> None:
-    """Convert what another program left where the store at the URL is, or will be. Raise StoreError.
+    """Convert what another program left at or beside the path of a store. Raise StoreError.
 
-    `form` is what it may have left: `json-file`, a memory.json beside a new memory.jsonl; or `memories-table`, a SQLite
-    file with a table of notes. Anything else is left alone.
+    `form` is `json-file` for a memory.json beside a new memory.jsonl, or `memories-table` for a SQLite file with tables
+    of notes. Leave everything else alone.
     """
     kind, path = store_kind(url)
     if form == "json-file" and kind == "jsonl":
@@ -94,7 +94,7 @@ def adopt_legacy(form: str, url: str) -> None:
 
 
 def salvage(url: str, target: str = "") -> tuple[Path, Counts, list[str]]:
-    """Write what can be read of a damaged binary log or SQLite file to a new one.
+    """Write everything readable of a damaged binary log or SQLite file to a new one.
 
     Return the new file, what it holds, and what cannot be read, one sentence each. Raise BadInput for any other store.
     """
@@ -122,12 +122,12 @@ def encode_json_lines(graph: Graph) -> Iterable[bytes]:
 
 
 def is_in_memory(kind: str, path: str) -> bool:
-    """Whether the store lasts only as long as the process."""
+    """Return True if the store lasts only as long as the process."""
     return kind == "memory" or path == ":memory:"
 
 
 def store_kind(url: str) -> tuple[str, str]:
-    """What kind of store a URL means, and the path in it. Raises SettingsError."""
+    """Return the kind of store that a URL names, and its path. Raise SettingsError."""
     scheme, colon, path = url.partition(":")
     if colon and scheme in ("memory", "sqlite", "jsonl", "binlog", "directory"):
         return scheme, path
@@ -141,6 +141,6 @@ def store_kind(url: str) -> tuple[str, str]:
     if ending in _BINLOG:
         return "binlog", url
     raise SettingsError(
-        f"{url!r} is not a store this version knows; use a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory "
-        "(ending in / if it is to be made), or `memory:`"
+        f"{url!r} is not a store; use a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory "
+        "(ending in / to create one), or `memory:`"
     )

@@ -1,4 +1,4 @@
-"""Named SQL from `queries.sql`, and numbered migrations, for the stores that speak it."""
+"""Load named SQL from `queries.sql`, and numbered migrations."""
 
 from functools import lru_cache
 from pathlib import Path
@@ -7,7 +7,7 @@ _NAME = "-- name: "
 
 
 def load_queries(package: Path) -> dict[str, str]:
-    """The statements of `queries.sql` by name. The line after the name says why; the rest is one statement."""
+    """Return the statements of `queries.sql` by name. Comments after the name say why; the rest is one statement."""
     queries: dict[str, str] = {}
     for block in (package / "queries.sql").read_text("utf-8").split(_NAME)[1:]:
         name, _, body = block.partition("\n")
@@ -18,6 +18,6 @@ def load_queries(package: Path) -> dict[str, str]:
 
 @lru_cache(maxsize=8)
 def load_migrations(package: Path) -> list[tuple[int, str]]:
-    """The migrations by number, first to last: `0001_initial.sql` is (1, its text)."""
+    """Return the migrations in order: `0001_initial.sql` is (1, its text)."""
     files = sorted((package / "migrations").glob("*.sql"))
     return [(int(file.name.partition("_")[0]), file.read_text("utf-8")) for file in files]

@@ -1,4 +1,4 @@
-"""The words index of a graph in memory, built at the first search and kept current."""
+"""An index in memory of the words of a graph's passages."""
 
 from bisect import bisect_left, insort
 from collections import Counter, defaultdict
@@ -8,7 +8,7 @@ from math import log
 from polymnia.model import Entity, Neighbours, Observation, Passage, PassageKey, Within, WordCounts
 from polymnia.search.terms import terms_of
 
-# When an observation was said and when it was written, then the entity's number and the ordinal.
+# The order of observations: valid time, creation time, number of the entity, ordinal.
 Moment = tuple[int, int, int, int]
 
 
@@ -29,7 +29,7 @@ class WordIndex:
         self._moments.sort()
 
     def put(self, number: int, entity: Entity) -> None:
-        """Index the entity in place of the one that had its name."""
+        """Index the entity instead of the one that had its name."""
         known = self._entities.get(entity.name)
         if known is None or _card(known) != _card(entity):
             self.remove(entity.name)
@@ -38,7 +38,7 @@ class WordIndex:
             return
         before, after = set(known.observations), set(entity.observations)
         for gone in before - after:
-            self._drop_observation(entity.name, gone)
+            self._remove_observation(entity.name, gone)
         self._entities[entity.name] = entity
         for new in sorted(after - before, key=lambda each: each.ordinal):
             self._index((entity.name, new.ordinal), terms_of(new.text))
@@ -50,8 +50,8 @@ class WordIndex:
         if entity is None:
             return
         for observation in entity.observations:
-            self._drop_observation(name, observation)
-        self._drop((name, 0), terms_of(_card(entity).words))
+            self._remove_observation(name, observation)
+        self._unindex((name, 0), terms_of(_card(entity).words))
         for term in set(terms_of(name)):
             self._names_having[term].discard(name)
         del self._entities[name]
@@ -103,15 +103,15 @@ class WordIndex:
 
     def _around(self, passage: Passage) -> Neighbours:
         moment = (passage.valid_at, passage.created_at, self._numbers[passage.entity], passage.ordinal)
-        place = bisect_left(self._moments, (moment, passage.key))
-        near = [self._at(place + step, passage.valid_at) for step in (-1, -2, 1)]
+        position = bisect_left(self._moments, (moment, passage.key))
+        near = [self._observation_at(position + step, passage.valid_at) for step in (-1, -2, 1)]
         return Neighbours(*near)
 
-    def _at(self, place: int, valid_at: int) -> Passage | None:
-        """Return the observation at that place in order of writing, if it belongs to the conversation."""
-        if not 0 <= place < len(self._moments) or self._moments[place][0][0] != valid_at:
+    def _observation_at(self, position: int, valid_at: int) -> Passage | None:
+        """Return the observation at that position in the order of writing, if it has the same valid time."""
+        if not 0 <= position < len(self._moments) or self._moments[position][0][0] != valid_at:
             return None
-        return self._passage(self._moments[place][1])
+        return self._passage(self._moments[position][1])
 
     def _add(self, number: int, entity: Entity) -> None:
         name = entity.name
@@ -133,14 +133,14 @@ class WordIndex:
                 self._terms = None
             self._having[term][key] = count
 
-    def _drop(self, key: PassageKey, terms: list[str]) -> None:
+    def _unindex(self, key: PassageKey, terms: list[str]) -> None:
         self._words -= self._lengths.pop(key)
         for term in set(terms):
             self._having[term].pop(key, None)
 
-    def _drop_observation(self, name: str, observation: Observation) -> None:
+    def _remove_observation(self, name: str, observation: Observation) -> None:
         key = (name, observation.ordinal)
-        self._drop(key, terms_of(observation.text))
+        self._unindex(key, terms_of(observation.text))
         del self._moments[bisect_left(self._moments, (self._moment(name, observation), key))]
 
     def _weight(self, term: str) -> float:

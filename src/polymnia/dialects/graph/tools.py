@@ -6,7 +6,8 @@ from polymnia.dialects.base import MAX_ROWS, Call, Reply, catalogue, tool
 from polymnia.dialects.graph import shapes
 from polymnia.dialects.graph.export import as_dot, as_mermaid
 from polymnia.dialects.reference import tools as reference
-from polymnia.engine import curate, entities, observations, paths, relations, search, survey, traverse
+from polymnia.engine import entities, observations, relations, search, traverse
+from polymnia.engine.memory import statistics
 from polymnia.errors import EntityNotFound
 from polymnia.model import Graph
 
@@ -60,14 +61,14 @@ def delete_relations(call: Call, arguments: shapes.Relations) -> Reply:
 @tool(shapes.Entities, needs="write", idempotent=True)
 def upsert_entities(call: Call, arguments: shapes.Entities) -> Reply:
     """Create entities or add the observations that existing ones lack. An existing entity keeps its type."""
-    outcome = curate.upsert(call.memory, [reference.draft(each) for each in arguments.entities], by=call.by)
+    outcome = entities.upsert(call.memory, [reference.draft(each) for each in arguments.entities], by=call.by)
     return _reply([{"name": each.name, "created": each.created, "addedObservations": each.added} for each in outcome])
 
 
 @tool(shapes.Merge, needs="write", destructive=True)
 def merge_entities(call: Call, arguments: shapes.Merge) -> Reply:
     """Merge one entity into another: observations and relations move to the target, the source is deleted."""
-    merged = curate.merge(call.memory, arguments.source, arguments.target, by=call.by)
+    merged = entities.merge(call.memory, arguments.source, arguments.target, by=call.by)
     return _reply(
         {
             "source": arguments.source,
@@ -82,7 +83,7 @@ def merge_entities(call: Call, arguments: shapes.Merge) -> Reply:
 @tool(shapes.Nothing, needs="write", idempotent=True)
 def compact(call: Call, arguments: shapes.Nothing) -> Reply:
     """Rewrite the store to reclaim the space of deleted data. The graph does not change."""
-    curate.compact(call.memory)
+    call.memory.store.compact()
     with call.memory.reading() as read:
         counts = read.counts()
     return _reply({"compacted": True, "entities": counts.entities, "relations": counts.relations})
@@ -95,7 +96,7 @@ relations among them. The whole graph can be large: set a limit, or use search_n
     if arguments == shapes.Page():
         return _reply(reference.graph_shape(entities.read_all(call.memory)))
     offset, limit = _page_bounds(arguments)
-    page = survey.page(call.memory, kind=arguments.entity_type, offset=offset, limit=limit)
+    page = entities.page(call.memory, kind=arguments.entity_type, offset=offset, limit=limit)
     return _reply(reference.graph_shape(page))
 
 
@@ -105,7 +106,7 @@ def search_nodes(call: Call, arguments: shapes.Search) -> Reply:
 With several words, entities that have all of them come before those that have some. Without a limit every match is \
 returned."""
     offset, limit = _page_bounds(arguments)
-    found = search.ranked(call.memory, arguments.query, kind=arguments.entity_type, offset=offset, limit=limit)
+    found = search.best_matches(call.memory, arguments.query, kind=arguments.entity_type, offset=offset, limit=limit)
     return _reply(reference.graph_shape(found))
 
 
@@ -138,15 +139,15 @@ def batch_get_entities(call: Call, arguments: shapes.Several) -> Reply:
 @tool(shapes.Nothing, needs="read", idempotent=True)
 def graph_stats(call: Call, arguments: shapes.Nothing) -> Reply:
     """Count entities, relations, observations and texts."""
-    statistics = survey.statistics(call.memory)
+    found = statistics(call.memory)
     return _reply(
         {
-            "entities": statistics.counts.entities,
-            "relations": statistics.counts.relations,
-            "totalObservations": statistics.counts.observations,
-            "searchIndexEntries": statistics.counts.entities,
-            "internedStrings": statistics.texts,
-            "internedBytes": statistics.text_bytes,
+            "entities": found.counts.entities,
+            "relations": found.counts.relations,
+            "totalObservations": found.counts.observations,
+            "searchIndexEntries": found.counts.entities,
+            "internedStrings": found.texts,
+            "internedBytes": found.text_bytes,
         }
     )
 
@@ -154,7 +155,7 @@ def graph_stats(call: Call, arguments: shapes.Nothing) -> Reply:
 @tool(shapes.RelationFilter, needs="read", idempotent=True)
 def search_relations(call: Call, arguments: shapes.RelationFilter) -> Reply:
     """Find relations by start, end and type. An omitted or empty argument matches everything."""
-    found = survey.relations_like(
+    found = relations.find(
         call.memory,
         source=arguments.source or None,
         target=arguments.target or None,
@@ -166,13 +167,13 @@ def search_relations(call: Call, arguments: shapes.RelationFilter) -> Reply:
 @tool(shapes.Nothing, needs="read", idempotent=True)
 def list_entity_types(call: Call, arguments: shapes.Nothing) -> Reply:
     """List the entity types with the number of entities of each, most frequent first."""
-    return _reply(survey.entity_types(call.memory))
+    return _reply(entities.types(call.memory))
 
 
 @tool(shapes.Nothing, needs="read", idempotent=True)
 def list_relation_types(call: Call, arguments: shapes.Nothing) -> Reply:
     """List the relation types with the number of relations of each, most frequent first."""
-    return _reply(survey.relation_types(call.memory))
+    return _reply(relations.types(call.memory))
 
 
 @tool(shapes.Export, needs="read", idempotent=True)
@@ -197,7 +198,7 @@ ends included, or an empty list."""
 def find_all_paths(call: Call, arguments: shapes.AllPaths) -> Reply:
     """Find every path between two entities that visits no entity twice, shortest first, up to maxDepth relations and \
 maxPaths paths."""
-    found = paths.all_paths(
+    found = traverse.all_paths(
         call.memory,
         arguments.source,
         arguments.target,

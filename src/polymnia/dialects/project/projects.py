@@ -26,7 +26,7 @@ def list_projects(call: Call, arguments: shapes.ListProjects) -> Reply:
     """List all projects with optional status filter. By default only active projects are listed."""
     status = None if arguments.status == "all" else arguments.status
     enters = call.client.principal.enters
-    shaped = [project_shape(each) for each in call.workspaces.listed(status) if enters(each.name)]
+    shaped = [project_shape(each) for each in call.workspaces.find_all(status) if enters(each.name)]
     return array_reply(shaped, shapes.ProjectsReply(shaped))
 
 

@@ -14,7 +14,7 @@ from polymnia.engine import notes, sessions
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput, InvalidParams, NotSupported, SettingsError
 from polymnia.model import VAULT, Note, NoteQuery, NoteScope
-from polymnia.search.embedding import packed
+from polymnia.search.embedding import pack_vector
 
 _UNFILTERED = "Bulk vault prune requires at least one filter."
 _SERVER = "polymnia"
@@ -131,7 +131,7 @@ need a key, older_than or tags. Returns how many were deleted."""
             sessions.leave(memory, member, by=_SERVER, keep=self._rules.persist_sessions)
 
     def _vector(self, numbers: list[float] | UnsetType, name: str) -> bytes:
-        return b"" if numbers is UNSET else packed(numbers, self._rules.dimension, name)
+        return b"" if numbers is UNSET else pack_vector(numbers, self._rules.dimension, name)
 
 
 def _scopes(client: Client, scope: shapes.AnyScope) -> list[NoteScope]:

@@ -1,16 +1,13 @@
-"""A store: one workspace's memory, read in snapshots and written one change at a time."""
+"""A store: one workspace's memory, read in snapshots and written one change at a time. A catalogue: many of them."""
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
 from msgspec import Struct
 
-from polymnia.model import Change, PurgeCounts
-from polymnia.stores.contract.graph import GraphReader
-from polymnia.stores.contract.history import ChangeFeed, HistoryReader, TrashReader
-from polymnia.stores.contract.notes import NoteReader, Sessions
-from polymnia.stores.contract.search import SearchReader
-from polymnia.stores.contract.vectors import VectorReader, VectorStore
+from polymnia.model import Change, EmbeddingModel, PurgeCounts, Status, Workspace
+from polymnia.stores.contract.reader import TEXT, Reader, Writer
 
 
 class Capabilities(Struct, frozen=True, kw_only=True):
@@ -22,43 +19,6 @@ class Capabilities(Struct, frozen=True, kw_only=True):
     history: bool = False
     trash: bool = False
     change_feed: bool = False
-
-
-class Reader(GraphReader, SearchReader, Protocol):
-    """One snapshot of a store."""
-
-    @property
-    def notes(self) -> NoteReader:
-        """The notes, with `capabilities.notes`."""
-
-    @property
-    def sessions(self) -> Sessions:
-        """The sessions in use, with `capabilities.notes`."""
-
-    @property
-    def vectors(self) -> VectorReader:
-        """The vectors, with `capabilities.vectors`."""
-
-    @property
-    def history(self) -> HistoryReader:
-        """The history, with `capabilities.history`."""
-
-    @property
-    def trash(self) -> TrashReader:
-        """The trash, with `capabilities.trash`."""
-
-
-class Writer(Reader, Protocol):
-    """A reader that may also apply one change."""
-
-    def clock(self) -> int:
-        """Return the time for a change made now. It is later than the time of every change before."""
-
-    def apply(self, change: Change) -> None:
-        """Make the change part of the transaction, once, after everything that is read.
-
-        An entity whose observations change is updated at the change's time.
-        """
 
 
 class Store(Protocol):
@@ -81,7 +41,7 @@ class Store(Protocol):
         """True if a read of a few names never waits for a writer or for a file to load."""
 
     @property
-    def vectors(self) -> VectorStore:
+    def vectors(self) -> "VectorStore":
         """Writes of vectors, with `capabilities.vectors`."""
 
     def reading(self) -> AbstractContextManager[Reader]:
@@ -90,7 +50,7 @@ class Store(Protocol):
     def writing(self) -> AbstractContextManager[Writer]:
         """Open a transaction for the block: durable when the block ends, undone when it raises."""
 
-    def follow(self) -> ChangeFeed:
+    def follow(self) -> "ChangeFeed":
         """Open a feed of the changes that other servers make, with `capabilities.change_feed`."""
 
     def purge(self, before: int) -> PurgeCounts:
@@ -104,3 +64,72 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Release files and locks. Closing twice is allowed."""
+
+
+class VectorStore(Protocol):
+    """Writes of vectors. Each call is one transaction; safe for several threads and processes."""
+
+    def add_model(self, identity: str, url: str, dimension: int) -> EmbeddingModel:
+        """Return the model with that identity, registered from now on."""
+
+    def remove_model(self, model: int, limit: int) -> bool:
+        """Delete up to `limit` vectors of a model, and the model with the last of them. Return True when it is gone."""
+
+    def put(self, model: int, vectors: Sequence[tuple[int, bytes]], *, perspective: str = TEXT) -> None:
+        """Store the vectors of passages. Ignore passages that no longer live and those that have a vector already."""
+
+    def lease(self, name: str, seconds: float) -> bool:
+        """Take or renew a named lease for this server. Return False while another server holds it."""
+
+    def release(self, name: str) -> None:
+        """Give up a lease that this server holds."""
+
+
+class ChangeFeed(Protocol):
+    """The changes that other servers make, from the moment the feed was opened."""
+
+    def read(self) -> list[Change]:
+        """Return the changes since the last call, oldest first. Raise StoreError."""
+
+
+class Catalogue(Protocol):
+    """The workspaces of a data directory or a database. Safe for several threads and several processes."""
+
+    def find(self, name: str) -> Workspace:
+        """Return the workspace with that name, whatever its status. Raise WorkspaceNotFound."""
+
+    def find_all(self, status: Status | None = None) -> list[Workspace]:
+        """Return the workspaces of a status, or all, by name."""
+
+    def create(self, name: str, description: str = "") -> Workspace:
+        """Create a workspace. Raise BadInput if the name is invalid or taken."""
+
+    def archive(self, name: str) -> Workspace:
+        """Archive a workspace: it keeps everything and cannot be used. Raise WorkspaceNotFound, WorkspaceArchived."""
+
+    def restore(self, name: str) -> Workspace:
+        """Make an archived workspace usable again. Raise WorkspaceNotFound, BadInput if it is not archived."""
+
+    def delete(self, name: str) -> Workspace:
+        """Delete a workspace and everything in it; return what it was. Raise WorkspaceNotFound."""
+
+    def rename(self, name: str, new: str) -> Workspace:
+        """Rename a workspace. Raise WorkspaceNotFound, BadInput if the name is invalid or taken."""
+
+    def describe(self, name: str, description: str) -> Workspace:
+        """Change the description of a workspace. Raise WorkspaceNotFound."""
+
+    def open(self, name: str) -> Store:
+        """Open the store of an active workspace. Raise WorkspaceNotFound, WorkspaceArchived, StoreError."""
+
+    def is_current(self, store: Store) -> bool:
+        """Return False if the workspace was archived, restored or deleted since the store was opened."""
+
+    def close_store(self, store: Store) -> None:
+        """Close a store that `open` returned, without harm to a successor at the same place."""
+
+    def check(self) -> list[str]:
+        """Return where the catalogue and its stores disagree, one sentence each."""
+
+    def close(self) -> None:
+        """Release files and locks."""

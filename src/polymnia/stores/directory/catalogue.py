@@ -54,8 +54,8 @@ class DirectoryCatalogue:
             raise WorkspaceNotFound(name, f"`polymnia workspace create {name} --store {self.directory}/` makes it")
         return found
 
-    def listed(self, status: Status | None = None) -> list[Workspace]:
-        return self._registry.listed(status)
+    def find_all(self, status: Status | None = None) -> list[Workspace]:
+        return self._registry.find_all(status)
 
     def create(self, name: str, description: str = "") -> Workspace:
         check_name(name)
@@ -63,14 +63,14 @@ class DirectoryCatalogue:
             self._refuse_taken(name)
             new = Workspace(str(uuid4()), name, description)
             with self._intent(new.id, "create"):
-                SqliteStore(str(self._home(new.id))).close()
+                SqliteStore(str(self._active_path(new.id))).close()
                 self._registry.add(new, f"{ACTIVE}/{new.id}.db")
             return self.find(name)
 
     def archive(self, name: str) -> Workspace:
         with self._exclusive():
-            workspace = self._active(name).id
-            path, archived = self._path(workspace), self._archived(workspace)
+            workspace = self._find_active(name).id
+            path, archived = self._path(workspace), self._archived_path(workspace)
             _refuse_in_the_way(archived)
             _open_or_adopt(path).close()
             with self._intent(workspace, "archive"):
@@ -84,7 +84,7 @@ class DirectoryCatalogue:
             found = self.find(name)
             if found.status != "archived":
                 raise BadInput(f"{name} is not archived: there is nothing to restore")
-            _refuse_in_the_way(self._home(found.id))
+            _refuse_in_the_way(self._active_path(found.id))
             with self._intent(found.id, "restore"):
                 self._copy_back(found.id)
             return self.find(name)
@@ -114,10 +114,10 @@ class DirectoryCatalogue:
             return self.find(name)
 
     def open(self, name: str) -> SqliteStore:
-        path = self._path(self._active(name).id)
+        path = self._path(self._find_active(name).id)
         if not path.is_file() and not self._read_only:
             with self._exclusive():  # a process may have died while it moved the file
-                path = self._path(self._active(name).id)
+                path = self._path(self._find_active(name).id)
         if not path.is_file():
             raise StoreError(f"the file of {name} is missing: it should be {path}; restore it from a backup")
         if not path.stat().st_size:
@@ -158,9 +158,9 @@ class DirectoryCatalogue:
         self._registry.close()
 
     def _lacks_copy(self) -> bool:
-        return not (self.directory / COPY).exists() and bool(self._registry.listed())
+        return not (self.directory / COPY).exists() and bool(self._registry.find_all())
 
-    def _active(self, name: str) -> Workspace:
+    def _find_active(self, name: str) -> Workspace:
         found = self.find(name)
         if found.status != "active":
             raise WorkspaceArchived(name)
@@ -201,7 +201,7 @@ class DirectoryCatalogue:
     def _recover(self, intent: Intent) -> None:
         """Complete what had passed the point of no return, and undo the rest."""
         workspace = intent.workspace
-        home, archived = self._home(workspace), self._archived(workspace)
+        home, archived = self._active_path(workspace), self._archived_path(workspace)
         if intent.operation == "create":
             files.discard(home)
         elif intent.operation == "archive" and archived.is_file():
@@ -218,7 +218,7 @@ class DirectoryCatalogue:
         self._registry.forget(workspace)
 
     def _copy_back(self, workspace: str) -> None:
-        home = self._home(workspace)
+        home = self._active_path(workspace)
         files.fold_log(self._path(workspace))
         files.copy(self._path(workspace), _part(home))
         files.unseal(_part(home))
@@ -227,17 +227,17 @@ class DirectoryCatalogue:
 
     def _complete_restore(self, workspace: str) -> None:
         """Delete the archived file: the copy is in place."""
-        if (old := self._path(workspace)) != self._home(workspace):
+        if (old := self._path(workspace)) != self._active_path(workspace):
             files.discard(old)
         self._registry.relocate(workspace, "active", f"{ACTIVE}/{workspace}.db")
 
     def _discard(self, workspace: str) -> None:
-        for path in (self._path(workspace), self._home(workspace), self._archived(workspace)):
+        for path in (self._path(workspace), self._active_path(workspace), self._archived_path(workspace)):
             files.discard(path)
         self._registry.remove(workspace)
 
     def _refuse_taken(self, name: str, *, beside: str | None = None) -> None:
-        for other in self._registry.listed():
+        for other in self._registry.find_all():
             if other.id != beside and same_name(other.name, name):
                 state = "" if other.status == "active" else " (archived)"
                 raise BadInput(f"there is a project {other.name} already{state}; choose another name")
@@ -245,15 +245,15 @@ class DirectoryCatalogue:
     def _path(self, workspace: str) -> Path:
         """Return where the registry says the file is. Raise StoreError if that is outside the directory."""
         said = self._registry.location(workspace)
-        path = (self.directory / said).resolve() if said else self._home(workspace)
+        path = (self.directory / said).resolve() if said else self._active_path(workspace)
         if not path.is_relative_to(self.directory.resolve()):
             raise StoreError(f"{self._registry.path} names a file outside its directory ({said}); it was not touched")
         return path
 
-    def _home(self, workspace: str) -> Path:
+    def _active_path(self, workspace: str) -> Path:
         return (self.directory / ACTIVE / f"{workspace}.db").resolve()
 
-    def _archived(self, workspace: str) -> Path:
+    def _archived_path(self, workspace: str) -> Path:
         return (self.directory / ARCHIVE / f"{workspace}.db").resolve()
 
 

@@ -21,32 +21,32 @@ SELECT id, name, db_path, status FROM projects ORDER BY rowid;
 SELECT db_path FROM projects WHERE id = ?;
 
 -- name: insert_project
--- A workspace whose file is in place.
+-- Add a workspace whose file is in place.
 INSERT INTO projects (id, name, description, db_path, status, created_at, updated_at)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6);
 
 -- name: move_project
--- A workspace whose file was moved.
+-- Record that the file of a workspace was moved.
 UPDATE projects SET status = ?2, db_path = ?3, updated_at = ?4 WHERE id = ?1;
 
 -- name: rename_project
--- The name alone: the file is named after the id.
+-- Rename a workspace. Its file is named after the id, so it stays.
 UPDATE projects SET name = ?2, updated_at = ?3 WHERE id = ?1;
 
 -- name: describe_project
--- What people read about a workspace.
+-- Change the description of a workspace.
 UPDATE projects SET description = ?2, updated_at = ?3 WHERE id = ?1;
 
 -- name: delete_project
--- A workspace whose file is gone.
+-- Remove a workspace whose file is gone.
 DELETE FROM projects WHERE id = ?;
 
 -- name: insert_intent
--- A change to a workspace's file that is about to begin.
+-- Record a change to a workspace's file that is about to begin.
 INSERT INTO intents (project, operation) VALUES (?, ?);
 
 -- name: delete_intent
--- The change is done, or was undone.
+-- Remove the record of a change that was completed or undone.
 DELETE FROM intents WHERE project = ?;
 
 -- name: has_intents
@@ -66,7 +66,7 @@ SELECT name FROM pragma_table_info('projects');
 SELECT count(*) FROM sqlite_schema;
 
 -- name: record_migration
--- When a migration was applied.
+-- Record when a migration was applied.
 INSERT INTO migrations (number, applied_at) VALUES (?, datetime('now'));
 
 -- name: foreign_columns

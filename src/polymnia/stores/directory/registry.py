@@ -70,7 +70,7 @@ class Registry:
         rows = self._run("project_named", name)
         return Workspace(*rows[0]) if rows else None
 
-    def listed(self, status: Status | None = None) -> list[Workspace]:
+    def find_all(self, status: Status | None = None) -> list[Workspace]:
         """Return the workspaces of a status, or all, by name."""
         return [Workspace(*row) for row in self._run("projects_listed", status)]
 
@@ -128,7 +128,7 @@ class Registry:
     def save_copy(self) -> None:
         """Write the workspaces to the copy if it does not hold them. The registry does not depend on it."""
         try:
-            if read_copy(self._copy) != (listed := self.listed()):
+            if read_copy(self._copy) != (listed := self.find_all()):
                 replace_file(self._copy, [json.format(json.encode(listed))])
         except OSError as exc:
             logger.warning("%s cannot be written: %s", self._copy, exc)

@@ -16,7 +16,7 @@ from polymnia.disk.replace import make_parent, replace_file
 from polymnia.errors import StoreDamaged, StoreError, StoreStopped, StoreTooNew
 from polymnia.stores.contract import Capabilities
 from polymnia.stores.files.binlog_file import LogFile, write_private
-from polymnia.stores.files.binlog_forms import OURS, Fault, Form, Loaded, form_of, load, replay_changes
+from polymnia.stores.files.binlog_forms import OURS, Fault, Form, LoadedLog, form_of, load, replay_changes
 from polymnia.stores.files.binlog_graph import Replay, encode_graph, operations_of, waste_of
 from polymnia.stores.files.binlog_records import encode_change
 from polymnia.stores.memory import GraphOnlyStore
@@ -107,8 +107,8 @@ class BinlogStore(GraphOnlyStore):
         if self._file.is_unchanged():
             return
         if not self._path.exists():
-            self._file.settle_absent()
-            self._take(Loaded(MemoryGraph(), 0, 0, None), OURS)
+            self._file.mark_absent()
+            self._take(LoadedLog(MemoryGraph(), 0, 0, None), OURS)
             return
         with file_lock(self._path, create=False):  # a change that is being written looks like an unfinished one
             self._read()
@@ -135,7 +135,7 @@ class BinlogStore(GraphOnlyStore):
             return False
         self._waste += replay.waste
         self._fault = None
-        self._file.settle(self._file.end + end)
+        self._file.mark_known(self._file.end + end)
         return True
 
     def _read_all(self) -> None:
@@ -146,9 +146,9 @@ class BinlogStore(GraphOnlyStore):
         if loaded.fault is not None and not loaded.fault.is_unfinished:
             raise _damage(self._path, loaded.fault)
         self._take(loaded, form)
-        self._file.settle(loaded.end)
+        self._file.mark_known(loaded.end)
 
-    def _take(self, loaded: Loaded, form: Form) -> None:
+    def _take(self, loaded: LoadedLog, form: Form) -> None:
         self._graph, self._waste, self._fault, self._form = loaded.graph, loaded.waste, loaded.fault, form
         self._compact_from = MIN_BYTES_TO_COMPACT
 
@@ -159,7 +159,7 @@ class BinlogStore(GraphOnlyStore):
         with self._stop_on_failure():
             write_private(aside, self._file.read()[end:], append=True)
             self._file.cut(end)
-        self._file.settle(end)
+        self._file.mark_known(end)
         self._fault = None
         logger.warning("%s ended in %s; they are now in %s", self._path, fault.reason, aside)
 
@@ -204,7 +204,7 @@ class BinlogStore(GraphOnlyStore):
                 replace_file(self._path, encode_graph(self._graph.entities(), self._graph.relations()))
             finally:
                 # The lock is held, so the log, old or new, has the content of the graph.
-                self._file.settle_replaced()
+                self._file.mark_replaced()
         self._form, self._fault = OURS, None
         self._waste = 0
         self._compact_from = MIN_BYTES_TO_COMPACT

@@ -16,7 +16,7 @@ _BINARY = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 # a file that is open.
 _KEEP_OPEN = sys.platform != "win32"
 # The last bytes before the known end. They are compared, in case the file was overwritten in place.
-_SEAM_BYTES = 64
+_TAIL_BYTES = 64
 
 
 class LogFile:
@@ -27,7 +27,7 @@ class LogFile:
         self._descriptor: int | None = None
         self._stamp: Stamp | None = _UNREAD
         self._stamp_read: Stamp = _UNREAD
-        self._seam = b""
+        self._tail = b""
         self.end = 0
 
     def is_unchanged(self) -> bool:
@@ -44,33 +44,33 @@ class LogFile:
         known, now = self._stamp, self._current_stamp()
         if known is None or now is None or known[:2] != now[:2] or now[2] <= self.end or not self._open():
             return None
-        appended = self._read_from(self.end - len(self._seam))
-        return appended[len(self._seam) :] if appended.startswith(self._seam) else None
+        appended = self._read_from(self.end - len(self._tail))
+        return appended[len(self._tail) :] if appended.startswith(self._tail) else None
 
-    def settle(self, end: int) -> None:
+    def mark_known(self, end: int) -> None:
         """Declare the content that was last read known up to an offset."""
         if not self._open():
-            self.settle_absent()
+            self.mark_absent()
             return
         stamp = self._stamp_read
         self.end = end
-        length = min(end, _SEAM_BYTES)
-        self._seam = self._read_from(end - length)[:length]
+        length = min(end, _TAIL_BYTES)
+        self._tail = self._read_from(end - length)[:length]
         self._stamp = stamp
         self._close_if_needed()
 
-    def settle_replaced(self) -> None:
+    def mark_replaced(self) -> None:
         """Declare all of the file known, after this process replaced it."""
         self.close()
         if self._open():
             assert self._descriptor is not None
             self._stamp_read = _stamp(os.fstat(self._descriptor))
-        self.settle(self._stamp_read[2])
+        self.mark_known(self._stamp_read[2])
 
-    def settle_absent(self) -> None:
+    def mark_absent(self) -> None:
         """Declare that there is no file."""
         self.close()
-        self.end, self._seam, self._stamp = 0, b"", None
+        self.end, self._tail, self._stamp = 0, b"", None
 
     def append(self, data: bytes) -> None:
         """Append data and wait for the disk. Raise OSError or StoreStopped with the file as it was."""
@@ -86,7 +86,7 @@ class LogFile:
                     os.ftruncate(descriptor, self.end)
                 raise
             self._stamp = _stamp(os.fstat(descriptor))
-        self._seam = (self._seam + data[-_SEAM_BYTES:])[-_SEAM_BYTES:]
+        self._tail = (self._tail + data[-_TAIL_BYTES:])[-_TAIL_BYTES:]
         self.end += len(data)
         if _KEEP_OPEN:
             self._open()

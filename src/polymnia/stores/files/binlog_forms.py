@@ -68,7 +68,7 @@ class Form(NamedTuple):
     next_record: Callable[[bytes, int], int | None]
 
 
-class Loaded(NamedTuple):
+class LoadedLog(NamedTuple):
     """The graph of a log, how many bytes of the log are useless, where its last whole change ends, and what follows."""
 
     graph: MemoryGraph
@@ -77,7 +77,7 @@ class Loaded(NamedTuple):
     fault: Fault | None
 
 
-class Salvaged(NamedTuple):
+class SalvageResult(NamedTuple):
     """What the new log holds, and which ranges of the old one could not be read."""
 
     counts: Counts
@@ -92,17 +92,17 @@ def form_of(data: bytes) -> Form:
     return PLAIN if _plain_at(data, 0) is not None else OURS
 
 
-def load(data: bytes, form: Form) -> Loaded:
+def load(data: bytes, form: Form) -> LoadedLog:
     """Return the graph of the whole changes at the beginning of a log."""
     graph = MemoryGraph()
     replay = Replay(graph)
     end = form.replay(data, replay)
     replay.finish()
     fault = form.fault_at(data, end) if end < len(data) else None
-    return Loaded(graph, replay.waste, end, fault)
+    return LoadedLog(graph, replay.waste, end, fault)
 
 
-def salvage(path: Path, target: Path) -> Salvaged:
+def salvage(path: Path, target: Path) -> SalvageResult:
     """Write the graph of everything that can be read in a log to a new log. Do not touch the old one.
 
     Raise BadInput if the new log exists, or the old one does not.
@@ -116,7 +116,7 @@ def salvage(path: Path, target: Path) -> Salvaged:
     graph, gaps = _read_usable(data)
     with map_os_errors(str(target)):
         replace_file(target, encode_graph(graph.entities(), graph.relations()))
-    return Salvaged(graph.counts(), gaps)
+    return SalvageResult(graph.counts(), gaps)
 
 
 def _read_usable(data: bytes) -> tuple[MemoryGraph, list[tuple[int, int]]]:
@@ -250,22 +250,22 @@ def _old_strings(kind: int, body: bytes) -> list[str] | None:
     count, has_list = SHAPES[kind]
     strings: list[str] = []
     try:
-        place = _take_old_strings(body, 0, count, strings)
+        offset = _take_old_strings(body, 0, count, strings)
         if has_list:
-            (count,) = _total_at(body, place)
-            place = _take_old_strings(body, place + 4, count, strings)
+            (count,) = _total_at(body, offset)
+            offset = _take_old_strings(body, offset + 4, count, strings)
     except (error, UnicodeDecodeError):
         return None
-    return strings if place == len(body) else None
+    return strings if offset == len(body) else None
 
 
-def _take_old_strings(body: bytes, place: int, count: int, strings: list[str]) -> int:
+def _take_old_strings(body: bytes, offset: int, count: int, strings: list[str]) -> int:
     for _ in range(count):
-        (length,) = _length_at(body, place)
-        end = place + 2 + length
-        strings.append(body[place + 2 : end].decode())
-        place = end
-    return place
+        (length,) = _length_at(body, offset)
+        end = offset + 2 + length
+        strings.append(body[offset + 2 : end].decode())
+        offset = end
+    return offset
 
 
 def _make_other_form(name: str, start: int, find: Callable[[bytes, int], Found | None]) -> Form:

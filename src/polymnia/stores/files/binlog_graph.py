@@ -64,7 +64,7 @@ def waste_of(change: Change) -> int:
     """Estimate how many bytes of the log a change made useless: deleted things, and the deletions themselves."""
     before = change.before
     entities = sum([entity_size(each) + record_size(each.name) for each in before.entities])
-    texts = sum([2 * string_size(each.text) for noted in before.observations for each in noted.observations])
+    texts = sum([2 * string_size(each.text) for group in before.observations for each in group.observations])
     return entities + texts + sum([2 * record_size(*each.key) for each in before.relations])
 
 
@@ -94,7 +94,7 @@ def _can_follow(texts: tuple[str, ...], removed: list[str], added: list[str]) ->
 
 def _removals(change: Change, deleted: set[str]) -> Iterator[Encoded]:
     for name, texts in _texts_by_name(change.before.observations).items():
-        yield from _listed(DELETE_OBSERVATIONS, name, list(dict.fromkeys(texts)))
+        yield from _split_texts(DELETE_OBSERVATIONS, name, list(dict.fromkeys(texts)))
     for relation in change.before.relations:
         if relation.source not in deleted and relation.target not in deleted:
             yield DELETE_RELATION, encode_payload(relation.key)
@@ -105,15 +105,15 @@ def _creations(entity: Entity) -> Iterator[Encoded]:
     raws = [text.encode() for text in entity.texts]
     first = count_fitting(raws, 0, list_room(entity.name, entity.type))
     yield CREATE_ENTITY, encode_payload((entity.name, entity.type), raws[:first])
-    yield from _listed(ADD_OBSERVATIONS, entity.name, entity.texts[first:])
+    yield from _split_texts(ADD_OBSERVATIONS, entity.name, entity.texts[first:])
 
 
 def _additions(change: Change) -> Iterator[Encoded]:
     for name, texts in _texts_by_name(change.after.observations).items():
-        yield from _listed(ADD_OBSERVATIONS, name, texts)
+        yield from _split_texts(ADD_OBSERVATIONS, name, texts)
 
 
-def _listed(kind: int, name: str, texts: Sequence[str]) -> Iterator[Encoded]:
+def _split_texts(kind: int, name: str, texts: Sequence[str]) -> Iterator[Encoded]:
     """Distribute texts over operations that fit into one record each, if a text fits at all."""
     raws = [text.encode() for text in texts]
     start = 0
@@ -151,7 +151,7 @@ class Replay:
     def finish(self) -> None:
         """Bring the graph up to date."""
         for name in list(self._added):
-            self._settle(name)
+            self._add_texts(name)
 
     def _create(self, strings: list[str]) -> None:
         if self._graph.get(strings[0]) is None:
@@ -167,7 +167,7 @@ class Replay:
 
     def _delete(self, strings: list[str]) -> None:
         (name,) = strings
-        self._settle(name)
+        self._add_texts(name)
         entity = self._graph.get(name)
         self.waste += record_size(name)
         if entity is not None:
@@ -178,7 +178,7 @@ class Replay:
 
     def _remove(self, strings: list[str]) -> None:
         name = strings[0]
-        self._settle(name)
+        self._add_texts(name)
         entity = self._graph.get(name)
         self.waste += record_size(*strings)
         if entity is not None:
@@ -200,7 +200,7 @@ class Replay:
         self.waste += record_size(*relation.key)
         self._graph.unlink(relation.key)
 
-    def _settle(self, name: str) -> None:
+    def _add_texts(self, name: str) -> None:
         texts = self._added.pop(name, ())
         entity = self._graph.get(name)
         if entity is not None and texts:
@@ -208,7 +208,7 @@ class Replay:
 
 
 def _entity(strings: list[str]) -> Entity:
-    observations = tuple([Observation(place, text) for place, text in enumerate(strings[2:], 1)])
+    observations = tuple([Observation(ordinal, text) for ordinal, text in enumerate(strings[2:], 1)])
     return Entity(strings[0], strings[1], observations, "", len(observations) + 1)
 
 

@@ -69,10 +69,10 @@ def encode_change(operations: Sequence[tuple[int, bytes]]) -> bytes:
     pieces = [piece for kind, payload in operations for piece in _split(kind, payload)]
     records: list[bytes] = []
     size = 0
-    for place, (kind, payload, flags) in enumerate(pieces):
-        if place < len(pieces) - 1:
+    for number, (kind, payload, flags) in enumerate(pieces):
+        if number < len(pieces) - 1:
             flags |= _MORE
-        if place:
+        if number:
             flags |= _CONTINUES
             payload += _NUMBER.pack(size)
         data = payload + bytes((kind | flags,))
@@ -104,10 +104,10 @@ def list_room(*strings: str) -> int:
 
 def count_fitting(raws: Sequence[bytes], start: int, room: int) -> int:
     """Return the index after the last item that fits, counting from `start`."""
-    for place in range(start, len(raws)):
-        room -= _NUMBER.size + len(raws[place])
+    for index in range(start, len(raws)):
+        room -= _NUMBER.size + len(raws[index])
         if room < 0:
-            return place
+            return index
     return len(raws)
 
 
@@ -198,21 +198,21 @@ def parse_payload(kind: int, data: bytes, end: int) -> list[str] | None:
     """Return the strings of an operation; None if they do not end exactly there."""
     count, has_list = SHAPES[kind]
     strings = []
-    place = 0
+    offset = 0
     try:
         for _ in range(count):
-            (length,) = _number_at(data, place)
-            after = place + 8 + length
-            strings.append(data[place + 8 : after].decode())
-            place = after
+            (length,) = _number_at(data, offset)
+            after = offset + 8 + length
+            strings.append(data[offset + 8 : after].decode())
+            offset = after
         if has_list:
-            (count,) = _number_at(data, place)
-            place += 8
+            (count,) = _number_at(data, offset)
+            offset += 8
             for _ in range(count):
-                (length,) = _number_at(data, place)
-                after = place + 8 + length
-                strings.append(data[place + 8 : after].decode())
-                place = after
+                (length,) = _number_at(data, offset)
+                after = offset + 8 + length
+                strings.append(data[offset + 8 : after].decode())
+                offset = after
     except (error, UnicodeDecodeError, OverflowError):
         return None
-    return strings if place == end else None
+    return strings if offset == end else None

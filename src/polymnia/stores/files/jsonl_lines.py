@@ -73,7 +73,7 @@ class Surrogates:
         return self._original.get(text, text)
 
 
-class Loaded:
+class LoadedLog:
     """The graph of a file, and the lines that are neither entity nor relation, with the reasons."""
 
     def __init__(self) -> None:
@@ -88,9 +88,9 @@ class Loaded:
         self.problems.append((number, reason))
 
 
-def parse(data: bytes) -> Loaded:
+def parse(data: bytes) -> LoadedLog:
     """Load every valid line. A name that occurs twice is one entity with the observations of both lines."""
-    loaded = Loaded()
+    loaded = LoadedLog()
     data = data.removeprefix(_BYTE_ORDER_MARK)
     items = _parse_at_once(data)
     if items is None:
@@ -110,7 +110,7 @@ def _parse_at_once(data: bytes) -> list[_Line] | None:
     return items if len(items) == (lines.count(b"\n") + 1 if lines else 0) else None
 
 
-def _parse_lines(data: bytes, loaded: Loaded) -> list[_Line]:
+def _parse_lines(data: bytes, loaded: LoadedLog) -> list[_Line]:
     items = []
     for number, line in enumerate(data.split(b"\n"), 1):
         if not line or line.isspace():
@@ -209,7 +209,7 @@ def _put(graph: MemoryGraph, item: _Line) -> None:
         graph.link(Relation(item.source, item.target, item.relationType))
     else:
         known = graph.get(item.name)
-        graph.put(_entity(item) if known is None else _joined(known, item))
+        graph.put(_entity(item) if known is None else _join(known, item))
 
 
 def _entity(item: _EntityLine) -> Entity:
@@ -217,6 +217,6 @@ def _entity(item: _EntityLine) -> Entity:
     return Entity(item.name, item.entityType, observations, "", len(observations) + 1)
 
 
-def _joined(known: Entity, item: _EntityLine) -> Entity:
+def _join(known: Entity, item: _EntityLine) -> Entity:
     missing = [text for text in dict.fromkeys(item.observations) if text not in known.texts]
     return _entity(_EntityLine(known.name, known.type, [*known.texts, *missing]))

@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 _TABLES = {"session_memories", "vault_memories"}
 
 
-class Rejected(Struct, frozen=True, omit_defaults=True):
+class RejectedValue(Struct, frozen=True, omit_defaults=True):
     """A value of the other program that a note cannot have."""
 
     key: str
@@ -66,7 +66,7 @@ class _Conversion:
     """Makes notes of rows, and collects what a note cannot have."""
 
     def __init__(self) -> None:
-        self._rejected: list[Rejected] = []
+        self._rejected: list[RejectedValue] = []
         self._now = time_ns() // 1000
 
     def notes(self, vault: Iterable[Row], sessions: Iterable[Row]) -> tuple[Note, ...]:
@@ -125,7 +125,7 @@ class _Conversion:
         return int(time.replace(tzinfo=time.tzinfo or UTC).timestamp() * 1_000_000)
 
     def _reject(self, key: str, field: str, value: object, session: str = "") -> None:
-        self._rejected.append(Rejected(key, field, value, session))
+        self._rejected.append(RejectedValue(key, field, value, session))
 
 
 def _write_beside(path: str, notes: tuple[Note, ...]) -> Path:

@@ -46,7 +46,7 @@ def replace_store(new: Path, path: Path, kept: Path) -> bool:
             new.rename(path)
             fsync_directory(path.parent)
             return False
-        with _writers_locked_out(path):
+        with _lock_out_writers(path):
             _copy_mode(path, new)
             _link(path, kept)
             log = log_path(str(path))
@@ -96,7 +96,7 @@ def _separate(copy: apsw.Connection) -> None:
 
 
 @contextmanager
-def _writers_locked_out(path: Path) -> Iterator[None]:
+def _lock_out_writers(path: Path) -> Iterator[None]:
     """Hold the write lock of a store, if it is sound enough to have one. Closing leaves its log alone."""
     try:
         connection = _lock(path)

@@ -172,17 +172,17 @@ def _frames(file: IO[bytes], *, verify: bool) -> Iterator[tuple[int, int, bytes]
     magic, _, size, _, salts, *_ = _LOG_HEADER.unpack(header)
     size = _page_size(size)
     checksum = _Checksum("<" if magic % 2 == 0 else ">", header[:24]) if verify else None
-    for place in range(_LOG_HEADER.size, os.fstat(file.fileno()).st_size, _FRAME_HEADER.size + size):
-        file.seek(place)
+    for offset in range(_LOG_HEADER.size, os.fstat(file.fileno()).st_size, _FRAME_HEADER.size + size):
+        file.seek(offset)
         head = file.read(_FRAME_HEADER.size)
         if len(head) < _FRAME_HEADER.size:
             return
         number, pages, frame_salts, *sums = _FRAME_HEADER.unpack(head)
         if frame_salts != salts:
-            return  # the rest is from before the log was begun anew
+            return  # the rest is from before the log was restarted
         if checksum is not None and checksum.add(head[:8], file.read(size)) != sums:
             return
-        yield number, pages, _part(file, place + _FRAME_HEADER.size, number, size)
+        yield number, pages, _part(file, offset + _FRAME_HEADER.size, number, size)
 
 
 def _part(file: IO[bytes], start: int, number: int, size: int) -> bytes:

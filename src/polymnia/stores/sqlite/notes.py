@@ -9,10 +9,10 @@ from msgspec.structs import replace
 from polymnia.disk.lock import ServerLock
 from polymnia.errors import StoreError
 from polymnia.model import VAULT, Note, NoteHit, NoteQuery, NoteScope
-from polymnia.search.embedding import cosine, length, unpacked
+from polymnia.search.embedding import cosine, length, unpack_vector
 from polymnia.search.expression import Expression, alternatives, wants_everything
 from polymnia.search.matching import matches
-from polymnia.search.relevance import EXACT, Scores, best, blended, by_words
+from polymnia.search.relevance import EXACT, Scores, best, blend, word_relevance
 from polymnia.stores.sqlite.match import is_exact, render
 from polymnia.stores.sqlite.rows import as_json, run, run_many, unpack_note
 from polymnia.stores.sqlite.search import match_notes, notes_containing
@@ -22,7 +22,7 @@ from polymnia.stores.sqlite.write import client_model, note_texts, word_row
 _LAST_CHARACTER = "\U0010ffff"
 # What queries call the columns of the words index.
 _COLUMNS = {"key": "name", "content": "content", "tags": "labels"}
-# Matched notes that may be nearer than any other: so many more are asked for by vector.
+# The nearest notes may all have been matched by words, so as many more are asked for by vector, up to this number.
 _MAX_NEARER = 1_000
 
 
@@ -66,7 +66,7 @@ class SqliteNotes:
         if scope != VAULT:
             return len([each for _, each in self._session(scope) if set(tags) <= set(each.tags)])
         if tags:
-            return len(self._tagged(tags))
+            return len(self._ids_with_tags(tags))
         return int(run(self._connection, "count_notes")[0][0])
 
     def containing(self, folded: str) -> list[Note]:
@@ -82,14 +82,14 @@ class SqliteNotes:
         return [NoteHit(notes[number], score) for number, score in scores.items() if number in notes]
 
     def _search_vault(self, query: NoteQuery) -> Scores:
-        allowed = self._tagged(query.tags) if query.tags else None
+        allowed = self._ids_with_tags(query.tags) if query.tags else None
         if wants_everything(query.text) and not query.vector:
             newest = [row[0] for row in run(self._connection, "newest_notes", query.limit)]
             return _rank(dict.fromkeys(newest if allowed is None else allowed, 0.0), set(), allowed, query.limit)
         exact = {row[0] for row in run(self._connection, "notes_exactly", query.text)}
-        words = by_words(_allow(_first_found(query.text, partial(match_notes, self._connection)), allowed))
+        words = word_relevance(_allow(_first_found(query.text, partial(match_notes, self._connection)), allowed))
         cosines = self._cosines(query, words, allowed) if query.vector else {}
-        return _rank(blended(words, cosines), exact, allowed, query.limit)
+        return _rank(blend(words, cosines), exact, allowed, query.limit)
 
     def _search_session(self, query: NoteQuery, notes: dict[int, Note]) -> Scores:
         """Search all notes of a session: there are few, and what others keep must not show in the scores."""
@@ -97,9 +97,9 @@ class SqliteNotes:
         if wants_everything(query.text) and not query.vector:
             return _rank(dict.fromkeys(allowed, 0.0), set(), allowed, query.limit)
         exact = {number for number, each in notes.items() if query.text in (each.key, each.content)}
-        words = by_words(_allow(self._match_session(query.text, notes), allowed))
+        words = word_relevance(_allow(self._match_session(query.text, notes), allowed))
         cosines = _allow(_compare(query.vector, notes), allowed) if query.vector else {}
-        return _rank(blended(words, cosines), exact, allowed, query.limit)
+        return _rank(blend(words, cosines), exact, allowed, query.limit)
 
     def _match_session(self, text: str, notes: dict[int, Note]) -> Scores:
         run(self._connection, "create_session_words")
@@ -129,7 +129,7 @@ class SqliteNotes:
         rows = run(self._connection, "session_notes", scope.owner, scope.session)
         return [(row[0], replace(unpack_note(row), scope=scope)) for row in rows]
 
-    def _tagged(self, tags: Collection[str]) -> set[int]:
+    def _ids_with_tags(self, tags: Collection[str]) -> set[int]:
         """Return the ids of the vault notes that have all of the tags."""
         return {row[0] for row in run(self._connection, "notes_tagged", as_json(dict.fromkeys(tags)))}
 
@@ -193,7 +193,7 @@ def _allow(scores: Scores, allowed: set[int] | None) -> Scores:
 
 def _compare(vector: bytes, notes: dict[int, Note]) -> Scores:
     """Return the cosines of the notes with an embedding of the same length."""
-    own, norm = unpacked(vector), length(vector)
+    own, norm = unpack_vector(vector), length(vector)
     return {
         number: cosine(own, norm, each.embedding, length(each.embedding))
         for number, each in notes.items()

@@ -110,7 +110,7 @@ SELECT type, count(*) FROM cards NOT INDEXED WHERE until IS NULL GROUP BY type O
 SELECT type, count(*) FROM relations NOT INDEXED WHERE until IS NULL GROUP BY type ORDER BY count(*) DESC, type;
 
 -- name: distinct_texts
--- How many different texts there are, and their bytes.
+-- How many distinct texts there are, and their size in bytes.
 SELECT count(*), coalesce(sum(octet_length(text)), 0) FROM (
     SELECT name AS text FROM cards WHERE until IS NULL
     UNION SELECT type FROM cards WHERE until IS NULL
@@ -128,85 +128,85 @@ SELECT
     (SELECT count(*) FROM relations INDEXED BY relations_by_target WHERE until IS NULL);
 
 -- name: last_change
--- Where the history ends: the change, its time and the last row id given out.
+-- The last change: its id, its time and the last row id given out.
 SELECT id, at, last_row FROM changes ORDER BY id DESC LIMIT 1;
 
 -- name: insert_actor
--- Who makes a change.
+-- Add an actor: whoever makes changes on a server.
 INSERT OR IGNORE INTO actors (name, server) VALUES (?, ?);
 
 -- name: actor_id
--- The row of whoever makes a change.
+-- The id of an actor.
 SELECT id FROM actors WHERE name = ? AND server = ?;
 
 -- name: insert_change
--- A change, after all its rows.
+-- Record a change, after all its rows.
 INSERT INTO changes (id, at, actor, operation, last_row) VALUES (?, ?, ?, ?, ?);
 
 -- name: insert_entity
--- A new identity.
+-- Add an identity.
 INSERT INTO entities (id, uid, next_ordinal, updated_at, touched) VALUES (?, ?, ?, ?, ?);
 
 -- name: update_entity
--- A change to an entity: its time, and the ordinal the next observation gets.
+-- Update the time of an entity and the ordinal that its next observation gets.
 UPDATE entities SET next_ordinal = max(next_ordinal, ?), updated_at = ?, touched = ? WHERE id = ?;
 
 -- name: set_updated
--- When an entity from elsewhere was updated there.
+-- Set the time at which an entity from elsewhere was updated there.
 UPDATE entities SET updated_at = ? WHERE uid = ?;
 
 -- name: insert_card
--- A version of an entity's attributes.
+-- Add a version of an entity's attributes.
 INSERT INTO cards (id, entity, name, type, summary, summary_at, tags, created_at, since) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: end_card
--- The card no longer holds.
+-- End a card.
 UPDATE cards SET until = ? WHERE id = ?;
 
 -- name: insert_observation
--- A version of an observation.
+-- Add an observation.
 INSERT INTO observations (id, entity, ordinal, text, created_at, valid_at, since) VALUES (?, ?, ?, ?, ?, ?, ?);
 
 -- name: end_observation
--- The observation no longer holds; gives its passage id.
+-- End an observation; return its passage id.
 UPDATE observations SET until = ? WHERE entity = ? AND ordinal = ? AND until IS NULL RETURNING id;
 
 -- name: end_observations_of
--- No observation of an entity holds any longer; gives their passage ids.
+-- End all observations of an entity; return their passage ids.
 UPDATE observations SET until = ? WHERE entity = ? AND until IS NULL RETURNING id;
 
 -- name: insert_relation
--- A relation.
+-- Add a relation.
 INSERT INTO relations (id, source, target, type, created_at, since) VALUES (?, ?, ?, ?, ?, ?);
 
 -- name: end_relation
--- The relation no longer holds.
+-- End a relation.
 UPDATE relations SET until = ? WHERE source = ? AND target = ? AND type = ? AND until IS NULL;
 
 -- name: insert_note
--- A version of a vault note.
+-- Add a version of a vault note.
 INSERT INTO notes (id, key, text, tags, created_at, updated_at, since) VALUES (?, ?, ?, ?, ?, ?, ?);
 
 -- name: end_note
--- The vault note no longer holds; gives its passage id.
+-- End a vault note; return its passage id.
 UPDATE notes SET until = ? WHERE key = ? AND until IS NULL RETURNING id;
 
 -- name: insert_note_tag
--- A tag of a living vault note.
+-- Add a tag of a living vault note.
 INSERT INTO note_tags (tag, note) VALUES (?, ?);
 
 -- name: delete_note_tag
--- A tag of a vault note that ends.
+-- Delete a tag of a vault note that ends.
 DELETE FROM note_tags WHERE tag = ? AND note = ?;
 
 -- name: upsert_session_note
--- A session's note, new or in place of the one with its key.
+-- Add a session's note, or replace the one with the same key.
 INSERT INTO session_notes (owner, session, key, text, tags, embedding, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (owner, session, key) DO UPDATE SET text = excluded.text, tags = excluded.tags,
     embedding = excluded.embedding, created_at = excluded.created_at, updated_at = excluded.updated_at;
 
 -- name: delete_session_note
--- A session's note leaves nothing behind.
+-- Delete a session's note. It has no history.
 DELETE FROM session_notes WHERE owner = ? AND session = ? AND key = ?;
 
 -- name: insert_words
@@ -390,7 +390,7 @@ ORDER BY n.created_at, n.id;
 SELECT key FROM notes WHERE key >= ? AND key < ? AND until IS NULL ORDER BY key;
 
 -- name: notes_by_id
--- The vault notes behind a search (a JSON array of ids), without vectors.
+-- The vault notes that a search found (a JSON array of ids), without vectors.
 SELECT n.id, n.key, n.text, n.tags, n.created_at, n.updated_at, NULL
 FROM json_each(?) AS wanted CROSS JOIN notes AS n ON n.id = wanted.value AND n.until IS NULL;
 
@@ -422,16 +422,16 @@ SELECT id, key, text, tags, created_at, updated_at, embedding FROM session_notes
 SELECT id, key, text, tags, created_at, updated_at, embedding FROM session_notes WHERE owner = ? AND session = ? AND key = ?;
 
 -- name: create_session_words
--- An index for the notes of one session, in this connection's own memory.
+-- Create an index for the notes of one session, in this connection's own memory.
 CREATE VIRTUAL TABLE IF NOT EXISTS temp.session_words
 USING fts5 (name, labels, content, parts, content = '', contentless_delete = 1, tokenize = 'porter unicode61 remove_diacritics 2');
 
 -- name: fill_session_words
--- Index a note of the session; what others keep must not show in the scores.
+-- Index a note of the session. The notes of others must not influence its scores.
 INSERT INTO temp.session_words (rowid, name, labels, content, parts) VALUES (?, ?, ?, ?, ?);
 
 -- name: clear_session_words
--- The next search starts with an empty index.
+-- Empty the index, for the next search.
 INSERT INTO temp.session_words (session_words) VALUES ('delete-all');
 
 -- name: match_session_words
@@ -439,24 +439,24 @@ INSERT INTO temp.session_words (session_words) VALUES ('delete-all');
 SELECT rowid, bm25(session_words) FROM temp.session_words WHERE session_words MATCH ?;
 
 -- name: join_session
--- A conversation uses a session, now.
+-- Record that a conversation uses a session now.
 INSERT INTO session_members (member, owner, session, server, used_at) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (member, owner, session) DO UPDATE SET server = excluded.server, used_at = excluded.used_at;
 
 -- name: has_joined
--- Whether a conversation uses any session, or any that it has not used since a time (NULL: ever).
+-- Whether a conversation uses a session or, with a time, one that it has not used since then.
 SELECT EXISTS (SELECT 1 FROM session_members WHERE member = ?1 AND (?2 IS NULL OR used_at < ?2));
 
 -- name: leave_sessions
--- A conversation uses none any more, or none that it has not used since a time (NULL: ever).
+-- Remove a conversation from its sessions or, with a time, from those that it has not used since then.
 DELETE FROM session_members WHERE member = ?1 AND (?2 IS NULL OR used_at < ?2);
 
 -- name: remove_server
--- A server is gone, and with it all its conversations.
+-- Remove all conversations of a server that has died.
 DELETE FROM session_members WHERE server = ?;
 
 -- name: session_members
--- Who uses which session.
+-- The servers that use each session.
 SELECT server, owner, session FROM session_members;
 
 -- name: sessions
@@ -481,7 +481,7 @@ SELECT id FROM changes WHERE at <= ? ORDER BY at DESC LIMIT 1;
 SELECT id, at FROM changes WHERE id IN (SELECT value FROM json_each(?));
 
 -- name: last_purge
--- The last change whose ended rows are gone.
+-- The last change whose ended rows were purged.
 SELECT coalesce(max(change), 0) FROM purges;
 
 -- name: cards_changed
@@ -658,7 +658,7 @@ RETURNING id;
 DELETE FROM vectors WHERE passage = ?;
 
 -- name: record_purge
--- Past states up to this change can no longer be read.
+-- Record that states up to this change can no longer be read.
 INSERT OR IGNORE INTO purges (change) VALUES (?);
 
 -- name: models_all
@@ -670,23 +670,23 @@ SELECT id, identity, url, dimension FROM models WHERE url <> 'client' ORDER BY i
 SELECT id, identity, url, dimension FROM models WHERE identity = ?;
 
 -- name: insert_model
--- A model.
+-- Add a model.
 INSERT OR IGNORE INTO models (identity, url, dimension) VALUES (?, ?, ?);
 
 -- name: delete_model
--- A model without vectors.
+-- Delete a model without vectors.
 DELETE FROM models WHERE id = ?;
 
 -- name: delete_vectors_of_model
--- Some vectors of a model.
+-- Delete some vectors of a model.
 DELETE FROM vectors WHERE id IN (SELECT id FROM vectors WHERE model = ? LIMIT ?) RETURNING id;
 
 -- name: perspective_id
--- A perspective by name.
+-- The id of a perspective.
 SELECT id FROM perspectives WHERE name = ?;
 
 -- name: insert_vector
--- A vector of a passage that still lives; the first one stays.
+-- Add the vector of a passage that still lives. An existing vector stays.
 INSERT OR IGNORE INTO vectors (passage, perspective, model, vector)
 SELECT ?1, ?2, ?3, ?4 WHERE EXISTS (SELECT 1 FROM cards WHERE id = ?1 AND until IS NULL)
     OR EXISTS (SELECT 1 FROM observations WHERE id = ?1 AND until IS NULL)
@@ -769,7 +769,7 @@ WHERE v.model = ?1 AND v.perspective = ?2 AND (
 );
 
 -- name: take_lease
--- Take a lease that is free, expired or already held by the server; gives a row when that worked.
+-- Take a lease that is free, expired or already held by the server; return a row if that worked.
 INSERT INTO leases (name, server, expires_at) VALUES (?1, ?2, ?3)
 ON CONFLICT (name) DO UPDATE SET server = excluded.server, expires_at = excluded.expires_at
 WHERE server = excluded.server OR expires_at <= ?4
@@ -780,7 +780,7 @@ RETURNING server;
 DELETE FROM leases WHERE name = ? AND server = ?;
 
 -- name: record_migration
--- When a step of the schema was taken.
+-- Record when a migration was applied.
 INSERT INTO migrations (number, applied_at) VALUES (?, datetime('now'));
 
 -- name: count_tables
@@ -788,7 +788,7 @@ INSERT INTO migrations (number, applied_at) VALUES (?, datetime('now'));
 SELECT count(*) FROM sqlite_schema;
 
 -- name: table_names
--- Whose file it is.
+-- The names of the tables, which tell whose file it is.
 SELECT name FROM sqlite_schema WHERE type = 'table';
 
 -- name: count_orphans
@@ -884,7 +884,7 @@ SELECT id, CAST(url AS BLOB) FROM models NOT INDEXED WHERE id BETWEEN ? AND ? OR
 SELECT id, passage, model, vector FROM vectors NOT INDEXED WHERE id BETWEEN ? AND ? ORDER BY id;
 
 -- name: lineage
--- What the last commit wrote to tell its file and log from others.
+-- What the last commit wrote to identify its file and log.
 SELECT state FROM lineage;
 
 -- name: update_lineage

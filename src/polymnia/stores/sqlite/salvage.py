@@ -47,8 +47,8 @@ _LAST = (
     "last_notes",
     "last_vectors",
 )
-# The columns of a row that place it: without them it is lost.
-_PLACES = {"cards": (1,), "observations": (1, 2)}
+# The columns without which a row belongs to nothing.
+_OWNER_COLUMNS = {"cards": (1,), "observations": (1, 2)}
 _LIVES = 1 << 62
 
 
@@ -69,8 +69,8 @@ def salvage_sqlite(path: Path, target: Path) -> SalvageReport:
         raise StoreError(f"there is no file {path}")
     if target.exists():
         raise BadInput(f"{target} exists: name a file that does not")
-    with TemporaryDirectory(dir=target.parent, prefix=f"{target.name}.") as place, map_errors(str(path)):
-        copied = Path(place) / "damaged.db"
+    with TemporaryDirectory(dir=target.parent, prefix=f"{target.name}.") as directory, map_errors(str(path)):
+        copied = Path(directory) / "damaged.db"
         for ending in ("", "-wal"):
             with suppress(FileNotFoundError):
                 shutil.copyfile(f"{path}{ending}", f"{copied}{ending}")
@@ -78,8 +78,8 @@ def salvage_sqlite(path: Path, target: Path) -> SalvageReport:
             tables = _Tables(connection)
         if not any(tables.rows.values()):
             raise StoreDamaged(f"{path} holds no row that can be read; restore a backup")
-        contents = _Salvaged(tables).contents()
-        part = Path(place) / "new.db"
+        contents = _Salvage(tables).contents()
+        part = Path(directory) / "new.db"
         with closing(SqliteStore(str(part))) as store:
             fill(store, contents)
             with store.reading() as read:
@@ -146,11 +146,11 @@ def _open(path: Path, copied: Path) -> apsw.Connection:
 
 def _replace_schema(copied: Path) -> None:
     """Overwrite the pages that list the tables with those of a new store."""
-    fresh = copied.with_name("fresh.db")
-    SqliteStore(str(fresh)).close()
-    with closing(apsw.Connection(str(fresh))) as connection:
+    empty = copied.with_name("empty.db")
+    SqliteStore(str(empty)).close()
+    with closing(apsw.Connection(str(empty))) as connection:
         pages = [page for (page,) in run(connection, "schema_pages")]
-    content = bytearray(fresh.read_bytes())
+    content = bytearray(empty.read_bytes())
     content[32:40] = bytes(8)  # no free pages: those listed may be damaged
     content[92:96] = bytes(4)  # SQLite takes the number of pages from the length of the file
     Path(f"{copied}-wal").unlink(missing_ok=True)
@@ -177,7 +177,7 @@ class _Tables:
         query = QUERIES[_READ[table]]
         rows, lost = readable_rows(lambda low, high: self._connection.execute(query, (low, high)), self._last)
         self.lost += [f"{table}: the rows from {low} to {high} cannot be read" for low, high in lost]
-        sound = [row for row in rows if all(isinstance(row[place], int) for place in _PLACES.get(table, ()))]
+        sound = [row for row in rows if all(isinstance(row[column], int) for column in _OWNER_COLUMNS.get(table, ()))]
         if len(sound) < len(rows):
             self.lost.append(f"{table}: {len(rows) - len(sound)} rows belong to nothing")
         return sound
@@ -191,7 +191,7 @@ class _Tables:
         return max(found) if len(found) > 1 else _LAST_ID
 
 
-class _Salvaged:
+class _Salvage:
     """Entities, relations and notes from rows, of which some may be missing."""
 
     def __init__(self, tables: _Tables) -> None:
@@ -199,10 +199,10 @@ class _Salvaged:
         self._rows = tables.rows
         self._identities = {row[0]: row for row in tables.rows["entities"]}
         self._cards: dict[int, Row] = {}
-        for row in sorted(tables.rows["cards"], key=lambda row: (_ended(row[-1]), row[0])):
+        for row in sorted(tables.rows["cards"], key=lambda row: (_end_of(row[-1]), row[0])):
             self._cards[row[1]] = row  # the living one, or the last
         self._observations: defaultdict[int, dict[int, Row]] = defaultdict(dict)
-        for row in sorted(tables.rows["observations"], key=lambda row: (_ended(row[-1]), row[0])):
+        for row in sorted(tables.rows["observations"], key=lambda row: (_end_of(row[-1]), row[0])):
             self._observations[row[1]][row[2]] = row
         self._names: set[str] = set()
         self._ids: set[str] = set()
@@ -290,7 +290,7 @@ class _Salvaged:
 def _latest(rows: list[Row], key: Callable[[Row], Any]) -> tuple[list[Row], list[Row]]:
     """Return the living rows and, for keys without one, the rows that ended last; `until` is the last column."""
     last: dict[Any, Row] = {}
-    for row in sorted(rows, key=lambda row: (_ended(row[-1]), row[0])):
+    for row in sorted(rows, key=lambda row: (_end_of(row[-1]), row[0])):
         last[key(row)] = row
     found = sorted(last.values(), key=lambda row: int(row[0]))
     return [row for row in found if row[-1] is None], [row for row in found if row[-1] is not None]
@@ -304,7 +304,7 @@ def _by_end(relations: list[Row]) -> defaultdict[tuple[str, int], list[Row]]:
     return found
 
 
-def _ended(until: object) -> int:
+def _end_of(until: object) -> int:
     return _LIVES if until is None else _number(until)
 
 

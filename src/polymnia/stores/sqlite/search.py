@@ -7,7 +7,7 @@ import apsw
 from polymnia.model import Match, Neighbours, Passage, PassageKey, PassageKind, Within, WordCounts
 from polymnia.search.expression import Expression
 from polymnia.search.matching import matches
-from polymnia.search.terms import spelled, terms_of
+from polymnia.search.terms import terms_of, word_with_stem
 from polymnia.search.text import fold, rarest, trigrams
 from polymnia.stores.sqlite.match import is_exact, render
 from polymnia.stores.sqlite.rows import Row, as_json, run, unpack_tags
@@ -160,27 +160,27 @@ def _candidates_by_characters(connection: apsw.Connection, folded: str) -> list[
     # The tokenizer skips NUL, so a text that contains the query has the query's trigrams without it.
     characters = folded.replace("\x00", "")
     if len(characters) > 2:
-        return _having_all(connection, trigrams(characters))
-    return _having_prefix(connection, characters)
+        return _with_all_trigrams(connection, trigrams(characters))
+    return _with_prefix(connection, characters)
 
 
-def _having_all(connection: apsw.Connection, grams: list[str]) -> list[int]:
-    found = _having(connection, " AND ", rarest(grams, _PROBES), _MAX_PROBED)
+def _with_all_trigrams(connection: apsw.Connection, grams: list[str]) -> list[int]:
+    found = _match_trigrams(connection, " AND ", rarest(grams, _PROBES), _MAX_PROBED)
     if len(found) < _MAX_PROBED:
         return found
-    return _having(connection, " AND ", grams, _NO_LIMIT)
+    return _match_trigrams(connection, " AND ", grams, _NO_LIMIT)
 
 
-def _having_prefix(connection: apsw.Connection, prefix: str) -> list[int] | None:
+def _with_prefix(connection: apsw.Connection, prefix: str) -> list[int] | None:
     if not prefix:
         return None
     grams = run(connection, "trigrams_starting", prefix, prefix + _LAST_CHARACTER, _MAX_PREFIX_TRIGRAMS + 1)
     if len(grams) > _MAX_PREFIX_TRIGRAMS:
         return None
-    return _having(connection, " OR ", [gram for (gram,) in grams], _NO_LIMIT) if grams else []
+    return _match_trigrams(connection, " OR ", [gram for (gram,) in grams], _NO_LIMIT) if grams else []
 
 
-def _having(connection: apsw.Connection, operator: str, grams: Iterable[str], limit: int) -> list[int]:
+def _match_trigrams(connection: apsw.Connection, operator: str, grams: Iterable[str], limit: int) -> list[int]:
     expression = operator.join([_quote(gram) for gram in grams])
     return [row_id for (row_id,) in run(connection, "match_trigrams", expression, limit)]
 
@@ -207,8 +207,8 @@ def _index_totals(api: apsw.FTS5ExtensionApi, /, *_: object) -> str:
 
 
 def _join(terms: Iterable[str], operator: str) -> str:
-    """Return a query for terms. The index stems what is asked too, so each is spelled as a word with that stem."""
-    return operator.join([_quote(spelled(term)) for term in terms])
+    """Return a query for terms. The index stems the query, so each term is replaced by a word with that stem."""
+    return operator.join([_quote(word_with_stem(term)) for term in terms])
 
 
 def _quote(term: str) -> str:

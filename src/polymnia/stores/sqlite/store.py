@@ -12,7 +12,7 @@ from polymnia.disk.lock import ServerLock
 from polymnia.disk.replace import make_parent
 from polymnia.errors import StoreBusy
 from polymnia.model import VAULT, Change, PurgeCounts
-from polymnia.stores.contract.store import Capabilities
+from polymnia.stores.contract import Capabilities
 from polymnia.stores.sqlite.commit import GroupCommit
 from polymnia.stores.sqlite.connection import DRIVER_ERRORS, connect, map_errors, store_error
 from polymnia.stores.sqlite.log import set_aside_foreign_log
@@ -58,7 +58,7 @@ class SqliteStore:
             self._schema = self._writer.pragma("user_version")
         self._is_closed = False
         self._idle: list[apsw.Connection] = []
-        self._looking = ReadOnlyPool(path, self._connect) if self._read_only else None
+        self._read_only_pool = ReadOnlyPool(path, self._connect) if self._read_only else None
         self._server = ServerLock(None if self._in_memory else path)
         self._cache = VectorCache()
         self.vectors = SqliteVectorStore(self._commit.transaction, self._server.name)
@@ -106,7 +106,7 @@ class SqliteStore:
             self._empty_log()
 
     def check(self) -> list[str]:
-        # On a connection of its own: one that searched before the index was merged compares it with cached segments and
+        # On a new connection: one that searched before the index was merged compares it with cached segments and
         # reports damage where there is none.
         with (
             self._map_errors,
@@ -130,8 +130,8 @@ class SqliteStore:
         idle, self._idle = self._idle, []
         for connection in idle:
             connection.close()
-        if self._looking is not None:
-            self._looking.close()
+        if self._read_only_pool is not None:
+            self._read_only_pool.close()
         self._commit.close()
         self._server.close()
 
@@ -189,10 +189,10 @@ class SqliteStore:
                 connection.execute("COMMIT")
 
     def _reader(self) -> AbstractContextManager[apsw.Connection]:
-        return self._pooled() if self._looking is None else self._looking.connection()
+        return self._pool_reader() if self._read_only_pool is None else self._read_only_pool.connection()
 
     @contextmanager
-    def _pooled(self) -> Iterator[apsw.Connection]:
+    def _pool_reader(self) -> Iterator[apsw.Connection]:
         """Yield a reading connection: an idle one, or a new one if all are in use."""
         try:
             connection = self._idle.pop()

@@ -97,9 +97,9 @@ def _read(vectors: Sequence[bytes], dimension: int) -> NDArray[np.float32]:
     halves = [len(vector) == 2 * dimension for vector in vectors]
     rows = np.empty((len(vectors), dimension), np.float32)
     for kind, size in (("<f2", True), ("<f4", False)):
-        chosen = [place for place, half in enumerate(halves) if half is size]
+        chosen = [row for row, half in enumerate(halves) if half is size]
         if chosen:
-            joined = b"".join([vectors[place] for place in chosen])
+            joined = b"".join([vectors[row] for row in chosen])
             rows[chosen] = np.frombuffer(joined, kind).reshape(len(chosen), dimension)
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(rows / np.where(norms > 0, norms, 1), np.float32)

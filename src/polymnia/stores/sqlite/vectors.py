@@ -14,8 +14,8 @@ import apsw
 
 from polymnia.errors import BadInput
 from polymnia.model import EmbeddingModel, Within
-from polymnia.search.embedding import cosine, length, unpacked
-from polymnia.stores.contract.vectors import TEXT
+from polymnia.search.embedding import cosine, length, unpack_vector
+from polymnia.stores.contract import TEXT
 from polymnia.stores.sqlite.rows import QUERIES, as_json, run, run_many
 from polymnia.stores.sqlite.search import bind_within
 
@@ -141,7 +141,7 @@ class SqliteVectorReader:
     def _one_by_one(
         self, model: int, perspective: int, vector: bytes, k: int, allowed: Collection[int] | None
     ) -> dict[int, float]:
-        own, norm = unpacked(vector), length(vector)
+        own, norm = unpack_vector(vector), length(vector)
         wanted = None if allowed is None else set(allowed)
         # Row by row: together they may be larger than memory.
         rows = self._connection.execute(QUERIES["vectors_since"], (model, perspective, 0, -1))
@@ -199,7 +199,7 @@ class SqliteVectorStore:
 
 def shorten(vector: bytes) -> bytes:
     """Return a float32 vector as float16 with length one."""
-    numbers = unpacked(vector)
+    numbers = unpack_vector(vector)
     norm = math.hypot(*numbers) or 1.0
     return pack(f"<{len(numbers)}e", *[number / norm for number in numbers])
 

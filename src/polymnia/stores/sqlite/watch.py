@@ -59,23 +59,23 @@ class FileWatch:
     def find_problem(self) -> str | None:
         """Return what happened to the names of the files, None if nothing did. A problem never goes away."""
         if self._problem is None:
-            self._problem = self._misplaced()
+            self._problem = self._find_moved_file()
         return self._problem
 
     def verify(self) -> str | None:
         """Return what happened to the files. If the file changed, find out whether that was a checkpoint."""
         if not self.is_unchanged and self.find_problem() is None:
-            self._problem = self._overwritten()
+            self._problem = self._find_overwrite()
         return self._problem
 
-    def _misplaced(self) -> str | None:
+    def _find_moved_file(self) -> str | None:
         if not self.in_place:
             return f"{self._path} was moved, deleted or replaced meanwhile; start the server again"
         if self._log is not None and _identity(_state(self._log_path)) != _identity(self._log):
             return f"{self._log_path} was deleted or replaced while the server used it; start the server again"
         return None
 
-    def _overwritten(self) -> str | None:
+    def _find_overwrite(self) -> str | None:
         file, version = _state(self._path), self._connection.pragma("data_version")
         head, fits = read_file_head(self._connection), log_fits(self._path, self._connection)
         if fits is None and version != self._connection.pragma("data_version"):

@@ -7,14 +7,14 @@ import apsw
 
 from polymnia.errors import BadInput
 from polymnia.model import MAX_ORDINAL, VAULT, Change, Entity, Note, Observation, ObservationSet, Relation, Rows
-from polymnia.search.terms import derived
+from polymnia.search.terms import parts_of
 from polymnia.search.text import fold
 from polymnia.stores.sqlite.rows import Row, as_json, pack_tags, pack_uid, run, run_many
 
 CLIENT_MODEL = "client"
 
 
-class Texts(NamedTuple):
+class PassageTexts(NamedTuple):
     """What a passage is found by: words of its name, labels and content, and any part of its `characters`."""
 
     id: int
@@ -26,10 +26,10 @@ class Texts(NamedTuple):
 
 def apply_change(connection: apsw.Connection, change: Change, server: str) -> None:
     """Turn the change into rows inside the open transaction."""
-    _Application(connection, change).run(server)
+    _ChangeWriter(connection, change).run(server)
 
 
-class _Application:
+class _ChangeWriter:
     """One change while it is applied: its id, the next row id, and what enters and leaves the indexes."""
 
     def __init__(self, connection: apsw.Connection, change: Change) -> None:
@@ -38,7 +38,7 @@ class _Application:
         last = run(connection, "last_change")
         self._id: int = last[0][0] + 1 if last else 1
         self._row: int = last[0][2] if last else 0
-        self._added: list[Texts] = []
+        self._added: list[PassageTexts] = []
         self._removed: list[int] = []
 
     def run(self, server: str) -> None:
@@ -83,8 +83,8 @@ class _Application:
 
     def _create_entities(self, entities: Sequence[Entity], kept: dict[str, int]) -> None:
         """Create cards, and identities and observations for entities that are new or come back."""
-        fresh = [each for each in entities if each.id not in kept]
-        identities = {**kept, **self._former_identities(fresh)}
+        new = [each for each in entities if each.id not in kept]
+        identities = {**kept, **self._former_identities(new)}
         cards: list[Row] = []
         created: list[Row] = []
         observations: list[Row] = []
@@ -118,7 +118,7 @@ class _Application:
 
     def _card(self, card: int, entity: int, value: Entity) -> Row:
         labels = (value.type, *value.tags)
-        self._added.append(Texts(card, value.name, labels, value.summary, (value.name, value.type)))
+        self._added.append(PassageTexts(card, value.name, labels, value.summary, (value.name, value.type)))
         about = (value.summary, value.summary_at or None, pack_tags(value.tags), value.created_at)
         return (card, entity, value.name, value.type, *about, self._id)
 
@@ -126,7 +126,7 @@ class _Application:
         if not 0 < ordinal <= MAX_ORDINAL:
             raise BadInput(f"an entity cannot have more than {MAX_ORDINAL} observations; create another entity")
         row = self._next_row()
-        self._added.append(Texts(row, None, (), text, (text,)))
+        self._added.append(PassageTexts(row, None, (), text, (text,)))
         return (row, entity, ordinal, text, created_at, valid_at, self._id)
 
     def _create_observations(self, known: dict[str, tuple[int, int]], sets: Iterable[ObservationSet]) -> None:
@@ -204,7 +204,7 @@ def client_model(dimension: int) -> str:
     return f"{CLIENT_MODEL}/{dimension}"
 
 
-def index(connection: apsw.Connection, passages: Sequence[Texts]) -> None:
+def index(connection: apsw.Connection, passages: Sequence[PassageTexts]) -> None:
     """Add passages to the text indexes. Ids must ascend, else the indexes write a segment for every step back."""
     ordered = sorted(passages)
     run_many(connection, "insert_trigrams", [(each.id, _trigram_text(each)) for each in ordered])
@@ -218,19 +218,19 @@ def unindex(connection: apsw.Connection, passages: Collection[int]) -> None:
     run_many(connection, "delete_words", rows)
 
 
-def word_row(texts: Texts) -> Row:
+def word_row(texts: PassageTexts) -> Row:
     """Return the row of the words index for a passage."""
     labels = " ".join(texts.labels) or None
     whole = " ".join([text for text in (texts.name, labels, texts.content) if text])
-    return (texts.id, texts.name, labels, texts.content, derived(whole) or None)
+    return (texts.id, texts.name, labels, texts.content, parts_of(whole) or None)
 
 
-def note_texts(row: int, note: Note) -> Texts:
+def note_texts(row: int, note: Note) -> PassageTexts:
     """Return what a note is found by."""
-    return Texts(row, note.key, note.tags, note.content, (note.key, note.content))
+    return PassageTexts(row, note.key, note.tags, note.content, (note.key, note.content))
 
 
-def _trigram_text(texts: Texts) -> str:
+def _trigram_text(texts: PassageTexts) -> str:
     """Return the folded text, two characters longer, so that every character starts a trigram."""
     return "\n".join([fold(part) for part in texts.characters]) + "\n\n"
 

@@ -1,9 +1,9 @@
-"""Saying what a memory holds on every store: counts, types, pages, ranked search."""
+"""Counts, types, pages and ranked search on every store."""
 
 import pytest
 
-from polymnia.engine import entities, search, survey
-from polymnia.engine.memory import Memory
+from polymnia.engine import entities, relations, search
+from polymnia.engine.memory import Memory, statistics
 from polymnia.model import EntityDraft
 from tests.behaviour.graphs import ME, create, keys, link, names
 
@@ -24,25 +24,25 @@ def town(memory: Memory) -> Memory:
     return memory
 
 
-def test_types_are_counted_among_the_living(town: Memory) -> None:
-    found = [(each.type, each.count) for each in survey.entity_types(town)]
+def test_deleted_entities_and_relations_do_not_count_for_types(town: Memory) -> None:
+    found = [(each.type, each.count) for each in entities.types(town)]
     assert found == [("person", 2), ("building", 1), ("drink", 1), ("shop", 1)]
-    assert [(each.type, each.count) for each in survey.relation_types(town)] == [("knows", 2), ("visits", 1)]
+    assert [(each.type, each.count) for each in relations.types(town)] == [("knows", 2), ("visits", 1)]
 
 
-def test_statistics_count_every_different_text_once(town: Memory) -> None:
-    statistics = survey.statistics(town)
+def test_statistics_count_each_distinct_text_once(town: Memory) -> None:
+    found = statistics(town)
     texts = {"Ann", "person", "likes coffee", "Café Ann", "shop", "sells tea", "Ben", "Annex", "building"}
     texts |= {"behind the shop", "coffee", "drink", "knows", "visits"}
-    assert (statistics.counts.entities, statistics.counts.observations, statistics.counts.relations) == (5, 4, 3)
-    assert (statistics.texts, statistics.text_bytes) == (len(texts), sum(len(text.encode()) for text in texts))
+    assert (found.counts.entities, found.counts.observations, found.counts.relations) == (5, 4, 3)
+    assert (found.texts, found.text_bytes) == (len(texts), sum(len(text.encode()) for text in texts))
 
 
 def page(memory: Memory, kind: str | None = None, offset: int = 0, limit: int | None = None) -> list[str]:
-    return names(survey.page(memory, kind=kind, offset=offset, limit=limit))
+    return names(entities.page(memory, kind=kind, offset=offset, limit=limit))
 
 
-def test_a_page_is_a_stretch_in_the_order_of_creation(town: Memory) -> None:
+def test_pages_are_in_order_of_creation(town: Memory) -> None:
     assert page(town, None, 1, 2) == ["Café Ann", "Ben"]
     assert page(town, None, 3) == ["Annex", "coffee"]
     assert page(town, "person") == ["Ann", "Ben"]
@@ -50,8 +50,8 @@ def test_a_page_is_a_stretch_in_the_order_of_creation(town: Memory) -> None:
     assert page(town, "nothing") == page(town, None, 99) == page(town, None, 0, 0) == []
 
 
-def test_a_page_has_only_the_relations_inside_it(town: Memory) -> None:
-    graph = survey.page(town, kind="person", offset=0, limit=None)
+def test_a_page_has_the_relations_among_its_entities(town: Memory) -> None:
+    graph = entities.page(town, kind="person", offset=0, limit=None)
     assert keys(graph) == [("Ann", "Ben", "knows"), ("Ben", "Ann", "knows")]
 
 
@@ -66,15 +66,15 @@ def test_a_page_has_only_the_relations_inside_it(town: Memory) -> None:
         (None, None, None, [("Ann", "Ben", "knows"), ("Ben", "Ann", "knows"), ("Ann", "Annex", "visits")]),
     ],
 )
-def test_relations_are_found_by_what_is_given(
+def test_relations_are_found_by_source_target_and_type(
     town: Memory, source: str | None, target: str | None, kind: str | None, found: list[tuple[str, str, str]]
 ) -> None:
-    relations = survey.relations_like(town, source=source, target=target, kind=kind)
-    assert [each.key for each in relations] == found
+    matching = relations.find(town, source=source, target=target, kind=kind)
+    assert [each.key for each in matching] == found
 
 
 def ranked(memory: Memory, query: str, kind: str | None = None, offset: int = 0, limit: int | None = None) -> list[str]:
-    return names(search.ranked(memory, query, kind=kind, offset=offset, limit=limit))
+    return names(search.best_matches(memory, query, kind=kind, offset=offset, limit=limit))
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def ranked(memory: Memory, query: str, kind: str | None = None, offset: int = 0,
         ("", ["Ann", "Café Ann", "Ben", "Annex", "coffee"]),
     ],
 )
-def test_the_best_match_comes_first(town: Memory, query: str, found: list[str]) -> None:
+def test_a_ranked_search_returns_the_best_match_first(town: Memory, query: str, found: list[str]) -> None:
     assert ranked(town, query) == found
 
 
@@ -102,6 +102,6 @@ def test_a_ranked_search_can_be_filtered_and_paged(town: Memory) -> None:
     assert ranked(town, "coffee", offset=1, limit=1) == ["Ann"]
 
 
-def test_a_ranked_search_gives_the_relations_of_what_it_shows(town: Memory) -> None:
-    graph = search.ranked(town, "annex", kind=None, offset=0, limit=1)
+def test_a_ranked_search_returns_the_relations_of_its_page(town: Memory) -> None:
+    graph = search.best_matches(town, "annex", kind=None, offset=0, limit=1)
     assert keys(graph) == [("Ann", "Annex", "visits")]

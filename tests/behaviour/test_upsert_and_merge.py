@@ -1,8 +1,8 @@
-"""Keeping a memory in order on every store: upsert, merge, compact."""
+"""Upsert, merge and compact on every store."""
 
 import pytest
 
-from polymnia.engine import curate, entities
+from polymnia.engine import entities
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput, EntityNotFound
 from polymnia.model import EntityDraft
@@ -10,15 +10,15 @@ from tests.behaviour.graphs import ME, create, keys, link, names, texts
 
 
 def upsert(memory: Memory, *drafts: EntityDraft) -> list[tuple[str, bool, tuple[str, ...]]]:
-    return [(each.name, each.created, each.added) for each in curate.upsert(memory, drafts, by=ME)]
+    return [(each.name, each.created, each.added) for each in entities.upsert(memory, drafts, by=ME)]
 
 
-def test_an_upsert_creates_what_is_new(memory: Memory) -> None:
+def test_an_upsert_creates_new_entities(memory: Memory) -> None:
     assert upsert(memory, EntityDraft("A", "x", ("a", "a"))) == [("A", True, ("a",))]
     assert texts(memory, "A") == ("a",)
 
 
-def test_an_upsert_adds_what_a_known_entity_lacks_and_keeps_its_type(memory: Memory) -> None:
+def test_an_upsert_adds_missing_observations_and_keeps_the_type(memory: Memory) -> None:
     create(memory, EntityDraft("A", "x", ("a",)))
     assert upsert(memory, EntityDraft("A", "y", ("b", "a", "b"))) == [("A", False, ("b",))]
     (entity,) = entities.open_named(memory, ["A"]).entities
@@ -27,18 +27,18 @@ def test_an_upsert_adds_what_a_known_entity_lacks_and_keeps_its_type(memory: Mem
 
 def test_an_upsert_may_name_an_entity_twice(memory: Memory) -> None:
     create(memory, EntityDraft("B", "x"))
-    outcome = upsert(
+    results = upsert(
         memory,
         EntityDraft("A", "x", ("a",)),
         EntityDraft("B", "x", ("a",)),
         EntityDraft("A", "y", ("a", "b")),
         EntityDraft("B", "x", ("b",)),
     )
-    assert outcome == [("A", True, ("a",)), ("B", False, ("a",)), ("A", False, ("b",)), ("B", False, ("b",))]
+    assert results == [("A", True, ("a",)), ("B", False, ("a",)), ("A", False, ("b",)), ("B", False, ("b",))]
     assert (texts(memory, "A"), texts(memory, "B")) == (("a", "b"), ("a", "b"))
 
 
-def test_an_upsert_repeated_changes_nothing(memory: Memory) -> None:
+def test_repeating_an_upsert_changes_nothing(memory: Memory) -> None:
     upsert(memory, EntityDraft("A", "x", ("a",)))
     before = entities.read_all(memory)
     assert upsert(memory, EntityDraft("A", "x", ("a",))) == [("A", False, ())]
@@ -53,39 +53,39 @@ def test_a_merge_moves_observations_and_relations_and_deletes_the_source(memory:
         EntityDraft("Bob", "person"),
     )
     link(memory, ("Alice", "Bob", "knows"), ("Bob", "Alice", "likes"), ("Bob", "Alicia", "likes"))
-    merged = curate.merge(memory, "Alice", "Alicia", by=ME)
+    merged = entities.merge(memory, "Alice", "Alicia", by=ME)
     assert (merged.moved, merged.added, merged.redirected) == (2, 1, 1)
     graph = entities.read_all(memory)
     assert (names(graph), texts(memory, "Alicia")) == (["Alicia", "Bob"], ("b", "c", "a"))
     assert sorted(keys(graph)) == [("Alicia", "Bob", "knows"), ("Bob", "Alicia", "likes")]
 
 
-def test_relations_between_the_merged_are_dropped(memory: Memory) -> None:
+def test_a_merge_deletes_relations_between_the_two(memory: Memory) -> None:
     create(memory, EntityDraft("A", "x"), EntityDraft("B", "x"))
     link(memory, ("A", "B", "r"), ("B", "A", "r"), ("A", "A", "r"), ("A", "C", "r"))
-    curate.merge(memory, "A", "B", by=ME)
+    entities.merge(memory, "A", "B", by=ME)
     assert keys(entities.read_all(memory)) == [("B", "C", "r")]
 
 
 @pytest.mark.parametrize(("source", "target"), [("A", "Nobody"), ("Nobody", "A")])
-def test_both_to_be_merged_must_exist(memory: Memory, source: str, target: str) -> None:
+def test_both_entities_of_a_merge_must_exist(memory: Memory, source: str, target: str) -> None:
     create(memory, EntityDraft("A", "x", ("a",)))
     with pytest.raises(EntityNotFound, match="Nobody"):
-        curate.merge(memory, source, target, by=ME)
+        entities.merge(memory, source, target, by=ME)
     assert texts(memory, "A") == ("a",)
 
 
-def test_an_entity_is_not_merged_with_itself(memory: Memory) -> None:
+def test_an_entity_cannot_be_merged_with_itself(memory: Memory) -> None:
     create(memory, EntityDraft("A", "x", ("a",)))
     with pytest.raises(BadInput, match="the same entity"):
-        curate.merge(memory, "A", "A", by=ME)
+        entities.merge(memory, "A", "A", by=ME)
     assert texts(memory, "A") == ("a",)
 
 
-def test_compacting_changes_nothing_that_is_remembered(memory: Memory) -> None:
+def test_compacting_keeps_the_graph(memory: Memory) -> None:
     create(memory, *[EntityDraft(f"e{number}", "x", ("a", "b")) for number in range(20)])
     link(memory, ("e1", "e2", "r"), ("e3", "e4", "r"))
     entities.delete(memory, [f"e{number}" for number in range(4, 20)], by=ME)
     before = entities.read_all(memory)
-    curate.compact(memory)
+    memory.store.compact()
     assert entities.read_all(memory) == before

@@ -1,0 +1,254 @@
+"""What one snapshot of a store answers: the graph, searches, notes, vectors, history and trash."""
+
+from collections.abc import Collection
+from typing import Protocol
+
+from polymnia.model import (
+    Change,
+    Counts,
+    EmbeddingModel,
+    Entity,
+    Match,
+    Neighbours,
+    Note,
+    NoteHit,
+    NoteQuery,
+    NoteScope,
+    Passage,
+    PassageKey,
+    PassageKind,
+    Relation,
+    RelationKey,
+    Rows,
+    TrashItem,
+    TypeCount,
+    Within,
+    WordCounts,
+)
+from polymnia.search.expression import Expression
+
+# The perspective that embeds a passage's own text.
+TEXT = "text"
+
+
+class GraphReader(Protocol):
+    """Reads of living rows. Lists are in order of creation."""
+
+    def known(self, names: Collection[str]) -> set[str]:
+        """Return those of the names that entities have."""
+
+    def find(self, names: Collection[str]) -> list[Entity]:
+        """Return the entities with these names."""
+
+    def entities(self) -> list[Entity]:
+        """Return every entity."""
+
+    def linked(self, keys: Collection[RelationKey]) -> dict[RelationKey, Relation]:
+        """Return the relations with these keys."""
+
+    def touching(self, names: Collection[str]) -> list[Relation]:
+        """Return the relations that start or end at one of the names."""
+
+    def relations(self) -> list[Relation]:
+        """Return every relation."""
+
+    def page(self, kind: str | None, offset: int, limit: int | None) -> list[Entity]:
+        """Return a page of the entities, or of those of one type."""
+
+    def relations_like(self, source: str | None, target: str | None, kind: str | None) -> list[Relation]:
+        """Return the relations with this source, target and type; None matches any."""
+
+    def entity_types(self) -> list[TypeCount]:
+        """Return the entity types, the most frequent first, then by name."""
+
+    def relation_types(self) -> list[TypeCount]:
+        """Return the relation types, the most frequent first, then by name."""
+
+    def counts(self) -> Counts:
+        """Return the number of rows of each kind."""
+
+    def distinct_texts(self) -> tuple[int, int]:
+        """Return the number of distinct texts and their total length in UTF-8 bytes."""
+
+
+class SearchReader(Protocol):
+    """Searches over living passages: entity cards, observations and vault notes, never the notes of a session.
+
+    A term is a stemmed word as `search.terms` makes it.
+    """
+
+    def containing(self, folded: str) -> list[Entity]:
+        """Return the entities whose name, type or an observation contains the text, which is already case-folded."""
+
+    def match(self, expression: Expression, kinds: Collection[PassageKind], limit: int | None = None) -> list[Match]:
+        """Return the passages of these kinds that match the expression, best first.
+
+        Raise NotSupported in a store without `capabilities.match`.
+        """
+
+    def word_counts(self, terms: Collection[str]) -> WordCounts:
+        """Return how many passages contain each term, and the totals BM25 needs."""
+
+    def vocabulary(self, first: str, last: str, limit: int) -> list[str]:
+        """Return up to `limit` indexed terms from `first` to before `last`, in order."""
+
+    def candidates(
+        self, terms: Collection[str], limit: int, within: Within | None = None, *, every: bool = False
+    ) -> list[Passage]:
+        """Return the `limit` best passages by BM25 that contain one of the terms, or every one of them."""
+
+    def names_with(self, terms: Collection[str], limit: int) -> list[str]:
+        """Return names of entities that contain one of the terms, best matches first."""
+
+    def neighbours(self, passages: Collection[Passage]) -> dict[PassageKey, Neighbours]:
+        """Return what was written around each observation in its conversation.
+
+        A conversation is the observations with the same valid time; those without a valid time form one, in order of
+        writing.
+        """
+
+    def passages_by_id(self, ids: Collection[int]) -> list[Passage]:
+        """Return the living passages with these ids, in no particular order."""
+
+    def passages_containing(self, folded: str, limit: int) -> list[Passage]:
+        """Return passages whose name, type, key or text contains the text, which is already case-folded."""
+
+    def cards(self, names: Collection[str]) -> list[Passage]:
+        """Return the cards of the entities with these names."""
+
+    def observation_counts(self, names: Collection[str]) -> dict[str, int]:
+        """Return how many observations the entities with these names have."""
+
+    def between(self, start: int, end: int, limit: int) -> list[Passage]:
+        """Return the newest observations with start <= time < end, by valid time or else by creation time."""
+
+
+class NoteReader(Protocol):
+    """Reads of living notes. Lists are in order of creation; only `find` and `like` return embeddings."""
+
+    def find(self, scope: NoteScope, key: str) -> Note | None:
+        """Return the note with that key."""
+
+    def page(self, scope: NoteScope, offset: int, limit: int | None) -> list[Note]:
+        """Return a page of the scope's notes."""
+
+    def like(self, scope: NoteScope, *, key: str | None, tags: Collection[str], before: int | None) -> list[Note]:
+        """Return the notes with the key, all of the tags, and a creation time before `before`; None matches any."""
+
+    def keys(self, scope: NoteScope, prefix: str) -> list[str]:
+        """Return the keys with that prefix, in alphabetical order."""
+
+    def count(self, scope: NoteScope, tags: Collection[str]) -> int:
+        """Return how many notes have all of the tags."""
+
+    def containing(self, folded: str) -> list[Note]:
+        """Return the vault notes whose key or content contains the text, which is already case-folded."""
+
+    def search(self, query: NoteQuery) -> list[NoteHit]:
+        """Return the notes of the query's scope that answer it, best first."""
+
+
+class Sessions(Protocol):
+    """Which conversations use which sessions. The empty member is this server itself, for clients that never leave.
+
+    The writing methods need a Writer.
+    """
+
+    def join(self, member: str, scope: NoteScope, at: int) -> None:
+        """Record that a conversation uses the session."""
+
+    def has_joined(self, member: str, *, unused_since: int | None = None) -> bool:
+        """Return True if the conversation uses a session, or one it has not used since that time."""
+
+    def leave(self, member: str, *, unused_since: int | None = None) -> None:
+        """Record that a conversation no longer uses its sessions, or those it has not used since that time."""
+
+    def abandoned(self) -> list[NoteScope]:
+        """Return the sessions that no conversation on a running server uses."""
+
+
+class VectorReader(Protocol):
+    """Vectors of passages, as little-endian float32.
+
+    A vector is made from a passage's text in one perspective by one model. A passage's text never changes under its id,
+    so a vector never becomes stale.
+    """
+
+    def models(self) -> list[EmbeddingModel]:
+        """Return the models with vectors, oldest first."""
+
+    def nearest(
+        self, model: int, vector: bytes, k: int, within: Within | None = None, *, perspective: str = TEXT
+    ) -> dict[int, float]:
+        """Return the ids of the k nearest living passages with their cosines, best first."""
+
+    def vectors(self, model: int, passages: Collection[int], *, perspective: str = TEXT) -> dict[int, bytes]:
+        """Return the vectors of those of the passages that have one."""
+
+    def pending(
+        self, model: int, limit: int, *, above: int = 0, below: int | None = None, perspective: str = TEXT
+    ) -> list[tuple[int, str]]:
+        """Return living passages with above < id < below and without a vector, newest first, with the text to embed."""
+
+    def last_passage(self) -> int:
+        """Return an id that no passage of this snapshot exceeds. Later passages have higher ids."""
+
+    def coverage(self, model: int, *, perspective: str = TEXT) -> tuple[int, int]:
+        """Return how many living passages have a vector of the model, and how many should."""
+
+
+class HistoryReader(Protocol):
+    """Changes in commit order, and the state at any time."""
+
+    def changes(self, since: int = 0, limit: int | None = None) -> list[Change]:
+        """Return the changes with an id above `since`, oldest first. Purged rows are missing from them."""
+
+    def at(self, time: int, names: Collection[str] | None = None) -> Rows:
+        """Return everything that lived at that time, or the named entities and the relations that touched them.
+
+        Raise BadInput for a time whose rows were purged.
+        """
+
+
+class TrashReader(Protocol):
+    """What was deleted and can be restored."""
+
+    def items(self) -> list[TrashItem]:
+        """Return entities, then single observations, relations and notes, each the latest first."""
+
+
+class Reader(GraphReader, SearchReader, Protocol):
+    """One snapshot of a store."""
+
+    @property
+    def notes(self) -> NoteReader:
+        """The notes, with `capabilities.notes`."""
+
+    @property
+    def sessions(self) -> Sessions:
+        """The sessions in use, with `capabilities.notes`."""
+
+    @property
+    def vectors(self) -> VectorReader:
+        """The vectors, with `capabilities.vectors`."""
+
+    @property
+    def history(self) -> HistoryReader:
+        """The history, with `capabilities.history`."""
+
+    @property
+    def trash(self) -> TrashReader:
+        """The trash, with `capabilities.trash`."""
+
+
+class Writer(Reader, Protocol):
+    """A reader that may also apply one change."""
+
+    def clock(self) -> int:
+        """Return the time for a change made now. It is later than the time of every change before."""
+
+    def apply(self, change: Change) -> None:
+        """Make the change part of the transaction, once, after everything that is read.
+
+        An entity whose observations change is updated at the change's time.
+        """
