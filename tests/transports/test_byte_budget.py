@@ -25,7 +25,7 @@ class Caller:
 
     def __init__(self) -> None:
         self.connection = FakeConnection()
-        scope = {"method": "POST", "path": "/mcp", "query_string": b"", "headers": []}
+        scope: dict[str, object] = {"method": "POST", "path": "/mcp", "query_string": b"", "headers": []}
         scope |= {CONNECTION: self.connection, RECORD: RequestRecord(client="")}
         self.request = Request(scope, self._receive, self._send)
 

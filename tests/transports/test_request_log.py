@@ -158,7 +158,7 @@ def test_the_messages_of_a_batch_share_a_line_over_http(tmp_path: Path) -> None:
         talk.close()
         assert server.stop() == 0
     entry = line_about(server.log, method="batch")
-    assert (entry["level"], entry["message"]) == ("warning", "POST /mcp 200 2 messages, 1 errors")
+    assert (entry["level"], entry["message"]) == ("warning", "POST /mcp 200 (1 of 2 messages failed)")
 
 
 @pytest.mark.parametrize(("level", "count"), [("debug", 1), ("info", 0)])

@@ -55,7 +55,7 @@ class RequestRecord(Struct, kw_only=True):
         """Return how the request ended, unless all went well."""
         if len(self.handled) > 1:
             errors = sum(each.outcome == "error" for each in self.handled)
-            return [f"{len(self.handled)} messages, {errors} errors"]
+            return [f"({errors} of {len(self.handled)} messages failed)"] if errors else []
         return [_outcome(each) for each in self.handled if each.outcome != "ok"]
 
     def _subject(self) -> tuple[str, str]:
