@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 # What a log line about a request may carry besides its message, as `extra` of the logging call, in this order.
-LOG_FIELDS = ("request_id", "client", "token", "tool", "duration_ms")
+LOG_FIELDS = ("request_id", "client", "token", "method", "tool", "duration_ms")
 
 
 def serve(settings: Settings) -> None:
@@ -119,6 +119,7 @@ def _serve_http(settings: Settings) -> None:
     from polymnia.transports.address import (
         is_loopback,
         parse_bind,
+        parse_public_path,
         require_hosts,
         require_origins,
         require_protection,
@@ -131,6 +132,7 @@ def _serve_http(settings: Settings) -> None:
     require_protection(settings.address, host, protected=authenticator.requires_token, insecure=settings.insecure)
     require_hosts(settings.allow_hosts)
     origins = require_origins(settings.allow_origins)
+    public_path = parse_public_path(settings.public_url)
     listener = listen(host, port)
     base = _announce(settings, host, listener.getsockname()[1])
     _warn_if_insecure(settings, authenticator)
@@ -148,6 +150,8 @@ def _serve_http(settings: Settings) -> None:
         idle=settings.session_minutes * 60,
         metrics=settings.metrics,
         metadata=_metadata(settings, base),
+        public_path=public_path,
+        store=settings.store,
     )
     with open_servers(settings) as servers:
         serve_http(servers, settings.dialect, [listener], guard, options, check=servers[settings.dialect].check)

@@ -5,7 +5,8 @@ from contextlib import AbstractContextManager
 import pytest
 
 from polymnia.errors import Refused
-from polymnia.transports.http.request import CONNECTION, ByteBudget, Message, Request
+from polymnia.transports.http.request import CONNECTION, RECORD, ByteBudget, Message, Request
+from polymnia.transports.request_log import RequestRecord
 
 
 class FakeConnection:
@@ -24,7 +25,8 @@ class Caller:
 
     def __init__(self) -> None:
         self.connection = FakeConnection()
-        scope = {"method": "POST", "path": "/mcp", "query_string": b"", "headers": [], CONNECTION: self.connection}
+        scope: dict[str, object] = {"method": "POST", "path": "/mcp", "query_string": b"", "headers": []}
+        scope |= {CONNECTION: self.connection, RECORD: RequestRecord(client="")}
         self.request = Request(scope, self._receive, self._send)
 
     @property

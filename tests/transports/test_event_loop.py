@@ -126,7 +126,7 @@ def server() -> Server:
 def context() -> Iterator[HttpContext]:
     with ThreadPoolExecutor(1) as pool:
         yield HttpContext(
-            guard=RequestGuard(admit=lambda token: OWNER),
+            guard=RequestGuard(admit=lambda token, peer: OWNER),
             sessions=Sessions(limit=1, idle_s=1),
             connections=Connections(),
             pool=pool,

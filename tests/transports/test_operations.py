@@ -1,11 +1,13 @@
 """What operators see: health, readiness, metrics, and a log that holds neither content nor secrets."""
 
+import asyncio
 import re
 from pathlib import Path
 
 import pytest
 
 from polymnia.auth.tokens import Tokens
+from polymnia.transports.http.serve import measure_lag
 from tests.transports.running import Legacy, Running, Talk, Web, call, creation, initialize
 
 
@@ -60,6 +62,67 @@ def test_metrics_count_what_was_asked_and_how_it_went(tmp_path: Path) -> None:
     assert "polymnia_sessions 1" in text
     assert "polymnia_requests_running 0" in text
     assert all(re.fullmatch(r"# TYPE \w+ \w+|\w+(\{[^}]*\})? [0-9.]+", line) for line in text.splitlines())
+
+
+def metrics_of(server: Running) -> dict[str, float]:
+    """Return the value of each metric by its name and labels."""
+    with Web(server.port) as web:
+        text = web.send("GET", "/metrics").body.decode()
+    samples = [line.rpartition(" ") for line in text.splitlines() if not line.startswith("#")]
+    return {name: float(value) for name, _, value in samples}
+
+
+def test_metrics_count_the_calls_of_each_tool_by_outcome(tmp_path: Path) -> None:
+    with Running(tmp_path / "memory.db", "--metrics") as server:
+        talk = Talk(server.port, revision="2025-03-26")
+        talk.call("read_graph")
+        talk.post([call("read_graph", 1), call("read_graph", 2)])
+        talk.call("open_nodes", names=5)
+        talk.post(call(SECRET))
+        talk.close()
+        with Legacy(server.port) as legacy:
+            legacy.ask(initialize())
+            legacy.ask(call("read_graph"))
+        found = metrics_of(server)
+    assert found['polymnia_tool_calls_total{tool="read_graph",outcome="ok"}'] == 4
+    assert found['polymnia_tool_calls_total{tool="open_nodes",outcome="error"}'] == 1
+    assert found['polymnia_tool_seconds_total{tool="read_graph",outcome="ok"}'] > 0
+    assert found['polymnia_tool_seconds_total{tool="open_nodes",outcome="error"}'] > 0
+    assert len([each for each in found if each.startswith("polymnia_tool_calls_total")]) == 2
+
+
+def test_metrics_count_rejected_logins_but_not_requests_without_a_token(tmp_path: Path) -> None:
+    token = Tokens(tmp_path / "memory.db.tokens").create("alice", can="read")
+    with Running(tmp_path / "memory.db", "--metrics") as server:
+        for given in ("wrong", "wrong too", token, None):
+            with Web(server.port, given) as web:
+                web.post(initialize())
+        assert metrics_of(server)["polymnia_rejected_logins_total"] == 2
+
+
+@pytest.mark.parametrize("name", ["memory.db", "memory.jsonl", "data/"])
+def test_metrics_tell_the_size_of_the_store(tmp_path: Path, name: str) -> None:
+    with Running(f"{tmp_path}/{name}", "--metrics") as server:
+        talk = Talk(server.port)
+        talk.call("create_entities", **creation("x", text="y" * 100_000))
+        talk.close()
+        found = metrics_of(server)["polymnia_store_bytes"]
+    assert found > 100_000
+
+
+def test_a_store_in_memory_has_no_size(tmp_path: Path) -> None:
+    with Running("memory:", "--metrics") as server:
+        assert "polymnia_store_bytes" not in metrics_of(server)
+
+
+def test_metrics_tell_how_late_the_event_loop_is(tmp_path: Path) -> None:
+    with Running(tmp_path / "memory.db", "--metrics") as server:
+        assert metrics_of(server)["polymnia_event_loop_lag_seconds"] >= 0
+
+
+def test_the_lag_of_the_event_loop_is_what_a_sleep_takes_too_long() -> None:
+    times = iter([10.0, 12.5])
+    assert asyncio.run(measure_lag(0, lambda: next(times))) == 2.5
 
 
 SECRET = "the-secret-of-the-house"

@@ -8,7 +8,8 @@ from msgspec import UNSET, Meta, Raw, Struct
 
 from polymnia.errors import ProtocolError
 from polymnia.transports.http.guard import HEADER_MISMATCH, check_repeated_arguments, repeated_arguments
-from polymnia.transports.http.request import CONNECTION, Request
+from polymnia.transports.http.request import CONNECTION, RECORD, Request
+from polymnia.transports.request_log import RequestRecord
 
 
 class Place(Struct, frozen=True):
@@ -39,8 +40,8 @@ def request(*headers: tuple[str, str]) -> Request:
     async def never(*_: Any) -> Any:
         raise AssertionError("the body must not be read")
 
-    scope = {"method": "POST", "path": "/", "query_string": b"", "headers": raw, CONNECTION: FakeConnection()}
-    return Request(scope, never, never)
+    scope = {"method": "POST", "path": "/", "query_string": b"", "headers": raw}
+    return Request({**scope, CONNECTION: FakeConnection(), RECORD: RequestRecord(client="")}, never, never)
 
 
 def agree(arguments: Any, *headers: tuple[str, str]) -> bool:

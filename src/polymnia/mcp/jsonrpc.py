@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType, ValidationError, field
 from msgspec.json import Decoder, Encoder
@@ -28,6 +28,8 @@ MAX_SALVAGE_BYTES = 1 << 16
 SUBJECT = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 
 RequestId = str | int | float
+# How a message ended. A tool that reports a failure is an error too.
+Outcome = Literal["ok", "error", "cancelled"]
 NO_ID = b"null"
 
 
@@ -36,6 +38,7 @@ class Answer(Struct, frozen=True):
 
     body: bytes | None = None
     error_code: int | None = None
+    outcome: Outcome = "ok"
 
 
 class Envelope(Struct, frozen=True):

@@ -1,6 +1,7 @@
 """One client's session: messages in, at most one answer out for each, notifications queued."""
 
 import logging
+import time
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -13,6 +14,7 @@ from msgspec.json import Decoder
 from polymnia.dialects.base import Client, decode_arguments, session_name
 from polymnia.errors import BadInput, Cancelled, InvalidParams, NotAdmitted, NotAllowed, PolymniaError, ProtocolError
 from polymnia.mcp import jsonrpc, params
+from polymnia.mcp.handled import Handled, describe_handled
 from polymnia.mcp.jsonrpc import Answer, Message, RequestId
 from polymnia.mcp.methods import DECODERS, METHODS, Method, actor_name
 from polymnia.mcp.push import Push, require_level
@@ -25,6 +27,7 @@ logger = logging.getLogger(__name__)
 # Replies to a batch are collected in memory. Beyond this size its further requests are refused.
 MAX_BATCH_REPLY_BYTES = 16 * 1024 * 1024
 NOTHING = Answer()
+_CANCELLED_ANSWER = Answer(outcome="cancelled")
 _NO_META = params.Meta()
 _CANCELLED = "notifications/cancelled"
 _cancellation: Decoder[params.Cancellation] = Decoder(params.Cancellation)
@@ -39,6 +42,8 @@ class Delivery(Struct, frozen=True):
     tell: Callable[[bytes], None] | None = None
     # Returns True once nobody waits for the answer any more.
     gone: Callable[[], bool] | None = None
+    # Takes what logs and metrics may know of each request, after it was handled. A batch has several.
+    observe: Callable[[Handled], None] | None = None
 
 
 PLAIN = Delivery()
@@ -95,7 +100,7 @@ class Session:
         if isinstance(message, bytes):
             message = parse(message)
         if message.batch is not None:
-            return self._handle_batch(message.batch, delivery)
+            return self._handle_batch(message, message.batch, delivery)
         return self._handle_one(message, delivery)
 
     def foresee_cancellations(self, lines: list[bytes]) -> None:
@@ -149,14 +154,14 @@ class Session:
         if self._wake is not None:
             self._wake()
 
-    def _handle_batch(self, data: bytes, delivery: Delivery) -> Answer:
+    def _handle_batch(self, batch: Message, data: bytes, delivery: Delivery) -> Answer:
         try:
             if self.revision != params.BATCHES:
                 message = f"revision {self.revision} has no batches; send one message at a time"
                 raise ProtocolError(jsonrpc.INVALID_REQUEST, message)
             messages = jsonrpc.parse_batch(data)
         except ProtocolError as exc:
-            return _error(jsonrpc.NO_ID, exc)
+            return self._observe(batch, _error(jsonrpc.NO_ID, exc), 0.0, delivery)
         replies: list[bytes] = []
         size = 0
         for each in messages:
@@ -179,6 +184,19 @@ class Session:
         return self._handle_one(message, delivery)
 
     def _handle_one(self, message: Message, delivery: Delivery) -> Answer:
+        if delivery.observe is None:
+            return self._dispatch(message, delivery)
+        started = time.perf_counter()
+        answer = self._dispatch(message, delivery)
+        return self._observe(message, answer, time.perf_counter() - started, delivery)
+
+    def _observe(self, message: Message, answer: Answer, seconds: float, delivery: Delivery) -> Answer:
+        """Report a request, or a malformed message, to whoever observes this delivery."""
+        if delivery.observe is not None and (message.is_request or answer.body is not None):
+            delivery.observe(describe_handled(self.server.dialect, message, answer, seconds))
+        return answer
+
+    def _dispatch(self, message: Message, delivery: Delivery) -> Answer:
         envelope = message.envelope
         if message.is_blank:
             return NOTHING
@@ -203,7 +221,7 @@ class Session:
             return _error(raw_id, exc)
         except Cancelled:
             self._unwanted.discard(identifier)
-            return NOTHING
+            return _CANCELLED_ANSWER
         except BadInput as exc:
             return _error(raw_id, InvalidParams(error_text(exc, is_remote=self.is_remote)))
         except (NotAdmitted, NotAllowed) as exc:
@@ -215,7 +233,7 @@ class Session:
             logger.exception("%s failed", message.method)
             text = f"internal error in {message.method}; the server's log has the details"
             return _error(raw_id, ProtocolError(jsonrpc.INTERNAL_ERROR, text))
-        return NOTHING if result is None else Answer(jsonrpc.encode_reply(raw_id, result))
+        return NOTHING if result is None else _reply(raw_id, result)
 
     def _run(self, message: Message, identifier: RequestId, raw_id: Raw, delivery: Delivery) -> Any:
         method = METHODS.get(message.method) if isinstance(message.method, str) else None
@@ -324,7 +342,12 @@ class Session:
 
 
 def _error(identifier: bytes | Raw, exc: ProtocolError) -> Answer:
-    return Answer(jsonrpc.encode_error(identifier, exc), exc.code)
+    return Answer(jsonrpc.encode_error(identifier, exc), exc.code, "error")
+
+
+def _reply(identifier: Raw, result: Any) -> Answer:
+    is_failure = isinstance(result, ToolResult) and result.is_error
+    return Answer(jsonrpc.encode_reply(identifier, result), outcome="error" if is_failure else "ok")
 
 
 def _tell(tell: Callable[[bytes], None], method: str, arguments: dict[str, Any]) -> None:

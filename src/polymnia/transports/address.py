@@ -1,6 +1,7 @@
 """Addresses to listen on, hosts and origins in one spelling, and whether other machines can reach them."""
 
 import re
+import socket
 from collections.abc import Iterable
 from ipaddress import ip_address
 
@@ -10,15 +11,42 @@ from polymnia.errors import SettingsError
 _HOST = re.compile(r"(?:\[(?P<six>[0-9a-f:.]+(?:%25[\w.-]+)?)\]|(?P<name>[\w.-]+))(?::[0-9]{1,5})?", re.ASCII)
 # Browsers leave out a scheme's default port.
 _DEFAULT_PORT = re.compile(r"^(http://.*):80$|^(https://.*):443$")
+# The path is sent to clients in a stream of events, so it must be one line of plain text.
+_PUBLIC_URL = re.compile(r"https?://[^/?#@\\\s]+(?P<path>(?:/[\w.~%-]+)*)", re.ASCII | re.IGNORECASE)
 _ORIGIN = re.compile(r"https?://(?P<host>[^/?#@\\\s]+)")
 
 
 def parse_bind(bind: str) -> tuple[str, int]:
-    """Return host and port of `127.0.0.1:8080` or `[::1]:8080`. Raise SettingsError."""
+    """Return host and port of `127.0.0.1:8080` or `[::1]:8080`. Raise SettingsError.
+
+    A name must resolve: otherwise a typing mistake would be taken for an address that others can reach.
+    """
     host, colon, port = bind.rpartition(":")
     if not colon or not port.isascii() or not port.isdigit() or int(port) > 65535:
         raise SettingsError(f"invalid bind address {bind!r}: expected HOST:PORT, such as 127.0.0.1:8080")
-    return host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(port)
+    host = host.removeprefix("[").removesuffix("]") or "127.0.0.1"
+    if not _is_address(host):
+        raise SettingsError(
+            f"{host!r} is not an address: it is neither an IP address nor a known host name; "
+            "bind to HOST:PORT, such as 127.0.0.1:8080"
+        )
+    return host, int(port)
+
+
+def parse_public_path(url: str) -> str:
+    """Return the path of a public URL, such as `/memory`, or "" if it has none. Raise SettingsError."""
+    found = _PUBLIC_URL.fullmatch(url.rstrip("/"))
+    if url and found is None:
+        raise SettingsError(f"invalid public_url {url!r}: expected a URL such as https://example.org/memory")
+    return found["path"] if found else ""
+
+
+def _is_address(host: str) -> bool:
+    """Return True for an IP address, and for a name that resolves to one."""
+    try:
+        return bool(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM))
+    except (socket.gaierror, ValueError):
+        return False
 
 
 def is_loopback(host: str) -> bool:

@@ -1,5 +1,6 @@
 """Sessions that exchange one message per line, which stdio and TCP share."""
 
+import logging
 import os
 import select
 from collections.abc import Callable
@@ -8,10 +9,12 @@ from threading import Lock
 
 from polymnia.dialects.base import Client
 from polymnia.errors import ProtocolError
+from polymnia.mcp.handled import UNKNOWN, Handled
 from polymnia.mcp.jsonrpc import INVALID_REQUEST, NO_ID, encode_error
 from polymnia.mcp.server import Server
-from polymnia.mcp.session import Session
+from polymnia.mcp.session import PLAIN, Delivery, Session
 from polymnia.model import OWNER, Principal
+from polymnia.transports.request_log import RequestRecord, access_logger
 
 _CANCELLATION = b"notifications/cancelled"
 
@@ -66,13 +69,23 @@ class LineSession:
         session: str = "",
         admit: Callable[[str | None], Principal] | None = None,
         wake: Callable[[], None] | None = None,
-        is_remote: bool = False,
+        remote_address: str = "",
     ) -> None:
-        """`wake` is called when a notification is queued; without it, notifications are written at once."""
+        """`wake` is called when a notification is queued; without it, notifications are written at once.
+
+        Requests of a client with a remote address are logged. Those of a local client are logged for debugging only.
+        """
         client = Client(principal=principal, workspace=server.workspace, session=session)
         self.session = Session(
-            server, client=client, admit=admit, wake=wake or self._flush_or_ignore, is_remote=is_remote
+            server,
+            client=client,
+            admit=admit,
+            wake=wake or self._flush_or_ignore,
+            is_remote=bool(remote_address),
         )
+        self._remote_address = remote_address
+        is_logged = remote_address or access_logger.isEnabledFor(logging.DEBUG)
+        self._delivery = Delivery(observe=self._log) if is_logged else PLAIN
         self._splitter = LineSplitter(limit)
         self._limit = limit
         self._write = write
@@ -113,7 +126,7 @@ class LineSession:
             self.flush()
 
     def _answer(self, line: bytes | None) -> None:
-        reply = self._refuse_long_line() if line is None else self.session.handle(line).body
+        reply = self._refuse_long_line() if line is None else self.session.handle(line, self._delivery).body
         if self.session.outbox:
             self.flush()
         if reply is not None:
@@ -122,7 +135,16 @@ class LineSession:
 
     def _refuse_long_line(self) -> bytes:
         message = f"message too long: at most {self._limit} bytes; it was discarded"
+        if self._delivery.observe is not None:
+            self._delivery.observe(Handled(method=UNKNOWN, outcome="error", error_code=INVALID_REQUEST))
         return encode_error(NO_ID, ProtocolError(INVALID_REQUEST, message))
+
+    def _log(self, handled: Handled) -> None:
+        record = RequestRecord(client=self._remote_address, principal=self.session.client.principal, handled=[handled])
+        if self._remote_address:
+            record.log("TCP request", handled.seconds, is_failed=record.is_failed)
+        else:
+            record.log_at(logging.DEBUG, "request", handled.seconds)
 
 
 def write_all(descriptor: int, data: bytes) -> None:

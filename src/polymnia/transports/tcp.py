@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Protocol
 
 from polymnia.errors import ProtocolError, SettingsError
@@ -43,8 +44,11 @@ class Authenticator(Protocol):
     def requires_token(self) -> bool:
         """Return True if a token is needed."""
 
-    def admit(self, token: str | None) -> Principal:
-        """Return the principal of a token; None stands for no token. Raise NotAdmitted."""
+    def admit(self, token: str | None, peer: str = "") -> Principal:
+        """Return the principal of a token; None stands for no token. Raise NotAdmitted.
+
+        `peer` is the client's address, for the log.
+        """
 
     def holds(self, principal: Principal) -> bool:
         """Return True if an admitted principal would still be admitted."""
@@ -79,12 +83,12 @@ class _Clients:
         self._guard = guard
         self._threads: dict[_Client, threading.Thread] = {}
 
-    def add(self, connection: socket.socket) -> None:
+    def add(self, connection: socket.socket, address: str) -> None:
         """Serve a connection. If there are too many, the oldest silent one is dropped or the new one refused."""
         if len(self._threads) >= MAX_CLIENTS and not self._drop_silent():
             _refuse(connection)
             return
-        client = _Client(self._server, connection, self._limit, self._guard)
+        client = _Client(self._server, connection, address, limit=self._limit, guard=self._guard)
         thread = threading.Thread(target=self._serve, args=(client,), daemon=True)
         self._threads[client] = thread
         thread.start()
@@ -127,7 +131,9 @@ class _Clients:
 class _Client:
     """One connection, served by one thread. Other threads only wake it."""
 
-    def __init__(self, server: Server, connection: socket.socket, limit: int, guard: Authenticator) -> None:
+    def __init__(
+        self, server: Server, connection: socket.socket, address: str, *, limit: int, guard: Authenticator
+    ) -> None:
         connection.settimeout(SEND_TIMEOUT_S)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._connection = connection
@@ -142,9 +148,9 @@ class _Client:
             connection.sendall,
             limit=limit,
             principal=NOBODY,
-            admit=guard.admit,
+            admit=partial(guard.admit, peer=address),
             wake=self._wake,
-            is_remote=True,
+            remote_address=address,
         )
 
     @property
@@ -203,7 +209,8 @@ class _Client:
 def _accept(listener: socket.socket, clients: _Clients) -> bool:
     """Serve the next connection. Return False if the system has no resources for it."""
     try:
-        clients.add(listener.accept()[0])
+        connection, address = listener.accept()
+        clients.add(connection, address[0])
     except OSError as exc:
         logger.warning("cannot accept a connection: %s; trying again in %.0f s", exc, ACCEPT_RETRY_S)
         return False

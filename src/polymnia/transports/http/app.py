@@ -10,6 +10,7 @@ from polymnia.mcp.jsonrpc import encode
 from polymnia.mcp.server import Server
 from polymnia.transports.http.context import HttpContext
 from polymnia.transports.http.legacy_sse import LegacySse
+from polymnia.transports.http.metrics import Metrics
 from polymnia.transports.http.operations import App, Operations, Scope
 from polymnia.transports.http.request import Receive, Request, Send
 from polymnia.transports.http.streamable import Streamable
@@ -22,6 +23,7 @@ _OUR_HEADERS = (
     "Mcp-Name",
     "X-Memory-Workspace",
     "Last-Event-ID",
+    "X-Request-Id",
 )
 
 
@@ -31,8 +33,9 @@ def make_app(
     context: HttpContext,
     *,
     check: Callable[[], None],
-    metrics: bool = False,
+    shows_metrics: bool = False,
     metadata: Mapping[str, Any] | None = None,
+    store: str = "",
 ) -> App:
     """Return the ASGI application: the chosen dialect at /mcp and /sse, each by its name at /NAME/mcp and /NAME/sse."""
     routes = _dialect_routes("", servers[chosen], context)
@@ -44,7 +47,9 @@ def make_app(
     if context.guard.origins:
         routes = {path: _allow_origins(app, context) for path, app in routes.items()}
         not_found = _allow_origins(not_found, context)
-    return Operations(routes, not_found, context, check=check, metrics=metrics)
+    tools = {name for server in servers.values() for name in server.dialect.tools}
+    metrics = Metrics(context, tools, store)
+    return Operations(routes, not_found, context, metrics, check=check, shows_metrics=shows_metrics)
 
 
 def _dialect_routes(prefix: str, server: Server, context: HttpContext) -> dict[str, App]:
@@ -73,7 +78,7 @@ def _allow_origins(app: Any, context: HttpContext) -> App:
         allow_origins=sorted(context.guard.origins),
         allow_methods=["GET", "POST", "DELETE"],
         allow_headers=["Authorization", "Content-Type", *_OUR_HEADERS],
-        expose_headers=["Mcp-Session-Id", "WWW-Authenticate"],
+        expose_headers=["Mcp-Session-Id", "WWW-Authenticate", "X-Request-Id"],
     )
     return cast(App, middleware)
 

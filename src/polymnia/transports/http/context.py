@@ -85,6 +85,10 @@ class HttpContext(Struct, kw_only=True):
     small_calls: SmallCalls = field(default_factory=SmallCalls)
     # Open streams of clients without a session, and whose they are. A stopping server ends them.
     streams: dict[EventStream, Principal] = field(default_factory=dict)
+    # The path of the public URL, under which a proxy serves everything; empty if there is none.
+    public_path: str = ""
+    # By how much the event loop was last late.
+    loop_lag_s: float = 0.0
     is_stopping: bool = False
     running: int = 0
 

@@ -6,7 +6,7 @@ from binascii import Error as Base64Error
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from ipaddress import ip_address
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -35,11 +35,17 @@ _SINGLE = frozenset((b"host", b"origin", b"authorization", b"mcp-session-id", WO
 _BASE64 = re.compile(r"=\?base64\?(.*)\?=")
 
 
+class Admit(Protocol):
+    """Returns the principal of a bearer token; None stands for no token. Raises NotAdmitted."""
+
+    def __call__(self, token: str | None, peer: str) -> Principal:
+        """`peer` is the client's address, for the log."""
+
+
 class RequestGuard(Struct, frozen=True, kw_only=True):
     """The checks that come before any endpoint."""
 
-    # Returns the principal of a bearer token; None stands for no token. Raises NotAdmitted.
-    admit: Callable[[str | None], Principal]
+    admit: Admit
     # Returns True if an admitted principal would still be admitted.
     holds: Callable[[Principal], bool] = lambda principal: True
     # Names of the server, besides IP addresses and those of this machine.
@@ -68,10 +74,12 @@ class RequestGuard(Struct, frozen=True, kw_only=True):
         given = request.header(b"authorization")
         token = given[len(_BEARER) :].strip() if given and given[: len(_BEARER)].lower() == _BEARER else None
         try:
-            principal = self.admit(token)
+            principal = self.admit(token, peer=request.peer)
         except NotAdmitted as exc:
+            request.record.is_login_rejected = token is not None
             raise self._unauthorized(request, token, exc) from exc
         request.connection.admit()
+        request.record.principal = principal
         return principal
 
     def client(self, request: Request, principal: Principal, server: Server) -> Client:

@@ -54,7 +54,7 @@ class LegacySse:
         stream = EventStream()
         try:
             await request.start(200, HEADERS)
-            endpoint = f"{self._path}/messages/?session_id={session.id}"
+            endpoint = f"{self._context.public_path}{self._path}/messages/?session_id={session.id}"
             await request.write(encode_event(endpoint.encode(), "endpoint"), more=True)
             session.attach(stream)
             await stream.send_until_gone(request)
@@ -77,7 +77,8 @@ class LegacySse:
             body, parsed = await self._context.read(request)
             named = named_workspace(request)
             await request.respond(202, b"Accepted", {"content-type": "text/plain"})
-            delivery = Delivery(named, gone=lambda: session.is_closed)
+            observe = request.record.handled.append
+            delivery = Delivery(named, gone=lambda: session.is_closed, observe=observe)
             await self._handle(session, parsed, len(body), delivery)
 
     async def _handle(self, session: HttpSession, message: Message, size: int, delivery: Delivery) -> None:

@@ -2,20 +2,21 @@
 
 import logging
 import time
-from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 
 from polymnia.errors import PolymniaError, Refused
 from polymnia.transports.http.context import HttpContext
-from polymnia.transports.http.request import CONNECTION, Message, Receive, Request, Send
+from polymnia.transports.http.metrics import Metrics
+from polymnia.transports.http.request import CONNECTION, RECORD, Message, Receive, Request, Send
+from polymnia.transports.request_log import RequestRecord, choose_request_id
 
-logger = logging.getLogger("polymnia.access")
+logger = logging.getLogger(__name__)
 
 Scope = MutableMapping[str, Any]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
-_BUCKETS_S = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0)
 _TEXT = {"content-type": "text/plain; charset=utf-8"}
+_REQUEST_ID = b"x-request-id"
 
 
 class Operations:
@@ -26,67 +27,69 @@ class Operations:
         routes: Mapping[str, App],
         not_found: App,
         context: HttpContext,
+        metrics: Metrics,
         *,
         check: Callable[[], None],
-        metrics: bool,
+        shows_metrics: bool,
     ) -> None:
         """`routes` are the applications by path. `check` raises if the store cannot be read."""
         self._routes = routes
         self._not_found = not_found
         self._context = context
+        self._metrics = metrics
         self._check = check
         self._health = {"/healthz": self._healthz, "/readyz": self._readyz}
-        self._has_metrics = metrics
+        self._shows_metrics = shows_metrics
         self._is_ready = True
-        self._requests: Counter[tuple[str, int]] = Counter()
-        self._durations: Counter[float] = Counter()
-        self._seconds = 0.0
-        self._open = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         connection = self._context.connections.get(scope["client"])
         if connection is None:
             return  # the client left before its request was looked at
         scope[CONNECTION] = connection
+        scope[RECORD] = RequestRecord(client=connection.peer[0], id=_request_id(scope))
+        path = scope["path"] = self._own_path(scope["path"])
         with connection.serving():
             is_read = scope["method"] in ("GET", "HEAD")
-            if is_read and scope["path"] in self._health:
-                await self._health[scope["path"]](Request(scope, receive, send))
+            if is_read and path in self._health:
+                await self._health[path](Request(scope, receive, send))
             elif self._context.connections.is_full and not connection.is_admitted:
                 refusal = Refused(503, "too many connections; try again later", headers={"connection": "close"})
                 await Request(scope, receive, send).refuse(refusal)
-            elif is_read and self._has_metrics and scope["path"] == "/metrics":
-                await self._metrics(Request(scope, receive, send))
+            elif is_read and self._shows_metrics and path == "/metrics":
+                await self._send_metrics(Request(scope, receive, send))
             else:
                 await self._count(scope, receive, send)
 
+    def _own_path(self, path: str) -> str:
+        """Return the path without the prefix of the public URL, which some proxies remove and others keep."""
+        prefix = self._context.public_path
+        is_prefixed = prefix and path not in self._routes and path.startswith(f"{prefix}/")
+        return path.removeprefix(prefix) if is_prefixed else path
+
     async def _count(self, scope: Scope, receive: Receive, send: Send) -> None:
+        record: RequestRecord = scope[RECORD]
         started = time.perf_counter()
         status = 0
 
-        async def send_noting_status(message: Message) -> None:
+        async def send_with_request_id(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
+                message["headers"] = [*message["headers"], (_REQUEST_ID, record.id.encode())]
             await send(message)
 
-        self._open += 1
+        self._metrics.open_requests += 1
         try:
             app = self._routes.get(scope["path"], self._not_found)
-            await app(scope, receive, send_noting_status)
+            await app(scope, receive, send_with_request_id)
         finally:
-            self._open -= 1
+            self._metrics.open_requests -= 1
             seconds = time.perf_counter() - started
-            self._note(scope["method"], status, seconds)
-            if logger.isEnabledFor(logging.INFO):
-                # Clients choose other paths: they may hold a secret, or a forged line of this log.
-                path = scope["path"] if scope["path"] in self._routes else "(another path)"
-                logger.info("%s %s %d %.1f ms", scope["method"], path, status, seconds * 1000)
-
-    def _note(self, method: str, status: int, seconds: float) -> None:
-        self._requests[method, status] += 1
-        self._seconds += seconds
-        self._durations[next((each for each in _BUCKETS_S if seconds <= each), float("inf"))] += 1
+            self._metrics.count(scope["method"], status, seconds, record)
+            # Clients choose other paths: they may hold a secret, or a forged line of this log.
+            path = scope["path"] if scope["path"] in self._routes else "(another path)"
+            record.log(f"{scope['method']} {path} {status}", seconds, is_failed=status >= 400 or record.is_failed)
 
     async def _healthz(self, request: Request) -> None:
         await request.respond(200, b"ok\n", _TEXT)
@@ -112,34 +115,16 @@ class Operations:
             logger.error("not ready: %s", exc)
         self._is_ready = False
 
-    async def _metrics(self, request: Request) -> None:
+    async def _send_metrics(self, request: Request) -> None:
         try:
             self._context.guard.check(request)
         except Refused as refusal:
             await request.refuse(refusal)
             return
-        await request.respond(200, self._exposition().encode(), {"content-type": "text/plain; version=0.0.4"})
+        text = await self._metrics.exposition()
+        await request.respond(200, text.encode(), {"content-type": "text/plain; version=0.0.4"})
 
-    def _exposition(self) -> str:
-        lines = ["# TYPE polymnia_http_requests_total counter"]
-        for (method, status), count in sorted(self._requests.items()):
-            lines.append(f'polymnia_http_requests_total{{method="{method}",status="{status}"}} {count}')
-        lines.append("# TYPE polymnia_http_request_seconds histogram")
-        total = 0
-        for bound in (*_BUCKETS_S, float("inf")):
-            total += self._durations[bound]
-            name = "+Inf" if bound == float("inf") else f"{bound:g}"
-            lines.append(f'polymnia_http_request_seconds_bucket{{le="{name}"}} {total}')
-        lines += [
-            f"polymnia_http_request_seconds_sum {self._seconds:.6f}",
-            f"polymnia_http_request_seconds_count {total}",
-            "# TYPE polymnia_sessions gauge",
-            f"polymnia_sessions {len(self._context.sessions)}",
-            "# TYPE polymnia_connections gauge",
-            f"polymnia_connections {len(self._context.connections)}",
-            "# TYPE polymnia_http_requests_open gauge",
-            f"polymnia_http_requests_open {self._open}",
-            "# TYPE polymnia_requests_running gauge",
-            f"polymnia_requests_running {self._context.running}",
-        ]
-        return "\n".join(lines) + "\n"
+
+def _request_id(scope: Scope) -> str:
+    given = next((value for name, value in scope["headers"] if name == _REQUEST_ID), None)
+    return choose_request_id(None if given is None else given.decode("latin-1"))

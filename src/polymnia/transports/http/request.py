@@ -11,6 +11,7 @@ from typing import Any
 from polymnia.errors import ProtocolError, Refused
 from polymnia.mcp.jsonrpc import NO_ID, encode_error
 from polymnia.transports.http.connection import Connection
+from polymnia.transports.request_log import RequestRecord
 
 logger = logging.getLogger(__name__)
 
@@ -22,8 +23,9 @@ JSON = "application/json"
 EVENTS = "text/event-stream"
 # Whitespace around a header's value that is not part of it.
 BLANK = " \t"
-# The key in a request's scope that holds its connection.
+# The keys in a request's scope that hold its connection and what the log will say about it.
 CONNECTION = "polymnia.connection"
+RECORD = "polymnia.record"
 # A long response is sent in pieces of this size, each when the last one was taken.
 _PIECE_BYTES = 1 << 18
 # The rest of a refused body is read for this long: closing upon unread data would lose the response.
@@ -91,6 +93,7 @@ class Request:
         "progress_at",
         "query",
         "raw_headers",
+        "record",
     )
 
     def __init__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
@@ -100,6 +103,7 @@ class Request:
         self.raw_headers: list[tuple[bytes, bytes]] = scope["headers"]
         self.headers = dict(self.raw_headers)
         self.connection: Connection = scope[CONNECTION]
+        self.record: RequestRecord = scope[RECORD]
         self.peer = self.connection.peer[0]
         # HTTP/1.0 cannot mark where a piece of a stream ends.
         self.is_http_1_0 = scope.get("http_version") == "1.0"

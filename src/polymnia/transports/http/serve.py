@@ -51,6 +51,10 @@ class Options(Struct, frozen=True, kw_only=True):
     idle: float = 1800.0
     metrics: bool = False
     metadata: Mapping[str, Any] | None = None
+    # The path of the public URL, such as /memory; empty if there is none.
+    public_path: str = ""
+    # The URL of the store whose size is measured.
+    store: str = ""
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -81,10 +85,19 @@ def serve_http(
             pool=pool,
             max_message_bytes=options.limit,
             budget=ByteBudget(max(MAX_HELD_BYTES, 2 * options.limit)),
+            public_path=options.public_path,
         )
         for workspaces in {id(each.workspaces): each.workspaces for each in servers.values()}.values():
             workspaces.on_change(context.small_calls.forget)
-        app = make_app(servers, chosen, context, check=check, metrics=options.metrics, metadata=options.metadata)
+        app = make_app(
+            servers,
+            chosen,
+            context,
+            check=check,
+            shows_metrics=options.metrics,
+            metadata=options.metadata,
+            store=options.store,
+        )
         config = uvicorn.Config(
             app,
             # uvicorn only calls it to make a protocol, so a function with the registry bound will do.
@@ -139,12 +152,19 @@ class _HttpServer(uvicorn.Server):
     async def _check_regularly(self) -> None:
         """End idle sessions, silent connections, and the sessions of clients that are no longer admitted."""
         while True:
-            await asyncio.sleep(CHECK_INTERVAL_S)
+            self._context.loop_lag_s = await measure_lag(CHECK_INTERVAL_S)
             now = time.monotonic()
             self._context.sessions.expire()
             self._context.end_unadmitted()
             self._context.budget.disconnect_stuck(now)
             self._context.connections.check(now)
+
+
+async def measure_lag(interval_s: float, clock: Callable[[], float] = time.monotonic) -> float:
+    """Sleep for an interval. Return by how much longer it took, because the event loop was busy."""
+    started = clock()
+    await asyncio.sleep(interval_s)
+    return max(0.0, clock() - started - interval_s)
 
 
 class _LoopLog:

@@ -1,7 +1,7 @@
 """Streamable HTTP: one path for both eras of the protocol, with sessions for those that have them."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from msgspec import UNSET, Struct
@@ -44,6 +44,10 @@ class PendingMessage(Struct, frozen=True, kw_only=True):
     workspace: str | None = None
     headers: Mapping[str, str] = {}
     is_stateless: bool = False
+
+    def delivery(self, tell: Callable[[bytes], None], gone: Callable[[], bool] | None = None) -> Delivery:
+        """Return what the session needs to know of the message besides its bytes."""
+        return Delivery(self.workspace, tell, gone, self.request.record.handled.append)
 
 
 class Streamable:
@@ -156,7 +160,7 @@ class Streamable:
         placement = self._context.place(self._server, pending.message, pending.size)
         if placement.is_inline:
             notifications: list[bytes] = []
-            answer = pending.session.handle(pending.message, Delivery(pending.workspace, notifications.append))
+            answer = pending.session.handle(pending.message, pending.delivery(notifications.append))
             await _respond(pending, notifications, answer)
         else:
             answer = await self._answer_from_thread(pending)
@@ -167,7 +171,7 @@ class Streamable:
         request, session, stream = pending.request, pending.session, EventStream()
         if not request.accepts(EVENTS):
             raise Refused(406, f"notifications are {EVENTS}; accept it")
-        delivery = Delivery(pending.workspace, stream.put)
+        delivery = pending.delivery(stream.put)
         answer = await self._context.run(lambda: session.handle(pending.message, delivery))
         if answer.body is not None:
             await _respond(pending, [], answer)
@@ -184,7 +188,7 @@ class Streamable:
     async def _answer_from_thread(self, pending: PendingMessage) -> Answer:
         """Handle the message on a thread. Notifications turn the response into a stream; without any it is JSON."""
         context, request, stream = self._context, pending.request, EventStream()
-        delivery = Delivery(pending.workspace, stream.put, request.is_abandoned)
+        delivery = pending.delivery(stream.put, request.is_abandoned)
         loop = asyncio.get_running_loop()
         work = loop.run_in_executor(context.pool, pending.session.handle, pending.message, delivery)
         context.running += 1

@@ -1,0 +1,46 @@
+"""A message that was handled, as logs and metrics see it: no user text, only names that the server knows."""
+
+from msgspec import Struct
+
+from polymnia.dialects.base import Dialect
+from polymnia.mcp.jsonrpc import Answer, Message, Outcome
+from polymnia.mcp.methods import METHODS
+
+# Stands for a method or a tool that does not exist: clients may write anything there.
+UNKNOWN = "(unknown)"
+BATCH = "batch"
+
+
+class Handled(Struct, frozen=True, kw_only=True):
+    """What was asked, how it ended and how long it took."""
+
+    method: str
+    # Empty if the message calls no tool.
+    tool: str = ""
+    outcome: Outcome = "ok"
+    error_code: int | None = None
+    seconds: float = 0.0
+
+
+def describe_handled(dialect: Dialect, message: Message, answer: Answer, seconds: float) -> Handled:
+    """Return what logs and metrics may say about a message and its answer."""
+    return Handled(
+        method=_known_method(message),
+        tool=_known_tool(dialect, message),
+        outcome=answer.outcome,
+        error_code=answer.error_code,
+        seconds=seconds,
+    )
+
+
+def _known_method(message: Message) -> str:
+    if message.batch is not None:
+        return BATCH
+    return message.method if isinstance(message.method, str) and message.method in METHODS else UNKNOWN
+
+
+def _known_tool(dialect: Dialect, message: Message) -> str:
+    if message.method != "tools/call":
+        return ""
+    subject = message.subject
+    return subject if isinstance(subject, str) and subject in dialect.tools else UNKNOWN

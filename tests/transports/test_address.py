@@ -1,0 +1,69 @@
+"""Addresses to listen on, and the public URL: what is accepted, and what a mistake is called."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from polymnia.errors import SettingsError
+from polymnia.transports.address import is_loopback, parse_bind, parse_public_path, require_protection
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost"])
+def test_loopback_is_known(host: str) -> None:
+    assert is_loopback(host)
+
+
+@pytest.mark.parametrize("bind", ["nonsense", "127.0.0.1", "127.0.0.1:", "127.0.0.1:http", "127.0.0.1:70000"])
+def test_an_invalid_bind_address_is_refused_with_an_example(bind: str) -> None:
+    with pytest.raises(SettingsError, match="HOST:PORT"):
+        parse_bind(bind)
+
+
+def test_addresses_are_read_with_and_without_brackets() -> None:
+    assert parse_bind("[::1]:80") == ("::1", 80)
+    assert parse_bind(":8080") == ("127.0.0.1", 8080)
+
+
+@pytest.mark.parametrize("host", ["nonsense.invalid", "no address", "1.2.3.4.5", "300.1.1.1", "http://127.0.0.1"])
+def test_a_host_that_is_no_address_is_called_that(host: str) -> None:
+    with pytest.raises(SettingsError, match=r"is not an address: .* such as 127\.0\.0\.1:8080"):
+        parse_bind(f"{host}:8080")
+
+
+@pytest.mark.parametrize("transport", ["http", "tcp"])
+def test_binding_to_nonsense_is_no_question_of_protection(transport: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "polymnia", "serve", "--store", str(tmp_path / "memory.db")]
+    command += ["--transport", transport, "--bind", "nonsense.invalid"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert "'nonsense.invalid' is not an address" in done.stderr
+    assert "--insecure" not in done.stderr
+
+
+def test_a_name_counts_as_reachable_from_other_machines() -> None:
+    with pytest.raises(SettingsError, match="--insecure"):
+        require_protection("example.org:80", "example.org", protected=False, insecure=False)
+
+
+@pytest.mark.parametrize(
+    ("url", "path"),
+    [
+        ("", ""),
+        ("https://example.org", ""),
+        ("https://example.org/", ""),
+        ("https://example.org/memory", "/memory"),
+        ("https://example.org:8443/team/memory/", "/team/memory"),
+    ],
+)
+def test_the_path_of_a_public_url_is_found(url: str, path: str) -> None:
+    assert parse_public_path(url) == path
+
+
+@pytest.mark.parametrize(
+    "url", ["example.org/memory", "ftp://example.org", "https://", "https://a/b?c", "https://a/b#c", "https://a/b\nc"]
+)
+def test_an_invalid_public_url_is_refused(url: str) -> None:
+    with pytest.raises(SettingsError, match=r"invalid public_url .*: expected a URL such as"):
+        parse_public_path(url)
