@@ -301,38 +301,44 @@ SELECT n.id, n.key, 'note', -1, n.text, n.updated_at, 0, n.tags
 FROM json_each(?1) AS wanted CROSS JOIN notes AS n ON n.id = wanted.value AND n.until IS NULL;
 
 -- name: observations_between
--- The newest observations of a period.
-SELECT id FROM observations
-WHERE coalesce(valid_at, created_at) >= ? AND coalesce(valid_at, created_at) < ? AND until IS NULL
-ORDER BY coalesce(valid_at, created_at) DESC, created_at DESC, id DESC LIMIT ?;
+-- The newest observations of a period: by the time they tell of or, without one, by when they were created.
+SELECT id FROM (
+    SELECT * FROM (
+        SELECT id, valid_at AS time, created_at FROM observations
+        WHERE valid_at >= ?1 AND valid_at < ?2 AND until IS NULL
+        ORDER BY valid_at DESC, created_at DESC, id DESC LIMIT ?3
+    )
+    UNION ALL
+    SELECT * FROM (
+        SELECT id, created_at, created_at FROM observations
+        WHERE valid_at IS NULL AND created_at >= ?1 AND created_at < ?2 AND until IS NULL
+        ORDER BY created_at DESC, id DESC LIMIT ?3
+    )
+)
+ORDER BY time DESC, created_at DESC, id DESC LIMIT ?3;
 
 -- name: neighbour_ids
--- For observations (a JSON array of ids) the two written before and the one after: among those with the same valid time or,
--- without one, among all without one. Both branches walk the index by time from where the observation stands: the `+`
--- takes the affinity away, without which SQLite does not use an index of an expression.
+-- For observations (a JSON array of ids) the one written before and the one after, among those with the same valid time or
+-- without any; 0 for none. First of the same moment, then of another: SQLite cannot seek in an index by a pair with a row
+-- id, and thousands of imported observations have the same time.
 SELECT o.id,
-    (SELECT n.id FROM observations AS n WHERE n.until IS NULL AND coalesce(n.valid_at, n.created_at) = +o.valid_at
-        AND n.valid_at IS NOT NULL AND (n.created_at, n.id) < (o.created_at, o.id)
-        ORDER BY n.created_at DESC, n.id DESC LIMIT 1),
-    (SELECT n.id FROM observations AS n WHERE n.until IS NULL AND coalesce(n.valid_at, n.created_at) = +o.valid_at
-        AND n.valid_at IS NOT NULL AND (n.created_at, n.id) < (o.created_at, o.id)
-        ORDER BY n.created_at DESC, n.id DESC LIMIT 1 OFFSET 1),
-    (SELECT n.id FROM observations AS n WHERE n.until IS NULL AND coalesce(n.valid_at, n.created_at) = +o.valid_at
-        AND n.valid_at IS NOT NULL AND (n.created_at, n.id) > (o.created_at, o.id)
-        ORDER BY n.created_at, n.id LIMIT 1)
-FROM json_each(?1) AS wanted CROSS JOIN observations AS o ON o.id = wanted.value AND o.valid_at IS NOT NULL
-UNION ALL
-SELECT o.id,
-    (SELECT n.id FROM observations AS n WHERE n.until IS NULL AND n.valid_at IS NULL
-        AND coalesce(n.valid_at, n.created_at) <= +o.created_at AND (n.created_at, n.id) < (o.created_at, o.id)
-        ORDER BY coalesce(n.valid_at, n.created_at) DESC, n.created_at DESC, n.id DESC LIMIT 1),
-    (SELECT n.id FROM observations AS n WHERE n.until IS NULL AND n.valid_at IS NULL
-        AND coalesce(n.valid_at, n.created_at) <= +o.created_at AND (n.created_at, n.id) < (o.created_at, o.id)
-        ORDER BY coalesce(n.valid_at, n.created_at) DESC, n.created_at DESC, n.id DESC LIMIT 1 OFFSET 1),
-    (SELECT n.id FROM observations AS n WHERE n.until IS NULL AND n.valid_at IS NULL
-        AND coalesce(n.valid_at, n.created_at) >= +o.created_at AND (n.created_at, n.id) > (o.created_at, o.id)
-        ORDER BY coalesce(n.valid_at, n.created_at), n.created_at, n.id LIMIT 1)
-FROM json_each(?1) AS wanted CROSS JOIN observations AS o ON o.id = wanted.value AND o.valid_at IS NULL;
+    coalesce(
+        (SELECT n.id FROM observations AS n
+            WHERE n.until IS NULL AND n.valid_at IS o.valid_at AND n.created_at = o.created_at AND n.id < o.id
+            ORDER BY n.id DESC LIMIT 1),
+        (SELECT n.id FROM observations AS n
+            WHERE n.until IS NULL AND n.valid_at IS o.valid_at AND n.created_at < o.created_at
+            ORDER BY n.created_at DESC, n.id DESC LIMIT 1),
+        0),
+    coalesce(
+        (SELECT n.id FROM observations AS n
+            WHERE n.until IS NULL AND n.valid_at IS o.valid_at AND n.created_at = o.created_at AND n.id > o.id
+            ORDER BY n.id LIMIT 1),
+        (SELECT n.id FROM observations AS n
+            WHERE n.until IS NULL AND n.valid_at IS o.valid_at AND n.created_at > o.created_at
+            ORDER BY n.created_at, n.id LIMIT 1),
+        0)
+FROM json_each(?) AS wanted CROSS JOIN observations AS o ON o.id = wanted.value;
 
 -- name: newest_passages
 -- Some passages, the newest first, where a query is too short to tell any apart.

@@ -1,6 +1,7 @@
 """Search in SQLite: substrings by trigrams, words by FTS5 with BM25, and what was written around a passage."""
 
 from collections.abc import Collection, Iterable
+from itertools import chain
 
 import apsw
 
@@ -108,9 +109,17 @@ def names_with(connection: apsw.Connection, terms: Collection[str], limit: int) 
 def neighbours(connection: apsw.Connection, passages: Collection[Passage]) -> dict[PassageKey, Neighbours]:
     """Return what was written around each of the observations."""
     keys = {each.id: each.key for each in passages if each.ordinal > 0}
-    rows = run(connection, "neighbour_ids", as_json(keys)) if keys else []
-    found = {each.id: each for each in passages_by_id(connection, {one for _, *three in rows for one in three if one})}
-    return {keys[number]: Neighbours(*[found.get(one) for one in three]) for number, *three in rows}
+    around = _around(connection, keys)
+    earlier = _around(connection, {before for before, _ in around.values()} - keys.keys()) | around
+    three = {one: (before, earlier.get(before, (0, 0))[0], after) for one, (before, after) in around.items()}
+    found = {each.id: each for each in passages_by_id(connection, set(chain(*three.values())))}
+    return {keys[one]: Neighbours(*[found.get(each) for each in ids]) for one, ids in three.items()}
+
+
+def _around(connection: apsw.Connection, ids: Collection[int]) -> dict[int, tuple[int, int]]:
+    """Return the ids of the observations written before and after each of these; 0 if there is none."""
+    rows = run(connection, "neighbour_ids", as_json(ids)) if ids else []
+    return {number: (before, after) for number, before, after in rows}
 
 
 def passages_containing(connection: apsw.Connection, folded: str, limit: int) -> list[Passage]:

@@ -77,8 +77,8 @@ CREATE TABLE observations (
 CREATE UNIQUE INDEX observations_living ON observations (entity, ordinal) WHERE until IS NULL;
 CREATE INDEX observations_past          ON observations (entity, ordinal) WHERE until IS NOT NULL;
 CREATE INDEX observations_ended         ON observations (until)           WHERE until IS NOT NULL;
--- Observations by the time they tell of, and those of one conversation in the order they were written.
-CREATE INDEX observations_by_time ON observations (coalesce(valid_at, created_at), created_at) WHERE until IS NULL;
+-- Observations by the time they tell of, and those of one conversation, or without a time, in the order they were written.
+CREATE INDEX observations_by_time ON observations (valid_at, created_at) WHERE until IS NULL;
 
 -- Relations name their ends as text: an end may be a name that no entity has yet.
 CREATE TABLE relations (
