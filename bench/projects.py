@@ -14,7 +14,7 @@ from bench.errors import BenchError
 from bench.figures import number
 from bench.pipe import Launch
 from bench.rounds import Limits, take_rounds
-from bench.servers import POLYMNIA
+from bench.servers import POLYMNIA, POLYMNIA_VARIABLES, clean_environment
 from polymnia.engine import entities
 from polymnia.engine.workspaces import open_workspaces
 from polymnia.model import EntityDraft
@@ -117,7 +117,8 @@ def _served(home: Path, size: int) -> Iterator[Session]:
         entities.create(workspaces.memory(name), [EntityDraft(name, "project", ("one fact",))], by="bench")
     workspaces.close()
     command = (*POLYMNIA, "serve", "--dialect", "project", "--data-dir", str(directory))
-    launch = Launch(f"{size} projects", command, {}, home / f"{size}.log")
+    environment = {**clean_environment(), **POLYMNIA_VARIABLES}
+    launch = Launch(f"{size} projects", command, environment, home / f"{size}.log")
     with closing(open_session(launch)) as session:
         yield session
 
