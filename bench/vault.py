@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def fill(path: Path, count: int, dimension: int) -> None:
-    """So many notes with a vector each, straight into the store."""
+    """Write `count` notes with a vector each into the store."""
     store = SqliteStore(str(path))
     notes = _notes(count, dimension)
     while batch := tuple(islice(notes, _BATCH)):
@@ -104,7 +104,7 @@ def _notes(count: int, dimension: int) -> Iterator[Note]:
 
 
 def _vector(chance: random.Random, dimension: int) -> "array[float]":
-    """Random bits as numbers between -1 and 1: quick to make, and no two vectors alike."""
+    """Return random numbers between -1 and 1."""
     return array("f", [byte / 127.5 - 1 for byte in chance.randbytes(dimension)])
 
 
