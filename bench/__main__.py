@@ -12,7 +12,7 @@ from bench.budgets import EMPTY, MILLION, judge, judge_install
 from bench.errors import BenchError
 from bench.figures import Figures
 from bench.install import measure_install
-from bench.machine import look_around
+from bench.machine import describe_machine
 from bench.measure import measure
 from bench.report import as_json, tables
 from bench.rounds import Limits
@@ -28,7 +28,7 @@ SECONDS = 2.0
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark and print its tables. Return 1 if a server fails."""
     options = parser().parse_args(arguments)
-    machine = look_around()
+    machine = describe_machine()
     try:
         figures = run(options)
     except BenchError as exc:

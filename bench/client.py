@@ -1,8 +1,7 @@
-"""The client: a bare MCP session over a pipe, with a clock.
+"""A minimal MCP client over a pipe that measures how long each reply takes.
 
-It is bare on purpose: what the client costs is small and the same for every server.
-The clock runs from the first byte written to the last byte of the reply read; encoding
-the request and checking the reply are outside of it.
+What the client costs is small and the same for every server. The time runs from the first byte written to the last byte
+of the reply; encoding the request and checking the reply are not part of it.
 """
 
 from collections.abc import Mapping
@@ -54,17 +53,17 @@ class ToolResult(msgspec.Struct, rename="camel"):
     is_error: bool = False
 
 
-class Greeting(msgspec.Struct, rename="camel"):
+class InitializeResult(msgspec.Struct, rename="camel"):
     """The result of initialize."""
 
     protocol_version: str
 
 
 def open_session(launch: Launch) -> "Session":
-    """Start a server and shake hands with it. Raises BenchError if that fails."""
+    """Start a server and initialize a session. Raise BenchError if that fails."""
     session = Session(launch)
     try:
-        session.greet()
+        session.initialize()
     except BenchError:
         session.close()
         raise
@@ -79,21 +78,21 @@ class Session:
         self._pipe = Pipe(launch)
         self._last_id = 0
 
-    def greet(self) -> None:
-        """Shake hands. Raises BenchError unless the server speaks our revision."""
+    def initialize(self) -> None:
+        """Initialize the session. Raise BenchError unless the server speaks our revision."""
         params = {
             "protocolVersion": PROTOCOL,
             "capabilities": {},
             "clientInfo": {"name": "bench", "version": "1"},
         }
         _, raw = self._request("initialize", params)
-        revision = self._decode(raw, Greeting).protocol_version
+        revision = self._decode(raw, InitializeResult).protocol_version
         if revision != PROTOCOL:
             raise self.failure(f"speaks revision {revision}, not {PROTOCOL}")
         self._pipe.write(encode_line({"method": "notifications/initialized"}))
 
     def call(self, tool: str, arguments: Mapping[str, object]) -> Answer:
-        """Call a tool. Raises BenchError unless a success comes back."""
+        """Call a tool. Raise BenchError if it fails."""
         params = {"name": tool, "arguments": arguments}
         seconds, raw = self._request("tools/call", params)
         result = self._decode(raw, ToolResult)
@@ -103,13 +102,13 @@ class Session:
         return Answer(tool, seconds, text)
 
     def resident_bytes(self) -> int:
-        """The memory that the process holds now (VmRSS)."""
+        """Return the resident memory of the process (VmRSS)."""
         status = Path(f"/proc/{self._pipe.pid}/status").read_text()
         line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
         return int(line.split()[1]) * 1024
 
     def open_files(self) -> int:
-        """How many files and pipes the process has open now."""
+        """Return how many files and pipes the process has open."""
         return len(list(Path(f"/proc/{self._pipe.pid}/fd").iterdir()))
 
     def close(self) -> None:
@@ -117,7 +116,7 @@ class Session:
         self._pipe.close()
 
     def failure(self, what: str) -> BenchError:
-        """An error that names the server and quotes its last words."""
+        """Return an error that names the server and quotes the end of its log."""
         tail = self._launch.log.read_text(errors="replace").strip()[-600:]
         return BenchError(f"{self._launch.title} {what}\nIts stderr ends: {tail}")
 
@@ -158,5 +157,5 @@ class Session:
 
 
 def encode_line(message: Mapping[str, object]) -> bytes:
-    """A JSON-RPC message as one line."""
+    """Return a JSON-RPC message as one line."""
     return msgspec.json.encode({"jsonrpc": "2.0", **message}) + b"\n"

@@ -1,4 +1,4 @@
-"""The commit probe: a bare durable SQLite commit, the least that a write can cost."""
+"""A bare durable SQLite commit: the least that a write can cost."""
 
 from pathlib import Path
 from time import perf_counter
@@ -17,7 +17,7 @@ class CommitProbe:
         self._connection.execute("INSERT INTO tally VALUES (0)")
 
     def sample(self) -> float:
-        """Seconds of one commit."""
+        """Return the seconds of one commit."""
         execute = self._connection.execute
         began = perf_counter()
         execute("BEGIN IMMEDIATE")

@@ -1,4 +1,4 @@
-"""The dataset: a graph of any size, the same on every run, as a memory.jsonl file."""
+"""The dataset: a graph of any size in a memory.jsonl file, the same on every run."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ Line = dict[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """A generated file and how many entities it holds."""
+    """A generated file and the number of its entities."""
 
     size: int
     path: Path
@@ -33,7 +33,7 @@ def write_dataset(size: int, path: Path) -> Dataset:
 
 
 def graph_lines(rng: Random, size: int) -> Iterator[Line]:
-    """The lines of the file: all entities, then all relations."""
+    """Yield the lines of the file: all entities, then all relations."""
     for index in range(size):
         yield {"type": "entity", **entity(rng, entity_name(index), token(index))}
     for index in range(size):
@@ -44,21 +44,21 @@ def graph_lines(rng: Random, size: int) -> Iterator[Line]:
 
 
 def entity_name(index: int) -> str:
-    """The name of the entity at this place in the file."""
+    """Return the name of the entity at this place in the file."""
     return f"entity-{index:06d}"
 
 
 def token(index: int) -> str:
-    """A word that only this entity has: the sole hit of a search for it.
+    """Return a word that only this entity has.
 
-    An odd multiplier scatters the numbers without a collision, and `q` occurs in no
-    other word, so one token is never a part of something else.
+    An odd multiplier scatters the numbers without collisions, and `q` occurs in no other word, so a token is never part
+    of another word.
     """
     return f"q{index * 2654435761 % 2**32:08x}"
 
 
 def entity(rng: Random, name: str, unique: str) -> Line:
-    """An entity of three observations, one of which has the unique word."""
+    """Return an entity with three observations, one of which has the unique word."""
     observations = [sentence(rng), f"{sentence(rng)} {unique}", sentence(rng)]
     return {
         "name": name,
@@ -68,17 +68,17 @@ def entity(rng: Random, name: str, unique: str) -> Line:
 
 
 def relation(source: str, target: str, relation_type: str) -> Line:
-    """A relation as the reference catalogue spells it."""
+    """Return a relation as the reference catalogue spells it."""
     return {"from": source, "to": target, "relationType": relation_type}
 
 
 def sentence(rng: Random) -> str:
-    """About fifty characters of random words."""
+    """Return about fifty characters of random words."""
     return " ".join(rng.choices(WORDS, k=WORDS_PER_OBSERVATION))
 
 
 def make_words(rng: Random, count: int) -> tuple[str, ...]:
-    """Pronounceable words of two to four syllables."""
+    """Return pronounceable words of two to four syllables."""
     syllables = [c + v for c in "bcdfghjklmnprstvwxyz" for v in "aeiou"]
     return tuple("".join(rng.choices(syllables, k=rng.randint(2, 4))) for _ in range(count))
 

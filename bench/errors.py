@@ -1,5 +1,5 @@
-"""The one error of the benchmark: a sentence about what stopped it."""
+"""The error of the benchmarks: a sentence about what stopped one."""
 
 
 class BenchError(Exception):
-    """A server misbehaved or could not be prepared; the text says which and how."""
+    """A server failed or could not be prepared; the text says which and how."""

@@ -1,7 +1,7 @@
-"""The floor: a bare loop that decodes a request and sends a canned reply.
+"""The floor: a loop that decodes a request and sends a constant reply.
 
-No server written in Python can answer sooner, so times are also given as a multiple
-of this one. The reply is about as large as that of `open_nodes` for one entity.
+It is the lower limit for a server in Python, so the tables also show times as a multiple of it. The reply is about as
+large as that of `open_nodes` for one entity.
 """
 
 import sys
@@ -42,13 +42,13 @@ def main() -> None:
         request = decoder.decode(line)
         if request.id is None:
             continue
-        result = greeting(request) if request.method == "initialize" else canned
+        result = initialize_result(request) if request.method == "initialize" else canned
         out.write(encoder.encode(Reply(request.id, result)) + b"\n")
         out.flush()
 
 
 def graph_reply(encoder: msgspec.json.Encoder) -> dict[str, object]:
-    """The result of every tool call: one entity and its relations, twice told."""
+    """Return the result of every tool call: one entity and its relations, as text and as structured content."""
     text = msgspec.json.format(encoder.encode(GRAPH), indent=2).decode()
     return {
         "content": [{"type": "text", "text": text}],
@@ -56,8 +56,8 @@ def graph_reply(encoder: msgspec.json.Encoder) -> dict[str, object]:
     }
 
 
-def greeting(request: Request) -> dict[str, object]:
-    """The result of `initialize`: whatever revision the client asked for."""
+def initialize_result(request: Request) -> dict[str, object]:
+    """Return the result of `initialize`, with the revision that the client asked for."""
     return {
         "protocolVersion": request.params["protocolVersion"],
         "capabilities": {"tools": {}},

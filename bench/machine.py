@@ -1,4 +1,4 @@
-"""The machine: where and when the figures were taken, and how busy it was."""
+"""The machine: where and when the figures were measured, and how busy it was."""
 
 import os
 import platform
@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What a reader must know to weigh the figures."""
+    """What a reader must know to judge the figures."""
 
     date: str
     python: str
@@ -18,8 +18,8 @@ class Machine:
     load_before: float
 
 
-def look_around() -> Machine:
-    """The machine as it is now, before the run adds its own load."""
+def describe_machine() -> Machine:
+    """Return the machine as it is now, before the run adds its own load."""
     return Machine(
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         python=platform.python_version(),

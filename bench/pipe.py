@@ -1,4 +1,4 @@
-"""The pipe: a server process and the lines that go to and from it."""
+"""A server process and the lines that go to and from it."""
 
 import os
 import select
@@ -24,7 +24,7 @@ class Launch:
 
 
 class Pipe:
-    """A started server; reads and writes block, without Python's own buffering."""
+    """A started server. Reads and writes block and are not buffered by Python."""
 
     def __init__(self, launch: Launch) -> None:
         self._process = spawn(launch)
@@ -40,13 +40,13 @@ class Pipe:
         return self._process.pid
 
     def write(self, line: bytes) -> None:
-        """Send a whole line. Raises OSError if the server is gone."""
+        """Send a whole line. Raise OSError if the server is gone."""
         left = memoryview(line)
         while left:
             left = left[os.write(self._stdin.fileno(), left) :]
 
     def read_line(self) -> bytes:
-        """The next line. Raises EOFError at the end, TimeoutError after a silence."""
+        """Return the next line. Raise EOFError at the end, TimeoutError after a long silence."""
         parts: list[bytes] = []
         chunk = self._rest or self._read_chunk()
         while (end := chunk.find(b"\n")) < 0:
@@ -56,7 +56,7 @@ class Pipe:
         return b"".join((*parts, chunk[:end]))
 
     def close(self) -> None:
-        """End the server as a client does, by closing its stdin; kill it if need be."""
+        """End the server as a client does, by closing its stdin. Kill it if it stays."""
         self._stdin.close()
         try:
             self._process.wait(timeout=EXIT_SECONDS)
@@ -75,7 +75,7 @@ class Pipe:
 
 
 def spawn(launch: Launch) -> subprocess.Popen[bytes]:
-    """Start the process, its stderr appended to the log."""
+    """Start the process. Its stderr is appended to the log."""
     with launch.log.open("ab") as log:
         return subprocess.Popen(
             launch.command,
@@ -88,7 +88,7 @@ def spawn(launch: Launch) -> subprocess.Popen[bytes]:
 
 
 def streams(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
-    """Both ends that the client holds; they exist since `spawn` asks for pipes."""
+    """Return the client's ends of the pipes."""
     assert process.stdin is not None
     assert process.stdout is not None
     return process.stdin, process.stdout

@@ -14,7 +14,7 @@ from bench.errors import BenchError
 from bench.figures import number
 from bench.pipe import Launch
 from bench.rounds import Limits, take_rounds
-from bench.servers import POLYMNIA
+from bench.servers import POLYMNIA, POLYMNIA_VARIABLES, clean_environment
 from polymnia.engine import entities
 from polymnia.engine.workspaces import open_workspaces
 from polymnia.model import EntityDraft
@@ -27,7 +27,7 @@ Sampler = Callable[[Session, Random, int], float]
 
 
 def list_projects(session: Session, rng: Random, size: int) -> float:
-    """All of them: the reply grows with their number."""
+    """List all projects. The reply grows with their number."""
     answer = session.call("list_projects", {})
     if answer.text.count('"active"') != size:
         raise session.failure(f"listed other than {size} projects")
@@ -35,19 +35,19 @@ def list_projects(session: Session, rng: Random, size: int) -> float:
 
 
 def switch(session: Session, rng: Random, size: int) -> float:
-    """To a random one."""
+    """Switch to a random project."""
     return session.call("switch_project", {"name": _name(rng, size)}).seconds
 
 
 def switch_and_read(session: Session, rng: Random, size: int) -> float:
-    """To a random one, and one entity in it: it is opened if it is not open already."""
+    """Switch to a random project and read one entity in it, which opens it if necessary."""
     name = _name(rng, size)
     seconds = session.call("switch_project", {"name": name}).seconds
     return seconds + _read(session, name)
 
 
 def read_again(session: Session, rng: Random, size: int) -> float:
-    """One entity of the project the session is in."""
+    """Read one entity of the current project."""
     name = _name(rng, size)
     session.call("switch_project", {"name": name})
     _read(session, name)
@@ -63,7 +63,7 @@ ROWS: dict[str, Sampler] = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure and print a table; 1 if switching grows beyond the budget or a server misbehaved."""
+    """Measure and print a table. Return 1 if switching exceeds the budget or a server fails."""
     parser = argparse.ArgumentParser(prog="python -m bench.projects", description=__doc__)
     parser.add_argument("--sizes", type=_sizes, default=SIZES, metavar="N,N", help="numbers of projects")
     parser.add_argument("--seconds", type=float, default=2.0, help="time for each figure (default: %(default)s)")
@@ -72,18 +72,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.cache.mkdir(parents=True, exist_ok=True)
     try:
         with TemporaryDirectory(prefix="projects-", dir=options.cache.resolve()) as home:
-            return _report(*_measured(options.sizes, Path(home), options.seconds))
+            return _report(*_measure(options.sizes, Path(home), options.seconds))
     except BenchError as exc:
         print(f"error: {exc}", file=sys.stderr)
         return 1
 
 
-def _measured(sizes: Sequence[int], home: Path, seconds: float) -> tuple[dict[tuple[str, int], float], dict[int, int]]:
-    """Medians in seconds by row and size, and how many files each server has open after all."""
+def _measure(sizes: Sequence[int], home: Path, seconds: float) -> tuple[dict[tuple[str, int], float], dict[int, int]]:
+    """Return the medians in seconds by row and size, and how many files each server has open at the end."""
     figures: dict[tuple[str, int], float] = {}
     limits = Limits(least=5, most=1000, seconds=seconds)
     with ExitStack() as stack:
-        sessions = {size: stack.enter_context(_served(home, size)) for size in sizes}
+        sessions = {size: stack.enter_context(_serve(home, size)) for size in sizes}
         for title, row in ROWS.items():
             samplers = {size: _sampler(row, session, size) for size, session in sessions.items()}
             for size, samples in take_rounds(samplers, limits).items():
@@ -107,8 +107,8 @@ def _report(figures: dict[tuple[str, int], float], handles: dict[int, int]) -> i
 
 
 @contextmanager
-def _served(home: Path, size: int) -> Iterator[Session]:
-    """A server over a new directory of so many projects, each with one entity that has its name."""
+def _serve(home: Path, size: int) -> Iterator[Session]:
+    """Run a server over a new directory of `size` projects, each with one entity that has its name."""
     directory = home / str(size)
     workspaces = open_workspaces(f"{directory}/")
     for place in range(size):
@@ -117,7 +117,8 @@ def _served(home: Path, size: int) -> Iterator[Session]:
         entities.create(workspaces.memory(name), [EntityDraft(name, "project", ("one fact",))], by="bench")
     workspaces.close()
     command = (*POLYMNIA, "serve", "--dialect", "project", "--data-dir", str(directory))
-    launch = Launch(f"{size} projects", command, {}, home / f"{size}.log")
+    environment = {**clean_environment(), **POLYMNIA_VARIABLES}
+    launch = Launch(f"{size} projects", command, environment, home / f"{size}.log")
     with closing(open_session(launch)) as session:
         yield session
 

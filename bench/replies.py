@@ -1,4 +1,4 @@
-"""The replies: what is read of them to know that they are right."""
+"""Check replies: the parts of them that show that they are right."""
 
 from collections.abc import Callable
 
@@ -21,7 +21,7 @@ class Graph(msgspec.Struct):
 
 
 def holds(right: Check, text: str) -> bool:
-    """Whether the text is right; text of another shape is not."""
+    """Return True if the text passes the check. Text of another shape does not."""
     try:
         return right(text)
     except msgspec.DecodeError:
@@ -29,28 +29,28 @@ def holds(right: Check, text: str) -> bool:
 
 
 def found(text: str, name: str) -> bool:
-    """Whether a graph has this entity alone."""
+    """Return True if a graph has only this entity."""
     graph = msgspec.json.decode(text, type=Graph)
     return [entity.name for entity in graph.entities] == [name]
 
 
 def names_of(text: str) -> list[str]:
-    """The entities of a graph."""
+    """Return the names of the entities of a graph."""
     return [entity.name for entity in msgspec.json.decode(text, type=Graph).entities]
 
 
 def is_path(text: str, source: str, target: str) -> bool:
-    """Whether the text is a path between these two of at most three relations."""
+    """Return True if the text is a path between these two of at most three relations."""
     path = msgspec.json.decode(text, type=list[str])
     return path[:1] == [source] and path[-1:] == [target] and len(path) <= 4
 
 
 def graph_counts(text: str) -> tuple[int, int]:
-    """How many entities and relations a graph has."""
+    """Return how many entities and relations a graph has."""
     graph = msgspec.json.decode(text, type=Graph)
     return len(graph.entities), len(graph.relations)
 
 
 def same(text: str, value: object) -> bool:
-    """Whether the text is this JSON value."""
+    """Return True if the text is this JSON value."""
     return bool(msgspec.json.decode(text) == value)

@@ -17,20 +17,20 @@ Entry = dict[str, object]
 
 
 def tables(machine: Machine, figures: Figures, verdicts: Sequence[Verdict]) -> str:
-    """All there is to read: the machine, a table per size, then the budgets."""
+    """Return the whole report: the machine, a table per size, then the budgets."""
     sizes = (EMPTY, *figures.sizes())
     sections = [size_section(figures, size) for size in sizes]
     return "\n\n".join([machine_line(machine), *sections, budget_section(verdicts)])
 
 
 def machine_line(machine: Machine) -> str:
-    """The machine in a sentence; a load near the number of cores spoils the figures."""
+    """Describe the machine in a sentence. A load near the number of cores spoils the figures."""
     python, cores, load = machine.python, machine.cores, machine.load_before
     return f"Medians, on Python {python} and {cores} cores; load before the run: {load}."
 
 
 def size_section(figures: Figures, size: int) -> str:
-    """The table of one size, and what its probes found."""
+    """Return the table of one size and the figures of its probes."""
     title = "Empty store" if size == EMPTY else f"{size:,} entities"
     servers = [name for name in SERVER_NAMES if name in figures.servers()]
     pairs = [(mine, peer) for peer in (NPM, FLOOR) for mine in OURS]
@@ -47,7 +47,7 @@ def size_section(figures: Figures, size: int) -> str:
 
 
 def notes(figures: Figures, size: int) -> Iterator[str]:
-    """A sentence for each probe of this size."""
+    """Yield a sentence for each probe of this size."""
     for probe in PROBES:
         value = shown(figures, probe, PROBE, size)
         if value is not None:
@@ -55,14 +55,14 @@ def notes(figures: Figures, size: int) -> Iterator[str]:
 
 
 def budget_section(verdicts: Sequence[Verdict]) -> str:
-    """The table of budgets."""
+    """Return the table of budgets."""
     words = {True: "yes", False: "NO", None: "-"}
     lines = [[v.what, v.budget, v.measured, words[v.met]] for v in verdicts]
     return "## Budgets\n\n" + table(["what", "budget", "measured", "met"], lines)
 
 
 def as_json(machine: Machine, figures: Figures, verdicts: Sequence[Verdict]) -> bytes:
-    """All numbers, the verdicts and the machine."""
+    """Return all numbers, the verdicts and the machine as JSON."""
     document = {
         "machine": machine,
         "npm_reference": REFERENCE_VERSION,
@@ -73,7 +73,7 @@ def as_json(machine: Machine, figures: Figures, verdicts: Sequence[Verdict]) -> 
 
 
 def entries(figures: Figures) -> Iterator[Entry]:
-    """Every figure in its row's unit, with the spread of its samples."""
+    """Yield every figure in its row's unit, with the spread of its samples."""
     kinds: dict[str, Row | Probe] = {row.key: row for row in ROWS}
     kinds |= {probe.key: probe for probe in PROBES}
     for key, samples in sorted(figures.samples.items()):
@@ -93,24 +93,24 @@ def entries(figures: Figures) -> Iterator[Entry]:
 
 
 def shown(figures: Figures, kind: Row | Probe, server: str, size: int) -> float | None:
-    """The median in the unit of its row, if it was measured."""
+    """Return the median in the unit of its row; None if it was not measured."""
     value = figures.raw(kind.key, server, size)
     return None if value is None else kind.unit.show(value)
 
 
 def times(figures: Figures, row: Row, mine: str, peer: str, size: int) -> float | None:
-    """What one server shows as a multiple of what another does."""
+    """Return the figure of one server as a multiple of another's."""
     left = shown(figures, row, mine, size)
     return ratio(left, shown(figures, row, peer, size))
 
 
 def cell(value: float | None) -> str:
-    """The text of a value; none when it was not measured."""
+    """Return the text of a value; empty if it was not measured."""
     return "" if value is None else number(value)
 
 
 def table(heads: Cells, lines: Sequence[Cells]) -> str:
-    """A Markdown table whose columns also line up as plain text."""
+    """Return a Markdown table whose columns also line up as plain text."""
     columns = zip(heads, *lines, strict=True)
     widths = [max(len(text) for text in column) for column in columns]
     rule = ["-" * width for width in widths]
@@ -118,6 +118,6 @@ def table(heads: Cells, lines: Sequence[Cells]) -> str:
 
 
 def table_line(cells: Cells, widths: Sequence[int]) -> str:
-    """One line of a table."""
+    """Return one line of a table."""
     padded = (text.ljust(width) for text, width in zip(cells, widths, strict=True))
     return f"| {' | '.join(padded)} |"

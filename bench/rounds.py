@@ -1,4 +1,4 @@
-"""The rounds: contestants take short turns, so that noise falls on all alike."""
+"""The rounds: contestants take short turns, so that noise affects all of them alike."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,10 +14,9 @@ Settle = Callable[[], None]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long one contestant is measured: at least, at most, and in what time.
+    """How long one contestant is measured: the fewest and the most samples, and the time.
 
-    Both samples and time are spread over the rounds, so that a fast contestant is not
-    done while the machine is in another mood than it is for a slow one.
+    Both are spread over the rounds, so that fast and slow contestants meet the same load of the machine.
     """
 
     least: int
@@ -27,32 +26,32 @@ class Limits:
 
     @property
     def turn_samples(self) -> int:
-        """How many samples a turn has at most."""
+        """The most samples of one turn."""
         return ceil(self.most / self.rounds)
 
     @property
     def turn_seconds(self) -> float:
-        """After what time a turn takes no further sample."""
+        """The time after which a turn takes no further sample."""
         return self.seconds / self.rounds
 
 
 @dataclass(slots=True)
 class Tally:
-    """What one contestant has done so far."""
+    """The samples of one contestant and the time they took."""
 
     samples: list[float]
     spent: float = 0.0
 
 
 def nothing() -> None:
-    """For contestants that leave nothing behind."""
+    """Do nothing, for contestants that write nothing."""
 
 
 def take_rounds(samplers: Mapping[K, Sampler], limits: Limits, *, settle: Settle = nothing) -> dict[K, list[float]]:
-    """Let every sampler have a turn, round after round, until each has enough.
+    """Give every sampler a turn, round after round, until each has enough samples.
 
-    The order is drawn anew for each round, since a turn is not independent of the one
-    before it; `settle` runs before each turn, outside of its time.
+    Each round has a random order, because a turn is not independent of the one before it. `settle` runs before each
+    turn, outside of its time.
     """
     rng = Random(0)
     tallies = {key: Tally([]) for key in samplers}
@@ -64,7 +63,7 @@ def take_rounds(samplers: Mapping[K, Sampler], limits: Limits, *, settle: Settle
 
 
 def enough(tally: Tally, limits: Limits) -> bool:
-    """Whether a contestant needs no further turn."""
+    """Return True if a contestant needs no further turn."""
     count = len(tally.samples)
     if count < min(limits.least, limits.most):
         return False
@@ -72,7 +71,7 @@ def enough(tally: Tally, limits: Limits) -> bool:
 
 
 def take_turn(sampler: Sampler, tally: Tally, limits: Limits) -> None:
-    """Sample until the turn is over; one sample is always taken."""
+    """Sample until the turn is over, at least once."""
     began = perf_counter()
     for _ in range(min(limits.turn_samples, limits.most - len(tally.samples))):
         tally.samples.append(sampler())

@@ -18,6 +18,7 @@ from time import perf_counter, time_ns
 
 from bench.client import Session, open_session
 from bench.pipe import Launch
+from bench.servers import POLYMNIA, POLYMNIA_VARIABLES, clean_environment
 from polymnia.model import Change, Note, Rows
 from polymnia.stores.sqlite.store import SqliteStore
 
@@ -28,7 +29,6 @@ BUDGET = 3.0
 RARITIES = (2, 5, 10, 20, 50, 100, 1000)
 _BATCH = 1000
 _WORDS = 12
-_COMMAND = (sys.executable, "-m", "polymnia")
 _WITHOUT_NUMPY = (
     sys.executable,
     "-c",
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def fill(path: Path, count: int, dimension: int) -> None:
-    """So many notes with a vector each, straight into the store."""
+    """Write `count` notes with a vector each into the store."""
     store = SqliteStore(str(path))
     notes = _notes(count, dimension)
     while batch := tuple(islice(notes, _BATCH)):
@@ -104,13 +104,13 @@ def _notes(count: int, dimension: int) -> Iterator[Note]:
 
 
 def _vector(chance: random.Random, dimension: int) -> "array[float]":
-    """Random bits as numbers between -1 and 1: quick to make, and no two vectors alike."""
+    """Return random numbers between -1 and 1."""
     return array("f", [byte / 127.5 - 1 for byte in chance.randbytes(dimension)])
 
 
 def _launch(path: Path, dimension: int, *, without_numpy: bool) -> Launch:
-    command = _WITHOUT_NUMPY if without_numpy else _COMMAND
-    settings = {"POLYMNIA_EMBEDDING_DIMENSION": str(dimension), "POLYMNIA_CONFIG": str(path.with_name("none.toml"))}
+    command = _WITHOUT_NUMPY if without_numpy else POLYMNIA
+    settings = {**clean_environment(), **POLYMNIA_VARIABLES, "POLYMNIA_EMBEDDING_DIMENSION": str(dimension)}
     serve = (*command, "serve", "--dialect", "vault", "--store", str(path))
     return Launch("polymnia", serve, settings, path.with_name("stderr"))
 

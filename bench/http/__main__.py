@@ -31,7 +31,7 @@ from bench.http.contestants import (
     writes,
 )
 from bench.http.load import Load
-from bench.machine import look_around
+from bench.machine import describe_machine
 from bench.report import machine_line, table
 from bench.servers import importing
 
@@ -51,7 +51,7 @@ Rates = dict[tuple[str, int], list[tuple[float, float]]]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print. Return 1 if a server fails."""
     options = parse(arguments)
-    machine = look_around()
+    machine = describe_machine()
     try:
         with tempfile.TemporaryDirectory() as home, contestants(options, Path(home)) as found:
             rates = measure(found, options)

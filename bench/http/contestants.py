@@ -16,7 +16,7 @@ from bench.client import PROTOCOL
 from bench.dataset import entity_name
 from bench.errors import BenchError
 from bench.http.load import CHUNK, HEAD_END, connect, http_request, is_complete
-from bench.servers import clean_environment
+from bench.servers import POLYMNIA_VARIABLES, clean_environment
 
 POLYMNIA, STATELESS, WRITES, ECHO, SDK = "polymnia", "stateless", "writes", "echo", "sdk"
 START_TIMEOUT_S = 60.0
@@ -46,9 +46,8 @@ def free_port() -> int:
 def spawn(command: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
     """Start a server that writes its output to a log."""
     with log.open("wb") as output:
-        return subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=clean_environment()
-        )
+        environment = {**clean_environment(), **POLYMNIA_VARIABLES}
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment)
 
 
 def await_port(port: int, process: subprocess.Popen[bytes], log: Path) -> None:

@@ -15,7 +15,7 @@ _LABEL = re.compile(r"D:?(\d+:\d+)")
 
 
 def load_locomo(path: Path) -> list[Case]:
-    """A case for each conversation; questions of the fifth category have no answer and are left out."""
+    """Return a case for each conversation. Questions of the fifth category have no answer and are left out."""
     samples = json.decode(path.read_bytes())
     return [_case(number, sample) for number, sample in enumerate(samples, 1)]
 

@@ -17,7 +17,7 @@ class Score(Struct, frozen=True):
 
 
 def score(ranked: Sequence[str], answers: Mapping[str, int]) -> Score:
-    """What the ranking of labels is worth for a question with these answers."""
+    """Return the scores of a ranking of labels for a question with these answers."""
     recall = tuple([len(set(ranked[:depth]) & set(answers)) / len(answers) for depth in DEPTHS])
     rank = next((1 / place for place, label in enumerate(ranked, 1) if label in answers), 0.0)
     best = _gain(sorted(answers.values(), reverse=True))

@@ -125,7 +125,7 @@ class Stage:
 
 
 def _together(told: Sequence[Told]) -> list[list[Told]]:
-    """What has one time is written at once, in its order."""
+    """Group what has the same time, in order, to write it at once."""
     groups: list[list[Told]] = []
     for each in told:
         if not groups or groups[-1][-1].valid_at != each.valid_at:

@@ -1,7 +1,7 @@
-"""The command: `python -m bench.recall.vectors`, what a search among very many vectors costs, and what it misses.
+"""The command `python -m bench.recall.vectors`: what a search among many vectors costs, and what it misses.
 
-The vectors lie around things that are talked about, as those of texts do, or come from a file. What the index gives is
-held against comparing every vector.
+The vectors lie in groups, as those of texts about the same thing do, or come from a file. The index is compared with an
+exact comparison of all vectors.
 """
 
 import argparse
@@ -20,7 +20,7 @@ Floats = NDArray[np.float32]
 
 DIMENSION = 384
 # How many vectors are about one thing, and how far they are from it.
-_ABOUT_ONE, _SPREAD = 200, 1.2
+_GROUP_SIZE, _SPREAD = 200, 1.2
 _BATCH = 100_000
 _WANTED = (10, 20, 100)
 
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 class _Best:
-    """The nearest of every question, by comparing all."""
+    """The nearest vectors of every question, by comparing all."""
 
     def __init__(self, questions: Floats, count: int) -> None:
         self._questions = questions
@@ -50,7 +50,7 @@ class _Best:
         self._places = np.zeros((len(questions), count), np.int64)
 
     def look_at(self, vectors: Floats, start: int) -> None:
-        """Take in vectors whose places begin behind `start`."""
+        """Compare vectors whose numbers begin after `start`."""
         cosines = np.hstack((self._cosines, self._questions @ vectors.T))
         new = np.broadcast_to(np.arange(start + 1, start + len(vectors) + 1), (len(cosines), len(vectors)))
         some = np.argpartition(-cosines, self._count, axis=1)[:, : self._count]
@@ -59,12 +59,12 @@ class _Best:
         self._places = np.take_along_axis(np.hstack((self._places, new)), order, 1)
 
     def found(self, question: int, places: Sequence[int], wanted: int) -> float:
-        """Which share of the nearest so many is among the places."""
+        """Return which share of the nearest `wanted` is among the places."""
         return len(set(self._places[question, :wanted].tolist()) & set(places)) / wanted
 
     @property
     def likeness(self) -> float:
-        """The cosine of the tenth nearest, on average."""
+        """The average cosine of the tenth nearest."""
         return float(self._cosines[:, 9].mean())
 
 
@@ -74,7 +74,7 @@ def _read(file: Path) -> Iterator[Floats]:
 
 def _made(count: int) -> Iterator[Floats]:
     chance = np.random.default_rng(7)
-    things = _units(chance.standard_normal((max(1, count // _ABOUT_ONE), DIMENSION), np.float32))
+    things = _units(chance.standard_normal((max(1, count // _GROUP_SIZE), DIMENSION), np.float32))
     for start in range(0, count, _BATCH):
         about = things[chance.integers(0, len(things), min(_BATCH, count - start))]
         yield _units(about + _SPREAD * _units(chance.standard_normal(about.shape, np.float32)))

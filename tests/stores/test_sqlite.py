@@ -320,3 +320,10 @@ def test_a_query_reads_only_what_it_is_asked_for(store: SqliteStore, name: str) 
         plan = [str(row[3]) for row in connection.execute(f"EXPLAIN QUERY PLAN {QUERIES[name]}", bindings).fetchall()]
     tables = "entities|cards|observations|relations|changes|notes|vectors|session_notes|e|c|o|r|n|v"
     assert [step for step in plan if re.match(rf"SCAN ({tables})\b", step)] == []
+
+
+def test_neighbours_of_one_moment_are_found_in_the_index(store: SqliteStore) -> None:
+    with store.reading() as read:
+        plan = read._connection.execute(f"EXPLAIN QUERY PLAN {QUERIES['neighbour_ids']}", ("[]",)).fetchall()
+    seeks = [str(row[3]) for row in plan if str(row[3]).startswith("SEARCH n ")]
+    assert [seek.rpartition("created_at")[2] for seek in seeks] == ["=? AND rowid<?)", "<?)", "=? AND rowid>?)", ">?)"]

@@ -48,13 +48,14 @@ class SqliteNotes:
         return [unpack_note(row) for row in rows]
 
     def like(self, scope: NoteScope, *, key: str | None, tags: Collection[str], before: int | None) -> list[Note]:
-        if scope == VAULT:
-            rows = run(self._connection, "notes_like", key, as_json(dict.fromkeys(tags)), before)
+        if scope == VAULT and key is None:
+            rows = run(self._connection, "notes_like", as_json(dict.fromkeys(tags)), before)
             return [unpack_note(row) for row in rows]
+        found = [each for _, each in self._session(scope)] if key is None else [self.find(scope, key)]
         return [
             each
-            for _, each in self._session(scope)
-            if key in (None, each.key) and set(tags) <= set(each.tags) and (before is None or each.created_at < before)
+            for each in found
+            if each and set(tags) <= set(each.tags) and (before is None or each.created_at < before)
         ]
 
     def keys(self, scope: NoteScope, prefix: str) -> list[str]:

@@ -375,14 +375,14 @@ SELECT id, key, text, tags, created_at, updated_at, NULL
 FROM notes WHERE until IS NULL ORDER BY created_at, id LIMIT ? OFFSET ?;
 
 -- name: notes_like
--- Vault notes with their vectors; NULL is any key and any time, an empty JSON array no tags.
+-- Vault notes with their vectors; an empty JSON array is no tags, NULL any time.
 SELECT n.id, n.key, n.text, n.tags, n.created_at, n.updated_at, (
     SELECT v.vector FROM vectors AS v CROSS JOIN models AS m ON m.id = v.model
     WHERE v.passage = n.id AND v.perspective = 1 AND m.url = 'client')
 FROM notes AS n
-WHERE n.until IS NULL AND (?1 IS NULL OR n.key = ?1) AND (?3 IS NULL OR n.created_at < ?3)
-    AND (SELECT count(*) FROM note_tags AS t WHERE t.note = n.id AND t.tag IN (SELECT value FROM json_each(?2)))
-        = json_array_length(?2)
+WHERE n.until IS NULL AND (?2 IS NULL OR n.created_at < ?2)
+    AND (SELECT count(*) FROM note_tags AS t WHERE t.note = n.id AND t.tag IN (SELECT value FROM json_each(?1)))
+        = json_array_length(?1)
 ORDER BY n.created_at, n.id;
 
 -- name: note_keys

@@ -62,6 +62,12 @@ class VectorIndex:
         best = np.argsort(-scores, kind="stable")[:k]
         return dict(zip(self._ids[chosen[best]].tolist(), scores[best].tolist(), strict=True))
 
+    def vectors(self, passages: Collection[int]) -> dict[int, bytes]:
+        """Return the vectors of those of the passages that have one, as float32 of length one."""
+        known = [passage for passage in passages if passage in self._at]
+        rows = self._rows[[self._at[passage] for passage in known]].astype("<f4")
+        return dict(zip(known, [row.tobytes() for row in rows], strict=True))
+
     def _choose(self, question: NDArray[np.float32], count: int, allowed: Collection[int] | None) -> NDArray[Any]:
         """Return the rows to compare exactly."""
         if allowed is None:

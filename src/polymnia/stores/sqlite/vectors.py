@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from heapq import nlargest
 from importlib.util import find_spec
 from struct import pack, unpack
@@ -79,7 +79,8 @@ class SqliteVectorReader:
         """Return the k nearest of the allowed passages; None allows all."""
         number = self._perspective(perspective)
         if self._cache.is_available:
-            found = self._from_index(model, number, vector, k, allowed)
+            with self._index(model, number) as index:
+                found = index.nearest(vector, k, allowed)
         else:
             found = self._one_by_one(model, number, vector, k, allowed)
         living = {row[0] for row in run(self._connection, "living_passages", as_json(found))}
@@ -87,6 +88,9 @@ class SqliteVectorReader:
 
     def vectors(self, model: int, passages: Collection[int], *, perspective: str = TEXT) -> dict[int, bytes]:
         number = self._perspective(perspective)
+        if self._cache.is_available:
+            with self._index(model, number) as index:
+                return index.vectors(passages)
         rows = run(self._connection, "vectors_by_passage", model, number, as_json(passages))
         dimension = self._dimension(model)
         return {passage: widen(vector, dimension) for passage, vector in rows}
@@ -107,18 +111,16 @@ class SqliteVectorReader:
         ((total,),) = run(self._connection, "count_embeddable")
         if not self._cache.is_available:
             return int(run(self._connection, "count_vectors", model, number)[0][0]), total
-        index = self._cache.index(model, number, self._dimension(model))
-        with index.lock:
-            self._bring_up_to_date(index, model, number)
+        with self._index(model, number) as index:
             return min(len(index), total), total
 
-    def _from_index(
-        self, model: int, perspective: int, vector: bytes, k: int, allowed: Collection[int] | None
-    ) -> dict[int, float]:
+    @contextmanager
+    def _index(self, model: int, perspective: int) -> "Iterator[VectorIndex]":
+        """Yield the index in memory, up to date, for this thread alone."""
         index = self._cache.index(model, perspective, self._dimension(model))
         with index.lock:
             self._bring_up_to_date(index, model, perspective)
-            return index.nearest(vector, k, allowed)
+            yield index
 
     def _bring_up_to_date(self, index: "VectorIndex", model: int, perspective: int) -> None:
         """Add vectors that were written since, remove passages that ended since. An index never goes back in time."""
