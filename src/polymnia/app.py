@@ -65,6 +65,8 @@ def open_servers(settings: Settings) -> Iterator[dict[str, Server]]:
             logging.getLogger("polymnia").addHandler(_ClientLog(list(servers.values())))
         for server in servers.values():
             server.start()
+        if not settings.read_only:
+            workspaces.on_open(Memory.request_indexing)
         gc.freeze()  # these objects live as long as the process: keep the collector away from them
         try:
             yield servers

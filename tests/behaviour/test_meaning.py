@@ -229,6 +229,26 @@ def test_indexing_reports_its_progress(path: str) -> None:
     store.close()
 
 
+def test_a_memory_that_was_written_elsewhere_is_indexed_on_request(path: str) -> None:
+    loaded: list[str] = []
+
+    def opener(url: str) -> Embedder:
+        loaded.append(url)
+        return BagEmbedder()
+
+    for expected in (["local"], []):  # the second server finds everything embedded and loads nothing
+        store = open_store(path)
+        entities.create(Memory(store), LIBRARY, by=ME)
+        memory = Memory(store, Meaning(SharedEmbedder("local", opener)))
+        memory.request_indexing()
+        assert of(memory).settle(LONG)
+        assert coverage(memory) == ("bag/64", 4, 4)
+        of(memory).close()
+        store.close()
+        assert loaded == expected
+        loaded.clear()
+
+
 def test_an_idle_embedder_is_released_and_loaded_again(path: str) -> None:
     embedder = SharedEmbedder("local", bag, idle=0.0)
     embedder.embed(["text"])

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary, WeakSet, ref
 
 from polymnia.errors import EmbedderError, StoreBusy, StoreError
 from polymnia.model import EmbeddingModel
-from polymnia.stores.contract import Store
+from polymnia.stores.contract import Store, VectorReader
 
 logger = logging.getLogger(__name__)
 
@@ -148,8 +148,8 @@ class Embedding:
         """Return the passage id up to which everything is embedded now."""
         with self._store.reading() as read:
             top = read.vectors.last_passage()
-        if top <= self._above:
-            return self._above
+            if top <= self._above or self._is_complete(read.vectors):
+                return self._above
         model = self._store.vectors.add_model(self._embedder.identity, self._embedder.url, self._embedder.dimension)
         total = self._count(model)
         below: int | None = None
@@ -163,6 +163,11 @@ class Embedding:
             below = batch[-1][0]
             self._report(total)
         return self._above
+
+    def _is_complete(self, vectors: VectorReader) -> bool:
+        """Return True if nothing is pending, without loading the embedder to find out."""
+        models = [each for each in vectors.models() if each.url == self._embedder.url]
+        return len(models) == 1 and not vectors.pending(models[0].number, 1, above=self._above)
 
     def _embed(self, model: EmbeddingModel, batch: list[tuple[int, str]]) -> None:
         vectors = self._embedder.embed([text for _, text in batch])

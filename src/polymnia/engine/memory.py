@@ -40,9 +40,13 @@ class Memory:
         """Call the listener after every durable change made through this handle."""
         self._listeners.append(listener)
 
-    def _announce(self, change: Change) -> None:
+    def request_indexing(self) -> None:
+        """Embed in the background what has no vector yet, if the memory is searched by meaning."""
         if self.meaning is not None:
             self.meaning.request_indexing(self)
+
+    def _announce(self, change: Change) -> None:
+        self.request_indexing()
         for listener in self._listeners:
             listener(change)
 
