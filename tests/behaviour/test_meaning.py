@@ -241,7 +241,7 @@ def test_a_memory_that_was_written_elsewhere_is_indexed_on_request(path: str) ->
         entities.create(Memory(store), LIBRARY, by=ME)
         memory = Memory(store, Meaning(SharedEmbedder("local", opener)))
         memory.request_indexing()
-        assert of(memory).settle(LONG)
+        assert of(memory).settle(TIMEOUT_S)
         assert coverage(memory) == ("bag/64", 4, 4)
         of(memory).close()
         store.close()
