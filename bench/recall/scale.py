@@ -18,7 +18,7 @@ from polymnia.embedders import open_embedder
 from polymnia.embedders.base import Embedder
 from polymnia.engine import entities, observations
 from polymnia.engine.indexer import index_store
-from polymnia.engine.meaning import AskedVector, Meaning, SharedEmbedder
+from polymnia.engine.meaning import Meaning, QuestionVector, SharedEmbedder
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall import recall
 from polymnia.model import EntityDraft, ObservationDraft
@@ -134,13 +134,13 @@ def _judge(medians: dict[str, tuple[float, float]]) -> Verdict:
     return at_most(f"{_BOTH}, processor time once embedded", spent, 30, " ms")
 
 
-def _asked(meaning: Meaning, question: str) -> AskedVector:
+def _asked(meaning: Meaning, question: str) -> QuestionVector:
     asked = meaning.ask(question, timeout=_LONG).answer()
-    assert isinstance(asked, AskedVector), asked
+    assert isinstance(asked, QuestionVector), asked
     return asked
 
 
-def _nearest(memory: Memory, asked: AskedVector, count: int) -> dict[int, float]:
+def _nearest(memory: Memory, asked: QuestionVector, count: int) -> dict[int, float]:
     with memory.reading() as read:
         (model,) = read.vectors.models()
         return read.vectors.nearest(model.number, asked.vector, count)

@@ -168,7 +168,7 @@ def test_a_feed_has_only_the_changes_of_other_servers(path: str) -> None:
         memory.store.close()
 
 
-# Each text is found nowhere else, however it is cut into words, stems and trigrams.
+# Each text is unique, however it is split into words, stems and trigrams.
 SECRETS = [f"zq{first}{second}xjv{first}kw" for first in "bdfghm" for second in "bdfghm"]
 STEPS = st.lists(
     st.tuples(
@@ -218,7 +218,7 @@ def take_step(memory: Memory, step: str, number: int, *, secrets: Callable[[], s
         try:
             trash.restore(memory, items[number % len(items)].id, by=ME)
         except BadInput:
-            pass  # its place is taken, or its entity is deleted too
+            pass  # its name is in use again, or its entity is deleted too
 
 
 def relations_of(memory: Memory, name: str) -> list[Relation]:

@@ -1,4 +1,4 @@
-"""Random verbs on every store beside the in-memory oracle: the same answers, the same memory, also after reopening."""
+"""Random verbs on every store and on the in-memory oracle: same answers and same memory, also after reopening."""
 
 import tempfile
 from collections.abc import Callable
@@ -28,7 +28,7 @@ from polymnia.stores.memory_graph import MemoryGraph
 from tests.conftest import ON_DISK, STORES
 
 ME = "model"
-# Few and alike, so that names meet; odd, so that quoting, folding and short texts are met too.
+# Few and similar, so that names collide; unusual, so that quoting, folding and short texts are covered.
 ODD = ["a", "A", "ab", "abc", "abcd", "É", "e\u0301", "北京", "北京大学", '"x"', "a\x00b", "", "straße", "%_"]
 WORDS = st.sampled_from(ODD)
 NAMES = st.lists(WORDS, max_size=4)

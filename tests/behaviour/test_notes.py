@@ -1,4 +1,4 @@
-"""Notes as the engine keeps and finds them, beside a model that does it the plain way."""
+"""Notes in the engine, compared with a simple model."""
 
 import math
 import tempfile
@@ -25,7 +25,7 @@ from polymnia.stores.sqlite.store import SqliteStore
 Vector = tuple[float, ...] | None
 SCOPES = (VAULT, NoteScope("one", "ann"), NoteScope("one", "ben"), NoteScope("two", "ann"))
 scopes = st.sampled_from(SCOPES)
-# Few and alike, so that notes answer the same queries more or less well.
+# Few and similar, so that several notes match the same query.
 words = st.sampled_from(["alpha", "beta", "gamma", "delta", "Äpfel", "x"])
 texts = st.lists(words, max_size=6).map(" ".join)
 keys = st.sampled_from(["alpha", "beta", "k1", "k2", "k3", "a/b", "AND", "alpha beta"])
@@ -43,7 +43,7 @@ queries = st.one_of(
 
 
 class NotesMachine(RuleBasedStateMachine):
-    """Two stores on one file take turns, and a dictionary is told the same."""
+    """Runs the same verbs on two stores of one file, in turn, and on a dictionary."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Recall by words on every store: kinds of match, names, times, conversations, filters, and what always holds."""
+"""Recall by words on every store: kinds of match, names, times, conversations, filters, and invariants."""
 
 from datetime import UTC, datetime
 
@@ -87,7 +87,7 @@ def test_typos_in_known_words_are_corrected_and_reported(memory: Memory, typed: 
 def test_a_part_of_a_word_is_found_though_it_is_close_to_another_word(memory: Memory) -> None:
     create(memory, EntityDraft("Cluster", "service", ("runs on Kubernetes",)))
     found = recall(memory, "ubern")
-    assert found.corrections  # so that it would not be found as corrected
+    assert found.corrections  # otherwise this would test nothing
     assert [hit.match_kind for hit in found.hits] == ["substring"]
 
 
@@ -295,7 +295,7 @@ def test_another_observation_never_removes_an_exact_name_from_first_place(
 @ANY
 @given(MEMORIES, st.data())
 def test_an_observation_is_found_first_by_its_own_text(drafts: list[EntityDraft], data: st.DataObject) -> None:
-    """Unless it is a name too: that comes first."""
+    """Skip texts that are also names: names come first."""
     memory = remembered(drafts)
     known = entities.read_all(memory).entities
     names = {fold(entity.name) for entity in known}

@@ -40,7 +40,7 @@ class LimitedEmbedder(BagEmbedder):
 
 
 def texts(count: int) -> list[str]:
-    """Texts of words that are as common as words are."""
+    """Return texts whose words are as frequent as in real text."""
     chance = random.Random(7)
     words = ["".join(chance.choices("bcdfghklmnprst", k=5)) for _ in range(400)]
     shares = [1 / (place + 5) for place in range(len(words))]

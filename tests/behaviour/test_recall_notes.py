@@ -1,4 +1,4 @@
-"""Notes among what recall finds: the vault's beside entities and observations, a session's never."""
+"""Recall finds the notes of the vault beside entities and observations, and never those of a session."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Carrying a graph into every store, and notes into those that hold them."""
+"""Absorb a graph into every store, and notes into those that can hold them."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What was deleted: out of sight of everything, listed, brought back whole, and taken away without a trace."""
+"""The trash: deleted things are hidden, listed, restored completely, and purged without a trace."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -201,7 +201,7 @@ def everything(path: Path) -> bytes:
 
 
 def delete_secrets(memory: Memory) -> None:
-    """Write a text to every place a text can be, and delete all of them."""
+    """Write a secret wherever a text can be, and delete all of it."""
     create(memory, EntityDraft(f"name {SECRET}", f"type {SECRET}", (f"first {SECRET}",)))
     observations.add(memory, [ObservationDraft(f"name {SECRET}", (f"second {SECRET}",))], by=ME, skip_repeats=False)
     observations.add(memory, [ObservationDraft("Bob", (f"third {SECRET}", "harmless"))], by=ME, skip_repeats=False)

@@ -260,7 +260,7 @@ def test_closing_a_store_whose_file_was_replaced_keeps_the_wal_of_the_new_file(
     workspaces.restore("alpha")
     write(workspaces.memory("alpha"), "two")
     assert others.memory("alpha") is not stale
-    del stale  # the last who had it: its connections are closed now
+    del stale  # the last reference: its connections are closed now
     write(workspaces.memory("alpha"), "three")
     assert names_in(others, "alpha") == ["one", "two", "three"]
 

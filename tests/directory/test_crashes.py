@@ -92,7 +92,7 @@ def test_a_crash_loses_no_acknowledged_write_of_another_process(
     die(workspaces, change, monkeypatch, step, when)
     status = found(neighbour)
     if status == "active" and change != "delete":
-        restarted = opened(directory)  # the crash is put right while the neighbour goes on
+        restarted = opened(directory)  # it repairs the crash while the other process continues
         if found(restarted) == "active":
             write(neighbour.memory("p"), "by the neighbour")
             assert names_in(restarted, "p") == ["kept", "by the neighbour"]

@@ -56,7 +56,7 @@ def directory(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def other(directory: Path) -> Iterator["subprocess.Popen[str]"]:
-    """Another process that writes to `alpha` what it is told to."""
+    """Run another process that writes the entities it is sent to `alpha`."""
     command = [sys.executable, "-c", PROCESS, f"{directory}/"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         yield process
@@ -92,7 +92,7 @@ def test_changes_by_other_processes_are_followed(
 
 
 class Embedder(BagEmbedder):
-    """The bag of words, which tells when it has embedded something."""
+    """The bag of words, with an event that is set when it has embedded something."""
 
     def __init__(self) -> None:
         super().__init__()

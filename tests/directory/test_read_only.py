@@ -1,4 +1,4 @@
-"""A data directory that is only looked at: nothing is created, migrated or replaced, and no permission is needed."""
+"""A read-only data directory: nothing is created, migrated or replaced, and no write permission is needed."""
 
 import os
 import shutil
@@ -30,7 +30,7 @@ for name in sys.stdin:
     print("done", flush=True)
 workspaces.close()
 """
-# Python itself may be out of reach for another user, so everything is imported before.
+# Another user may not be able to read Python's own files, so everything is imported before.
 READER = """
 import os, sys
 from polymnia.engine import entities
@@ -174,7 +174,7 @@ def test_the_directory_of_an_earlier_program_is_not_converted(tmp_path: Path) ->
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can become somebody else")
 def test_a_user_without_write_permission_can_read(directory: Path) -> None:
-    with TemporaryDirectory() as place:  # every directory above it lets others through
+    with TemporaryDirectory() as place:  # other users can reach it
         theirs = Path(shutil.copytree(directory, Path(place) / "data"))
         for path in [Path(place), theirs, *theirs.rglob("*")]:
             path.chmod(0o755 if path.is_dir() else 0o644)

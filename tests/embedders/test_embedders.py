@@ -118,7 +118,7 @@ class Service(BaseHTTPRequestHandler):
         self.wfile.write(reply)
 
     def log_message(self, *arguments: object) -> None:
-        """Nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture

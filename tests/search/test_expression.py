@@ -1,4 +1,4 @@
-"""Query expressions: FTS5's syntax, judged by FTS5, and what becomes of any other text."""
+"""Query expressions: FTS5's syntax, compared with FTS5 itself, and the words of any other text."""
 
 import re
 
@@ -73,7 +73,7 @@ def test_columns_have_the_names_of_the_passages() -> None:
 @settings(max_examples=1000, deadline=None)
 @given(query=queries() | expressions())
 def test_a_query_is_an_expression_when_fts5_says_so(query: str) -> None:
-    query = re.sub("[\x00\ud800-\udfff]", "", query)  # FTS5 ends at the one and never sees the others
+    query = re.sub("[\x00\ud800-\udfff]", "", query)  # FTS5 stops at a NUL and never gets surrogates
     assume(parse(query.replace("+", " "), COLUMNS) is None or "*" not in query)  # `a* + b` is the one difference
     try:
         matching_rows(table([], "porter unicode61"), query)

@@ -1,4 +1,4 @@
-"""Matching: passages judged as FTS5 judges them, entities by what their passages have together."""
+"""Matching: passages as FTS5 matches them, and entities by all of their passages."""
 
 import pytest
 from hypothesis import given, settings

@@ -1,4 +1,4 @@
-"""Questions taken apart: content, names, what is left without them."""
+"""Parsed questions: content, names, and the rest without the names."""
 
 from polymnia.search.question import content_without, match_names, parse_question, replace_words, text_without
 

@@ -1,4 +1,4 @@
-"""Terms: cut and stemmed by the tokenizer of the full-text index, with the parts of joined words beside them."""
+"""Terms: split and stemmed by the tokenizer of the full-text index, with the parts of joined words."""
 
 import re
 from concurrent.futures import ThreadPoolExecutor

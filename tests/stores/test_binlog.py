@@ -258,7 +258,7 @@ def test_a_merge_cut_anywhere_is_whole_or_did_not_happen(memory: Memory, path: P
 
 
 def test_a_merge_writes_the_deletion_last(memory: Memory, path: Path) -> None:
-    """A reader of the published format, which knows no changes, never misses anything."""
+    """A reader of the published format, which does not know about changes, loses nothing."""
     entities.create(memory, [EntityDraft("Alice", "x", ("one",)), EntityDraft("Alicia", "x")], by="test")
     relations.create(memory, [Relation("Alice", "Bob", "knows")], by="test")
     start = path.stat().st_size

@@ -100,7 +100,7 @@ def test_writers_that_fail_in_a_group_undo_only_their_own_work(commit: GroupComm
 
 
 class _LastMomentLock:
-    """A lock whose bounded wait fails only when the holder has already looked whether anybody waits."""
+    """A lock whose bounded wait fails only after the holder has checked for waiting writers."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -134,7 +134,7 @@ def _with(work: Callable[[int], None], first: int) -> Callable[[], None]:
 
 
 def _run_together(works: list[Callable[[], None]]) -> int:
-    """Run each in a thread; return how many never came back."""
+    """Run each in a thread; return how many never ended."""
     threads = [threading.Thread(target=work, daemon=True) for work in works]
     for thread in threads:
         thread.start()

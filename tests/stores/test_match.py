@@ -1,4 +1,4 @@
-"""Query expressions on the words index: what it finds and what is verified afterwards is what matches."""
+"""Query expressions on the words index: the index finds, and a check afterwards leaves, exactly what matches."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The substring index gives what looking through all texts gives."""
+"""The substring index finds the same as a scan of all texts."""
 
 import pytest
 from hypothesis import given, settings

@@ -178,7 +178,7 @@ def test_many_vectors_are_chosen_by_sign_bits_and_ranked_exactly(
     memory, model = Memory(store), model_of(store)
     texts = tuple(f"t{number}" for number in range(60))
     entities.create(memory, [EntityDraft("many", "x", texts)], by="me")
-    # A circle cut into 60 directions: the sign bits tell a quarter from the others.
+    # A circle divided into 60 directions: the sign bits tell a quarter from the others.
     from math import cos, pi, sin
 
     circle = {text: (cos(number * pi / 30), sin(number * pi / 30), 0.0, 0.0) for number, text in enumerate(texts)}

@@ -42,7 +42,7 @@ class IndexEmbedder(Protocol):
     def release_if_idle(self) -> None: ...
 
 
-class Indexed(Protocol):
+class IndexedMemory(Protocol):
     """A memory to index. It keeps its store open while somebody holds it."""
 
     store: Store
@@ -54,14 +54,14 @@ class Indexer:
     def __init__(self, embedder: IndexEmbedder) -> None:
         self._embedder = embedder
         self._wake = threading.Condition()
-        self._requested: WeakSet[Indexed] = WeakSet()
+        self._requested: WeakSet[IndexedMemory] = WeakSet()
         # The passage id up to which everything is embedded.
-        self._indexed: WeakKeyDictionary[Indexed, int] = WeakKeyDictionary()
+        self._indexed: WeakKeyDictionary[IndexedMemory, int] = WeakKeyDictionary()
         self._thread: threading.Thread | None = None
         self._is_working = False
         self._stopped = False
 
-    def request(self, memory: Indexed) -> None:
+    def request(self, memory: IndexedMemory) -> None:
         """Index the memory soon."""
         with self._wake:
             self._requested.add(memory)
@@ -92,7 +92,7 @@ class Indexer:
                 self._wake.notify_all()
             self._embedder.release_if_idle()
 
-    def _next_memories(self) -> list[Indexed]:
+    def _next_memories(self) -> list[IndexedMemory]:
         """Wait for a request, then for a burst of writes to end."""
         with self._wake:
             self._wake.wait_for(lambda: self._stopped or len(self._requested), self._embedder.idle)
@@ -103,7 +103,7 @@ class Indexer:
             self._is_working = bool(memories)
         return memories
 
-    def _index(self, memory: Indexed) -> None:
+    def _index(self, memory: IndexedMemory) -> None:
         above = self._indexed.get(memory, 0)
         work = Embedding(memory.store, self._embedder, above=above, is_stopped=lambda: self._stopped)
         try:
@@ -115,12 +115,12 @@ class Indexer:
             logger.info("searching by words alone for now: %s", exc)
         self._retry_later(ref(memory))
 
-    def _retry_later(self, memory: Callable[[], Indexed | None]) -> None:
+    def _retry_later(self, memory: Callable[[], IndexedMemory | None]) -> None:
         timer = threading.Timer(RETRY_INDEXING_S, self._retry, [memory])
         timer.daemon = True
         timer.start()
 
-    def _retry(self, memory: Callable[[], Indexed | None]) -> None:
+    def _retry(self, memory: Callable[[], IndexedMemory | None]) -> None:
         if (found := memory()) is not None and not self._stopped:
             self.request(found)
 

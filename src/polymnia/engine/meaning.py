@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from polymnia.embedders import open_embedder
 from polymnia.embedders.base import Embedder, missing_package
-from polymnia.engine.indexer import Indexed, Indexer, Progress, index_store
+from polymnia.engine.indexer import IndexedMemory, Indexer, Progress, index_store
 from polymnia.errors import EmbedderError
 from polymnia.stores.contract import Store
 
@@ -31,7 +31,7 @@ IDLE_RELEASE_S = 300.0
 EmbedderOpener = Callable[[str], Embedder | None]
 
 
-class AskedVector(Struct, frozen=True):
+class QuestionVector(Struct, frozen=True):
     """A question as a little-endian float32 vector of the model with that identity."""
 
     identity: str
@@ -74,10 +74,10 @@ class SharedEmbedder:
         """Return the vectors of texts as float32. Raise EmbedderError."""
         return self._use(lambda embedder: _pack(embedder.embed(texts)))
 
-    def embed_question(self, question: str) -> AskedVector:
+    def embed_question(self, question: str) -> QuestionVector:
         """Return a question as a vector. Raise EmbedderError."""
         return self._use(
-            lambda embedder: AskedVector(embedder.identity, _pack(embedder.embed([question], asking=True))[0])
+            lambda embedder: QuestionVector(embedder.identity, _pack(embedder.embed([question], asking=True))[0])
         )
 
     def release_if_idle(self) -> None:
@@ -115,9 +115,9 @@ class Meaning:
         self._indexer = Indexer(embedder)
         self._quiet_until = 0.0
 
-    def ask(self, question: str, *, timeout: float = QUESTION_TIMEOUT_S) -> "Asking":
+    def ask(self, question: str, *, timeout: float = QUESTION_TIMEOUT_S) -> "PendingQuestion":
         """Start to embed a question. The caller may do something else before it takes the answer."""
-        asking = Asking(timeout, self._pause)
+        asking = PendingQuestion(timeout, self._pause)
         if monotonic() >= self._quiet_until:
             threading.Thread(target=asking.embed, args=(self._embedder, question), daemon=True).start()
         else:
@@ -129,7 +129,7 @@ class Meaning:
         """What to say if a package that the embedder needs is not installed; empty if all are."""
         return self._embedder.missing_package
 
-    def request_indexing(self, memory: Indexed) -> None:
+    def request_indexing(self, memory: IndexedMemory) -> None:
         """Embed in the background what the memory has without vectors, if the embedder is installed."""
         if not self._embedder.missing_package:
             self._indexer.request(memory)
@@ -150,17 +150,17 @@ class Meaning:
         self._quiet_until = monotonic() + RETRY_AFTER_S
 
 
-class Asking:
+class PendingQuestion:
     """A question that is being embedded."""
 
     def __init__(self, timeout: float, on_failure: Callable[[], None]) -> None:
         self._timeout = timeout
         self._on_failure = on_failure
         self._done = threading.Event()
-        self._vector: AskedVector | None = None
+        self._vector: QuestionVector | None = None
         self._problem = "the embedder did not answer in time"
 
-    def answer(self) -> AskedVector | str:
+    def answer(self) -> QuestionVector | str:
         """Return the question as a vector, or why there is none."""
         if not self._done.wait(self._timeout):
             self._on_failure()

@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from polymnia.engine.memory import Memory
-from polymnia.engine.spelling import repair_spelling, terms_starting
+from polymnia.engine.spelling import repair_spelling, terms_starting, variants
 from polymnia.model import Hit, Neighbours, Passage, PassageKey, Within, WordCounts
 from polymnia.search import hits
 from polymnia.search.question import content_without, content_words, match_names, parse_question, text_without
 from polymnia.search.scoring import Matcher, Query, ScoredPassage, entity_bonus, score_passages
-from polymnia.search.spelling import variants
 from polymnia.search.terms import terms_of
 from polymnia.search.text import fold
 from polymnia.stores.contract import Reader
 
 if TYPE_CHECKING:
-    from polymnia.engine.meaning import AskedVector, Asking
+    from polymnia.engine.meaning import PendingQuestion, QuestionVector
 
 # The most candidates that are found by words, and by meaning. Named entities and a date in the question add as many.
 MAX_WORD_CANDIDATES = 100
@@ -83,7 +82,7 @@ class _Vectors(Struct, frozen=True):
     coverage: float
 
     @classmethod
-    def of(cls, read: Reader, asked: "AskedVector") -> "_Vectors | None":
+    def of(cls, read: Reader, asked: "QuestionVector") -> "_Vectors | None":
         """Return None if the store has no vectors of the question's model."""
         model = next((each.number for each in read.vectors.models() if each.identity == asked.identity), None)
         if model is None:
@@ -148,7 +147,7 @@ def _linked_entities(read: Reader, names: Collection[str]) -> frozenset[str]:
     return frozenset(ends.difference(names))
 
 
-def _ask(memory: Memory, read: Reader, query: Query, timeout: float | None) -> "Asking | str":
+def _ask(memory: Memory, read: Reader, query: Query, timeout: float | None) -> "PendingQuestion | str":
     """Start to embed the question, without the names in it: they are scored separately, and would outweigh the rest."""
     if memory.meaning is None:
         return "no embedder is configured, or this kind of store has no vectors"

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polymnia.embedders.vocabulary import english_words
-from polymnia.search.spelling import edits, is_form, variants
+from polymnia.engine.spelling import edits, is_form, variants
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 WORDS = st.text(LETTERS, min_size=2, max_size=8)
