@@ -326,4 +326,4 @@ def test_neighbours_of_one_moment_are_found_in_the_index(store: SqliteStore) -> 
     with store.reading() as read:
         plan = read._connection.execute(f"EXPLAIN QUERY PLAN {QUERIES['neighbour_ids']}", ("[]",)).fetchall()
     seeks = [str(row[3]) for row in plan if str(row[3]).startswith("SEARCH n ")]
-    assert [seek.rpartition("created_at")[2] for seek in seeks] == ["=? AND rowid<?)", "<?)", "=? AND rowid>?)", ">?)"]
+    assert [seek.rpartition("rowid")[2] for seek in seeks] == ["<?)", "<?)", ">?)"] * 2
