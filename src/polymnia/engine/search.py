@@ -1,11 +1,12 @@
 """Verbs that find entities: by a part of their text in order of creation or best first, and by words."""
 
 import re
+from collections import Counter
 from functools import partial
 
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput
-from polymnia.model import Entity, Graph
+from polymnia.model import Entity, Graph, Heading
 from polymnia.search.expression import Expression, parse, plain_words
 from polymnia.search.matching import match_entities
 from polymnia.search.text import fold
@@ -16,7 +17,7 @@ QUERY_COLUMNS = {"name": "name", "entity_type": "labels", "content": "content"}
 
 _BETWEEN_WORDS = re.compile(r"[\W_]+")
 # Where an entity contains a query, best first.
-_EXACT_NAME, _NAME_START, _NAME_WORD, _IN_NAME, _IN_TYPE, _IN_OBSERVATION, _ALL_WORDS, _ANY_WORD, _NOWHERE = range(9)
+_EXACT_NAME, _NAME_START, _NAME_WORD, _IN_NAME, _IN_TYPE, _IN_OBSERVATION, _ALL_WORDS, _ANY_WORD = range(8)
 
 
 def containing(memory: Memory, query: str) -> Graph:
@@ -33,12 +34,11 @@ def best_matches(memory: Memory, query: str, *, kind: str | None, offset: int, l
     then those with any. Equals are in order of creation.
     """
     folded = fold(query.strip())
-    words = folded.split()
     with memory.reading() as read:
-        found = [each for each in _candidates(read, folded, words) if kind is None or each.type == kind]
-        found.sort(key=lambda entity: _rank(entity, folded, words))
-        shown = found[offset:] if limit is None else found[offset : offset + limit]
-        return Graph(shown, read.touching([entity.name for entity in shown]))
+        ranked = [each for each in _rank_headings(read, folded) if kind is None or each.type == kind]
+        shown = ranked[offset:] if limit is None else ranked[offset : offset + limit]
+        found = {entity.name: entity for entity in read.find([each.name for each in shown])} if shown else {}
+        return Graph([found[each.name] for each in shown], read.touching(found) if found else [])
 
 
 def full_text(memory: Memory, query: str) -> Graph:
@@ -53,42 +53,34 @@ def full_text(memory: Memory, query: str) -> Graph:
         return Graph(entities, read.touching([entity.name for entity in entities]))
 
 
-def _candidates(read: Reader, folded: str, words: list[str]) -> list[Entity]:
-    whole = read.containing(folded)
-    if len(words) < 2:
-        return whole
-    names = {entity.name for entity in whole}
-    for word in dict.fromkeys(words):
-        names |= {entity.name for entity in read.containing(word)}
-    return read.find(names)
+def _rank_headings(read: Reader, folded: str) -> list[Heading]:
+    """Return the entities that contain the folded query or some of its words, best first.
+
+    Only names and types are read: the observations of all matches may be many times what is shown.
+    """
+    found = {each.name: each for each in read.headings(folded)}
+    ranks = {name: (_find_query(each, folded), 0) for name, each in found.items()}
+    words = Counter(folded.split())
+    counts: Counter[str] = Counter()
+    for word, times in words.items() if words.total() > 1 else ():
+        for each in read.headings(word):
+            found.setdefault(each.name, each)
+            counts[each.name] += times
+    for name, count in counts.items():
+        ranks.setdefault(name, (_ALL_WORDS, 0) if count == words.total() else (_ANY_WORD, -count))
+    return sorted(found.values(), key=lambda each: (ranks[each.name], each.position))
 
 
-def _rank(entity: Entity, folded: str, words: list[str]) -> tuple[int, int]:
-    """Return a sort key for how well the entity matches the folded query; the smaller the better."""
-    name = fold(entity.name)
-    where = _find_query(entity, name, folded)
-    if where != _NOWHERE or len(words) < 2:
-        return where, 0
-    texts = [name, fold(entity.type), *[fold(text) for text in entity.texts]]
-    found = sum(any(word in text for text in texts) for word in words)
-    if found == len(words):
-        return _ALL_WORDS, 0
-    return (_ANY_WORD, -found) if found else (_NOWHERE, 0)
-
-
-def _find_query(entity: Entity, name: str, folded: str) -> int:
-    """Return the best place where the entity contains the whole query."""
+def _find_query(heading: Heading, folded: str) -> int:
+    """Return the best place where an entity contains the whole query, which it does somewhere."""
+    name = fold(heading.name)
     if name == folded:
         return _EXACT_NAME
     if name.startswith(folded):
         return _NAME_START
     if folded in name:
         return _NAME_WORD if folded in _BETWEEN_WORDS.split(name) else _IN_NAME
-    if folded in fold(entity.type):
-        return _IN_TYPE
-    if any(folded in fold(text) for text in entity.texts):
-        return _IN_OBSERVATION
-    return _NOWHERE
+    return _IN_TYPE if folded in fold(heading.type) else _IN_OBSERVATION
 
 
 def _match(read: Reader, query: str) -> list[Entity]:

@@ -85,6 +85,14 @@ class ObservationSet(Struct, frozen=True):
     observations: tuple[Observation, ...]
 
 
+class Heading(Struct, frozen=True, gc=False):
+    """An entity without its observations. Positions are in order of creation."""
+
+    position: int
+    name: str
+    type: str
+
+
 class TypeCount(Struct, frozen=True):
     """A type and how many entities or relations have it."""
 

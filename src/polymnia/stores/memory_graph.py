@@ -13,6 +13,7 @@ from polymnia.model import (
     Change,
     Counts,
     Entity,
+    Heading,
     Match,
     Neighbours,
     ObservationSet,
@@ -81,6 +82,10 @@ class MemoryGraph:
         if _SEPARATOR not in folded:
             return near
         return [entity for entity in near if _contains(entity, folded)]
+
+    def headings(self, folded: str) -> list[Heading]:
+        found = self.containing(folded)
+        return [Heading(self._entities[each.name][0], each.name, each.type) for each in found]
 
     def linked(self, keys: Collection[RelationKey]) -> dict[RelationKey, Relation]:
         return {key: self._relations[key][1] for key in keys if key in self._relations}

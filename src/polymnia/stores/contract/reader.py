@@ -8,6 +8,7 @@ from polymnia.model import (
     Counts,
     EmbeddingModel,
     Entity,
+    Heading,
     Match,
     Neighbours,
     Note,
@@ -79,6 +80,9 @@ class SearchReader(Protocol):
 
     def containing(self, folded: str) -> list[Entity]:
         """Return the entities whose name, type or an observation contains the text, which is already case-folded."""
+
+    def headings(self, folded: str) -> list[Heading]:
+        """Return the same entities without their observations, in no particular order."""
 
     def match(self, expression: Expression, kinds: Collection[PassageKind], limit: int | None = None) -> list[Match]:
         """Return the passages of these kinds that match the expression, best first.

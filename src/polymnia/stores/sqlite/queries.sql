@@ -32,6 +32,10 @@ SELECT e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.t
 FROM json_each(?) AS wanted CROSS JOIN entities AS e ON e.id = wanted.value
 CROSS JOIN cards AS c ON c.entity = e.id AND c.until IS NULL ORDER BY e.id;
 
+-- name: headings
+-- Names and types of the entities with these row ids (a JSON array).
+SELECT c.entity, c.name, c.type FROM json_each(?) AS wanted CROSS JOIN cards AS c ON c.entity = wanted.value AND c.until IS NULL;
+
 -- name: entities_all
 -- Every living entity, oldest first. NOT INDEXED, here and below, because a scan of a partial index looks up every row.
 SELECT e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at

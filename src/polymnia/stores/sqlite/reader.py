@@ -10,6 +10,7 @@ from polymnia.model import (
     Change,
     Counts,
     Entity,
+    Heading,
     Match,
     Neighbours,
     Passage,
@@ -94,6 +95,10 @@ class SqliteReader:
 
     def containing(self, folded: str) -> list[Entity]:
         return self._by_id(search.entities_containing(self._connection, folded)) if folded else self.entities()
+
+    def headings(self, folded: str) -> list[Heading]:
+        found = search.entities_containing(self._connection, folded)
+        return [Heading(*row) for row in run(self._connection, "headings", as_json(found))]
 
     def match(self, expression: Expression, kinds: Collection[PassageKind], limit: int | None = None) -> list[Match]:
         return search.match(self._connection, expression, kinds, limit)
