@@ -288,3 +288,17 @@ def test_stores_without_vectors_are_searched_by_words_alone(tmp_path: Path, kind
     assert first(found) == ("Caroline", 1)
     assert "no vectors" in found.note
     store.close()
+
+
+def test_servers_with_different_embedders_keep_the_vectors_of_both(path: str) -> None:
+    store = open_store(path)
+    entities.create(Memory(store), LIBRARY, by=ME)
+    local = SharedEmbedder("local", bag)
+    for embedder in (local, SharedEmbedder("ollama:other", lambda url: BagEmbedder(32)), local):
+        index_store(store, embedder)
+    with store.reading() as read:
+        assert [(each.url, read.vectors.coverage(each.number)) for each in read.vectors.models()] == [
+            ("local", (4, 4)),
+            ("ollama:other", (4, 4)),
+        ]
+    store.close()

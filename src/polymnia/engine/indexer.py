@@ -126,7 +126,7 @@ class Indexer:
 
 
 class Embedding:
-    """One run over a store: embed what has no vector, the newest first, and remove the vectors of other models."""
+    """One run over a store: embed what has no vector, the newest first, and remove the vectors of former models."""
 
     def __init__(
         self,
@@ -157,7 +157,7 @@ class Embedding:
             with self._store.reading() as read:
                 batch = read.vectors.pending(model.number, _BATCH_SIZE, above=self._above, below=below)
             if not batch:
-                self._remove_other_models(model)
+                self._remove_former_models(model)
                 return top
             self._embed(model, batch)
             below = batch[-1][0]
@@ -188,11 +188,12 @@ class Embedding:
         if self._progress is not None:
             self._progress(self.embedded, max(total, self.embedded))
 
-    def _remove_other_models(self, model: EmbeddingModel) -> None:
+    def _remove_former_models(self, model: EmbeddingModel) -> None:
+        """Remove the vectors of earlier models of the same embedder. Another server may use another embedder."""
         with self._store.reading() as read:
-            others = [each.number for each in read.vectors.models() if each.number != model.number]
-        for number in others:
-            while not self._is_stopped() and not self._store.vectors.remove_model(number, _REMOVE_BATCH_SIZE):
+            former = [each for each in read.vectors.models() if each.url == model.url and each.number != model.number]
+        for each in former:
+            while not self._is_stopped() and not self._store.vectors.remove_model(each.number, _REMOVE_BATCH_SIZE):
                 continue
 
 
