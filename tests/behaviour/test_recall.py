@@ -316,3 +316,15 @@ def test_sqlite_finds_what_the_oracle_finds(drafts: list[EntityDraft], question:
     assert [round(hit.score, 6) for hit in mine] == [round(hit.score, 6) for hit in theirs]
     assert {hit.passage.key: hit.match_kind for hit in mine} == {hit.passage.key: hit.match_kind for hit in theirs}
     memory.store.close()
+
+
+def test_a_long_text_full_of_the_words_of_a_question_is_scored_in_one_pass(memory: Memory) -> None:
+    create(memory, EntityDraft("log", "file", ("GET error " * 50_000,)))
+    assert recall(memory, "error GET").hits[0].passage.key == ("log", 1)
+
+
+def test_a_very_long_question_or_word_is_no_problem(memory: Memory) -> None:
+    create(memory, EntityDraft("Ann", "person", ("likes tea",)))
+    assert recall(memory, "x" * 50_000).hits == []
+    page = "tea " + " ".join(f"zzq{chr(97 + number % 26)}{chr(97 + number // 26 % 26)}k" for number in range(5_000))
+    assert recall(memory, page).hits[0].passage.key == ("Ann", 1)

@@ -348,3 +348,12 @@ def _workspaces(directory: Path) -> dict[str, list[str] | None]:
     assert catalogue.check() == []
     catalogue.close()
     return found
+
+
+def test_a_backup_whose_name_tells_another_kind_is_refused(path: Path, tmp_path: Path) -> None:
+    with opened(path) as memory:
+        create(memory, "first")
+    for name in ("copy.txt", "copy.db" if path.suffix != ".db" else "copy.jsonl"):
+        with pytest.raises(BadInput, match=f"end its name in {path.suffix}"):
+            back_up(str(path), str(tmp_path / name))
+        assert not (tmp_path / name).exists()

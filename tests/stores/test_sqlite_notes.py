@@ -11,7 +11,7 @@ from msgspec import json
 
 from polymnia.app import open_servers
 from polymnia.disk.lock import ServerLock
-from polymnia.engine import notes, trash
+from polymnia.engine import notes, sessions, trash
 from polymnia.engine.memory import Memory
 from polymnia.errors import StoreBusy, StoreError
 from polymnia.model import VAULT, Note, NoteQuery, NoteScope
@@ -346,3 +346,14 @@ def test_the_check_finds_a_sound_store_sound(memory: Memory) -> None:
     for number in range(20):
         notes.commit(memory, Note(f"k{number}", "word", ("t",)), by="ann")
     assert memory.store.check() == []
+
+
+def test_a_server_is_known_to_run_through_a_symbolic_link_too(path: str, tmp_path: Path) -> None:
+    link = tmp_path / "link.db"
+    link.symlink_to(path)
+    first, second = SqliteStore(path), SqliteStore(str(link))
+    notes.commit(Memory(first), Note("key", "mine", scope=SESSION), by="ann", member="conversation")
+    sessions.sweep(Memory(second), by="server")
+    assert [note.content for note in notes.page(Memory(first), SESSION)] == ["mine"]
+    for each in (first, second):
+        each.close()

@@ -1,5 +1,6 @@
 """Find the passages that answer a question: by words, meaning, names and dates, in one ranking."""
 
+from collections import Counter
 from collections.abc import Collection
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 # The most candidates that are found by words, and by meaning. Named entities and a date in the question add as many.
 MAX_WORD_CANDIDATES = 100
 MAX_NEAREST = 60
-# A question may be a whole page: its rarest terms are enough to find candidates.
+# A question may be a whole page. What follows is not read; of the rest, the rarest terms are enough to find candidates.
+MAX_QUESTION_CHARACTERS = 10_000
 MAX_SEARCH_TERMS = 40
 # Terms are looked up, rarest first, until they occur in this many passages: common ones only weigh what is found.
 MAX_TERM_PASSAGES = 2_000
@@ -55,7 +57,7 @@ def recall(
     Without a `timeout` in seconds, the embedder gets half a second to embed the question.
     """
     with memory.reading() as read:
-        query, corrections = _prepare(read, question)
+        query, corrections = _prepare(read, question[:MAX_QUESTION_CHARACTERS])
         asking = _ask(memory, read, query, timeout)
         scale = _by_words(read, query, None)  # while the embedder works
         proposed = scale if within is None else scale + _by_words(read, query, within)
@@ -101,7 +103,8 @@ def _prepare(read: Reader, asked: str) -> tuple[Query, dict[str, str]]:
     whole = [name for name, share in names.items() if share == 1]
     terms = content_without(question, whole)
     widened = _widen(read, text, terms, counts)
-    weights = {term: float(max(1, question.spoken.count(term))) for term in terms} | {
+    spoken = Counter(question.spoken)
+    weights = {term: float(max(1, spoken[term])) for term in terms} | {
         term: PREFIX_WEIGHT if kind == hits.PREFIX else 1.0 for term, kind in widened.items()
     }
     if widened:

@@ -38,6 +38,9 @@ _ENDINGS = (
     ("er", "e"),
     ("ly", ""),
 )
+# Each correction looks up some fifty words per letter. A longer word, or a text of unknown words, is no typo.
+MAX_WORD_LETTERS = 24
+MAX_CORRECTED_WORDS = 8
 _LAST_CHARACTER = "\U0010ffff"
 
 
@@ -50,7 +53,8 @@ def repair_spelling(read: Reader, text: str) -> tuple[str, dict[str, str]]:
     known = read.word_counts(set(terms.values())).having if terms else {}
     unknown = [word for word, term in terms.items() if term not in known]
     english = english_words() if unknown else {}
-    corrections = {word: _correct(read, word) for word in unknown if not is_form(word, english)}
+    wrong = [word for word in unknown if not is_form(word, english)]
+    corrections = {word: _correct(read, word) for word in wrong[:MAX_CORRECTED_WORDS]}
     corrections = {word: meant for word, meant in corrections.items() if meant}
     return (replace_words(text, corrections) if corrections else text), corrections
 
@@ -83,7 +87,7 @@ def edits(word: str) -> list[str]:
 
 
 def _can_be_wrong(word: str) -> bool:
-    return len(word) >= MIN_NAME_LETTERS and word.isascii() and word.isalpha()
+    return MIN_NAME_LETTERS <= len(word) <= MAX_WORD_LETTERS and word.isascii() and word.isalpha()
 
 
 def _term(word: str) -> str:

@@ -88,7 +88,7 @@ class Matcher:
         positions = {term: [at for at, each in enumerate(terms) if each == term] for term in present}
         total = 0.0
         for one, other, rarity in self._pairs:
-            distance = min([abs(i - j) for i in positions.get(one, ()) for j in positions.get(other, ())], default=0)
+            distance = _shortest_distance(positions.get(one, []), positions.get(other, []))
             if 0 < distance <= MAX_WORD_DISTANCE:
                 total += rarity / distance
         return total / self._mean_rarity
@@ -100,6 +100,20 @@ class Matcher:
             words = f" {plain(name)}"
             known = self._in_names[name] = [term for term in self._rarity if f" {term}" in words]
         return known
+
+
+def _shortest_distance(ones: Sequence[int], others: Sequence[int]) -> int:
+    """Return the shortest distance between a number of each ascending list, in one pass; 0 if one is empty."""
+    if not ones or not others:
+        return 0
+    shortest, at, beside = abs(ones[0] - others[0]), 0, 0
+    while at < len(ones) and beside < len(others):
+        shortest = min(shortest, abs(ones[at] - others[beside]))
+        if ones[at] < others[beside]:
+            at += 1
+        else:
+            beside += 1
+    return shortest
 
 
 class Query(Struct, frozen=True):

@@ -10,7 +10,7 @@ from pathlib import Path
 from polymnia.disk.errors import map_os_errors
 from polymnia.disk.lock import file_lock
 from polymnia.disk.replace import dated_name, fsync_directory, make_parent, replace_file
-from polymnia.errors import BadInput
+from polymnia.errors import BadInput, SettingsError
 from polymnia.stores.open import is_in_memory, open_store, store_kind
 
 logger = logging.getLogger(__name__)
@@ -33,6 +33,8 @@ def back_up(url: str, target: str, *, overwrite: bool = False) -> None:
         raise BadInput(f"{target} exists; choose another name, or overwrite it with --force")
     if goal.exists() and goal.resolve() == Path(path).resolve():
         raise BadInput(f"{target} is the store itself; choose another name")
+    if kind != "directory" and not _has_kind(goal, kind):
+        raise BadInput(f"{target} would not be known as a backup of {path}: end its name in {Path(path).suffix}")
     make_parent(goal.resolve())
     with _new_path(goal) as new:
         _copy(kind, Path(path), new)
@@ -73,6 +75,13 @@ def _find_backup(url: str) -> tuple[str, str]:
     if not Path(url).is_file():
         return _find_store(url)
     return store_kind(Path(url).name.partition(_KEPT)[0])[0], url
+
+
+def _has_kind(path: Path, kind: str) -> bool:
+    try:
+        return store_kind(str(path))[0] == kind
+    except SettingsError:
+        return False
 
 
 def _require_file(url: str) -> tuple[str, str]:

@@ -174,7 +174,7 @@ def _with_all_trigrams(connection: apsw.Connection, grams: list[str]) -> list[in
 def _with_prefix(connection: apsw.Connection, prefix: str) -> list[int] | None:
     if not prefix:
         return None
-    grams = run(connection, "trigrams_starting", prefix, prefix + _LAST_CHARACTER, _MAX_PREFIX_TRIGRAMS + 1)
+    grams = run(connection, "trigrams_starting", prefix, prefix + 3 * _LAST_CHARACTER, _MAX_PREFIX_TRIGRAMS + 1)
     if len(grams) > _MAX_PREFIX_TRIGRAMS:
         return None
     return _match_trigrams(connection, " OR ", [gram for (gram,) in grams], _NO_LIMIT) if grams else []

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import apsw
 
-from polymnia.errors import BadInput
+from polymnia.errors import BadInput, StoreError
 from polymnia.model import EmbeddingModel, Within
 from polymnia.search.embedding import cosine, length, unpack_vector
 from polymnia.stores.contract import TEXT
@@ -155,7 +155,10 @@ class SqliteVectorReader:
         return {passage: score for score, passage in nlargest(k, scores)}
 
     def _dimension(self, model: int) -> int:
-        return int(run(self._connection, "model_dimension", model)[0][0])
+        rows = run(self._connection, "model_dimension", model)
+        if not rows:
+            raise StoreError("the vectors of this model were removed; ask again")
+        return int(rows[0][0])
 
     def _perspective(self, name: str) -> int:
         rows = run(self._connection, "perspective_id", name)
