@@ -75,7 +75,7 @@ def polymnia_sqlite(polymnia: Sequence[str]) -> Server:
         file="memory.db",
         command=serve(polymnia),
         variables=POLYMNIA_VARIABLES,
-        load=importing(polymnia),
+        load=load_by_import(polymnia),
     )
 
 
@@ -87,16 +87,19 @@ def polymnia_graph(polymnia: Sequence[str], name: str, file: str, max_size: int 
         file=file,
         command=serve(polymnia, "graph"),
         variables=POLYMNIA_VARIABLES,
-        load=importing(polymnia),
+        load=load_by_import(polymnia),
         max_size=max_size,
     )
 
 
-def importing(polymnia: Sequence[str]) -> Load:
-    """Return a function that fills a store by Polymnia's own import command."""
+def load_by_import(polymnia: Sequence[str]) -> Load:
+    """Return a function that fills a store by `polymnia import`, once for all servers with that kind of store."""
 
     def load(dataset: Path, store: Path) -> None:
-        run([*polymnia, "import", str(dataset), "--store", str(store)])
+        filled = dataset.with_suffix(store.suffix)
+        if not filled.exists():
+            run([*polymnia, "import", str(dataset), "--store", str(filled)])
+        copy(filled, store)
 
     return load
 

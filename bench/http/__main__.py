@@ -33,7 +33,7 @@ from bench.http.contestants import (
 from bench.http.load import Load
 from bench.machine import describe_machine
 from bench.report import machine_line, table
-from bench.servers import importing
+from bench.servers import load_by_import
 
 CONNECTIONS = (1, 32)
 BUDGET = 0.4
@@ -79,7 +79,7 @@ def contestants(options: argparse.Namespace, home: Path) -> Iterator[list[Contes
     """Start the servers for the length of the block. Polymnia's three contestants share one."""
     polymnia = options.polymnia_command.split()
     dataset, store = write_dataset(options.entities, home / "dataset.jsonl"), home / "memory.db"
-    importing(polymnia)(dataset.path, store)
+    load_by_import(polymnia)(dataset.path, store)
     ports = {name: free_port() for name in (POLYMNIA, ECHO, SDK)}
     commands = {
         POLYMNIA: polymnia_command(polymnia, store, ports[POLYMNIA]),
