@@ -8,8 +8,10 @@ import apsw
 import pytest
 
 from polymnia.cli.main import main
+from polymnia.engine import notes
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput, StoreDamaged, StoreError, StoreForeign, StoreTooNew
+from polymnia.model import VAULT, Note, NoteScope
 from polymnia.stores import open_catalogue
 from polymnia.stores.backup import back_up, restore
 from tests.durability.graphs import create, names, names_at, opened, problems_at
@@ -348,6 +350,16 @@ def _workspaces(directory: Path) -> dict[str, list[str] | None]:
     assert catalogue.check() == []
     catalogue.close()
     return found
+
+
+def test_a_backup_has_no_text_of_a_session(database: Path, tmp_path: Path) -> None:
+    with opened(database) as memory:
+        notes.commit(memory, Note("key", "xyzzyplugh", scope=NoteScope("one", "ann")), by="ann", member="conversation")
+        notes.commit(memory, Note("key", "kept"), by="ann")
+        back_up(str(database), str(tmp_path / "backup.db"))
+    assert b"xyzzyplugh" not in (tmp_path / "backup.db").read_bytes()
+    with opened(tmp_path / "backup.db") as memory:
+        assert [note.content for note in notes.page(memory, VAULT)] == ["kept"]
 
 
 def test_a_backup_whose_name_tells_another_kind_is_refused(path: Path, tmp_path: Path) -> None:

@@ -87,10 +87,15 @@ def _copy_pages(connection: apsw.Connection, source: Path, target: Path) -> str:
 
 
 def _separate(copy: apsw.Connection) -> None:
-    """Make the copy one file with a lineage of its own, so that no log of the original fits it."""
-    copy.execute("PRAGMA journal_mode = DELETE").fetchall()
+    """Make the copy one file with a lineage of its own, so that no log of the original fits it.
+
+    Leave out the notes of sessions: they are private to the session and must not outlive it.
+    """
+    copy.execute("PRAGMA journal_mode = DELETE; PRAGMA secure_delete = ON").fetchall()
     if ("lineage",) in run(copy, "table_names"):
         copy.execute("BEGIN")
+        run(copy, "delete_all_session_notes")
+        run(copy, "delete_all_session_members")
         renew_lineage(copy, copy.pragma("schema_version"))
         copy.execute("COMMIT")
 

@@ -213,6 +213,14 @@ ON CONFLICT (owner, session, key) DO UPDATE SET text = excluded.text, tags = exc
 -- Delete a session's note. It has no history.
 DELETE FROM session_notes WHERE owner = ? AND session = ? AND key = ?;
 
+-- name: delete_all_session_notes
+-- Leave the notes of sessions out of a copy.
+DELETE FROM session_notes;
+
+-- name: delete_all_session_members
+-- Nobody uses a session of a copy.
+DELETE FROM session_members;
+
 -- name: insert_words
 -- Index the words of a passage.
 INSERT INTO words (rowid, name, labels, content, parts) VALUES (?, ?, ?, ?, ?);
