@@ -26,7 +26,7 @@ from polymnia.stores import open_store
 
 ME = "bench"
 _VOCABULARY, _WORDS, _PER_ENTITY, _BATCH = 20_000, 12, 10, 500
-_LONG = 600.0
+_TIMEOUT_S = 600.0
 _WORDS_ALONE, _VECTORS_ALONE, _BOTH = "words alone", "vectors alone", "words and meaning"
 _EMBEDDING = "embedding the question"
 
@@ -101,7 +101,7 @@ def _searches(path: str, text: _Text, count: int) -> Verdict:
     ways: dict[str, Callable[[str], object]] = {
         _WORDS_ALONE: lambda question: recall(words, question),
         _VECTORS_ALONE: lambda question: _nearest(memory, _asked(meaning, question), 100),
-        _BOTH: lambda question: recall(memory, question, timeout=_LONG),
+        _BOTH: lambda question: recall(memory, question, timeout=_TIMEOUT_S),
         _EMBEDDING: lambda question: _asked(meaning, question),
     }
     medians = _in_turns(ways, questions)
@@ -135,7 +135,7 @@ def _judge(medians: dict[str, tuple[float, float]]) -> Verdict:
 
 
 def _asked(meaning: Meaning, question: str) -> QuestionVector:
-    asked = meaning.ask(question, timeout=_LONG).answer()
+    asked = meaning.ask(question, timeout=_TIMEOUT_S).answer()
     assert isinstance(asked, QuestionVector), asked
     return asked
 
@@ -155,7 +155,7 @@ def _writes(path: str, text: _Text, count: int) -> Verdict:
     entities.create(plain, [EntityDraft("One", "thing")], by=ME)
     embedding, meaning = _opened(f"{path}.embedding.db", local)
     entities.create(embedding, [EntityDraft("One", "thing")], by=ME)
-    meaning.settle(_LONG)
+    meaning.settle(_TIMEOUT_S)
     spent: dict[str, list[float]] = {"without": [], "with": []}
     for _ in range(count):
         for name, memory in (("without", plain), ("with", embedding)):

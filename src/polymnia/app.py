@@ -109,7 +109,7 @@ def _serve_lines(settings: Settings, server: Server) -> None:
         )
     if sys.stdin.isatty():
         _greet(settings)
-    serve_stdio(server, limit=limit, principal=OWNER.restrict(_most(settings)), session=settings.session_id)
+    serve_stdio(server, limit=limit, principal=OWNER.restrict(_max_capability(settings)), session=settings.session_id)
 
 
 def _serve_http(settings: Settings) -> None:
@@ -197,10 +197,12 @@ def _authenticator(settings: Settings) -> "Authenticator":
     from polymnia.auth.authenticator import Authenticator, provider_of, tokens_of
 
     provider = provider_of(settings.jwt_issuer, settings.jwt_audience, settings.jwt_key)
-    return Authenticator(tokens_of(settings.store, settings.tokens), provider=provider, most=_most(settings))
+    return Authenticator(
+        tokens_of(settings.store, settings.tokens), provider=provider, max_capability=_max_capability(settings)
+    )
 
 
-def _most(settings: Settings) -> Capability:
+def _max_capability(settings: Settings) -> Capability:
     """Return the highest capability that any client gets."""
     return "read" if settings.read_only else "admin"
 

@@ -224,7 +224,7 @@ def test_a_dangling_symbolic_link_counts_as_a_token_file(tokens: Tokens) -> None
 
 def test_a_read_only_server_limits_every_token_to_reading(tokens: Tokens) -> None:
     text = tokens.create("alice", can="admin", workspaces=["sales"])
-    admitted = Authenticator(tokens, most="read").admit(text)
+    admitted = Authenticator(tokens, max_capability="read").admit(text)
     assert (admitted.can, admitted.workspaces) == ("read", frozenset(("sales",)))
 
 

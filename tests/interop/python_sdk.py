@@ -14,7 +14,7 @@ from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.types import ResourceUpdatedNotification
 
 from .server import Place
-from .transcript import PATIENCE
+from .transcript import TIMEOUT_S
 
 MODERN = "2026-07-28"
 NEGOTIATES = {"legacy": "2025-11-25", "auto": MODERN, MODERN: MODERN}
@@ -53,7 +53,7 @@ def talk(
             transport_to(server),
             mode=mode,
             message_handler=announced,
-            read_timeout_seconds=PATIENCE,
+            read_timeout_seconds=TIMEOUT_S,
         ) as client:
             return await conversation(client)
 

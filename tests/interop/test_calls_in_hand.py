@@ -12,7 +12,7 @@ from mcp import Client
 from . import install
 from .python_sdk import NEGOTIATES, talk
 from .server import NETWORK, Place, place, running
-from .transcript import PATIENCE, run
+from .transcript import TIMEOUT_S, run
 from .typescript_sdk import CLIENTS, TypeScriptClient
 
 PATIENT = (sys.executable, "-m", "tests.interop.patient_server")
@@ -72,7 +72,7 @@ async def counted(client: Client) -> list[list[Any]]:
 
 async def cancelled(client: Client) -> str:
     """Cancel a call once it reports that it has begun, and ask the server whether it noticed."""
-    with anyio.fail_after(PATIENCE), anyio.CancelScope() as scope:
+    with anyio.fail_after(TIMEOUT_S), anyio.CancelScope() as scope:
 
         async def give_up(progress: float, total: float | None, message: str | None) -> None:
             scope.cancel()

@@ -14,7 +14,7 @@ from polymnia.dialects import DIALECTS
 from . import install
 from .conversation import GRAPH_URI, JSON, TOOLS, entity, pretty
 from .server import NETWORK, NewPlace, Place, guarded
-from .transcript import PATIENCE
+from .transcript import TIMEOUT_S
 
 ADA = entity("Ada Lovelace", "person", 'Said "naïve" \\ 数学 🦊')
 AUTH_REQUIRED = 3
@@ -30,7 +30,7 @@ def inspect(judges: Path, tmp_path_factory: pytest.TempPathFactory) -> Inspect:
 
     def inspect(server: Place, *arguments: str) -> subprocess.CompletedProcess[str]:
         command = (install.node_of(judges), str(launcher), "--cli", *_target(server), *arguments)
-        return subprocess.run(command, env=environment, capture_output=True, encoding="utf-8", timeout=3 * PATIENCE)
+        return subprocess.run(command, env=environment, capture_output=True, encoding="utf-8", timeout=3 * TIMEOUT_S)
 
     return inspect
 

@@ -16,7 +16,7 @@ from . import install
 from .conversation import JSON, Call, entity, relation
 from .random_calls import random_calls
 from .server import Command, NewServer, polymnia
-from .transcript import PATIENCE, Reply, parse_reply
+from .transcript import TIMEOUT_S, Reply, parse_reply
 
 Serve = Callable[[Path], StdioServerParameters]
 
@@ -123,7 +123,7 @@ def reference(packages: Path, store: Path) -> StdioServerParameters:
 
 @asynccontextmanager
 async def connected(server: StdioServerParameters) -> AsyncIterator[Client]:
-    async with Client(server, mode="legacy", read_timeout_seconds=PATIENCE) as client:
+    async with Client(server, mode="legacy", read_timeout_seconds=TIMEOUT_S) as client:
         yield client
 
 

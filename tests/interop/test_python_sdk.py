@@ -15,7 +15,7 @@ from . import claims
 from .conversation import CALLS, GRAPH_URI, JSON, WRITES, Call
 from .python_sdk import MODERN, NEGOTIATES, Announcements, talk
 from .server import NewPlace
-from .transcript import PATIENCE, Transcript, Watch, parse_transcript
+from .transcript import TIMEOUT_S, Transcript, Watch, parse_transcript
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 
@@ -80,7 +80,7 @@ async def watch_writes(client: Client, announced: Announcements) -> Watch:
     unasked = await announced_by(client, announced, before)
     async with subscribed(client):
         await client.call_tool(during.tool, during.arguments)
-        with anyio.fail_after(PATIENCE):
+        with anyio.fail_after(TIMEOUT_S):
             await announced.first.wait()
     await round_trip(client)  # leaving only schedules the SDK's cancellation; this sends it
     asked = announced.take()
@@ -132,7 +132,7 @@ async def granted_resources(client: Client) -> list[str] | None:
 async def first_event(client: Client) -> ServerEvent:
     async with client.listen(resource_subscriptions=[GRAPH_URI]) as subscription:
         await client.call_tool(WRITES[0].tool, WRITES[0].arguments)
-        with anyio.fail_after(PATIENCE):
+        with anyio.fail_after(TIMEOUT_S):
             return await anext(subscription)
 
 

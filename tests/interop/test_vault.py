@@ -20,7 +20,7 @@ from mcp.types import (
 from tests.transports.process import POLYMNIA, Process
 from tests.transports.web import Web
 
-from .transcript import PATIENCE
+from .transcript import TIMEOUT_S
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 
@@ -75,7 +75,7 @@ def talk(request: pytest.FixtureRequest, place: StdioServerParameters | str, hea
     def talking(conversation: Callable[[Client], Awaitable[T]]) -> T:
         async def connected() -> T:
             async with Client(
-                place, mode=request.param, message_handler=heard, read_timeout_seconds=PATIENCE
+                place, mode=request.param, message_handler=heard, read_timeout_seconds=TIMEOUT_S
             ) as client:
                 return await conversation(client)
 
@@ -172,13 +172,13 @@ def test_a_client_is_notified_of_what_it_subscribed_to(talk: Talk, heard: Heard)
             wanted = client.listen(resource_subscriptions=["memory://vault/a"], resources_list_changed=True)
             async with wanted as subscription:
                 await done(client, "commit_memory", scope="vault", key="a", content="text")
-                with anyio.fail_after(PATIENCE):
+                with anyio.fail_after(TIMEOUT_S):
                     [await anext(subscription), await anext(subscription)]
             return
         await client.subscribe_resource("memory://vault/a")
         await done(client, "commit_memory", scope="vault", key="a", content="text")
         await done(client, "commit_memory", scope="vault", key="b", content="text")
-        with anyio.fail_after(PATIENCE):
+        with anyio.fail_after(TIMEOUT_S):
             while heard.lists < 2:
                 await client.send_ping()
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from .conversation import CALLS, GRAPH_URI, JSON, REFUSALS, STEPS, WRITES
 from .server import Place
 
-PATIENCE = 20.0
+TIMEOUT_S = 20.0
 """Seconds to wait for a message before a test fails; a healthy server needs milliseconds."""
 
 
@@ -87,9 +87,9 @@ def watch_with(script: Sequence[str], server: Place, mode: str) -> Watch:
 
 def run(script: Sequence[str], request: JSON, server: Place) -> JSON:
     """Run a client script and return what it prints; its errors go to the test's own stderr."""
-    request = {**request, "server": asdict(server), "uri": GRAPH_URI, "patience": PATIENCE}
+    request = {**request, "server": asdict(server), "uri": GRAPH_URI, "patience": TIMEOUT_S}
     done = subprocess.run(
-        script, input=json.dumps(request), stdout=subprocess.PIPE, encoding="utf-8", timeout=3 * PATIENCE
+        script, input=json.dumps(request), stdout=subprocess.PIPE, encoding="utf-8", timeout=3 * TIMEOUT_S
     )
     assert done.returncode == 0, f"{script[-1]} ended with {done.returncode}; see its stderr"
     heard: JSON = json.loads(done.stdout)

@@ -27,7 +27,7 @@ from polymnia.model import Change, EntityDraft
 NAMES_URI = "test://names"
 CLOCK_URI = "test://clock"
 ENTITY_TEMPLATE = "test://entity/{name}"
-PATIENCE = 20
+TIMEOUT_S = 20
 SECRET = "what only the log may say"
 
 
@@ -44,7 +44,7 @@ class Gate:
 
     def pass_through(self) -> None:
         self.begun.set()
-        assert self.may_go_on.wait(PATIENCE)
+        assert self.may_go_on.wait(TIMEOUT_S)
 
 
 class Box(Struct, frozen=True, forbid_unknown_fields=True):

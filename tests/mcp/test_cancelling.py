@@ -9,7 +9,7 @@ from msgspec.json import encode
 
 from polymnia.mcp.jsonrpc import Answer
 from tests.mcp.conversation import JSON, LATEST, STATELESS, Client, new_server
-from tests.mcp.dialect import NAMES_URI, PATIENCE, Gate, one_of_everything
+from tests.mcp.dialect import NAMES_URI, TIMEOUT_S, Gate, one_of_everything
 from tests.mcp.raw import cancellation
 
 
@@ -29,7 +29,7 @@ def began(client: Client, gate: Gate, threads: ThreadPoolExecutor, tool: str) ->
     """The id and the coming reply of a call that is now waiting at the gate."""
     message = client.message("tools/call", {"name": tool})
     reply = threads.submit(client.session.handle, encode(message))
-    assert gate.begun.wait(PATIENCE)
+    assert gate.begun.wait(TIMEOUT_S)
     return message["id"], reply
 
 
@@ -41,7 +41,7 @@ def test_a_running_call_that_is_cancelled_stops_unanswered(
     identifier, reply = began(client, gate, threads, "ponder")
     client.notify("notifications/cancelled", requestId=identifier, reason="enough")
     gate.may_go_on.set()
-    assert reply.result(PATIENCE).body is None
+    assert reply.result(TIMEOUT_S).body is None
 
 
 def test_a_cancelled_call_is_not_answered_even_if_it_never_checked(gate: Gate, threads: ThreadPoolExecutor) -> None:
@@ -49,7 +49,7 @@ def test_a_cancelled_call_is_not_answered_even_if_it_never_checked(gate: Gate, t
     identifier, reply = began(client, gate, threads, "heed")
     client.notify("notifications/cancelled", requestId=identifier)
     gate.may_go_on.set()
-    assert reply.result(PATIENCE).body is None
+    assert reply.result(TIMEOUT_S).body is None
 
 
 @pytest.mark.parametrize("other", [99, -1, "2", "nope"])
@@ -58,7 +58,7 @@ def test_cancelling_another_request_leaves_a_call_alone(gate: Gate, threads: Thr
     _, reply = began(client, gate, threads, "ponder")
     client.notify("notifications/cancelled", requestId=other)
     gate.may_go_on.set()
-    assert b"pondered" in (reply.result(PATIENCE).body or b"")
+    assert b"pondered" in (reply.result(TIMEOUT_S).body or b"")
 
 
 def test_while_a_call_runs_others_are_answered(gate: Gate, threads: ThreadPoolExecutor) -> None:
@@ -74,7 +74,7 @@ def test_two_calls_with_one_id_at_once_are_both_answered(gate: Gate, threads: Th
     meanwhile = client.say({"jsonrpc": "2.0", "id": identifier, "method": "ping"})
     gate.may_go_on.set()
     assert meanwhile is not None
-    assert b"pondered" in (reply.result(PATIENCE).body or b"")
+    assert b"pondered" in (reply.result(TIMEOUT_S).body or b"")
 
 
 def test_cancelling_what_is_answered_already_changes_nothing(client: Client) -> None:

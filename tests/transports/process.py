@@ -13,7 +13,6 @@ from tests.processes import TIMEOUT_S, Log, end_with_parent
 
 JSON = dict[str, Any]
 
-PATIENCE = TIMEOUT_S
 POLYMNIA = (sys.executable, "-m", "polymnia", "serve", "--store")
 
 

@@ -19,7 +19,6 @@ from tests.processes import TIMEOUT_S, Log, end_with_parent
 
 JSON = dict[str, Any]
 
-PATIENCE = TIMEOUT_S
 LATEST = "2025-11-25"
 STATELESS = "2026-07-28"
 ACCEPT = "application/json, text/event-stream"

@@ -11,16 +11,17 @@ import pytest
 
 from polymnia.transports.http.connection import MAX_ANONYMOUS_PER_ADDRESS, MAX_CONNECTIONS
 from polymnia.transports.http.serve import _LoopLog
-from tests.transports.running import PATIENCE, Line, Running, Talk, Web, creation, initialize
+from tests.processes import TIMEOUT_S
+from tests.transports.running import Line, Running, Talk, Web, creation, initialize
 
-FEW = "tests.transports.few_descriptors_server"
+FEW_DESCRIPTORS_SERVER = "tests.transports.few_descriptors_server"
 
 
 def connect(port: int, count: int, stack: ExitStack) -> list[socket.socket]:
     """Open connections that say nothing."""
     connections = []
     for _ in range(count):
-        connections.append(stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)))
+        connections.append(stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S)))
     return connections
 
 
@@ -58,7 +59,7 @@ def test_a_silent_connection_is_dropped_with_a_408(tmp_path: Path, stack: ExitSt
 
 def test_few_descriptors_bound_the_connections_and_the_log_stays_short(tmp_path: Path, stack: ExitStack) -> None:
     settings = {"POLYMNIA_TEST_DESCRIPTORS": "200"}
-    with Running(tmp_path / "memory.db", program=FEW, settings=settings) as server:
+    with Running(tmp_path / "memory.db", program=FEW_DESCRIPTORS_SERVER, settings=settings) as server:
         connect(server.port, 400, stack)
         with Web(server.port) as web:
             assert web.send("GET", "/healthz").status == 200
@@ -69,7 +70,7 @@ def test_few_descriptors_bound_the_connections_and_the_log_stays_short(tmp_path:
 
 def test_a_tcp_server_without_descriptors_tries_again_and_its_log_stays_short(tmp_path: Path) -> None:
     settings = {"POLYMNIA_TEST_DESCRIPTORS": "60"}
-    with Running(tmp_path / "memory.db", program=FEW, settings=settings, transport="tcp") as server:
+    with Running(tmp_path / "memory.db", program=FEW_DESCRIPTORS_SERVER, settings=settings, transport="tcp") as server:
         with ExitStack() as stack:
             connect(server.port, 100, stack)
             server.wait_for("cannot accept a connection")

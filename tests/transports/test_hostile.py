@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from polymnia.mcp.push import MAX_SUBSCRIPTION_BYTES, MAX_SUBSCRIPTIONS
+from tests.processes import TIMEOUT_S
 from tests.transports.raw_http import MEGABYTE, head, resident, status_of, wait_until
-from tests.transports.running import PATIENCE, Legacy, Running, Talk, Web, call, initialize, raw, request, rest_of
+from tests.transports.running import Legacy, Running, Talk, Web, call, initialize, raw, request, rest_of
 
 LIMIT = 64 * MEGABYTE
 
@@ -43,7 +44,7 @@ def impatient(tmp_path: Path) -> Iterator[Running]:
 
 @pytest.mark.parametrize("path", ["/mcp", "/sse/messages/?session_id=x"])
 def test_a_content_length_of_100_megabytes_is_refused_at_once(port: int, path: str) -> None:
-    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S) as connection:
         connection.sendall(head(path, f"Content-Length: {100 * MEGABYTE}"))
         answer = connection.recv(1 << 16)
     assert status_of(answer) == (413 if path == "/mcp" else 404)
@@ -59,7 +60,7 @@ def test_a_client_that_sends_100_megabytes_still_reads_the_refusal(port: int) ->
 def test_a_chunked_body_is_refused_at_the_same_size_and_not_kept(server: Running, port: int) -> None:
     before = resident(server.popen.pid)
     chunk = b"100000\r\n" + b" " * MEGABYTE + b"\r\n"
-    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S) as connection:
         connection.sendall(head("/mcp", "Transfer-Encoding: chunked"))
         sent = 0
         try:
@@ -103,7 +104,7 @@ def test_a_head_within_the_bound_is_served_however_it_is_split(port: int) -> Non
     body = json.dumps(initialize()).encode()
     padding = [f"X-Padding-{number}: {'x' * 1000}" for number in range(60)]
     data = head("/mcp", *padding, f"Content-Length: {len(body)}", "Connection: close") + body
-    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for at in range(0, len(data), 5000):
             connection.sendall(data[at : at + 5000])
@@ -115,7 +116,7 @@ def test_a_head_that_never_ends_is_cut_off_by_its_size(server: Running, port: in
     """A header, an address, a list of headers and blank lines are all bounded."""
     before = resident(server.popen.pid)
     piece = {b"": b"\r\n" * 5000, b"GET /mcp HTTP/1.1\r\n": b"X: y\r\n" * 2000}.get(start, b"x" * 10_000)
-    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S) as connection:
         try:
             connection.sendall(start)
             for _ in range(3000 if start else 50):
@@ -143,7 +144,7 @@ def test_an_unfinished_body_times_out(impatient: Running) -> None:
 
 def test_blank_lines_between_requests_do_not_keep_a_connection(impatient: Running) -> None:
     body = json.dumps(initialize()).encode()
-    with socket.create_connection(("127.0.0.1", impatient.port), timeout=PATIENCE) as connection:
+    with socket.create_connection(("127.0.0.1", impatient.port), timeout=TIMEOUT_S) as connection:
         connection.sendall(head("/mcp", f"Content-Length: {len(body)}") + body)
         assert status_of(connection.recv(1 << 16)) == 200
         connection.sendall(b"\r\n")
@@ -155,7 +156,7 @@ def test_a_slow_call_does_not_time_out_as_a_slow_client(impatient: Running) -> N
     many = [{"name": f"e{number}", "entityType": "t", "observations": ["x" * 100] * 10} for number in range(8000)]
     talk = Talk(impatient.port)
     body = json.dumps(call("create_entities", entities=many)).encode()
-    with socket.create_connection(("127.0.0.1", impatient.port), timeout=PATIENCE) as connection:
+    with socket.create_connection(("127.0.0.1", impatient.port), timeout=TIMEOUT_S) as connection:
         lines = (f"Mcp-Session-Id: {talk.id}", f"Content-Length: {len(body)}")
         connection.sendall(head("/mcp", *lines) + body + b"POST /mcp HTTP/1.1\r\nHost: loc")
         first = connection.recv(1 << 16)
@@ -234,7 +235,7 @@ def test_a_stream_ends_with_its_connection_also_when_another_request_is_behind_i
         listen = (
             f"GET /mcp HTTP/1.1\r\nHost: localhost\r\nMcp-Session-Id: {talk.id}\r\nAccept: text/event-stream\r\n\r\n"
         )
-        with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as connection:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=TIMEOUT_S) as connection:
             connection.sendall(listen.encode())
             assert status_of(connection.recv(1 << 16)) == 200
             connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -260,7 +261,7 @@ def test_http_1_0_clients_get_no_stream(port: int) -> None:
 def test_an_upgrade_is_refused(port: int) -> None:
     lines = ("Upgrade: websocket", "Connection: upgrade", "Sec-WebSocket-Key: x", "Sec-WebSocket-Version: 13")
     start = "".join(f"{each}\r\n" for each in ("GET /mcp HTTP/1.1", "Host: localhost", *lines, ""))
-    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S) as connection:
         connection.sendall(start.encode())
         assert status_of(connection.recv(1 << 16)) == 400
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from polymnia.auth.tokens import Tokens
+from tests.processes import TIMEOUT_S
 from tests.transports.raw_http import head, resident, status_of, wait_until
 from tests.transports.running import (
-    PATIENCE,
     Legacy,
     Running,
     Talk,
@@ -95,7 +95,7 @@ def test_an_ended_session_makes_room(tmp_path: Path) -> None:
 def test_many_idle_connections_keep_nobody_out(tmp_path: Path) -> None:
     with Running(tmp_path / "memory.db") as server, ExitStack() as idle:
         for _ in range(500):
-            idle.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE))
+            idle.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=TIMEOUT_S))
         talk = Talk(server.port)
         assert not talk.call("create_entities", **creation("x")).get("isError")
         talk.close()
@@ -114,7 +114,7 @@ def slow_reader(port: int, session: str) -> socket.socket:
     """A client that asks for everything and reads next to nothing."""
     connection = socket.socket()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    connection.settimeout(PATIENCE)
+    connection.settimeout(TIMEOUT_S)
     connection.connect(("127.0.0.1", port))
     body = json.dumps(call("read_graph")).encode()
     connection.sendall(head("/mcp", f"Mcp-Session-Id: {session}", f"Content-Length: {len(body)}") + body)

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from polymnia.stores.sqlite.store import SqliteStore
+from tests.processes import TIMEOUT_S
 from tests.transports.raw_http import head, status_of, wait_until
 from tests.transports.running import (
-    PATIENCE,
     Events,
     Legacy,
     Line,
@@ -26,19 +26,21 @@ from tests.transports.running import (
     stateless,
 )
 
-MANY = 20_000
+WRITTEN_ENTITIES = 20_000
 LISTEN = request("subscriptions/listen", notifications={"resourceSubscriptions": ["memory://knowledge-graph"]})
 GRAPH = "memory://knowledge-graph"
 
 
 def large_write() -> bytes:
-    return json.dumps(call("create_entities", **creation(*(f"e{number}" for number in range(MANY)), text="x"))).encode()
+    return json.dumps(
+        call("create_entities", **creation(*(f"e{number}" for number in range(WRITTEN_ENTITIES)), text="x"))
+    ).encode()
 
 
 def begin_large_write(server: Running, talk: Talk) -> socket.socket:
     """A connection with a long write under way."""
     body = large_write()
-    connection = socket.create_connection(("127.0.0.1", server.port), timeout=2 * PATIENCE)
+    connection = socket.create_connection(("127.0.0.1", server.port), timeout=2 * TIMEOUT_S)
     connection.sendall(head("/mcp", f"Mcp-Session-Id: {talk.id}", f"Content-Length: {len(body)}") + body)
     wait_until(server.port, lambda metrics: "polymnia_requests_running 1" in metrics)
     return connection
@@ -58,7 +60,7 @@ def test_a_write_whose_client_leaves_is_whole_or_absent(tmp_path: Path) -> None:
         begin_large_write(server, talk).close()
         wait_until(server.port, lambda metrics: "polymnia_requests_running 0" in metrics)
         graph = talk.call("read_graph")["structuredContent"]
-        assert len(graph["entities"]) in (0, MANY)
+        assert len(graph["entities"]) in (0, WRITTEN_ENTITIES)
         assert not talk.call("create_entities", **creation("after")).get("isError")
         talk.close()
 
@@ -73,8 +75,8 @@ def test_a_stopping_server_finishes_the_running_requests(tmp_path: Path) -> None
         talk.close()
         assert server.wait() == 0
     assert status_of(answer) == 200
-    assert answer.count(b"entityType") >= MANY
-    assert entities(tmp_path / "memory.db") == MANY
+    assert answer.count(b"entityType") >= WRITTEN_ENTITIES
+    assert entities(tmp_path / "memory.db") == WRITTEN_ENTITIES
     assert "requests were running" not in server.log
 
 
@@ -98,7 +100,7 @@ def test_a_stopping_server_ends_every_stream_with_its_last_messages(tmp_path: Pa
 @pytest.mark.parametrize("transport", ["http", "tcp"])
 def test_idle_and_unfinished_connections_do_not_delay_stopping(tmp_path: Path, transport: str) -> None:
     with Running(tmp_path / "memory.db", transport=transport) as server:
-        idle = [socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) for _ in range(20)]
+        idle = [socket.create_connection(("127.0.0.1", server.port), timeout=TIMEOUT_S) for _ in range(20)]
         for each in idle[:10]:
             each.sendall(b"POST /mcp HTT" if transport == "http" else b'{"jsonrpc"')
         assert server.stop() == 0
@@ -114,7 +116,7 @@ def test_a_client_that_does_not_read_does_not_delay_stopping(tmp_path: Path) -> 
         body = json.dumps(call("read_graph")).encode()
         with socket.socket() as slow:
             slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            slow.settimeout(PATIENCE)
+            slow.settimeout(TIMEOUT_S)
             slow.connect(("127.0.0.1", server.port))
             slow.sendall(head("/mcp", f"Mcp-Session-Id: {talk.id}", f"Content-Length: {len(body)}") + body)
             assert status_of(slow.recv(100)) == 200
@@ -133,4 +135,4 @@ def test_a_stopping_tcp_server_finishes_the_running_requests(tmp_path: Path) -> 
             server.popen.send_signal(signal.SIGTERM)
             reply = line.hear()
         assert server.wait() == 0
-    assert entities(tmp_path / "memory.db") == (MANY if reply is not None else 0)
+    assert entities(tmp_path / "memory.db") == (WRITTEN_ENTITIES if reply is not None else 0)

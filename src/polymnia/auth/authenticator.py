@@ -23,12 +23,12 @@ class Authenticator:
     """Requires a token as soon as there are tokens or an identity provider; without them it admits everybody."""
 
     def __init__(
-        self, tokens: Tokens | None = None, *, provider: Recognise | None = None, most: Capability = "admin"
+        self, tokens: Tokens | None = None, *, provider: Recognise | None = None, max_capability: Capability = "admin"
     ) -> None:
-        """`most` is the highest capability that any principal gets."""
+        """`max_capability` is the highest capability that any principal gets."""
         self._tokens = tokens
         self._provider = provider
-        self._most = most
+        self._max_capability = max_capability
         self._failures = _FailedLogins()
 
     @property
@@ -42,7 +42,7 @@ class Authenticator:
         `peer` is the client's address, for the log.
         """
         try:
-            return self._recognise(token).restrict(self._most)
+            return self._recognise(token).restrict(self._max_capability)
         except NotAdmitted as exc:
             if token:
                 self._failures.report(exc, peer)
