@@ -24,7 +24,8 @@ class Rows(Struct, frozen=True, omit_defaults=True):
 class Change(Struct, frozen=True):
     """One write: who made it, when, and the rows it touched before and after.
 
-    Rows only in `before` are deleted, rows only in `after` are created, rows in both are replaced.
+    Rows only in `before` are deleted, rows only in `after` are created, rows in both are replaced. `touched` names
+    entities that count as updated though none of their rows is written; a change that is read back has none.
     """
 
     operation: str
@@ -33,6 +34,7 @@ class Change(Struct, frozen=True):
     before: Rows = Rows()
     after: Rows = Rows()
     id: int = 0
+    touched: tuple[str, ...] = ()
 
 
 class TrashItem(Struct, frozen=True):

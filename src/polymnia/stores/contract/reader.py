@@ -18,6 +18,7 @@ from polymnia.model import (
     Passage,
     PassageKey,
     PassageKind,
+    Perspective,
     Relation,
     RelationKey,
     Rows,
@@ -28,7 +29,7 @@ from polymnia.model import (
 )
 from polymnia.search.expression import Expression
 
-# The perspective that embeds a passage's own text.
+# The perspective that embeds a passage's own text. Every store has it.
 TEXT = "text"
 # Observations without a source belong to one conversation up to this many places and microseconds apart.
 MAX_CONVERSATION_STEPS = 8
@@ -58,6 +59,12 @@ class GraphReader(Protocol):
 
     def page(self, kind: str | None, offset: int, limit: int | None) -> list[Entity]:
         """Return a page of the entities, or of those of one type."""
+
+    def outlines(self, names: Collection[str] | None = None, kind: str | None = None) -> list[Entity]:
+        """Return the entities with these names and of this type, without their observations; None matches any."""
+
+    def recent(self, since: int, limit: int) -> list[Entity]:
+        """Return the entities updated at that time or later, the latest first, without their observations."""
 
     def relations_like(self, source: str | None, target: str | None, kind: str | None) -> list[Relation]:
         """Return the relations with this source, target and type; None matches any."""
@@ -181,8 +188,12 @@ class VectorReader(Protocol):
     """Vectors of passages, as little-endian float32.
 
     A vector is made from a passage's text in one perspective by one model. A passage's text never changes under its id,
-    so a vector never becomes stale.
+    so a vector never becomes stale. Perspectives with the same document template share their vectors. A method with a
+    `perspective` raises BadInput if there is none of that name.
     """
+
+    def perspectives(self) -> list[Perspective]:
+        """Return the perspectives, oldest first. The first is TEXT."""
 
     def models(self) -> list[EmbeddingModel]:
         """Return the models with vectors, oldest first."""
@@ -198,7 +209,10 @@ class VectorReader(Protocol):
     def pending(
         self, model: int, limit: int, *, above: int = 0, below: int | None = None, perspective: str = TEXT
     ) -> list[tuple[int, str]]:
-        """Return living passages with above < id < below and without a vector, newest first, with the text to embed."""
+        """Return living passages with above < id < below and without a vector, newest first, with the text to embed.
+
+        `search.templates.render_document` makes the text.
+        """
 
     def last_passage(self) -> int:
         """Return an id that no passage of this snapshot exceeds. Later passages have higher ids."""
@@ -260,5 +274,5 @@ class Writer(Reader, Protocol):
     def apply(self, change: Change) -> None:
         """Make the change part of the transaction, once, after everything that is read.
 
-        An entity whose observations change is updated at the change's time.
+        An entity whose observations change, and every touched one, is updated at the change's time.
         """
