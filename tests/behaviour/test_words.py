@@ -157,12 +157,12 @@ def test_clients_that_write_at_the_same_time_have_separate_conversations(tmp_pat
     store = open_store(str(tmp_path / "memory.db"))
     memory = Memory(store)
     create(memory, EntityDraft("Ann", "person"), EntityDraft("Ben", "person"))
-    talk(memory, 0, ("Ann", "one"), by="first")
-    talk(memory, 0, ("Ben", "aside"), by="second")
-    talk(memory, 0, ("Ann", "two"), by="first")
-    assert around(memory, "two") == ["one", None, None]
-    assert around(memory, "one") == [None, None, "two"]
-    assert around(memory, "aside") == [None, None, None]
+    talk(memory, 0, ("Ann", "hello"), by="first")
+    talk(memory, 0, ("Ben", "apart"), by="second")
+    talk(memory, 0, ("Ann", "bye"), by="first")
+    assert around(memory, "bye") == ["hello", None, None]
+    assert around(memory, "hello") == [None, None, "bye"]
+    assert around(memory, "apart") == [None, None, None]
     store.close()
 
 
