@@ -299,6 +299,7 @@ WHOLE_TABLE = {
     "entity_types",
     "foreign_sessions",
     "foreign_vault",
+    "observation_owners",
     "observations_all",
     "outlines_all",
     "recent_entities",

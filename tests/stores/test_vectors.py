@@ -67,6 +67,19 @@ def test_for_a_new_model_everything_is_pending_newest_first(store: SqliteStore) 
         assert read.vectors.coverage(model) == (0, 3)
 
 
+def test_the_vectors_of_an_entity_have_a_mean(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vector_index, "_MEAN_BATCH", 1)  # an entity's vectors may lie in several batches
+    observations.add(Memory(store), [ObservationDraft("A", ("not embedded",))], by="me", skip_repeats=True)
+    entities.create(Memory(store), [EntityDraft("C", "z", ("also not",))], by="me")
+    model = model_of(store)
+    embed(store, model, one=EAST, two=NORTH, three=NORTH)
+    with store.reading() as read:
+        assert read.vectors.means(model) == {"A": packed((0.5, 0.5, 0.0, 0.0)), "B": packed(NORTH)}
+    observations.remove(Memory(store), [ObservationDraft("A", ("one",))], by="me")
+    with store.reading() as read:
+        assert read.vectors.means(model)["A"] == packed(NORTH)
+
+
 def test_pending_passages_can_be_read_in_ranges(store: SqliteStore) -> None:
     model = model_of(store)
     with store.reading() as read:

@@ -1,7 +1,7 @@
 """The values that every layer uses: the graph, notes, passages, changes, workspaces and access."""
 
 from polymnia.model.access import CAPABILITIES, NOBODY, OWNER, Capability, Principal, Status, Workspace
-from polymnia.model.changes import Change, PurgeCounts, Rows, TrashItem
+from polymnia.model.changes import Change, EventCounts, Mark, PurgeCounts, Rows, TrashItem
 from polymnia.model.graph import (
     MAX_ORDINAL,
     Counts,
@@ -47,9 +47,11 @@ __all__ = [
     "EmbeddingModel",
     "Entity",
     "EntityDraft",
+    "EventCounts",
     "Graph",
     "Heading",
     "Hit",
+    "Mark",
     "Match",
     "Neighbours",
     "Note",

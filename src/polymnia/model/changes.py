@@ -48,6 +48,25 @@ class TrashItem(Struct, frozen=True):
     owner_gone: bool = False
 
 
+class Mark(Struct, frozen=True):
+    """A named point of a store's history: the last change before it, and its time."""
+
+    change: int
+    at: int
+
+
+class EventCounts(Struct, frozen=True):
+    """What happened since a change: entities and relations created and deleted, and entities changed.
+
+    An entity that several changes touched is counted once for each of them. `last_change` is the last change counted.
+    """
+
+    creates: int = 0
+    updates: int = 0
+    deletes: int = 0
+    last_change: int = 0
+
+
 class PurgeCounts(Struct, frozen=True):
     """How many rows a purge removed."""
 

@@ -8,7 +8,9 @@ from polymnia.model import (
     Counts,
     EmbeddingModel,
     Entity,
+    EventCounts,
     Heading,
+    Mark,
     Match,
     Neighbours,
     Note,
@@ -206,6 +208,12 @@ class VectorReader(Protocol):
     def vectors(self, model: int, passages: Collection[int], *, perspective: str = TEXT) -> dict[int, bytes]:
         """Return the vectors of those of the passages that have one."""
 
+    def means(self, model: int, *, perspective: str = TEXT) -> dict[str, bytes]:
+        """Return the mean of the vectors of each entity's observations, by name. Entities without a vector are missing.
+
+        A store that compares vectors in memory needs numpy for it.
+        """
+
     def pending(
         self, model: int, limit: int, *, above: int = 0, below: int | None = None, perspective: str = TEXT
     ) -> list[tuple[int, str]]:
@@ -232,6 +240,15 @@ class HistoryReader(Protocol):
 
         Raise BadInput for a time whose rows were purged.
         """
+
+    def count_events(self, since: int = 0) -> EventCounts:
+        """Return how much happened after the change with that id. Purged rows are not counted."""
+
+    def mark(self, name: str) -> Mark | None:
+        """Return the point of history that was last marked with that name."""
+
+    def set_mark(self, name: str, mark: Mark) -> None:
+        """Mark a point of history, in place of the last one with that name. This needs a Writer and is no change."""
 
 
 class TrashReader(Protocol):

@@ -559,6 +559,36 @@ SELECT id, since, until, key, text, tags, created_at, updated_at FROM notes WHER
 -- Every version of the cards of these entities (a JSON array of row ids), to know an entity's name at a change.
 SELECT c.entity, c.name, c.since, c.until FROM json_each(?) AS wanted CROSS JOIN cards AS c ON c.entity = wanted.value;
 
+-- name: count_events
+-- How many entities and relations were created, how often entities were updated, and how many entities and relations were
+-- deleted after a change (?1; ?2 is its last row id). A card that follows another one in the same change is an update.
+WITH begun AS MATERIALIZED (
+    SELECT c.entity, c.since AS change FROM cards AS c
+    WHERE c.id > ?2 AND NOT EXISTS (SELECT 1 FROM cards AS p INDEXED BY cards_of WHERE p.entity = c.entity AND p.until = c.since)
+), ended AS MATERIALIZED (
+    SELECT c.entity, c.until AS change FROM cards AS c
+    WHERE c.until > ?1 AND NOT EXISTS (SELECT 1 FROM cards AS n INDEXED BY cards_of WHERE n.entity = c.entity AND n.since = c.until)
+), touched AS (
+    SELECT entity, since AS change FROM cards NOT INDEXED WHERE id > ?2
+    UNION SELECT entity, since FROM observations NOT INDEXED WHERE id > ?2
+    UNION SELECT entity, until FROM observations INDEXED BY observations_ended WHERE until > ?1
+    EXCEPT SELECT entity, change FROM begun
+    EXCEPT SELECT entity, change FROM ended
+)
+SELECT
+    (SELECT count(*) FROM begun) + (SELECT count(*) FROM relations WHERE id > ?2),
+    (SELECT count(*) FROM touched),
+    (SELECT count(*) FROM ended) + (SELECT count(*) FROM relations WHERE until > ?1);
+
+-- name: mark_named
+-- A point of history by the name it was marked with.
+SELECT change, at FROM marks WHERE name = ?;
+
+-- name: set_mark
+-- Mark a point of history, in place of the last one with that name.
+INSERT INTO marks (name, change, at) VALUES (?, ?, ?)
+ON CONFLICT (name) DO UPDATE SET change = excluded.change, at = excluded.at;
+
 -- name: entities_called
 -- The entities that had one of these names (a JSON array) at a change.
 SELECT c.entity FROM json_each(?1) AS wanted CROSS JOIN cards AS c ON c.name = wanted.value AND c.until IS NULL
@@ -796,6 +826,11 @@ SELECT n.id FROM json_each(?1) AS wanted CROSS JOIN notes AS n ON n.id = wanted.
 -- The vectors of some passages (a JSON array of ids).
 SELECT v.passage, v.vector FROM json_each(?3) AS wanted
 CROSS JOIN vectors AS v ON v.passage = wanted.value AND v.template = ?2 AND v.model = ?1;
+
+-- name: observation_owners
+-- The living observations with the names of their entities, entity by entity.
+SELECT o.id, c.name FROM cards AS c NOT INDEXED CROSS JOIN observations AS o ON o.entity = c.entity AND o.until IS NULL
+WHERE c.until IS NULL;
 
 -- name: passages_within
 -- The passages of some names (a JSON array), some types (likewise), a period and all of some tags; NULL allows any.

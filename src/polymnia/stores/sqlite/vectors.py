@@ -105,6 +105,12 @@ class SqliteVectorReader:
         dimension = self._dimension(model)
         return {passage: widen(vector, dimension) for passage, vector in rows}
 
+    def means(self, model: int, *, perspective: str = TEXT) -> dict[str, bytes]:
+        number, _ = self._template(perspective)
+        owners = run(self._connection, "observation_owners")
+        with self._index(model, number) as index:
+            return index.means([(passage, name) for passage, name in owners])
+
     def pending(
         self, model: int, limit: int, *, above: int = 0, below: int | None = None, perspective: str = TEXT
     ) -> list[tuple[int, str]]:

@@ -32,6 +32,13 @@ CREATE TABLE changes (
 );
 CREATE INDEX changes_by_time ON changes (at);
 
+-- Points of the history that have a name, such as that of the last consolidation report.
+CREATE TABLE marks (
+    name   TEXT    PRIMARY KEY,
+    change INTEGER NOT NULL,        -- the last change before it
+    at     INTEGER NOT NULL
+) WITHOUT ROWID;
+
 -- One row per purge: rows that ended at or before this change are gone.
 CREATE TABLE purges (
     change INTEGER PRIMARY KEY
