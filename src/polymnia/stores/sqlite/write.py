@@ -24,9 +24,9 @@ class PassageTexts(NamedTuple):
     characters: tuple[str, ...]
 
 
-def apply_change(connection: apsw.Connection, change: Change, server: str) -> None:
-    """Turn the change into rows inside the open transaction."""
-    _ChangeWriter(connection, change).run(server)
+def apply_change(connection: apsw.Connection, change: Change, server: str) -> int:
+    """Turn the change into rows inside the open transaction; return its id."""
+    return _ChangeWriter(connection, change).run(server)
 
 
 class _ChangeWriter:
@@ -41,7 +41,7 @@ class _ChangeWriter:
         self._added: list[PassageTexts] = []
         self._removed: list[int] = []
 
-    def run(self, server: str) -> None:
+    def run(self, server: str) -> int:
         before, after = self._change.before, self._change.after
         known = self._known_entities(before, after)
         kept = {each.id for each in before.entities} & {each.id for each in after.entities}
@@ -58,6 +58,7 @@ class _ChangeWriter:
         unindex(self._connection, self._removed)
         index(self._connection, self._added)
         self._record(server)
+        return self._id
 
     def _known_entities(self, before: Rows, after: Rows) -> dict[str, tuple[int, int]]:
         """Return the identity and the living card of every entity that the change names."""
@@ -120,7 +121,8 @@ class _ChangeWriter:
         labels = (value.type, *value.tags)
         self._added.append(PassageTexts(card, value.name, labels, value.summary, (value.name, value.type)))
         about = (value.summary, value.summary_at or None, pack_tags(value.tags), value.created_at)
-        return (card, entity, value.name, value.type, *about, self._id)
+        updated_at = None if value.updated_at == self._change.at else value.updated_at
+        return (card, entity, value.name, value.type, *about, updated_at, self._id)
 
     def _observation(self, entity: int, ordinal: int, text: str, created_at: int, valid_at: int | None) -> Row:
         if not 0 < ordinal <= MAX_ORDINAL:

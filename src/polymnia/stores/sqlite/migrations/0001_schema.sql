@@ -56,6 +56,8 @@ CREATE TABLE cards (
     summary_at INTEGER,
     tags       TEXT,                   -- a JSON array; NULL: none
     created_at INTEGER NOT NULL,       -- when the entity was created
+    updated_at INTEGER,                -- when it was updated as of `touched`; NULL: at the time of that change
+    touched    INTEGER,                -- up to which change updated_at counts what a purge removed; NULL: since
     since      INTEGER NOT NULL,
     until      INTEGER
 );
