@@ -26,7 +26,8 @@ class Change(Struct, frozen=True):
 
     Rows only in `before` are deleted, rows only in `after` are created, rows in both are replaced: entities with the
     same id, observations with the same ordinal, relations and notes with the same key. An entity that is replaced may
-    have another name; sets of its observations name it as it was called before.
+    have another name; sets of its observations name it as it was called before. `touched` names entities that count as
+    updated though none of their rows is written; a change that is read back has none.
     """
 
     operation: str
@@ -35,6 +36,7 @@ class Change(Struct, frozen=True):
     before: Rows = Rows()
     after: Rows = Rows()
     id: int = 0
+    touched: tuple[str, ...] = ()
 
 
 class ChangeQuery(Struct, frozen=True, kw_only=True):
@@ -70,6 +72,25 @@ class TrashItem(Struct, frozen=True):
     # For an observation: the id of its entity, and whether the entity is deleted too.
     owner: str = ""
     owner_gone: bool = False
+
+
+class Mark(Struct, frozen=True):
+    """A named point of a store's history: the last change before it, and its time."""
+
+    change: int
+    at: int
+
+
+class EventCounts(Struct, frozen=True):
+    """What happened since a change: entities and relations created and deleted, and entities changed.
+
+    An entity that several changes touched is counted once for each of them. `last_change` is the last change counted.
+    """
+
+    creates: int = 0
+    updates: int = 0
+    deletes: int = 0
+    last_change: int = 0
 
 
 class PurgeCounts(Struct, frozen=True):

@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Callable, Collection
 from itertools import groupby
-from operator import itemgetter
 from typing import Generic, TypeVar
 
 import apsw
@@ -16,6 +15,8 @@ from polymnia.model import (
     Change,
     ChangeQuery,
     Entity,
+    EventCounts,
+    Mark,
     Note,
     Observation,
     ObservationSet,
@@ -93,6 +94,19 @@ class SqliteHistory:
         rows = run(self._connection, "changes_of", identities, as_json({*names, *(name for _, name in known)}))
         return {change for row in rows for change in row if change is not None}
 
+    def count_events(self, since: int = 0) -> EventCounts:
+        last = run(self._connection, "last_change")
+        before = run(self._connection, "last_row_of", since)
+        ((creates, updates, deletes),) = run(self._connection, "count_events", since, before[0][0] if before else 0)
+        return EventCounts(creates, updates, deletes, last[0][0] if last else 0)
+
+    def mark(self, name: str) -> Mark | None:
+        rows = run(self._connection, "mark_named", name)
+        return Mark(*rows[0]) if rows else None
+
+    def set_mark(self, name: str, mark: Mark) -> None:
+        run(self._connection, "set_mark", name, mark.change, mark.at)
+
     def _all_at(self, change: int) -> Rows:
         cards = run(self._connection, "all_cards_until", change)
         observations = run(self._connection, "all_observations_until", change)
@@ -128,18 +142,18 @@ class SqliteHistory:
 
 def last_updates(connection: apsw.Connection, change: int, cards: list[Row], observations: list[Row]) -> dict[int, int]:
     """Return when the entities of these cards were last updated until a change, by the versions until then."""
-    # The last change to each entity, and the time that a card gives for it: a restored entity keeps its own.
-    last: dict[int, tuple[int, int | None]] = {}
-    for row in cards:
-        last[row[2]] = max(last.get(row[2], (0, None)), (row[14], row[13]), key=itemgetter(0))
+    last: defaultdict[int, int] = defaultdict(int)
+    for since, _, entity, *_ in cards:
+        last[entity] = max(last[entity], since)
     for since, until, entity, *_ in observations:
         if entity in last:
-            touched = until if until is not None and until <= change else since
-            if touched > last[entity][0]:
-                last[entity] = (touched, None)
-    unknown = {number for number, time in last.values() if time is None}
-    times: dict[int, int] = dict(run(connection, "change_times", as_json(unknown)))
-    return {entity: times[number] if time is None else time for entity, (number, time) in last.items()}
+            last[entity] = max(last[entity], until if until is not None and until <= change else since)
+    times: dict[int, int] = dict(run(connection, "change_times", as_json(set(last.values()))))
+    found = {entity: (number, times[number]) for entity, number in last.items()}
+    for number, at, entity in run(connection, "updates_until", change, as_json(last)):
+        if number >= found[entity][0]:
+            found[entity] = (number, at)
+    return {entity: at for entity, (_, at) in found.items()}
 
 
 class SqliteChangeFeed:

@@ -61,6 +61,8 @@ def purge(connection: apsw.Connection, before: int) -> PurgeCounts:
     relations = run(connection, "purge_relations", change)
     notes = run(connection, "purge_notes", change)
     entities = run(connection, "purge_entities") if cards or observations else []
+    if entities:
+        run(connection, "purge_updates")
     if cards or observations or relations or notes:
         run_many(connection, "delete_vectors_of", [*cards, *observations, *notes])
         run(connection, "record_purge", change)
@@ -72,7 +74,8 @@ def _settle_updates(connection: apsw.Connection, change: int) -> None:
     entities = as_json([entity for (entity,) in run(connection, "entities_to_purge", change)])
     cards = run(connection, "cards_until", change, entities)
     updates = last_updates(connection, change, cards, run(connection, "observations_until", change, entities))
-    run_many(connection, "settle_card", [(at, change, entity) for entity, at in updates.items()])
+    run_many(connection, "forget_updates", [(entity, change) for entity in updates])
+    run_many(connection, "insert_update", [(entity, change, at) for entity, at in updates.items()])
 
 
 def merge_indexes(connection: apsw.Connection, *, start: bool) -> bool:

@@ -40,6 +40,7 @@ class _ChangeWriter:
         self._row: int = last[0][2] if last else 0
         self._added: list[PassageTexts] = []
         self._removed: list[int] = []
+        self._own_updates: list[Row] = []
 
     def run(self, server: str) -> int:
         before, after = self._change.before, self._change.after
@@ -52,6 +53,9 @@ class _ChangeWriter:
         self._create_entities(after.entities, identities)
         self._create_observations(known, after.observations)
         self._touch(known, before.observations + after.observations)
+        touched = [(self._change.at, self._id, each) for each in self._change.touched]
+        run_many(self._connection, "touch_entity", touched)
+        run_many(self._connection, "insert_touch", touched)
         self._create_relations(after.relations)
         if before.notes or after.notes:
             self._write_notes(before.notes, after.notes)
@@ -101,6 +105,7 @@ class _ChangeWriter:
             if each.id not in kept:
                 observations += [self._observation(entity, *_values(one)) for one in each.observations]
         run_many(self._connection, "insert_entity", created)
+        run_many(self._connection, "insert_update", self._own_updates)
         run_many(self._connection, "insert_card", cards)
         run_many(self._connection, "insert_observation", observations)
 
@@ -121,8 +126,9 @@ class _ChangeWriter:
         labels = (value.type, *value.tags)
         self._added.append(PassageTexts(card, value.name, labels, value.summary, (value.name, value.type)))
         about = (value.summary, value.summary_at or None, pack_tags(value.tags), value.created_at)
-        updated_at = None if value.updated_at == self._change.at else value.updated_at
-        return (card, entity, value.name, value.type, *about, updated_at, self._id)
+        if value.updated_at != self._change.at:
+            self._own_updates.append((entity, self._id, value.updated_at))
+        return (card, entity, value.name, value.type, *about, self._id)
 
     def _observation(self, entity: int, ordinal: int, text: str, created_at: int, valid_at: int | None) -> Row:
         if not 0 < ordinal <= MAX_ORDINAL:
