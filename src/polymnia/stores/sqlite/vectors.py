@@ -106,8 +106,9 @@ class SqliteVectorReader:
         return {passage: widen(vector, dimension) for passage, vector in rows}
 
     def means(self, model: int, *, perspective: str = TEXT) -> dict[str, bytes]:
+        number, _ = self._template(perspective)
         owners = run(self._connection, "observation_owners")
-        with self._index(model, self._perspective(perspective)) as index:
+        with self._index(model, number) as index:
             return index.means([(passage, name) for passage, name in owners])
 
     def pending(
