@@ -182,6 +182,10 @@ WHERE id = (SELECT entity FROM cards WHERE name = ? AND until IS NULL);
 -- Set the time at which an entity from elsewhere was updated there.
 UPDATE entities SET updated_at = ? WHERE uid = ?;
 
+-- name: insert_own_update
+-- Record the same for its history.
+INSERT OR REPLACE INTO updates (entity, change, at) SELECT id, touched, ? FROM entities WHERE uid = ?;
+
 -- name: insert_update
 -- Record when an entity counted as updated by a change, if the change's rows do not tell.
 INSERT OR REPLACE INTO updates (entity, change, at) VALUES (?, ?, ?);
@@ -616,7 +620,7 @@ SELECT id, since, until, source, target, type, created_at FROM relations WHERE u
 -- The vault notes that changes created or ended, with the vectors their clients gave.
 SELECT n.id, n.since, n.until, n.key, n.text, n.tags, n.created_at, n.updated_at, (
     SELECT v.vector FROM vectors AS v CROSS JOIN models AS m ON m.id = v.model
-    WHERE v.passage = n.id AND v.perspective = 1 AND m.url = 'client')
+    WHERE v.passage = n.id AND v.template = 1 AND m.url = 'client')
 FROM notes AS n WHERE n.id BETWEEN ?1 AND ?2 OR n.until BETWEEN ?3 AND ?4 ORDER BY n.id;
 
 -- name: card_versions

@@ -213,4 +213,6 @@ class SqliteWriter(SqliteReader):
 
     def set_updated(self, times: Mapping[str, int]) -> None:
         """Set when entities were last updated, by their ids: rows from elsewhere bring their own times."""
-        run_many(self._connection, "set_updated", [(at, pack_uid(uid)) for uid, at in times.items()])
+        own = [(at, pack_uid(uid)) for uid, at in times.items()]
+        run_many(self._connection, "set_updated", own)
+        run_many(self._connection, "insert_own_update", own)
