@@ -10,8 +10,8 @@ from polymnia.search.terms import parts_of, stems_of
 # The label of each column.
 LABELS = {"name": "A", "labels": "B", "content": "C", PARTS: "D"}
 
-# PostgreSQL's bounds of a tsvector: bytes of a lexeme, positions of a lexeme, and bytes in all, with some to spare. What
-# exceeds the last is left out: only substring search finds words after the first megabyte of different ones.
+# PostgreSQL's bounds of a tsvector: bytes of a lexeme, positions of a lexeme, and bytes in all, with some to spare.
+# What exceeds the last is left out: only substring search finds words after the first megabyte of different ones.
 _MAX_LEXEME_BYTES = 2046
 _MAX_POSITIONS = 255
 _MAX_BYTES = 1_000_000
