@@ -1,7 +1,7 @@
 """A graph in dictionaries, with its indexes: what the `memory:` store and the file stores read and write."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from operator import itemgetter
 from time import time_ns
 from typing import TYPE_CHECKING, TypeVar
@@ -23,7 +23,6 @@ from polymnia.model import (
     PassageKind,
     Relation,
     RelationKey,
-    Rows,
     TypeCount,
     Within,
     WordCounts,
@@ -198,14 +197,25 @@ class MemoryGraph:
     def between(self, start: int, end: int, limit: int) -> list[Passage]:
         return self._word_index().between(start, end, limit)
 
-    def apply(self, change: Change) -> None:
-        """Remove the rows of `before` and add those of `after`. An entity in both keeps its place and observations."""
-        kept = {entity.name for entity in change.before.entities} & {entity.name for entity in change.after.entities}
-        self._remove_rows(change.before, change.at, kept)
-        self._add_rows(change.after, change.at, kept)
+    def apply(self, change: Change) -> int:
+        """Remove the rows of `before` and add those of `after`. An entity in both keeps its place and observations.
+
+        Observations come first: their sets name an entity as it was called before the change.
+        """
+        before, after = change.before, change.after
+        for relation in before.relations:
+            self.unlink(relation.key)
+        for each in before.observations:
+            self.put(_without_observations(self._entities[each.entity][1], each, change.at))
+        for each in after.observations:
+            self.put(_with_observations(self._entities[each.entity][1], each, change.at))
+        self._replace_entities(before.entities, after.entities)
+        for relation in after.relations:
+            self.link(relation)
         for entity in self.find(change.touched):
             self.put(replace(entity, updated_at=change.at))
         self.applied.append(change)
+        return change.id
 
     def fill(self, entities: list[Entity], relations: list[Relation]) -> bool:
         """Fill an empty graph quickly. Return False, with nothing done, if two of the entities have the same name."""
@@ -258,28 +268,18 @@ class MemoryGraph:
         for name in {relation.source, relation.target}:
             del touching[name][number]
 
-    def _remove_rows(self, rows: Rows, at: int, kept_names: set[str]) -> None:
-        for entity in rows.entities:
-            if entity.name not in kept_names:
-                self.remove(entity.name)
-        for each in rows.observations:
-            gone = {observation.ordinal for observation in each.observations}
-            entity = self._entities[each.entity][1]
-            kept = tuple(one for one in entity.observations if one.ordinal not in gone)
-            self.put(replace(entity, observations=kept, updated_at=at))
-        for relation in rows.relations:
-            self.unlink(relation.key)
-
-    def _add_rows(self, rows: Rows, at: int, kept_names: set[str]) -> None:
-        for entity in rows.entities:
-            if entity.name in kept_names:
-                known = self._entities[entity.name][1]
-                entity = replace(entity, observations=known.observations, next_ordinal=known.next_ordinal)
+    def _replace_entities(self, before: Sequence[Entity], after: Sequence[Entity]) -> None:
+        """Remove and add entities. One with the same id or, in files without ids, the same name is the same entity."""
+        known = {key: self._entities[each.name] for each in before for key in ((each.id, ""), ("", each.name))}
+        for each in before:
+            self.remove(each.name)
+        for entity in after:
+            same = known.get((entity.id, "") if entity.id else ("", entity.name))
+            if same is not None:
+                number, old = same
+                entity = replace(entity, observations=old.observations, next_ordinal=old.next_ordinal)
+                self._entities[entity.name] = (number, entity)
             self.put(entity)
-        for each in rows.observations:
-            self.put(_with_observations(self._entities[each.entity][1], each, at))
-        for relation in rows.relations:
-            self.link(relation)
 
     def _next(self) -> int:
         self._created += 1
@@ -354,6 +354,12 @@ def _contains(entity: Entity, folded: str) -> bool:
 
 def _fold_entity(entity: Entity) -> str:
     return fold(_SEPARATOR.join((entity.name, entity.type, *entity.texts)))
+
+
+def _without_observations(entity: Entity, removed: ObservationSet, at: int) -> Entity:
+    gone = {observation.ordinal for observation in removed.observations}
+    kept = tuple([each for each in entity.observations if each.ordinal not in gone])
+    return replace(entity, observations=kept, updated_at=at)
 
 
 def _with_observations(entity: Entity, added: ObservationSet, at: int) -> Entity:

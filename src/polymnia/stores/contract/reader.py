@@ -4,7 +4,9 @@ from collections.abc import Collection
 from typing import Protocol
 
 from polymnia.model import (
+    Author,
     Change,
+    ChangeQuery,
     Counts,
     EmbeddingModel,
     Entity,
@@ -235,6 +237,18 @@ class HistoryReader(Protocol):
     def changes(self, since: int = 0, limit: int | None = None) -> list[Change]:
         """Return the changes with an id above `since`, oldest first. Purged rows are missing from them."""
 
+    def latest(self, query: ChangeQuery) -> list[Change]:
+        """Return the changes that the query selects, newest first. Purged rows are missing from them."""
+
+    def actors(self) -> list[str]:
+        """Return everyone who made a change, in alphabetical order."""
+
+    def authors(self, passages: Collection[PassageKey]) -> dict[PassageKey, Author]:
+        """Return who first wrote the living passages with these keys: a card's entity, an observation's or note's text.
+
+        The author of a text whose first version was purged is the one who wrote the oldest version that is left.
+        """
+
     def at(self, time: int, names: Collection[str] | None = None) -> Rows:
         """Return everything that lived at that time, or the named entities and the relations that touched them.
 
@@ -288,8 +302,9 @@ class Writer(Reader, Protocol):
     def clock(self) -> int:
         """Return the time for a change made now. It is later than the time of every change before."""
 
-    def apply(self, change: Change) -> None:
+    def apply(self, change: Change) -> int:
         """Make the change part of the transaction, once, after everything that is read.
 
-        An entity whose observations change, and every touched one, is updated at the change's time.
+        Return the id of the change; 0 in a store without history. An entity whose observations change, and every
+        touched one, is updated at the change's time.
         """

@@ -182,6 +182,23 @@ WHERE id = (SELECT entity FROM cards WHERE name = ? AND until IS NULL);
 -- Set the time at which an entity from elsewhere was updated there.
 UPDATE entities SET updated_at = ? WHERE uid = ?;
 
+-- name: insert_own_update
+-- Record the same for its history.
+INSERT OR REPLACE INTO updates (entity, change, at) SELECT id, touched, ? FROM entities WHERE uid = ?;
+
+-- name: insert_update
+-- Record when an entity counted as updated by a change, if the change's rows do not tell.
+INSERT OR REPLACE INTO updates (entity, change, at) VALUES (?, ?, ?);
+
+-- name: insert_touch
+-- The same for an entity by its name.
+INSERT OR REPLACE INTO updates (entity, change, at) SELECT c.entity, ?2, ?1 FROM cards AS c WHERE c.name = ?3 AND c.until IS NULL;
+
+-- name: updates_until
+-- When entities (a JSON array of row ids) counted as updated by changes up to one, where rows do not tell.
+SELECT u.change, u.at, u.entity FROM json_each(?2) AS wanted CROSS JOIN updates AS u
+    ON u.entity = wanted.value AND u.change <= ?1;
+
 -- name: insert_card
 -- Add a version of an entity's attributes.
 INSERT INTO cards (id, entity, name, type, summary, summary_at, tags, created_at, since) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
@@ -513,6 +530,66 @@ SELECT DISTINCT owner, session FROM session_notes;
 SELECT c.id, c.at, a.name, c.operation, c.last_row, a.server FROM changes AS c CROSS JOIN actors AS a ON a.id = c.actor
 WHERE c.id > ? ORDER BY c.id LIMIT ?;
 
+-- name: latest_changes
+-- Changes between two ids, newest first, perhaps of some actors, operations or ids (JSON arrays; NULL allows any).
+SELECT c.id, c.at, a.name, c.operation, c.last_row, a.server FROM changes AS c CROSS JOIN actors AS a ON a.id = c.actor
+WHERE c.id > ?1 AND c.id < ?2 AND (?3 IS NULL OR a.name IN (SELECT value FROM json_each(?3)))
+    AND (?4 IS NULL OR c.operation IN (SELECT value FROM json_each(?4)))
+    AND (?5 IS NULL OR c.id IN (SELECT value FROM json_each(?5)))
+ORDER BY c.id DESC LIMIT ?6;
+
+-- name: actor_names
+-- Everyone who made a change.
+SELECT DISTINCT name FROM actors ORDER BY name;
+
+-- name: identities_named
+-- The entities that have or had one of these names (a JSON array), with every name they had.
+SELECT c.entity, c.name FROM cards AS c WHERE c.entity IN (
+    SELECT n.entity FROM json_each(?1) AS wanted CROSS JOIN cards AS n ON n.name = wanted.value AND n.until IS NULL
+    UNION
+    SELECT n.entity FROM json_each(?1) AS wanted CROSS JOIN cards AS n ON n.name = wanted.value AND n.until IS NOT NULL
+);
+
+-- name: changes_of
+-- The changes that touched entities (a JSON array of row ids), or relations and notes with some names (likewise).
+SELECT c.since, c.until FROM json_each(?1) AS wanted CROSS JOIN cards AS c ON c.entity = wanted.value
+UNION
+SELECT o.since, NULL FROM json_each(?1) AS wanted CROSS JOIN observations AS o ON o.entity = wanted.value AND o.until IS NULL
+UNION
+SELECT o.since, o.until FROM json_each(?1) AS wanted CROSS JOIN observations AS o ON o.entity = wanted.value AND o.until IS NOT NULL
+UNION
+SELECT r.since, NULL FROM json_each(?2) AS wanted CROSS JOIN relations AS r ON r.source = wanted.value AND r.until IS NULL
+UNION
+SELECT r.since, NULL FROM json_each(?2) AS wanted CROSS JOIN relations AS r ON r.target = wanted.value AND r.until IS NULL
+UNION
+SELECT r.since, r.until FROM json_each(?2) AS wanted CROSS JOIN relations AS r ON r.source = wanted.value AND r.until IS NOT NULL
+UNION
+SELECT r.since, r.until FROM json_each(?2) AS wanted CROSS JOIN relations AS r ON r.target = wanted.value AND r.until IS NOT NULL
+UNION
+SELECT k.since, NULL FROM json_each(?2) AS wanted CROSS JOIN notes AS k ON k.key = wanted.value AND k.until IS NULL
+UNION
+SELECT k.since, k.until FROM json_each(?2) AS wanted CROSS JOIN notes AS k ON k.key = wanted.value AND k.until IS NOT NULL;
+
+-- name: authors_of
+-- The changes that first wrote living passages (a JSON array of [name or key, ordinal]): a text that was deleted and came
+-- back still has its first author.
+WITH wanted AS (SELECT value ->> 0 AS name, value ->> 1 AS ordinal FROM json_each(?)),
+first AS (
+    SELECT w.name, w.ordinal, (SELECT min(f.since) FROM cards AS f WHERE f.entity = c.entity) AS change
+    FROM wanted AS w CROSS JOIN cards AS c ON c.name = w.name AND c.until IS NULL WHERE w.ordinal = 0
+    UNION ALL
+    SELECT w.name, w.ordinal, coalesce((SELECT min(f.since) FROM observations AS f WHERE f.entity = o.entity
+        AND f.ordinal = o.ordinal AND f.until IS NOT NULL AND f.text = o.text), o.since)
+    FROM wanted AS w CROSS JOIN cards AS c ON c.name = w.name AND c.until IS NULL
+    CROSS JOIN observations AS o ON o.entity = c.entity AND o.ordinal = w.ordinal AND o.until IS NULL WHERE w.ordinal > 0
+    UNION ALL
+    SELECT w.name, w.ordinal, coalesce((SELECT min(f.since) FROM notes AS f
+        WHERE f.key = n.key AND f.until IS NOT NULL AND f.text = n.text), n.since)
+    FROM wanted AS w CROSS JOIN notes AS n ON n.key = w.name AND n.until IS NULL WHERE w.ordinal < 0
+)
+SELECT f.name, f.ordinal, a.name, ch.at, ch.id
+FROM first AS f CROSS JOIN changes AS ch ON ch.id = f.change CROSS JOIN actors AS a ON a.id = ch.actor;
+
 -- name: last_row_of
 -- The last row id that a change and all before it gave out.
 SELECT last_row FROM changes WHERE id <= ? ORDER BY id DESC LIMIT 1;
@@ -550,10 +627,11 @@ UNION
 SELECT id, since, until, source, target, type, created_at FROM relations WHERE until BETWEEN ?3 AND ?4;
 
 -- name: notes_changed
--- The vault notes that changes created or ended.
-SELECT id, since, until, key, text, tags, created_at, updated_at FROM notes WHERE id BETWEEN ?1 AND ?2
-UNION
-SELECT id, since, until, key, text, tags, created_at, updated_at FROM notes WHERE until BETWEEN ?3 AND ?4;
+-- The vault notes that changes created or ended, with the vectors their clients gave.
+SELECT n.id, n.since, n.until, n.key, n.text, n.tags, n.created_at, n.updated_at, (
+    SELECT v.vector FROM vectors AS v CROSS JOIN models AS m ON m.id = v.model
+    WHERE v.passage = n.id AND v.template = 1 AND m.url = 'client')
+FROM notes AS n WHERE n.id BETWEEN ?1 AND ?2 OR n.until BETWEEN ?3 AND ?4 ORDER BY n.id;
 
 -- name: card_versions
 -- Every version of the cards of these entities (a JSON array of row ids), to know an entity's name at a change.
@@ -598,7 +676,7 @@ SELECT c.entity FROM json_each(?1) AS wanted CROSS JOIN cards AS c ON c.name = w
 WHERE c.since <= ?2 AND c.until > ?2;
 
 -- name: cards_until
--- The versions up to a change of the cards of some entities (a JSON array of row ids; NULL: all), to read a past state.
+-- The versions up to a change of the cards of some entities (a JSON array of row ids), to read a past state.
 SELECT c.since, c.until, e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at, e.touched
 FROM json_each(?2) AS wanted CROSS JOIN cards AS c ON c.entity = wanted.value CROSS JOIN entities AS e ON e.id = c.entity
 WHERE c.since <= ?1;
@@ -727,6 +805,24 @@ DELETE FROM entities WHERE NOT EXISTS (SELECT 1 FROM cards AS c WHERE c.entity =
     AND NOT EXISTS (SELECT 1 FROM observations AS o WHERE o.entity = entities.id AND o.until IS NOT NULL)
     AND NOT EXISTS (SELECT 1 FROM observations AS o WHERE o.entity = entities.id AND o.until IS NULL)
 RETURNING id;
+
+-- name: entities_to_purge
+-- The entities that lose rows to a purge up to a change and lived after it.
+WITH losing AS MATERIALIZED (
+    SELECT o.entity FROM observations AS o WHERE o.until <= ?1
+    UNION ALL
+    SELECT gone.entity FROM cards AS gone WHERE gone.until <= ?1
+)
+SELECT DISTINCT c.entity FROM losing CROSS JOIN cards AS c ON c.entity = losing.entity
+WHERE c.since <= ?1 AND (c.until IS NULL OR c.until > ?1);
+
+-- name: forget_updates
+-- Delete what one settled time of update replaces.
+DELETE FROM updates WHERE entity = ? AND change <= ?;
+
+-- name: purge_updates
+-- Delete the times of update of identities that are gone.
+DELETE FROM updates WHERE NOT EXISTS (SELECT 1 FROM entities AS e WHERE e.id = updates.entity);
 
 -- name: delete_vectors_of
 -- Delete the vectors of a passage whose text is gone.

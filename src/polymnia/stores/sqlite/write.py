@@ -24,9 +24,9 @@ class PassageTexts(NamedTuple):
     characters: tuple[str, ...]
 
 
-def apply_change(connection: apsw.Connection, change: Change, server: str) -> None:
-    """Turn the change into rows inside the open transaction."""
-    _ChangeWriter(connection, change).run(server)
+def apply_change(connection: apsw.Connection, change: Change, server: str) -> int:
+    """Turn the change into rows inside the open transaction; return its id."""
+    return _ChangeWriter(connection, change).run(server)
 
 
 class _ChangeWriter:
@@ -40,8 +40,9 @@ class _ChangeWriter:
         self._row: int = last[0][2] if last else 0
         self._added: list[PassageTexts] = []
         self._removed: list[int] = []
+        self._own_updates: list[Row] = []
 
-    def run(self, server: str) -> None:
+    def run(self, server: str) -> int:
         before, after = self._change.before, self._change.after
         known = self._known_entities(before, after)
         kept = {each.id for each in before.entities} & {each.id for each in after.entities}
@@ -52,13 +53,16 @@ class _ChangeWriter:
         self._create_entities(after.entities, identities)
         self._create_observations(known, after.observations)
         self._touch(known, before.observations + after.observations)
-        run_many(self._connection, "touch_entity", [(self._change.at, self._id, each) for each in self._change.touched])
+        touched = [(self._change.at, self._id, each) for each in self._change.touched]
+        run_many(self._connection, "touch_entity", touched)
+        run_many(self._connection, "insert_touch", touched)
         self._create_relations(after.relations)
         if before.notes or after.notes:
             self._write_notes(before.notes, after.notes)
         unindex(self._connection, self._removed)
         index(self._connection, self._added)
         self._record(server)
+        return self._id
 
     def _known_entities(self, before: Rows, after: Rows) -> dict[str, tuple[int, int]]:
         """Return the identity and the living card of every entity that the change names."""
@@ -101,6 +105,7 @@ class _ChangeWriter:
             if each.id not in kept:
                 observations += [self._observation(entity, one) for one in each.observations]
         run_many(self._connection, "insert_entity", created)
+        run_many(self._connection, "insert_update", self._own_updates)
         run_many(self._connection, "insert_card", cards)
         run_many(self._connection, "insert_observation", observations)
 
@@ -121,6 +126,8 @@ class _ChangeWriter:
         labels = (value.type, *value.tags)
         self._added.append(PassageTexts(card, value.name, labels, value.summary, (value.name, value.type)))
         about = (value.summary, value.summary_at or None, pack_tags(value.tags), value.created_at)
+        if value.updated_at != self._change.at:
+            self._own_updates.append((entity, self._id, value.updated_at))
         return (card, entity, value.name, value.type, *about, self._id)
 
     def _observation(self, entity: int, value: Observation) -> Row:

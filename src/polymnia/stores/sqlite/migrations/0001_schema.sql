@@ -53,6 +53,15 @@ CREATE TABLE entities (
     touched      INTEGER NOT NULL      -- the last change to it or to its observations
 );
 
+-- When an entity counted as updated by a change, where the rows of that change do not tell: it came with a time of its own
+-- (from a restore or an import), it was only touched, or a purge removed the rows. Other changes update at their own time.
+CREATE TABLE updates (
+    entity INTEGER NOT NULL REFERENCES entities,
+    change INTEGER NOT NULL,
+    at     INTEGER NOT NULL,
+    PRIMARY KEY (entity, change)
+) WITHOUT ROWID;
+
 -- What is known of the entity itself.
 CREATE TABLE cards (
     id         INTEGER PRIMARY KEY,
