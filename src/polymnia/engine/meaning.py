@@ -70,6 +70,11 @@ class SharedEmbedder:
         """The length of the model's vectors; the model is loaded for it. Raise EmbedderError."""
         return self._use(lambda embedder: embedder.dimension)
 
+    @property
+    def batch_size(self) -> int:
+        """How many texts to give it at once. Raise EmbedderError."""
+        return self._use(lambda embedder: embedder.batch_size)
+
     def embed(self, texts: list[str]) -> list[bytes]:
         """Return the vectors of texts as float32. Raise EmbedderError."""
         return self._use(lambda embedder: _pack(embedder.embed(texts)))

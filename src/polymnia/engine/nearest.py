@@ -93,7 +93,7 @@ class _Question(Struct, frozen=True):
         if memory.meaning is None:
             raise EmbedderError(f"no embedder is configured; {_BY_WORDS}")
         with memory.reading() as read:
-            own = own_perspectives(read.vectors, defaults)
+            own = own_perspectives(memory, read.vectors, defaults)
         # Perspectives with the same templates find the same.
         perspectives = list({(each.document, each.query): each for each in reversed(own)}.values())[::-1]
         texts = [render_query(each.query, query) for each in perspectives]

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
@@ -14,6 +15,8 @@ from polymnia.stores.contract import TEXT, Reader, VectorReader
 
 MAX_PERSPECTIVES = 20
 _NAME = re.compile(r"[\w-]{1,50}")
+# The document templates that each memory had when it was last looked at.
+_noticed: WeakKeyDictionary[Memory, frozenset[str]] = WeakKeyDictionary()
 
 
 class PerspectiveCoverage(Struct, frozen=True):
@@ -36,13 +39,15 @@ def coverage(memory: Memory) -> float:
     with memory.reading() as read:
         model = current_model(memory, read.vectors)
         counts = [_coverage(read, model, each) for each in distinct_perspectives(read.vectors)]
+    _notice(memory, [each.perspective for each in counts])
     total = sum(each.total for each in counts)
     return sum(each.embedded for each in counts) / total if total else 1.0
 
 
-def own_perspectives(vectors: VectorReader, defaults: Sequence[Perspective]) -> list[Perspective]:
-    """Return where to search: in the memory's own perspectives or, while it has none, in defaults that embed its text."""
+def own_perspectives(memory: Memory, vectors: VectorReader, defaults: Sequence[Perspective]) -> list[Perspective]:
+    """Return where to search: the memory's own perspectives or, while it has none, the defaults that embed its text."""
     found = vectors.perspectives()
+    _notice(memory, found)
     own = [each for each in found if each.name != TEXT]
     return own or [each for each in defaults if each.document == found[0].document]
 
@@ -57,10 +62,10 @@ def ensure(memory: Memory, defaults: Sequence[Perspective]) -> None:
         memory.request_indexing()
 
 
-def change(memory: Memory, name: str, *, document: str | None = None, query: str | None = None) -> Perspective:
+def store(memory: Memory, name: str, *, document: str | None = None, query: str | None = None) -> Perspective:
     """Add a perspective or change its templates; return it. What is not given stays, or is the plain text.
 
-    A changed document template is embedded in the background. Raise BadInput.
+    A running server embeds the memory in a changed document template. Raise BadInput.
     """
     with memory.reading() as read:
         known = {each.name: each for each in read.vectors.perspectives()}
@@ -73,24 +78,30 @@ def change(memory: Memory, name: str, *, document: str | None = None, query: str
     check_template(new.document, DOCUMENT_FIELDS, "document template")
     check_template(new.query, QUERY_FIELDS, "query template")
     memory.store.vectors.set_perspective(new)
-    memory.request_indexing()
     return new
 
 
 def remove(memory: Memory, name: str) -> None:
-    """Remove a perspective; its vectors go in the background. Raise BadInput for the last one and an unknown one."""
+    """Remove a perspective; a running server deletes its vectors. Raise BadInput for the last and an unknown one."""
     with memory.reading() as read:
         own = [each.name for each in read.vectors.perspectives() if each.name != TEXT]
     if own == [name]:
         raise BadInput(f"{name} is the last perspective; add another one before you remove it")
     memory.store.vectors.remove_perspective(name)
-    memory.request_indexing()
 
 
 def current_model(memory: Memory, vectors: VectorReader) -> EmbeddingModel | None:
     """Return the newest model that the memory's embedder made vectors with."""
     url = memory.meaning.url if memory.meaning is not None else None
     return next((each for each in reversed(vectors.models()) if url in (None, each.url)), None)
+
+
+def _notice(memory: Memory, found: Sequence[Perspective]) -> None:
+    """Embed in the background what another process, most often a command, has changed the templates of."""
+    documents = frozenset([each.document for each in found])
+    if _noticed.get(memory) != documents:
+        _noticed[memory] = documents
+        memory.request_indexing()
 
 
 def _coverage(read: Reader, model: EmbeddingModel | None, perspective: Perspective) -> PerspectiveCoverage:
