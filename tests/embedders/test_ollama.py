@@ -150,21 +150,23 @@ def test_whatever_the_server_returns_writes_succeed_and_are_embedded_later(
 
 def test_a_failed_run_is_repeated_by_itself(memory: Memory, ollama: Ollama, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(indexer, "RETRY_INDEXING_S", 0.0)
-    repaired = threading.Event()
+    assert of(memory).settle(TIMEOUT_S)
+    done = threading.Event()
     failures = iter(range(8))
 
     def fault(vectors: list[list[float]]) -> tuple[int, bytes]:
         if next(failures, None) is None:
             ollama.fault = None
-            repaired.set()
         return 500, b"{}"
 
+    def remove_unused(limit: int) -> bool:
+        done.set()
+        return True
+
+    monkeypatch.setattr(memory.store.vectors, "remove_unused", remove_unused)  # the last step of a run
     ollama.fault = fault
     write(memory, "Ann")
-    assert repaired.wait(TIMEOUT_S)
-    covered = threading.Event()
-    monkeypatch.setattr(memory.store.vectors, "remove_unused", lambda limit: covered.set() or True)
-    assert covered.wait(TIMEOUT_S)  # the last step of a run
+    assert done.wait(TIMEOUT_S)
     assert perspectives.coverage(memory) == 1.0
 
 

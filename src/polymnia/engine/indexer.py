@@ -131,7 +131,7 @@ class Indexer:
 
 
 class Embedding:
-    """One run over a store: embed what has no vector, the newest first, and remove vectors that nobody uses any more."""
+    """One run over a store: embed what has no vector, the newest first, and remove vectors that nobody uses."""
 
     def __init__(
         self,

@@ -142,11 +142,6 @@ class Meaning:
 
     @property
     def url(self) -> str:
-        """What names the embedder."""
-        return self._embedder.url
-
-    @property
-    def url(self) -> str:
         """The embedder's URL, which its models have too."""
         return self._embedder.url
 

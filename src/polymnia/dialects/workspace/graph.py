@@ -51,10 +51,10 @@ def get_neighborhood(call: Call, arguments: given.GetNeighborhood) -> Reply:
     """Return a node and all nodes within some hops, whatever the direction, and the relations between them."""
     graph, is_complete = traverse.neighbourhood(open_memory(call), arguments.name, arguments.depth)
     nodes = [shapes.NeighborShape(each.name, each.type, each.summary, list(each.tags)) for each in graph.entities]
-    note = None if is_complete else f"Incomplete: more than {traverse.MAX_NAMES} nodes are within {arguments.depth} hops."
-    return object_reply(
-        shapes.NeighborhoodReply(nodes, [relation_shape(each) for each in graph.relations]), note=note
+    note = (
+        None if is_complete else f"Incomplete: more than {traverse.MAX_NAMES} nodes are within {arguments.depth} hops."
     )
+    return object_reply(shapes.NeighborhoodReply(nodes, [relation_shape(each) for each in graph.relations]), note=note)
 
 
 @tool(given.GetPath, needs="read", returns=shapes.PathReply, idempotent=True)
