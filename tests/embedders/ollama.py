@@ -81,7 +81,7 @@ def serve_ollama(port: int = 0, ollama: Ollama | None = None) -> Iterator[Ollama
             """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     state.url = f"http://127.0.0.1:{server.server_port}"
     try:
