@@ -32,6 +32,7 @@ COMMANDS = {
     "restore": "restore",
     "trash": "trash",
     "workspace": "workspace",
+    "perspective": "perspective",
     "token": "token",
     "completion": "completion",
 }
