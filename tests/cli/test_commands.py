@@ -299,7 +299,10 @@ def test_an_entity_is_shown(store_path: str, tmp_path: Path) -> None:
 
 def test_an_unknown_entity_or_embedder_is_an_error(store_path: str, tmp_path: Path) -> None:
     fill(store_path)
-    assert "there is no entity and no note 'Nobody'" in run("show", "Nobody", "--store", store_path, directory=tmp_path).stderr
+    assert (
+        "there is no entity and no note 'Nobody'"
+        in run("show", "Nobody", "--store", store_path, directory=tmp_path).stderr
+    )
     wrong = run("search", "tea", "--embedder", "word2vec", "--store", store_path, directory=tmp_path)
     assert (wrong.returncode, "onnx:DIRECTORY" in wrong.stderr) == (1, True)
 
