@@ -1,5 +1,6 @@
 """What every store answers, not how: the protocols that the engine is written against."""
 
+from polymnia.stores.contract.limits import LIMITS, ReadLimits, cancellation, check_cancelled, read_limits
 from polymnia.stores.contract.reader import (
     TEXT,
     GraphReader,
@@ -15,6 +16,7 @@ from polymnia.stores.contract.reader import (
 from polymnia.stores.contract.store import Capabilities, Catalogue, ChangeFeed, Store, VectorStore
 
 __all__ = [
+    "LIMITS",
     "TEXT",
     "Capabilities",
     "Catalogue",
@@ -22,6 +24,7 @@ __all__ = [
     "GraphReader",
     "HistoryReader",
     "NoteReader",
+    "ReadLimits",
     "Reader",
     "SearchReader",
     "Sessions",
@@ -30,4 +33,7 @@ __all__ = [
     "VectorReader",
     "VectorStore",
     "Writer",
+    "cancellation",
+    "check_cancelled",
+    "read_limits",
 ]
