@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from xdist.scheduler import LoadScopeScheduling
 from polymnia.engine.memory import Memory
 from polymnia.stores import open_store
 from tests.groups import MARKED, ONE_AT_A_TIME
+from tests.postgres import new_database, shared_by_test_run, shared_server
 
 HERE = Path(__file__).parent
 
@@ -30,6 +32,8 @@ STORES: dict[str, Callable[[Path], str]] = {
 }
 ON_DISK = ("jsonl", "binlog", "sqlite")
 
+# What ends with the test run.
+_RUN = pytest.StashKey[ExitStack]()
 
 # Servers that tests start load no embedding model; tests of semantic search say which embedder they want.
 os.environ["POLYMNIA_EMBEDDER"] = "none"
@@ -40,6 +44,13 @@ def pytest_configure(config: pytest.Config) -> None:
     has_paths = config.args_source is not pytest.Config.ArgsSource.TESTPATHS
     if not (has_paths or config.option.markexpr or config.option.keyword):
         config.option.markexpr = " and ".join(f"not {marker}" for marker in MARKED)
+    config.stash[_RUN] = ExitStack()
+    config.stash[_RUN].enter_context(shared_by_test_run())
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Stop the PostgreSQL server of the test run."""
+    config.stash[_RUN].close()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -75,3 +86,10 @@ def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
 def store_path(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Return an unused path for each kind of store that is kept on disk."""
     return STORES[request.param](tmp_path)
+
+
+@pytest.fixture
+def postgres_database() -> Iterator[str]:
+    """Yield the URL of an empty PostgreSQL database."""
+    with new_database(shared_server()) as url:
+        yield url

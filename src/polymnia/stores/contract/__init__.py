@@ -2,6 +2,8 @@
 
 from polymnia.stores.contract.limits import LIMITS, ReadLimits, cancellation, check_cancelled, read_limits
 from polymnia.stores.contract.reader import (
+    MAX_CONVERSATION_GAP,
+    MAX_CONVERSATION_STEPS,
     TEXT,
     GraphReader,
     HistoryReader,
@@ -17,6 +19,8 @@ from polymnia.stores.contract.store import Capabilities, Catalogue, ChangeFeed, 
 
 __all__ = [
     "LIMITS",
+    "MAX_CONVERSATION_GAP",
+    "MAX_CONVERSATION_STEPS",
     "TEXT",
     "Capabilities",
     "Catalogue",

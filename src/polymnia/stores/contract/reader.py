@@ -4,11 +4,15 @@ from collections.abc import Collection
 from typing import Protocol
 
 from polymnia.model import (
+    Author,
     Change,
+    ChangeQuery,
     Counts,
     EmbeddingModel,
     Entity,
+    EventCounts,
     Heading,
+    Mark,
     Match,
     Neighbours,
     Note,
@@ -18,6 +22,7 @@ from polymnia.model import (
     Passage,
     PassageKey,
     PassageKind,
+    Perspective,
     Relation,
     RelationKey,
     Rows,
@@ -28,8 +33,11 @@ from polymnia.model import (
 )
 from polymnia.search.expression import Expression
 
-# The perspective that embeds a passage's own text.
+# The perspective that embeds a passage's own text. Every store has it.
 TEXT = "text"
+# Observations without a source belong to one conversation up to this many places and microseconds apart.
+MAX_CONVERSATION_STEPS = 8
+MAX_CONVERSATION_GAP = 3_600_000_000
 
 
 class GraphReader(Protocol):
@@ -55,6 +63,12 @@ class GraphReader(Protocol):
 
     def page(self, kind: str | None, offset: int, limit: int | None) -> list[Entity]:
         """Return a page of the entities, or of those of one type."""
+
+    def outlines(self, names: Collection[str] | None = None, kind: str | None = None) -> list[Entity]:
+        """Return the entities with these names and of this type, without their observations; None matches any."""
+
+    def recent(self, since: int, limit: int) -> list[Entity]:
+        """Return the entities updated at that time or later, the latest first, without their observations."""
 
     def relations_like(self, source: str | None, target: str | None, kind: str | None) -> list[Relation]:
         """Return the relations with this source, target and type; None matches any."""
@@ -105,10 +119,13 @@ class SearchReader(Protocol):
         """Return names of entities that contain one of the terms, best matches first."""
 
     def neighbours(self, passages: Collection[Passage]) -> dict[PassageKey, Neighbours]:
-        """Return what was written around each observation in its conversation.
+        """Return the two living observations before each observation in its conversation, and the one after it.
 
-        A conversation is the observations with the same valid time; those without a valid time form one, in order of
-        writing.
+        The order is that of writing (of row ids), whatever entity they belong to. For an observation with a source, the
+        conversation is all observations with the same source. For one without, it is found among the
+        MAX_CONVERSATION_STEPS observations without a source written just before it and as many just after it: those
+        that the same client wrote (the actor and server of their changes) and whose time (valid time, else creation
+        time) is at most MAX_CONVERSATION_GAP from its own. Stores that do not record clients assume one client.
         """
 
     def passages_by_id(self, ids: Collection[int]) -> list[Passage]:
@@ -175,8 +192,12 @@ class VectorReader(Protocol):
     """Vectors of passages, as little-endian float32.
 
     A vector is made from a passage's text in one perspective by one model. A passage's text never changes under its id,
-    so a vector never becomes stale.
+    so a vector never becomes stale. Perspectives with the same document template share their vectors. A method with a
+    `perspective` raises BadInput if there is none of that name.
     """
+
+    def perspectives(self) -> list[Perspective]:
+        """Return the perspectives, oldest first. The first is TEXT."""
 
     def models(self) -> list[EmbeddingModel]:
         """Return the models with vectors, oldest first."""
@@ -189,10 +210,19 @@ class VectorReader(Protocol):
     def vectors(self, model: int, passages: Collection[int], *, perspective: str = TEXT) -> dict[int, bytes]:
         """Return the vectors of those of the passages that have one."""
 
+    def means(self, model: int, *, perspective: str = TEXT) -> dict[str, bytes]:
+        """Return the mean of the vectors of each entity's observations, by name. Entities without a vector are missing.
+
+        A store that compares vectors in memory needs numpy for it.
+        """
+
     def pending(
         self, model: int, limit: int, *, above: int = 0, below: int | None = None, perspective: str = TEXT
     ) -> list[tuple[int, str]]:
-        """Return living passages with above < id < below and without a vector, newest first, with the text to embed."""
+        """Return living passages with above < id < below and without a vector, newest first, with the text to embed.
+
+        `search.templates.render_document` makes the text.
+        """
 
     def last_passage(self) -> int:
         """Return an id that no passage of this snapshot exceeds. Later passages have higher ids."""
@@ -207,11 +237,32 @@ class HistoryReader(Protocol):
     def changes(self, since: int = 0, limit: int | None = None) -> list[Change]:
         """Return the changes with an id above `since`, oldest first. Purged rows are missing from them."""
 
+    def latest(self, query: ChangeQuery) -> list[Change]:
+        """Return the changes that the query selects, newest first. Purged rows are missing from them."""
+
+    def actors(self) -> list[str]:
+        """Return everyone who made a change, in alphabetical order."""
+
+    def authors(self, passages: Collection[PassageKey]) -> dict[PassageKey, Author]:
+        """Return who first wrote the living passages with these keys: a card's entity, an observation's or note's text.
+
+        The author of a text whose first version was purged is the one who wrote the oldest version that is left.
+        """
+
     def at(self, time: int, names: Collection[str] | None = None) -> Rows:
         """Return everything that lived at that time, or the named entities and the relations that touched them.
 
         Raise BadInput for a time whose rows were purged.
         """
+
+    def count_events(self, since: int = 0) -> EventCounts:
+        """Return how much happened after the change with that id. Purged rows are not counted."""
+
+    def mark(self, name: str) -> Mark | None:
+        """Return the point of history that was last marked with that name."""
+
+    def set_mark(self, name: str, mark: Mark) -> None:
+        """Mark a point of history, in place of the last one with that name. This needs a Writer and is no change."""
 
 
 class TrashReader(Protocol):
@@ -251,8 +302,9 @@ class Writer(Reader, Protocol):
     def clock(self) -> int:
         """Return the time for a change made now. It is later than the time of every change before."""
 
-    def apply(self, change: Change) -> None:
+    def apply(self, change: Change) -> int:
         """Make the change part of the transaction, once, after everything that is read.
 
-        An entity whose observations change is updated at the change's time.
+        Return the id of the change; 0 in a store without history. An entity whose observations change, and every
+        touched one, is updated at the change's time.
         """

@@ -32,6 +32,13 @@ CREATE TABLE changes (
 );
 CREATE INDEX changes_by_time ON changes (at);
 
+-- Points of the history that have a name, such as that of the last consolidation report.
+CREATE TABLE marks (
+    name   TEXT    PRIMARY KEY,
+    change INTEGER NOT NULL,        -- the last change before it
+    at     INTEGER NOT NULL
+) WITHOUT ROWID;
+
 -- One row per purge: rows that ended at or before this change are gone.
 CREATE TABLE purges (
     change INTEGER PRIMARY KEY
@@ -45,6 +52,15 @@ CREATE TABLE entities (
     updated_at   INTEGER NOT NULL,
     touched      INTEGER NOT NULL      -- the last change to it or to its observations
 );
+
+-- When an entity counted as updated by a change, where the rows of that change do not tell: it came with a time of its own
+-- (from a restore or an import), it was only touched, or a purge removed the rows. Other changes update at their own time.
+CREATE TABLE updates (
+    entity INTEGER NOT NULL REFERENCES entities,
+    change INTEGER NOT NULL,
+    at     INTEGER NOT NULL,
+    PRIMARY KEY (entity, change)
+) WITHOUT ROWID;
 
 -- What is known of the entity itself.
 CREATE TABLE cards (
@@ -71,14 +87,17 @@ CREATE TABLE observations (
     text       TEXT    NOT NULL,
     created_at INTEGER NOT NULL,
     valid_at   INTEGER,                -- NULL: when it was created
+    source     TEXT,                   -- the conversation or document it comes from; NULL: unknown
     since      INTEGER NOT NULL,
     until      INTEGER
 );
 CREATE UNIQUE INDEX observations_living ON observations (entity, ordinal) WHERE until IS NULL;
 CREATE INDEX observations_past          ON observations (entity, ordinal) WHERE until IS NOT NULL;
 CREATE INDEX observations_ended         ON observations (until)           WHERE until IS NOT NULL;
--- Observations by the time they tell of, and those of one conversation in the order they were written.
-CREATE INDEX observations_by_time ON observations (coalesce(valid_at, created_at)) WHERE until IS NULL;
+-- Observations by the time they tell of.
+CREATE INDEX observations_by_time       ON observations (coalesce(valid_at, created_at)) WHERE until IS NULL;
+-- Observations of one source in the order they were written.
+CREATE INDEX observations_by_source     ON observations (source)                         WHERE source IS NOT NULL AND until IS NULL;
 
 -- Relations name their ends as text: an end may be a name that no entity has yet.
 CREATE TABLE relations (
@@ -169,22 +188,30 @@ CREATE TABLE models (
     dimension INTEGER NOT NULL
 );
 
+-- How passages become the texts that are embedded. A template that no perspective has any more loses its vectors.
+CREATE TABLE templates (
+    id       INTEGER PRIMARY KEY AUTOINCREMENT,
+    template TEXT NOT NULL UNIQUE
+);
+INSERT INTO templates (id, template) VALUES (1, '{text}');
+
 CREATE TABLE perspectives (
     id       INTEGER PRIMARY KEY,
-    name     TEXT NOT NULL UNIQUE,
-    template TEXT NOT NULL
+    name     TEXT    NOT NULL UNIQUE,
+    template INTEGER NOT NULL REFERENCES templates,
+    query    TEXT    NOT NULL           -- how a question becomes the text that is embedded
 );
-INSERT INTO perspectives (id, name, template) VALUES (1, 'text', '{text}');
+INSERT INTO perspectives (id, name, template, query) VALUES (1, 'text', 1, '{query}');
 
 -- Ids are in order of writing: a process that holds vectors in memory reads on from the last one it saw.
 CREATE TABLE vectors (
-    id          INTEGER PRIMARY KEY AUTOINCREMENT,
-    passage     INTEGER NOT NULL,
-    perspective INTEGER NOT NULL REFERENCES perspectives,
-    model       INTEGER NOT NULL REFERENCES models,
-    vector      BLOB    NOT NULL        -- little-endian: float16 of length one, or a client's float32 as it came
+    id       INTEGER PRIMARY KEY AUTOINCREMENT,
+    passage  INTEGER NOT NULL,
+    template INTEGER NOT NULL REFERENCES templates,
+    model    INTEGER NOT NULL REFERENCES models,
+    vector   BLOB    NOT NULL           -- little-endian: float16 of length one, or a client's float32 as it came
 );
-CREATE UNIQUE INDEX vectors_of ON vectors (passage, perspective, model);
+CREATE UNIQUE INDEX vectors_of ON vectors (passage, template, model);
 
 -- Background work that one server does at a time.
 CREATE TABLE leases (

@@ -1,0 +1,70 @@
+"""The PostgreSQL server that the tests start: its extensions, its databases, and how it ends."""
+
+import subprocess
+import sys
+from pathlib import Path
+from threading import Thread
+
+import psycopg
+import pytest
+
+from tests.postgres import new_database, running_server, shared_server
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+@pytest.mark.parametrize("extension", ["vector", "pg_trgm"])
+def test_the_server_has_the_extensions_that_the_store_needs(postgres_database: str, extension: str) -> None:
+    with psycopg.connect(postgres_database) as connection:
+        connection.execute(f"CREATE EXTENSION {extension}")
+        row = connection.execute("SELECT count(*) FROM pg_extension WHERE extname = %s", (extension,)).fetchone()
+    assert row == (1,)
+
+
+def test_the_server_folds_case_as_unicode_does(postgres_database: str) -> None:
+    with psycopg.connect(postgres_database) as connection:
+        row = connection.execute("SELECT casefold('STRASSE É ẞ' COLLATE pg_unicode_fast)").fetchone()
+    assert row == ("STRASSE É ẞ".casefold(),)
+
+
+def test_workers_share_one_server() -> None:
+    urls: list[str] = []
+    threads = [Thread(target=lambda: urls.append(shared_server())) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert urls == [shared_server()] * 4
+
+
+def test_a_database_ends_with_its_test() -> None:
+    with new_database(shared_server()) as url:
+        connection = psycopg.connect(url)
+    with pytest.raises(psycopg.OperationalError):
+        connection.execute("SELECT 1")
+    with pytest.raises(psycopg.OperationalError):
+        psycopg.connect(url)
+
+
+def test_data_survives_a_crash_of_a_server_with_fsync() -> None:
+    with running_server(fsync=True) as server:
+        with psycopg.connect(server.url) as connection:
+            connection.execute("CREATE TABLE kept AS SELECT current_setting('fsync') AS fsync")
+        server.stop(immediately=True)
+        server.start()
+        with psycopg.connect(server.url) as connection:
+            assert connection.execute("SELECT fsync FROM kept").fetchone() == ("on",)
+
+
+def test_a_server_ends_when_its_owner_is_killed() -> None:
+    owner = subprocess.Popen(
+        [sys.executable, "-m", "tests.postgres"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
+    )
+    with owner:
+        assert owner.stdout is not None
+        connection = psycopg.connect(owner.stdout.readline().strip(), autocommit=True)
+        connection.execute("LISTEN anything")
+        owner.kill()
+        with pytest.raises(psycopg.OperationalError):
+            list(connection.notifies(timeout=60))
+            connection.execute("SELECT 1")
