@@ -16,6 +16,7 @@ from polymnia.model import (
     Heading,
     Match,
     Neighbours,
+    Observation,
     ObservationSet,
     Passage,
     PassageKey,
@@ -160,7 +161,7 @@ class MemoryGraph:
         return [each for each in found if folded in fold(each.text if each.ordinal else each.words)][:limit]
 
     def cards(self, names: Collection[str]) -> list[Passage]:
-        return [passages_of(entity)[0] for entity in self.find(names)]
+        return [card_of(entity) for entity in self.find(names)]
 
     def observation_counts(self, names: Collection[str]) -> dict[str, int]:
         return {entity.name: len(entity.observations) for entity in self.find(names)}
@@ -318,12 +319,21 @@ class MemoryGraph:
 
 def passages_of(entity: Entity) -> list[Passage]:
     """Return the card of an entity, then its observations."""
-    card = Passage(entity.name, entity.type, 0, entity.summary or "", entity.created_at, tags=entity.tags)
-    observations = [
-        Passage(entity.name, entity.type, each.ordinal, each.text, each.created_at, each.valid_at)
-        for each in entity.observations
-    ]
-    return [card, *observations]
+    return [card_of(entity), *[observation_of(entity, each) for each in entity.observations]]
+
+
+def card_of(entity: Entity) -> Passage:
+    """Return the card of an entity."""
+    return Passage(entity.name, entity.type, 0, entity.summary or "", entity.created_at, tags=entity.tags)
+
+
+def observation_of(entity: Entity, observation: Observation) -> Passage:
+    """Return an observation of the entity as a passage."""
+    times = (observation.created_at, observation.valid_at)
+    text = observation.text
+    return Passage(
+        entity.name, entity.type, observation.ordinal, text, *times, tags=entity.tags, source=observation.source
+    )
 
 
 def not_supported(what: str) -> NotSupported:

@@ -35,6 +35,9 @@ from polymnia.search.expression import Expression
 
 # The perspective that embeds a passage's own text. Every store has it.
 TEXT = "text"
+# Observations without a source belong to one conversation up to this many places and microseconds apart.
+MAX_CONVERSATION_STEPS = 8
+MAX_CONVERSATION_GAP = 3_600_000_000
 
 
 class GraphReader(Protocol):
@@ -116,10 +119,13 @@ class SearchReader(Protocol):
         """Return names of entities that contain one of the terms, best matches first."""
 
     def neighbours(self, passages: Collection[Passage]) -> dict[PassageKey, Neighbours]:
-        """Return what was written around each observation in its conversation.
+        """Return the two living observations before each observation in its conversation, and the one after it.
 
-        A conversation is the observations with the same valid time; those without a valid time form one, in order of
-        writing.
+        The order is that of writing (of row ids), whatever entity they belong to. For an observation with a source, the
+        conversation is all observations with the same source. For one without, it is found among the
+        MAX_CONVERSATION_STEPS observations without a source written just before it and as many just after it: those
+        that the same client wrote (the actor and server of their changes) and whose time (valid time, else creation
+        time) is at most MAX_CONVERSATION_GAP from its own. Stores that do not record clients assume one client.
         """
 
     def passages_by_id(self, ids: Collection[int]) -> list[Passage]:

@@ -100,8 +100,8 @@ def _relation(row: Row) -> TrashItem:
 
 
 def _observation(row: Row) -> TrashItem:
-    ordinal, text, created_at, valid_at, deleted_at, uid, name, owner_ended = row
-    observation = unpack_observation(ordinal, text, created_at, valid_at)
+    ordinal, text, created_at, valid_at, source, deleted_at, uid, name, owner_ended = row
+    observation = unpack_observation(ordinal, text, created_at, valid_at, source)
     rows = Rows(observations=(ObservationSet(name, (observation,)),))
     owner = unpack_uid(uid)
     return TrashItem(f"{owner}/{ordinal}", deleted_at, rows, owner=owner, owner_gone=owner_ended is not None)

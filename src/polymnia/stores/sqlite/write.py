@@ -103,7 +103,7 @@ class _ChangeWriter:
                 run(self._connection, "update_entity", each.next_ordinal, each.updated_at, self._id, entity)
             cards.append(self._card(card, entity, each))
             if each.id not in kept:
-                observations += [self._observation(entity, *_values(one)) for one in each.observations]
+                observations += [self._observation(entity, one) for one in each.observations]
         run_many(self._connection, "insert_entity", created)
         run_many(self._connection, "insert_update", self._own_updates)
         run_many(self._connection, "insert_card", cards)
@@ -130,18 +130,19 @@ class _ChangeWriter:
             self._own_updates.append((entity, self._id, value.updated_at))
         return (card, entity, value.name, value.type, *about, self._id)
 
-    def _observation(self, entity: int, ordinal: int, text: str, created_at: int, valid_at: int | None) -> Row:
+    def _observation(self, entity: int, value: Observation) -> Row:
+        ordinal, text = value.ordinal, value.text
         if not 0 < ordinal <= MAX_ORDINAL:
             raise BadInput(f"an entity cannot have more than {MAX_ORDINAL} observations; create another entity")
         row = self._next_row()
         self._added.append(PassageTexts(row, None, (), text, (text,)))
-        return (row, entity, ordinal, text, created_at, valid_at, self._id)
+        return (row, entity, ordinal, text, value.created_at, value.valid_at or None, value.source or None, self._id)
 
     def _create_observations(self, known: dict[str, tuple[int, int]], sets: Iterable[ObservationSet]) -> None:
         """Create observations in the order they were written, whatever the entity: their ids keep that order."""
         written = [(known[each.entity][0], one) for each in sets for one in each.observations]
         written.sort(key=lambda pair: pair[1].created_at)
-        rows = [self._observation(entity, *_values(one)) for entity, one in written]
+        rows = [self._observation(entity, one) for entity, one in written]
         run_many(self._connection, "insert_observation", rows)
 
     def _touch(self, known: dict[str, tuple[int, int]], sets: Iterable[ObservationSet]) -> None:
@@ -241,10 +242,6 @@ def note_texts(row: int, note: Note) -> PassageTexts:
 def _trigram_text(texts: PassageTexts) -> str:
     """Return the folded text, two characters longer, so that every character starts a trigram."""
     return "\n".join([fold(part) for part in texts.characters]) + "\n\n"
-
-
-def _values(observation: Observation) -> tuple[int, str, int, int | None]:
-    return observation.ordinal, observation.text, observation.created_at, observation.valid_at or None
 
 
 def _session_row(note: Note) -> Row:

@@ -87,14 +87,17 @@ CREATE TABLE observations (
     text       TEXT    NOT NULL,
     created_at INTEGER NOT NULL,
     valid_at   INTEGER,                -- NULL: when it was created
+    source     TEXT,                   -- the conversation or document it comes from; NULL: unknown
     since      INTEGER NOT NULL,
     until      INTEGER
 );
 CREATE UNIQUE INDEX observations_living ON observations (entity, ordinal) WHERE until IS NULL;
 CREATE INDEX observations_past          ON observations (entity, ordinal) WHERE until IS NOT NULL;
 CREATE INDEX observations_ended         ON observations (until)           WHERE until IS NOT NULL;
--- Observations by the time they tell of, and those of one conversation in the order they were written.
-CREATE INDEX observations_by_time ON observations (coalesce(valid_at, created_at)) WHERE until IS NULL;
+-- Observations by the time they tell of.
+CREATE INDEX observations_by_time       ON observations (coalesce(valid_at, created_at)) WHERE until IS NULL;
+-- Observations of one source in the order they were written.
+CREATE INDEX observations_by_source     ON observations (source)                         WHERE source IS NOT NULL AND until IS NULL;
 
 -- Relations name their ends as text: an end may be a name that no entity has yet.
 CREATE TABLE relations (
