@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from polymnia.engine.memory import Memory
+from polymnia.engine.relations import ends_of
 from polymnia.engine.revise import find_observation
 from polymnia.errors import BadInput
 from polymnia.model import VAULT, Entity, Note, ObservationSet, Relation, Rows
@@ -43,7 +44,7 @@ def forget(memory: Memory, unwanted: Unwanted, *, by: str, dry_run: bool = False
         return ForgetReceipt(0, 0, rows.entities, rows.observations, rows.relations, rows.notes, unknown)
     with memory.writing("forget", by) as transaction:
         rows, unknown = _rows(memory, transaction.read, unwanted)
-        transaction.apply(before=rows)
+        transaction.apply(before=rows, touched=ends_of(rows.relations))
     change = transaction.change.id if transaction.change else 0
     return ForgetReceipt(change, transaction.at, rows.entities, rows.observations, rows.relations, rows.notes, unknown)
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from polymnia.engine.entities import new_entity
 from polymnia.engine.memory import Memory
+from polymnia.engine.relations import ends_of
 from polymnia.engine.secrets import find_secret
 from polymnia.errors import BadInput
 from polymnia.model import Entity, EntityDraft, Observation, ObservationSet, Relation, Rows
@@ -117,6 +118,7 @@ def remember(
                 observations=tuple([each.added for each in extended if each.added.observations]),
                 relations=tuple(linked),
             ),
+            touched=ends_of(linked),
         )
     receipts = {each.entity.name: each.receipt(found) for each in extended}
     receipts |= {each.name: _created_receipt(each, similar[each.name], found) for each in created}

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from polymnia.engine.history import find_actors, history_of
 from polymnia.engine.memory import Memory
+from polymnia.engine.relations import ends_of
 from polymnia.engine.undo_plan import Conflict, plan_undo
 from polymnia.errors import BadInput
 from polymnia.model import Change, ChangeQuery, Rows
@@ -60,7 +61,8 @@ def _undo(
         found = find(history_of(memory, transaction.read))
         plan = plan_undo(transaction.read, found, transaction.at)
         if not dry_run and (skip_conflicts or not plan.conflicts):
-            transaction.apply(before=plan.before, after=plan.after)
+            touched = ends_of((*plan.before.relations, *plan.after.relations))
+            transaction.apply(before=plan.before, after=plan.after, touched=touched)
     change = transaction.change
     undone = tuple([each.id for each in found])
     return UndoReceipt(change.id if change else 0, transaction.at, undone, plan.before, plan.after, plan.conflicts)
