@@ -1,7 +1,7 @@
 """Tools that ask their client something before they act, in both eras of the protocol."""
 
 from collections.abc import Callable
-from threading import Event
+from threading import Semaphore
 from typing import Any
 
 import pytest
@@ -235,10 +235,10 @@ def test_a_session_asks_a_bounded_number_of_questions(client: Asked) -> None:
 
 def test_a_client_that_never_answers_gets_an_error_in_the_end(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "ANSWER_TIMEOUT_S", 0.01)
-    answered = Event()
-    client = Asked(server, wake=lambda: answered.set() if len(client.session.outbox) == 3 else None)
+    sent = Semaphore(0)
+    client = Asked(server, wake=sent.release)
     identifier = client.start("erase")
-    assert answered.wait(TIMEOUT_S)
+    assert all(sent.acquire(timeout=TIMEOUT_S) for _ in range(3))
     question, withdrawn, reply = client.sent()
     assert withdrawn["method"] == "notifications/cancelled"
     assert withdrawn["params"]["requestId"] == question["id"]
