@@ -9,6 +9,7 @@ MARKED = {
         "test_bench.py",
         "test_bench_curation.py",
         "test_bench_recall.py",
+        "test_newcomer.py",
         "test_run.py",
         "test_wheel.py",
         "transports/test_many_sessions.py",
