@@ -5,9 +5,9 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from polymnia.errors import Refused
+from polymnia.mcp.handled import Delivery
 from polymnia.mcp.jsonrpc import Message
 from polymnia.mcp.server import Server
-from polymnia.mcp.session import Delivery
 from polymnia.transports.http.context import HttpContext
 from polymnia.transports.http.guard import named_workspace
 from polymnia.transports.http.request import JSON, Receive, Request, Send
@@ -82,11 +82,8 @@ class LegacySse:
             await self._handle(session, parsed, len(body), delivery)
 
     async def _handle(self, session: HttpSession, message: Message, size: int, delivery: Delivery) -> None:
-        placement = self._context.place(self._server, message, size)
-        if placement.is_inline:
-            answer = session.session.handle(message, delivery)
-        else:
+        answer = session.session.handle_inline(message, size, delivery)
+        if answer is None:
             with self._context.running_request():
                 answer = await self._context.run(lambda: session.session.handle(message, delivery))
-        self._context.small_calls.note(placement, answer)
         session.send(answer.body)

@@ -2,16 +2,18 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from msgspec import UNSET, Struct
 
 from polymnia.dialects.base import Client
 from polymnia.errors import MissingCapability, ProtocolError, Refused
+from polymnia.mcp.handled import Delivery
 from polymnia.mcp.jsonrpc import INVALID_REQUEST, METHOD_NOT_FOUND, NO_ID, PARSE_ERROR, Answer, Message, encode_error
 from polymnia.mcp.params import STATELESS, UNSUPPORTED_VERSION
 from polymnia.mcp.server import Server
-from polymnia.mcp.session import Delivery, Session
+from polymnia.mcp.session import Session
 from polymnia.model import Principal
 from polymnia.transports.http import guard
 from polymnia.transports.http.context import HttpContext
@@ -45,9 +47,15 @@ class PendingMessage(Struct, frozen=True, kw_only=True):
     headers: Mapping[str, str] = {}
     is_stateless: bool = False
 
-    def delivery(self, tell: Callable[[bytes], None], gone: Callable[[], bool] | None = None) -> Delivery:
+    def delivery(
+        self,
+        tell: Callable[[bytes], None],
+        gone: Callable[[], bool] | None = None,
+        reply: Callable[[bytes | None], None] | None = None,
+    ) -> Delivery:
         """Return what the session needs to know of the message besides its bytes."""
-        return Delivery(self.workspace, tell, gone, self.request.record.handled.append)
+        can_ask = self.request.accepts(EVENTS)
+        return Delivery(self.workspace, tell, gone, reply, can_ask, self.request.record.handled.append)
 
 
 class Streamable:
@@ -157,14 +165,13 @@ class Streamable:
         if pending.message.method == _LISTEN:
             await self._answer_with_stream(pending)
             return
-        placement = self._context.place(self._server, pending.message, pending.size)
-        if placement.is_inline:
-            notifications: list[bytes] = []
-            answer = pending.session.handle(pending.message, pending.delivery(notifications.append))
+        notifications: list[bytes] = []
+        delivery = pending.delivery(notifications.append)
+        answer = pending.session.handle_inline(pending.message, pending.size, delivery)
+        if answer is not None:
             await _respond(pending, notifications, answer)
         else:
-            answer = await self._answer_from_thread(pending)
-        self._context.small_calls.note(placement, answer)
+            await self._answer_from_thread(pending)
 
     async def _answer_with_stream(self, pending: PendingMessage) -> None:
         """Answer with a stream of notifications that ends when the client or the server does."""
@@ -185,31 +192,30 @@ class Streamable:
         finally:
             self._context.streams.pop(stream, None)
 
-    async def _answer_from_thread(self, pending: PendingMessage) -> Answer:
+    async def _answer_from_thread(self, pending: PendingMessage) -> None:
         """Handle the message on a thread. Notifications turn the response into a stream; without any it is JSON."""
         context, request, stream = self._context, pending.request, EventStream()
-        delivery = pending.delivery(stream.put, request.is_abandoned)
+        delivery = pending.delivery(stream.put, request.is_abandoned, stream.put_last)
         loop = asyncio.get_running_loop()
         work = loop.run_in_executor(context.pool, pending.session.handle, pending.message, delivery)
         context.running += 1
-        work.add_done_callback(lambda _: _finish(context, stream))
+        work.add_done_callback(partial(_finish, context, stream))
         first = await stream.next() if request.accepts(EVENTS) else None
         if first is None and (work.done() or not request.accepts(EVENTS)):
-            answer = await work
-            await _respond(pending, [], answer)
-            return answer
+            await _respond(pending, [], await work)
+            return
         await request.start(200, {**HEADERS, **pending.headers})
         await request.write(b"" if first is None else encode_event(first), more=True)
         await stream.send(request)
         answer = await work
         await request.write(b"" if answer.body is None else encode_event(answer.body), more=False)
-        return answer
 
 
-def _finish(context: HttpContext, stream: EventStream) -> None:
-    """Count a request as done. How long its client takes to read the answer is another matter."""
+def _finish(context: HttpContext, stream: EventStream, work: asyncio.Future[Answer]) -> None:
+    """Count a request as done. How long its client takes to read the answer, or to answer itself, is another matter."""
     context.running -= 1
-    stream.end()
+    if work.cancelled() or work.exception() is not None or not work.result().is_pending:
+        stream.end()
 
 
 async def _respond(pending: PendingMessage, notifications: list[bytes], answer: Answer) -> None:
