@@ -17,7 +17,7 @@ POLYMNIA = (sys.executable, "-m", "polymnia", "serve", "--store")
 
 
 class Process:
-    """A running server. `directory` is its working directory; a watchdog kills it after TIMEOUT_S."""
+    """A running server. `directory` is its working directory; a watchdog kills it after `seconds`."""
 
     def __init__(
         self,
@@ -26,6 +26,7 @@ class Process:
         *,
         stdin: int = subprocess.PIPE,
         stdout: int = subprocess.PIPE,
+        seconds: float = TIMEOUT_S,
         **settings: str,
     ) -> None:
         environment = {**os.environ, "POLYMNIA_CONFIG": str(directory / "no.toml"), **settings}
@@ -40,7 +41,7 @@ class Process:
             preexec_fn=end_with_parent,
         )
         self.log = Log(self.popen.stderr)
-        self._watchdog = Timer(TIMEOUT_S, self.popen.kill)
+        self._watchdog = Timer(seconds, self.popen.kill)
         self._watchdog.start()
 
     @property
