@@ -23,6 +23,12 @@ PAGE = Path(__file__).parent.parent / "docs" / "workspaces.md"
 COMMANDS = [
     line for block in re.findall(r"```sh\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL) for line in block.splitlines()
 ]
+
+
+class LongProcess(Process):
+    lifetime_s = 10.0 * TIMEOUT_S
+
+
 SERVE = "polymnia serve --dialect workspace --transport http"
 
 
@@ -41,7 +47,7 @@ def test_the_page_takes_a_team_from_nothing_to_a_shared_workspace(tmp_path: Path
         if line.startswith(SERVE):
             host = f"127.0.0.1:{free_port()}"
             more = ("--port", host.partition(":")[2], "--embedder", embedder)
-            server = Process((*command, *more), tmp_path, stdin=DEVNULL, stdout=DEVNULL, seconds=10 * TIMEOUT_S)
+            server = LongProcess((*command, *more), tmp_path, stdin=DEVNULL, stdout=DEVNULL)
             assert server.log.address == host
             share_a_workspace(config_with_token("TOKEN"), host, tokens)
         elif line.startswith("polymnia serve"):

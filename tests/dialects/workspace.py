@@ -141,15 +141,24 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "get_stats": {},
 }
 
-# Two services that say nearly the same, a third that names one of them, an orphan, and a chain of relations.
+# Two services that say nearly the same, a third that names one of them, an orphan, a chain of relations and a circle.
 BEFORE = (
     EntityDraft("billing", "service", ("charges the card of a customer every month", "written in Go"), "Charges cards"),
     EntityDraft("invoicing", "service", ("charges the card of a customer every month", "written in Go")),
     EntityDraft("gateway", "service", ("routes requests to billing and to search",), None, ("edge",)),
     EntityDraft("search", "service", ("answers questions with an index",)),
     EntityDraft("Ann", "person", ("adopted a puppy", "works on the gateway")),
+    EntityDraft("Dora", "group"),
+    EntityDraft("Emil", "group"),
+    EntityDraft("Fay", "group"),
 )
-BEFORE_RELATIONS = (Relation("gateway", "search", "calls"), Relation("search", "billing", "logs to"))
+BEFORE_RELATIONS = (
+    Relation("gateway", "search", "calls"),
+    Relation("search", "billing", "logs to"),
+    Relation("Dora", "Emil", "knows"),
+    Relation("Emil", "Fay", "knows"),
+    Relation("Fay", "Dora", "knows"),
+)
 
 # One call of every tool, in an order in which each finds something to return.
 CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
