@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from polymnia.engine import entities, notes, observations, relations, trash
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput
-from polymnia.model import VAULT, Change, Entity, EntityDraft, Note, ObservationDraft, Relation, Rows
+from polymnia.model import VAULT, Change, Entity, EntityDraft, EventCounts, Mark, Note, ObservationDraft, Relation, Rows
 from polymnia.stores import open_store
 from polymnia.stores.sqlite.store import SqliteStore
 from tests.behaviour.graphs import ME, create, link
@@ -100,6 +100,36 @@ def replace_card(memory: Memory, name: str, change: Callable[[Entity], Entity]) 
     with memory.writing("update", ME) as transaction:
         (old,) = transaction.read.find([name])
         transaction.apply(before=Rows(entities=(old,)), after=Rows(entities=(change(old),)))
+
+
+def test_events_are_counted_from_a_change_on(memory: Memory) -> None:
+    create(memory, EntityDraft("Ann", "person", ("tea",)), EntityDraft("Ben", "person"))
+    link(memory, ("Ann", "Ben", "knows"))
+    with memory.reading() as read:
+        assert read.history.count_events() == EventCounts(creates=3, updates=0, deletes=0, last_change=2)
+    replace_card(memory, "Ann", lambda old: replace(old, name="Anna"))
+    observations.add(memory, [ObservationDraft("Anna", ("coffee", "milk"))], by=ME, skip_repeats=False)
+    observations.remove(memory, [ObservationDraft("Anna", ("tea",))], by=ME)
+    create(memory, EntityDraft("Cai", "person", ("cocoa",)))
+    entities.delete(memory, ["Ben"], by=ME)
+    with memory.reading() as read:
+        assert read.history.count_events(2) == EventCounts(creates=1, updates=3, deletes=2, last_change=7)
+        assert read.history.count_events(7) == EventCounts(last_change=7)
+
+
+def test_an_empty_store_has_no_events(memory: Memory) -> None:
+    with memory.reading() as read:
+        assert read.history.count_events() == EventCounts()
+
+
+def test_a_mark_is_kept_until_it_is_set_again(memory: Memory) -> None:
+    for change in (1, 2):
+        with memory.store.writing() as writer:
+            writer.history.set_mark("report", Mark(change, 10 * change))
+        with memory.reading() as read:
+            assert read.history.mark("report") == Mark(change, 10 * change)
+            assert read.history.mark("other") is None
+    assert changes(memory) == []
 
 
 def test_an_entity_may_be_renamed_and_keeps_its_observations(path: str) -> None:

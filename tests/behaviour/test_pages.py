@@ -2,9 +2,9 @@
 
 import pytest
 
-from polymnia.engine import entities, relations, search
+from polymnia.engine import entities, observations, relations, search
 from polymnia.engine.memory import Memory, statistics
-from polymnia.model import EntityDraft
+from polymnia.model import EntityDraft, ObservationDraft, Relation, Rows
 from tests.behaviour.graphs import ME, create, keys, link, names
 
 
@@ -105,3 +105,31 @@ def test_a_ranked_search_can_be_filtered_and_paged(town: Memory) -> None:
 def test_a_ranked_search_returns_the_relations_of_its_page(town: Memory) -> None:
     graph = search.best_matches(town, "annex", kind=None, offset=0, limit=1)
     assert keys(graph) == [("Ann", "Annex", "visits")]
+
+
+def test_outlines_are_entities_without_their_observations(town: Memory) -> None:
+    with town.reading() as read:
+        everything = read.outlines()
+        assert [each.name for each in everything] == ["Ann", "Café Ann", "Ben", "Annex", "coffee"]
+        assert {each.observations for each in everything} == {()}
+        assert [each.name for each in read.outlines(kind="person")] == ["Ann", "Ben"]
+        assert [each.name for each in read.outlines(["Ben", "Annex", "gone"])] == ["Ben", "Annex"]
+        assert [each.name for each in read.outlines(["Ben", "Annex"], "person")] == ["Ben"]
+
+
+def test_recent_entities_are_the_last_updated_ones_first(town: Memory) -> None:
+    observations.add(town, [ObservationDraft("Annex", ("has a door",))], by=ME, skip_repeats=False)
+    observations.add(town, [ObservationDraft("Ann", ("likes tea",))], by=ME, skip_repeats=False)
+    with town.reading() as read:
+        found = read.recent(0, 3)
+        assert [each.name for each in found] == ["Ann", "Annex", "coffee"]
+        assert {each.observations for each in found} == {()}
+        assert [each.name for each in read.recent(found[1].updated_at, 10)] == ["Ann", "Annex"]
+
+
+def test_a_touched_entity_counts_as_updated(town: Memory) -> None:
+    with town.writing("create_relations", ME) as transaction:
+        at = transaction.at
+        transaction.apply(after=Rows(relations=(Relation("Ben", "coffee", "drinks"),)), touched=["Ben", "nobody"])
+    with town.reading() as read:
+        assert [(each.name, each.updated_at) for each in read.recent(at, 10)] == [("Ben", at)]

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 
 from polymnia.search.expression import MAX_NESTING, MAX_WORDS, Expression, parse
-from polymnia.search.matching import matches
+from polymnia.search.matching import is_exact, matches
 from polymnia.search.terms import parts_of, words_of
-from polymnia.stores.sqlite.match import is_exact, render
+from polymnia.stores.sqlite.match import render
 from tests.search.expressions import COLUMNS, NAMES, documents, expressions, prefix_expressions
 
 ENGLISH = """

@@ -133,6 +133,19 @@ def test_observations_without_a_card_get_an_entity(damaged: Path, tmp_path: Path
     assert saved.texts == tuple(f"fact {m} about entity 9, with some words" for m in range(4))
 
 
+@pytest.mark.parametrize("ordinal", ["0", "-7", "1 << 40"])
+def test_an_observation_with_a_damaged_ordinal_gets_another_one(damaged: Path, tmp_path: Path, ordinal: str) -> None:
+    connection = apsw.Connection(str(damaged))
+    connection.execute(
+        f"UPDATE observations SET ordinal = {ordinal} WHERE text = 'fact 1 about entity 9, with some words'"
+    )
+    connection.close()
+    salvage_sqlite(damaged, tmp_path / "new.db")
+    saved = read_all(tmp_path / "new.db")["entity 9"]
+    assert [each.ordinal for each in saved.observations] == [1, 3, 4, 5]
+    assert sorted(saved.texts) == [f"fact {m} about entity 9, with some words" for m in range(4)]
+
+
 def test_text_that_is_not_utf8_is_kept_as_far_as_it_goes(damaged: Path, tmp_path: Path) -> None:
     connection = apsw.Connection(str(damaged))
     connection.execute("UPDATE observations SET text = CAST(x'61ff62' AS TEXT) WHERE id = 2")

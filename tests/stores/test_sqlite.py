@@ -299,7 +299,10 @@ WHOLE_TABLE = {
     "entity_types",
     "foreign_sessions",
     "foreign_vault",
+    "observation_owners",
     "observations_all",
+    "outlines_all",
+    "recent_entities",
     "relation_types",
     "relations_all",
     "relations_typed",
@@ -307,7 +310,7 @@ WHOLE_TABLE = {
 
 
 # Queries that scan in order and stop at a limit.
-LIMITED = {"delete_vectors_of_model", "last_change", "last_changes", "newest_notes"}
+LIMITED = {"delete_unused_vectors", "delete_vectors_of_model", "last_change", "last_changes", "newest_notes"}
 
 
 @pytest.mark.parametrize("name", sorted(set(QUERIES) - WHOLE_TABLE - LIMITED))

@@ -1,14 +1,17 @@
 """Vectors in SQLite: what is pending, what is nearest, what other processes see, and leases."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from struct import pack
 
+import apsw
 import pytest
 
 from polymnia.engine import entities, notes, observations, trash
 from polymnia.engine.memory import Memory
-from polymnia.model import VAULT, EntityDraft, Note, ObservationDraft, Within
+from polymnia.errors import BadInput
+from polymnia.model import VAULT, EntityDraft, Note, ObservationDraft, Perspective, Within
 from polymnia.stores.sqlite import vector_index
 from polymnia.stores.sqlite.store import SqliteStore
 
@@ -62,6 +65,19 @@ def test_for_a_new_model_everything_is_pending_newest_first(store: SqliteStore) 
     with store.reading() as read:
         assert [each.identity for each in read.vectors.models()] == ["m/4"]
         assert read.vectors.coverage(model) == (0, 3)
+
+
+def test_the_vectors_of_an_entity_have_a_mean(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vector_index, "_MEAN_BATCH", 1)  # an entity's vectors may lie in several batches
+    observations.add(Memory(store), [ObservationDraft("A", ("not embedded",))], by="me", skip_repeats=True)
+    entities.create(Memory(store), [EntityDraft("C", "z", ("also not",))], by="me")
+    model = model_of(store)
+    embed(store, model, one=EAST, two=NORTH, three=NORTH)
+    with store.reading() as read:
+        assert read.vectors.means(model) == {"A": packed((0.5, 0.5, 0.0, 0.0)), "B": packed(NORTH)}
+    observations.remove(Memory(store), [ObservationDraft("A", ("one",))], by="me")
+    with store.reading() as read:
+        assert read.vectors.means(model)["A"] == packed(NORTH)
 
 
 def test_pending_passages_can_be_read_in_ranges(store: SqliteStore) -> None:
@@ -205,3 +221,86 @@ def test_one_server_holds_a_lease_until_it_expires_or_is_released(store: SqliteS
     assert other.vectors.lease("embedding", -1)
     assert store.vectors.lease("embedding", 60)
     other.close()
+
+
+NAMED = Perspective("named", "{name} ({type}): {text}", "About {query}")
+
+
+def test_a_new_store_has_the_perspective_of_the_text_alone(store: SqliteStore) -> None:
+    with store.reading() as read:
+        assert read.vectors.perspectives() == [Perspective("text", "{text}", "{query}")]
+
+
+def test_a_perspective_has_texts_and_vectors_of_its_own(store: SqliteStore) -> None:
+    model = model_of(store)
+    embed(store, model, one=EAST, two=NORTH)
+    store.vectors.set_perspective(NAMED)
+    with store.reading() as read:
+        waiting = dict(read.vectors.pending(model, 10, perspective="named"))
+        assert list(waiting.values()) == ["B (y): three", "A (x): two", "A (x): one"]
+        assert read.vectors.nearest(model, packed(EAST), 10, perspective="named") == {}
+    store.vectors.put(model, [(min(waiting), packed(NORTH))], perspective="named")
+    with store.reading() as read:
+        assert read.vectors.coverage(model, perspective="named") == (1, 3)
+        assert read.vectors.coverage(model) == (2, 3)
+        assert read.vectors.nearest(model, packed(NORTH), 10, perspective="named") == {min(waiting): 1.0}
+        assert read.vectors.vectors(model, waiting, perspective="named") == {min(waiting): packed(NORTH)}
+
+
+def test_perspectives_with_the_same_document_template_share_their_vectors(store: SqliteStore) -> None:
+    model = model_of(store)
+    embed(store, model, one=EAST)
+    store.vectors.set_perspective(Perspective("general", "{text}", "Tell me about {query}"))
+    with store.reading() as read:
+        assert read.vectors.coverage(model, perspective="general") == (1, 3)
+        assert len(read.vectors.nearest(model, packed(EAST), 10, perspective="general")) == 1
+
+
+def test_a_changed_template_starts_without_vectors_and_the_old_ones_go(store: SqliteStore, path: str) -> None:
+    model = model_of(store)
+    embed(store, model, three=EAST)
+    store.vectors.set_perspective(NAMED)
+    with store.reading() as read:
+        waiting = [passage for passage, _ in read.vectors.pending(model, 10, perspective="named")]
+    store.vectors.put(model, [(passage, packed(EAST)) for passage in waiting], perspective="named")
+    with store.reading() as read:
+        assert len(read.vectors.nearest(model, packed(EAST), 10, perspective="named")) == 3
+    store.vectors.set_perspective(Perspective("named", "{name}: {text}", "{query}"))
+    with store.reading() as read:
+        assert read.vectors.coverage(model, perspective="named") == (0, 3)
+        assert read.vectors.nearest(model, packed(EAST), 10, perspective="named") == {}
+    assert [store.vectors.remove_unused(2) for _ in range(3)] == [False, True, True]
+    with closing(apsw.Connection(path)) as connection:
+        assert connection.execute("SELECT count(*) FROM vectors").fetchall() == [(1,)]
+    assert nearest(store, model) == ["three"]
+
+
+def test_another_query_template_keeps_the_vectors(store: SqliteStore) -> None:
+    model = model_of(store)
+    store.vectors.set_perspective(NAMED)
+    with store.reading() as read:
+        waiting = [passage for passage, _ in read.vectors.pending(model, 10, perspective="named")]
+    store.vectors.put(model, [(passage, packed(EAST)) for passage in waiting], perspective="named")
+    store.vectors.set_perspective(Perspective("named", NAMED.document, "Who is {query}?"))
+    with store.reading() as read:
+        assert read.vectors.coverage(model, perspective="named") == (3, 3)
+        assert read.vectors.perspectives()[1].query == "Who is {query}?"
+
+
+def test_a_removed_perspective_is_gone_for_other_servers_too(store: SqliteStore, path: str) -> None:
+    model = model_of(store)
+    store.vectors.set_perspective(NAMED)
+    other = SqliteStore(path)
+    store.vectors.remove_perspective("named")
+    with other.reading() as read, pytest.raises(BadInput, match="no perspective 'named'"):
+        read.vectors.nearest(model, packed(EAST), 10, perspective="named")
+    other.close()
+
+
+def test_the_perspective_of_the_text_stays_as_it_is(store: SqliteStore) -> None:
+    with pytest.raises(BadInput, match="cannot be changed"):
+        store.vectors.set_perspective(Perspective("text", "{name}", "{query}"))
+    with pytest.raises(BadInput, match="cannot be removed"):
+        store.vectors.remove_perspective("text")
+    with pytest.raises(BadInput, match="no perspective 'named'"):
+        store.vectors.remove_perspective("named")

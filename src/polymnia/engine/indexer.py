@@ -2,13 +2,13 @@
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Protocol
 from weakref import WeakKeyDictionary, WeakSet, ref
 
 from polymnia.errors import EmbedderError, StoreBusy, StoreError
-from polymnia.model import EmbeddingModel
+from polymnia.model import EmbeddingModel, Perspective
 from polymnia.stores.contract import Store, VectorReader
 
 logger = logging.getLogger(__name__)
@@ -18,7 +18,9 @@ INDEX_DELAY_S = 1.0
 # When to look again after another server had the lease, or the embedder failed.
 RETRY_INDEXING_S = 30.0
 _BATCH_SIZE = 32
-_REMOVE_BATCH_SIZE = 1_000
+_REMOVE_BATCH_SIZE = 5_000
+# Texts of one run whose vectors are kept, because the same text often comes again soon.
+_KEPT_TEXTS = 2_000
 # One server embeds a store at a time. It renews the lease with every batch; a killed one loses it after this long.
 _LEASE, _LEASE_S = "embedding", 60.0
 
@@ -55,8 +57,8 @@ class Indexer:
         self._embedder = embedder
         self._wake = threading.Condition()
         self._requested: WeakSet[IndexedMemory] = WeakSet()
-        # The passage id up to which everything is embedded.
-        self._indexed: WeakKeyDictionary[IndexedMemory, int] = WeakKeyDictionary()
+        # The passage id up to which everything is embedded, by document template.
+        self._indexed: WeakKeyDictionary[IndexedMemory, dict[str, int]] = WeakKeyDictionary()
         self._thread: threading.Thread | None = None
         self._is_working = False
         self._stopped = False
@@ -104,7 +106,7 @@ class Indexer:
         return memories
 
     def _index(self, memory: IndexedMemory) -> None:
-        above = self._indexed.get(memory, 0)
+        above = self._indexed.get(memory, {})
         work = Embedding(memory.store, self._embedder, above=above, is_stopped=lambda: self._stopped)
         try:
             with _hold_lease(memory.store) as is_leased:
@@ -126,63 +128,102 @@ class Indexer:
 
 
 class Embedding:
-    """One run over a store: embed what has no vector, the newest first, and remove the vectors of former models."""
+    """One run over a store: embed what has no vector, the newest first, and remove vectors that nobody uses any more.
+
+    `above` has the passage id up to which everything is embedded, by document template.
+    """
 
     def __init__(
         self,
         store: Store,
         embedder: IndexEmbedder,
         *,
-        above: int = 0,
+        above: Mapping[str, int] | None = None,
         is_stopped: Callable[[], bool] = lambda: False,
         progress: Progress | None = None,
     ) -> None:
         self.embedded = 0
         self._store = store
         self._embedder = embedder
-        self._above = above
+        self._above = dict(above or {})
         self._is_stopped = is_stopped
         self._progress = progress
+        self._known: dict[str, bytes] = {}
 
-    def run(self) -> int:
-        """Return the passage id up to which everything is embedded now."""
+    def run(self) -> dict[str, int]:
+        """Return the passage id up to which everything is embedded now, by document template."""
         with self._store.reading() as read:
             top = read.vectors.last_passage()
-            if top <= self._above or self._is_complete(read.vectors):
+            perspectives = distinct_perspectives(read.vectors)
+            self._above = {each.document: self._above.get(each.document, 0) for each in perspectives}
+            if self._is_complete(read.vectors, perspectives, top):
                 return self._above
         model = self._store.vectors.add_model(self._embedder.identity, self._embedder.url, self._embedder.dimension)
-        total = self._count(model)
+        total = self._count(model, perspectives)
+        for perspective in perspectives:
+            if not self._embed_all(model, perspective, total):
+                return self._above
+            self._above[perspective.document] = top
+        self._remove_former_models(model)
+        while not self._is_stopped() and not self._store.vectors.remove_unused(_REMOVE_BATCH_SIZE):
+            continue
+        return self._above
+
+    def _is_complete(self, vectors: VectorReader, perspectives: list[Perspective], top: int) -> bool:
+        """Return True if nothing is pending, without loading the embedder to find out."""
+        behind = [each for each in perspectives if self._above.get(each.document, 0) < top]
+        models = [each for each in vectors.models() if each.url == self._embedder.url]
+        if not behind or not top:
+            return True
+        return len(models) == 1 and not any(self._pending(vectors, models[0], each, limit=1) for each in behind)
+
+    def _pending(
+        self,
+        vectors: VectorReader,
+        model: EmbeddingModel,
+        perspective: Perspective,
+        below: int | None = None,
+        limit: int = _BATCH_SIZE,
+    ) -> list[tuple[int, str]]:
+        above = self._above.get(perspective.document, 0)
+        return vectors.pending(model.number, limit, above=above, below=below, perspective=perspective.name)
+
+    def _embed_all(self, model: EmbeddingModel, perspective: Perspective, total: int) -> bool:
+        """Embed what is pending in one perspective. Return False if the run was stopped before its end."""
         below: int | None = None
         while not self._is_stopped():
             with self._store.reading() as read:
-                batch = read.vectors.pending(model.number, _BATCH_SIZE, above=self._above, below=below)
+                batch = self._pending(read.vectors, model, perspective, below)
             if not batch:
-                self._remove_former_models(model)
-                return top
-            self._embed(model, batch)
+                return True
+            self._embed(model, perspective, batch)
             below = batch[-1][0]
             self._report(total)
-        return self._above
+        return False
 
-    def _is_complete(self, vectors: VectorReader) -> bool:
-        """Return True if nothing is pending, without loading the embedder to find out."""
-        models = [each for each in vectors.models() if each.url == self._embedder.url]
-        return len(models) == 1 and not vectors.pending(models[0].number, 1, above=self._above)
-
-    def _embed(self, model: EmbeddingModel, batch: list[tuple[int, str]]) -> None:
-        vectors = self._embedder.embed([text for _, text in batch])
-        passages = [passage for passage, _ in batch]
-        self._store.vectors.put(model.number, list(zip(passages, vectors, strict=True)))
+    def _embed(self, model: EmbeddingModel, perspective: Perspective, batch: list[tuple[int, str]]) -> None:
+        vectors = self._vectors([text for _, text in batch])
+        found = [(passage, vectors[text]) for passage, text in batch]
+        self._store.vectors.put(model.number, found, perspective=perspective.name)
         self._store.vectors.lease(_LEASE, _LEASE_S)
         self.embedded += len(batch)
 
-    def _count(self, model: EmbeddingModel) -> int:
-        """Return how many passages have no vector, if somebody wants to know."""
+    def _vectors(self, texts: list[str]) -> dict[str, bytes]:
+        """Return the vectors of texts. Embed each text once, and none that was embedded a moment ago."""
+        new = [text for text in dict.fromkeys(texts) if text not in self._known]
+        if new:
+            if len(self._known) > _KEPT_TEXTS:
+                self._known = {text: self._known[text] for text in texts if text in self._known}
+            self._known.update(zip(new, self._embedder.embed(new), strict=True))
+        return self._known
+
+    def _count(self, model: EmbeddingModel, perspectives: list[Perspective]) -> int:
+        """Return how many vectors are missing, if somebody wants to know."""
         if self._progress is None:
             return 0
         with self._store.reading() as read:
-            embedded, total = read.vectors.coverage(model.number)
-        return total - embedded
+            counts = [read.vectors.coverage(model.number, perspective=each.name) for each in perspectives]
+        return sum(total - embedded for embedded, total in counts)
 
     def _report(self, total: int) -> None:
         if self._progress is not None:
@@ -197,8 +238,16 @@ class Embedding:
                 continue
 
 
+def distinct_perspectives(vectors: VectorReader) -> list[Perspective]:
+    """Return a perspective for each document template, oldest first: those with the same template share vectors."""
+    found: dict[str, Perspective] = {}
+    for each in vectors.perspectives():
+        found.setdefault(each.document, each)
+    return list(found.values())
+
+
 def index_store(store: Store, embedder: IndexEmbedder, *, progress: Progress | None = None) -> int:
-    """Embed everything in the store that has no vector; return how many passages.
+    """Embed everything in the store that has no vector; return how many vectors were made.
 
     Raise StoreBusy while another server does the same, EmbedderError when the embedder fails.
     """

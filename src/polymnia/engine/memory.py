@@ -1,6 +1,6 @@
 """The handle that every verb takes: a store, its change listeners, and its search by meaning."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
@@ -62,9 +62,10 @@ class Transaction:
         self._operation = operation
         self._by = by
 
-    def apply(self, *, before: Rows | None = None, after: Rows | None = None) -> None:
-        """Write the rows as one change. Nothing happens if there are none."""
-        change = Change(self._operation, self._by, self.at, before or Rows(), after or Rows())
+    def apply(self, *, before: Rows | None = None, after: Rows | None = None, touched: Collection[str] = ()) -> None:
+        """Write the rows as one change, and count the touched entities as updated. Nothing happens without rows."""
+        rows = (before or Rows(), after or Rows())
+        change = Change(self._operation, self._by, self.at, *rows, touched=tuple(touched))
         if change.before or change.after:
             self._writer.apply(change)
             self.change = change

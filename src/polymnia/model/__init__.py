@@ -1,7 +1,7 @@
 """The values that every layer uses: the graph, notes, passages, changes, workspaces and access."""
 
 from polymnia.model.access import CAPABILITIES, NOBODY, OWNER, Capability, Principal, Status, Workspace
-from polymnia.model.changes import Change, PurgeCounts, Rows, TrashItem
+from polymnia.model.changes import Change, EventCounts, Mark, PurgeCounts, Rows, TrashItem
 from polymnia.model.graph import (
     MAX_ORDINAL,
     Counts,
@@ -27,6 +27,7 @@ from polymnia.model.passages import (
     Passage,
     PassageKey,
     PassageKind,
+    Perspective,
     Signals,
     Within,
     WordCounts,
@@ -46,9 +47,11 @@ __all__ = [
     "EmbeddingModel",
     "Entity",
     "EntityDraft",
+    "EventCounts",
     "Graph",
     "Heading",
     "Hit",
+    "Mark",
     "Match",
     "Neighbours",
     "Note",
@@ -61,6 +64,7 @@ __all__ = [
     "Passage",
     "PassageKey",
     "PassageKind",
+    "Perspective",
     "Principal",
     "PurgeCounts",
     "Relation",

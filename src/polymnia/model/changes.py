@@ -24,7 +24,8 @@ class Rows(Struct, frozen=True, omit_defaults=True):
 class Change(Struct, frozen=True):
     """One write: who made it, when, and the rows it touched before and after.
 
-    Rows only in `before` are deleted, rows only in `after` are created, rows in both are replaced.
+    Rows only in `before` are deleted, rows only in `after` are created, rows in both are replaced. `touched` names
+    entities that count as updated though none of their rows is written; a change that is read back has none.
     """
 
     operation: str
@@ -33,6 +34,7 @@ class Change(Struct, frozen=True):
     before: Rows = Rows()
     after: Rows = Rows()
     id: int = 0
+    touched: tuple[str, ...] = ()
 
 
 class TrashItem(Struct, frozen=True):
@@ -44,6 +46,25 @@ class TrashItem(Struct, frozen=True):
     # For an observation: the id of its entity, and whether the entity is deleted too.
     owner: str = ""
     owner_gone: bool = False
+
+
+class Mark(Struct, frozen=True):
+    """A named point of a store's history: the last change before it, and its time."""
+
+    change: int
+    at: int
+
+
+class EventCounts(Struct, frozen=True):
+    """What happened since a change: entities and relations created and deleted, and entities changed.
+
+    An entity that several changes touched is counted once for each of them. `last_change` is the last change counted.
+    """
+
+    creates: int = 0
+    updates: int = 0
+    deletes: int = 0
+    last_change: int = 0
 
 
 class PurgeCounts(Struct, frozen=True):

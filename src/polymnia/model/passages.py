@@ -113,6 +113,17 @@ class Hit(Struct, frozen=True):
     alike: int = 0
 
 
+class Perspective(Struct, frozen=True):
+    """One way to embed passages: the template of their text, and that of the questions compared with them.
+
+    A document template may have the fields of `search.templates`, a query template has `{query}`.
+    """
+
+    name: str
+    document: str
+    query: str
+
+
 class EmbeddingModel(Struct, frozen=True):
     """A model whose vectors a store holds."""
 

@@ -25,6 +25,25 @@ def matches(expression: Expression, texts: Mapping[str, str]) -> bool:
     return _Passage(texts).matches(expression, None)
 
 
+def is_exact(expression: Expression) -> bool:
+    """Return True when an index of stems finds exactly the passages that match.
+
+    Otherwise it finds more, and `matches` must decide for each: the index has stems, so it cannot tell
+    how a word began, and it has pairs of characters in place of unspaced text.
+    """
+    match expression:
+        case Phrase():
+            return not expression.prefix and not expression.runs
+        case Column():
+            return is_exact(expression.expression)
+        case Near():
+            return all(map(is_exact, expression.phrases))
+        case And() | Or():
+            return all(map(is_exact, expression.parts))
+        case Not():
+            return is_exact(expression.wanted) and is_exact(expression.unwanted)
+
+
 def match_entities(
     expression: Expression, match: Callable[[Expression], Mapping[Key, float]], limit: int | None = None
 ) -> list[Key]:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from msgspec.structs import replace
 
-from polymnia.model import Change, PurgeCounts, Rows
+from polymnia.model import Change, Entity, EventCounts, Mark, PurgeCounts, Rows
 from polymnia.stores.contract import Capabilities, ChangeFeed, VectorStore
 from polymnia.stores.memory_graph import MemoryGraph, not_supported
 
@@ -14,8 +14,9 @@ from polymnia.stores.memory_graph import MemoryGraph, not_supported
 class MemoryHistory:
     """The history of a graph, read from the list of its changes."""
 
-    def __init__(self, changes: list[Change]) -> None:
+    def __init__(self, changes: list[Change], marks: dict[str, Mark]) -> None:
         self._changes = changes
+        self._marks = marks
 
     def changes(self, since: int = 0, limit: int | None = None) -> list[Change]:
         found = [each for each in self._changes if each.id > since]
@@ -31,16 +32,48 @@ class MemoryHistory:
         found = graph.find(names)
         return Rows(tuple(found), (), tuple(graph.touching({each.name for each in found})))
 
+    def count_events(self, since: int = 0) -> EventCounts:
+        counts = [_events_of(change) for change in self._changes if change.id > since]
+        creates, updates, deletes = [sum(each) for each in zip(*counts, strict=True)] if counts else (0, 0, 0)
+        return EventCounts(creates, updates, deletes, self._changes[-1].id if self._changes else 0)
+
+    def mark(self, name: str) -> Mark | None:
+        return self._marks.get(name)
+
+    def set_mark(self, name: str, mark: Mark) -> None:
+        self._marks[name] = mark
+
 
 class _RecordedGraph(MemoryGraph):
     """A graph that numbers its changes and can be asked for its history."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._marks: dict[str, Mark] = {}
 
     def apply(self, change: Change) -> None:
         super().apply(replace(change, id=len(self.applied) + 1))
 
     @property
     def history(self) -> MemoryHistory:
-        return MemoryHistory(self.applied)
+        return MemoryHistory(self.applied, self._marks)
+
+
+def _events_of(change: Change) -> tuple[int, int, int]:
+    """Return how many rows one change created, updated and deleted, as EventCounts counts them."""
+    before, after = _identities(change.before.entities), _identities(change.after.entities)
+    created, kept, deleted = after - before, after & before, before - after
+    whole = {each.name for each in (*change.before.entities, *change.after.entities)}
+    touched = {each.entity for side in (change.before, change.after) for each in side.observations} - whole
+    return (
+        len(created) + len(change.after.relations),
+        len(kept) + len(touched),
+        len(deleted) + len(change.before.relations),
+    )
+
+
+def _identities(entities: Collection[Entity]) -> set[str]:
+    return {each.id or each.name for each in entities}
 
 
 class GraphOnlyStore:

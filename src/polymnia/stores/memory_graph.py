@@ -103,6 +103,16 @@ class MemoryGraph:
         found = [entity for entity in self.entities() if kind is None or entity.type == kind]
         return found[offset:] if limit is None else found[offset : offset + limit]
 
+    def outlines(self, names: Collection[str] | None = None, kind: str | None = None) -> list[Entity]:
+        found = self.entities() if names is None else self.find(names)
+        return [replace(each, observations=()) for each in found if kind is None or each.type == kind]
+
+    def recent(self, since: int, limit: int) -> list[Entity]:
+        found = [each for each in self.outlines() if each.updated_at >= since]
+        found.reverse()  # of those updated at the same time, the newest first
+        found.sort(key=lambda each: -each.updated_at)
+        return found[:limit]
+
     def relations_like(self, source: str | None, target: str | None, kind: str | None) -> list[Relation]:
         ends = [name for name in (source, target) if name is not None]
         near = self.touching(ends[:1]) if ends else self.relations()
@@ -192,6 +202,8 @@ class MemoryGraph:
         kept = {entity.name for entity in change.before.entities} & {entity.name for entity in change.after.entities}
         self._remove_rows(change.before, change.at, kept)
         self._add_rows(change.after, change.at, kept)
+        for entity in self.find(change.touched):
+            self.put(replace(entity, updated_at=change.at))
         self.applied.append(change)
 
     def fill(self, entities: list[Entity], relations: list[Relation]) -> bool:

@@ -8,7 +8,9 @@ from polymnia.model import (
     Counts,
     EmbeddingModel,
     Entity,
+    EventCounts,
     Heading,
+    Mark,
     Match,
     Neighbours,
     Note,
@@ -18,6 +20,7 @@ from polymnia.model import (
     Passage,
     PassageKey,
     PassageKind,
+    Perspective,
     Relation,
     RelationKey,
     Rows,
@@ -28,7 +31,7 @@ from polymnia.model import (
 )
 from polymnia.search.expression import Expression
 
-# The perspective that embeds a passage's own text.
+# The perspective that embeds a passage's own text. Every store has it.
 TEXT = "text"
 
 
@@ -55,6 +58,12 @@ class GraphReader(Protocol):
 
     def page(self, kind: str | None, offset: int, limit: int | None) -> list[Entity]:
         """Return a page of the entities, or of those of one type."""
+
+    def outlines(self, names: Collection[str] | None = None, kind: str | None = None) -> list[Entity]:
+        """Return the entities with these names and of this type, without their observations; None matches any."""
+
+    def recent(self, since: int, limit: int) -> list[Entity]:
+        """Return the entities updated at that time or later, the latest first, without their observations."""
 
     def relations_like(self, source: str | None, target: str | None, kind: str | None) -> list[Relation]:
         """Return the relations with this source, target and type; None matches any."""
@@ -175,8 +184,12 @@ class VectorReader(Protocol):
     """Vectors of passages, as little-endian float32.
 
     A vector is made from a passage's text in one perspective by one model. A passage's text never changes under its id,
-    so a vector never becomes stale.
+    so a vector never becomes stale. Perspectives with the same document template share their vectors. A method with a
+    `perspective` raises BadInput if there is none of that name.
     """
+
+    def perspectives(self) -> list[Perspective]:
+        """Return the perspectives, oldest first. The first is TEXT."""
 
     def models(self) -> list[EmbeddingModel]:
         """Return the models with vectors, oldest first."""
@@ -189,10 +202,19 @@ class VectorReader(Protocol):
     def vectors(self, model: int, passages: Collection[int], *, perspective: str = TEXT) -> dict[int, bytes]:
         """Return the vectors of those of the passages that have one."""
 
+    def means(self, model: int, *, perspective: str = TEXT) -> dict[str, bytes]:
+        """Return the mean of the vectors of each entity's observations, by name. Entities without a vector are missing.
+
+        A store that compares vectors in memory needs numpy for it.
+        """
+
     def pending(
         self, model: int, limit: int, *, above: int = 0, below: int | None = None, perspective: str = TEXT
     ) -> list[tuple[int, str]]:
-        """Return living passages with above < id < below and without a vector, newest first, with the text to embed."""
+        """Return living passages with above < id < below and without a vector, newest first, with the text to embed.
+
+        `search.templates.render_document` makes the text.
+        """
 
     def last_passage(self) -> int:
         """Return an id that no passage of this snapshot exceeds. Later passages have higher ids."""
@@ -212,6 +234,15 @@ class HistoryReader(Protocol):
 
         Raise BadInput for a time whose rows were purged.
         """
+
+    def count_events(self, since: int = 0) -> EventCounts:
+        """Return how much happened after the change with that id. Purged rows are not counted."""
+
+    def mark(self, name: str) -> Mark | None:
+        """Return the point of history that was last marked with that name."""
+
+    def set_mark(self, name: str, mark: Mark) -> None:
+        """Mark a point of history, in place of the last one with that name. This needs a Writer and is no change."""
 
 
 class TrashReader(Protocol):
@@ -254,5 +285,5 @@ class Writer(Reader, Protocol):
     def apply(self, change: Change) -> None:
         """Make the change part of the transaction, once, after everything that is read.
 
-        An entity whose observations change is updated at the change's time.
+        An entity whose observations change, and every touched one, is updated at the change's time.
         """

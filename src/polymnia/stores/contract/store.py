@@ -6,7 +6,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from polymnia.model import Change, EmbeddingModel, PurgeCounts, Status, Workspace
+from polymnia.model import Change, EmbeddingModel, Perspective, PurgeCounts, Status, Workspace
 from polymnia.stores.contract.reader import TEXT, Reader, Writer
 
 
@@ -74,6 +74,18 @@ class VectorStore(Protocol):
 
     def remove_model(self, model: int, limit: int) -> bool:
         """Delete up to `limit` vectors of a model, and the model with the last of them. Return True when it is gone."""
+
+    def set_perspective(self, perspective: Perspective) -> None:
+        """Add a perspective or replace the one with that name. TEXT cannot be replaced: raise BadInput.
+
+        A new document template starts without vectors, unless another perspective has the same.
+        """
+
+    def remove_perspective(self, name: str) -> None:
+        """Remove a perspective. Raise BadInput for TEXT and if there is none of that name."""
+
+    def remove_unused(self, limit: int) -> bool:
+        """Delete up to `limit` vectors that no perspective uses any more. Return True when there are none."""
 
     def put(self, model: int, vectors: Sequence[tuple[int, bytes]], *, perspective: str = TEXT) -> None:
         """Store the vectors of passages. Ignore passages that no longer live and those that have a vector already."""

@@ -1,73 +1,70 @@
-"""The words of a passage as PostgreSQL indexes them: a tsvector of the same terms that SQLite's index has."""
+"""Words of passages as PostgreSQL indexes them: a tsvector whose labels are the columns of the words index."""
 
-from collections import defaultdict
 from collections.abc import Iterable
+from hashlib import sha256
 from typing import NamedTuple
 
+from polymnia.search.matching import PARTS
 from polymnia.search.terms import parts_of, stems_of
 
-# PostgreSQL's limits: of a lexeme, of the positions it can tell apart, and of a tsvector, all of which it enforces.
+# The label of each column.
+LABELS = {"name": "A", "labels": "B", "content": "C", PARTS: "D"}
+
+# PostgreSQL's bounds of a tsvector: bytes of a lexeme, positions of a lexeme, and bytes in all, with some to spare.
+# What exceeds the last is left out: only substring search finds words after the first megabyte of different ones.
 _MAX_LEXEME_BYTES = 2046
-_MAX_POSITION = 16_383
-_MAX_VECTOR_BYTES = 1_000_000
-# Longer words are not offered as a spelling; an index entry must fit a page.
-_MAX_TERM_BYTES = 200
-# Between the columns, so that no phrase matches across two of them.
-_GAP = 100
-_NAME, _LABELS, _CONTENT, _PARTS = "ABCD"
+_MAX_POSITIONS = 255
+_MAX_BYTES = 1_000_000
+_POSITION_BYTES = 2
+_ENTRY_BYTES = 8
+# Positions between two columns, so that no phrase matches across them.
+_GAP = 1
 
 
-class PassageTexts(NamedTuple):
-    """What a passage is found by: words of its name, labels and content."""
+class WordVector(NamedTuple):
+    """The words of one passage: how many there are, the tsvector as text, and the different ones."""
 
-    id: int
-    name: str | None
-    labels: tuple[str, ...]
-    content: str | None
-
-
-class WordRow(NamedTuple):
-    """The row of the words index for a passage, and its distinct terms."""
-
-    passage: int
     length: int
     vector: str
-    terms: list[str]
+    lexemes: tuple[str, ...]
 
 
-def word_row(texts: PassageTexts) -> WordRow:
-    """Return the row of the words index for a passage."""
-    labels = " ".join(texts.labels)
-    whole = " ".join([text for text in (texts.name, labels, texts.content) if text])
-    columns = ((_NAME, texts.name), (_LABELS, labels), (_CONTENT, texts.content), (_PARTS, parts_of(whole)))
-    places: defaultdict[str, list[str]] = defaultdict(list)
-    length = position = 0
-    for label, text in columns:
+def word_vector(name: str | None, labels: Iterable[str], content: str | None) -> WordVector:
+    """Return the words of a passage. An observation has content only."""
+    joined = " ".join(labels)
+    parts = parts_of(" ".join([text for text in (name, joined, content) if text]))
+    positions: dict[str, list[str]] = {}
+    length = last = 0
+    for label, text in zip(LABELS.values(), (name, joined, content, parts), strict=True):
         stems = stems_of(text) if text else []
-        for number, term in enumerate(stems, position + 1):
-            places[term].append(f"{min(number, _MAX_POSITION)}{label}")
+        for position, stem in enumerate(stems, last + 1):
+            positions.setdefault(stem, []).append(f"{position}{label}")
         length += len(stems)
-        position += len(stems) + _GAP
-    return WordRow(texts.id, length, _literal(places.items()), [each for each in places if _is_spelling(each)])
+        last += len(stems) + _GAP
+    return WordVector(length, *_literal(positions))
 
 
-def _literal(places: Iterable[tuple[str, list[str]]]) -> str:
-    """Return a tsvector as PostgreSQL reads it, up to its largest size."""
-    parts: list[str] = []
+def lexeme(term: str) -> str:
+    """Return what stands for a term in the index: the term itself, unless PostgreSQL finds it too long."""
+    encoded = term.encode()
+    if len(encoded) <= _MAX_LEXEME_BYTES:
+        return term
+    return encoded[:1000].decode(errors="ignore") + sha256(encoded).hexdigest()
+
+
+def quote(term: str) -> str:
+    """Return the lexeme of a term as text for a tsvector or a tsquery."""
+    return "'" + lexeme(term).replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def _literal(positions: dict[str, list[str]]) -> tuple[str, tuple[str, ...]]:
+    entries: list[str] = []
+    lexemes: list[str] = []
     size = 0
-    for term, positions in places:
-        encoded = len(term.encode())
-        size += encoded + 4 * len(positions)
-        if size > _MAX_VECTOR_BYTES:
+    for stem, found in positions.items():
+        size += len(stem.encode()) + _POSITION_BYTES * len(found) + _ENTRY_BYTES
+        if size > _MAX_BYTES:
             break
-        if encoded <= _MAX_LEXEME_BYTES:
-            parts.append(f"{_quote(term)}:{','.join(positions)}")
-    return " ".join(parts)
-
-
-def _quote(term: str) -> str:
-    return "'" + term.replace("\\", "\\\\").replace("'", "''") + "'"
-
-
-def _is_spelling(term: str) -> bool:
-    return len(term.encode()) <= _MAX_TERM_BYTES
+        entries.append(f"{quote(stem)}:{','.join(found[:_MAX_POSITIONS])}")
+        lexemes.append(lexeme(stem))
+    return " ".join(entries), tuple(lexemes)

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from polymnia.errors import BadInput
-from polymnia.model import Change, Entity, Note, Observation, ObservationSet, Relation, Rows
+from polymnia.model import Change, Entity, EventCounts, Mark, Note, Observation, ObservationSet, Relation, Rows
 from polymnia.stores.sqlite.rows import (
     Row,
     as_json,
@@ -48,6 +48,19 @@ class SqliteHistory:
         if names is None:
             return self._all_at(change)
         return self._named_at(change, names)
+
+    def count_events(self, since: int = 0) -> EventCounts:
+        last = run(self._connection, "last_change")
+        before = run(self._connection, "last_row_of", since)
+        ((creates, updates, deletes),) = run(self._connection, "count_events", since, before[0][0] if before else 0)
+        return EventCounts(creates, updates, deletes, last[0][0] if last else 0)
+
+    def mark(self, name: str) -> Mark | None:
+        rows = run(self._connection, "mark_named", name)
+        return Mark(*rows[0]) if rows else None
+
+    def set_mark(self, name: str, mark: Mark) -> None:
+        run(self._connection, "set_mark", name, mark.change, mark.at)
 
     def _all_at(self, change: int) -> Rows:
         cards = run(self._connection, "all_cards_until", change)

@@ -11,9 +11,9 @@ from polymnia.errors import StoreError
 from polymnia.model import VAULT, Note, NoteHit, NoteQuery, NoteScope
 from polymnia.search.embedding import cosine, length, unpack_vector
 from polymnia.search.expression import Expression, alternatives, wants_everything
-from polymnia.search.matching import matches
+from polymnia.search.matching import is_exact, matches
 from polymnia.search.relevance import EXACT, Scores, best, blend, word_relevance
-from polymnia.stores.sqlite.match import is_exact, render
+from polymnia.stores.sqlite.match import render
 from polymnia.stores.sqlite.rows import as_json, run, run_many, unpack_note
 from polymnia.stores.sqlite.search import match_notes, notes_containing
 from polymnia.stores.sqlite.vectors import SqliteVectorReader

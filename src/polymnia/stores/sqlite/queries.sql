@@ -47,6 +47,24 @@ SELECT e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.t
 FROM entities AS e CROSS JOIN cards AS c ON c.entity = e.id AND c.until IS NULL
 WHERE ?1 IS NULL OR c.type = ?1 ORDER BY e.id LIMIT ?2 OFFSET ?3;
 
+-- name: outlines
+-- The entities with these names (a JSON array) and of this type, without their observations, oldest first.
+SELECT e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at
+FROM json_each(?1) AS wanted CROSS JOIN cards AS c ON c.name = wanted.value AND c.until IS NULL
+CROSS JOIN entities AS e ON e.id = c.entity WHERE ?2 IS NULL OR c.type = ?2 ORDER BY e.id;
+
+-- name: outlines_all
+-- The entities of a type, or all, without their observations, oldest first.
+SELECT e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at
+FROM cards AS c NOT INDEXED CROSS JOIN entities AS e ON e.id = c.entity
+WHERE c.until IS NULL AND (?1 IS NULL OR c.type = ?1) ORDER BY e.id;
+
+-- name: recent_entities
+-- The entities updated since a time, the latest first, without their observations.
+SELECT e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at
+FROM entities AS e CROSS JOIN cards AS c ON c.entity = e.id AND c.until IS NULL
+WHERE e.updated_at >= ? ORDER BY e.updated_at DESC, e.id DESC LIMIT ?;
+
 -- name: observations_of
 -- The observations of one entity.
 SELECT entity, ordinal, text, created_at, valid_at FROM observations WHERE entity = ? AND until IS NULL ORDER BY ordinal;
@@ -154,6 +172,11 @@ INSERT INTO entities (id, uid, next_ordinal, updated_at, touched) VALUES (?, ?, 
 -- name: update_entity
 -- Update the time of an entity and the ordinal that its next observation gets.
 UPDATE entities SET next_ordinal = max(next_ordinal, ?), updated_at = ?, touched = ? WHERE id = ?;
+
+-- name: touch_entity
+-- Update the time of an entity, whose own rows stay as they are.
+UPDATE entities SET updated_at = ?, touched = ?
+WHERE id = (SELECT entity FROM cards WHERE name = ? AND until IS NULL);
 
 -- name: set_updated
 -- Set the time at which an entity from elsewhere was updated there.
@@ -378,7 +401,7 @@ WHERE until IS NULL AND (?1 IS NULL OR id IN (SELECT value FROM json_each(?1)));
 -- One vault note with the vector its client gave.
 SELECT n.id, n.key, n.text, n.tags, n.created_at, n.updated_at, (
     SELECT v.vector FROM vectors AS v CROSS JOIN models AS m ON m.id = v.model
-    WHERE v.passage = n.id AND v.perspective = 1 AND m.url = 'client')
+    WHERE v.passage = n.id AND v.template = 1 AND m.url = 'client')
 FROM notes AS n WHERE n.key = ? AND n.until IS NULL;
 
 -- name: notes_page
@@ -390,7 +413,7 @@ FROM notes WHERE until IS NULL ORDER BY created_at, id LIMIT ? OFFSET ?;
 -- Vault notes with their vectors; an empty JSON array is no tags, NULL any time.
 SELECT n.id, n.key, n.text, n.tags, n.created_at, n.updated_at, (
     SELECT v.vector FROM vectors AS v CROSS JOIN models AS m ON m.id = v.model
-    WHERE v.passage = n.id AND v.perspective = 1 AND m.url = 'client')
+    WHERE v.passage = n.id AND v.template = 1 AND m.url = 'client')
 FROM notes AS n
 WHERE n.until IS NULL AND (?2 IS NULL OR n.created_at < ?2)
     AND (SELECT count(*) FROM note_tags AS t WHERE t.note = n.id AND t.tag IN (SELECT value FROM json_each(?1)))
@@ -526,6 +549,36 @@ SELECT id, since, until, key, text, tags, created_at, updated_at FROM notes WHER
 -- Every version of the cards of these entities (a JSON array of row ids), to know an entity's name at a change.
 SELECT c.entity, c.name, c.since, c.until FROM json_each(?) AS wanted CROSS JOIN cards AS c ON c.entity = wanted.value;
 
+-- name: count_events
+-- How many entities and relations were created, how often entities were updated, and how many entities and relations were
+-- deleted after a change (?1; ?2 is its last row id). A card that follows another one in the same change is an update.
+WITH begun AS MATERIALIZED (
+    SELECT c.entity, c.since AS change FROM cards AS c
+    WHERE c.id > ?2 AND NOT EXISTS (SELECT 1 FROM cards AS p INDEXED BY cards_of WHERE p.entity = c.entity AND p.until = c.since)
+), ended AS MATERIALIZED (
+    SELECT c.entity, c.until AS change FROM cards AS c
+    WHERE c.until > ?1 AND NOT EXISTS (SELECT 1 FROM cards AS n INDEXED BY cards_of WHERE n.entity = c.entity AND n.since = c.until)
+), touched AS (
+    SELECT entity, since AS change FROM cards NOT INDEXED WHERE id > ?2
+    UNION SELECT entity, since FROM observations NOT INDEXED WHERE id > ?2
+    UNION SELECT entity, until FROM observations INDEXED BY observations_ended WHERE until > ?1
+    EXCEPT SELECT entity, change FROM begun
+    EXCEPT SELECT entity, change FROM ended
+)
+SELECT
+    (SELECT count(*) FROM begun) + (SELECT count(*) FROM relations WHERE id > ?2),
+    (SELECT count(*) FROM touched),
+    (SELECT count(*) FROM ended) + (SELECT count(*) FROM relations WHERE until > ?1);
+
+-- name: mark_named
+-- A point of history by the name it was marked with.
+SELECT change, at FROM marks WHERE name = ?;
+
+-- name: set_mark
+-- Mark a point of history, in place of the last one with that name.
+INSERT INTO marks (name, change, at) VALUES (?, ?, ?)
+ON CONFLICT (name) DO UPDATE SET change = excluded.change, at = excluded.at;
+
 -- name: entities_called
 -- The entities that had one of these names (a JSON array) at a change.
 SELECT c.entity FROM json_each(?1) AS wanted CROSS JOIN cards AS c ON c.name = wanted.value AND c.until IS NULL
@@ -631,7 +684,7 @@ ORDER BY r.until DESC, r.id;
 -- The last version of each deleted vault note, the latest first.
 SELECT n.id, n.key, n.text, n.tags, n.created_at, n.updated_at, (
     SELECT v.vector FROM vectors AS v CROSS JOIN models AS m ON m.id = v.model
-    WHERE v.passage = n.id AND v.perspective = 1 AND m.url = 'client'), ch.at
+    WHERE v.passage = n.id AND v.template = 1 AND m.url = 'client'), ch.at
 FROM notes AS n CROSS JOIN changes AS ch ON ch.id = n.until
 WHERE n.until IS NOT NULL
     AND NOT EXISTS (SELECT 1 FROM notes AS living WHERE living.key = n.key AND living.until IS NULL)
@@ -693,13 +746,48 @@ DELETE FROM models WHERE id = ?;
 -- Delete some vectors of a model.
 DELETE FROM vectors WHERE id IN (SELECT id FROM vectors WHERE model = ? LIMIT ?) RETURNING id;
 
--- name: perspective_id
--- The id of a perspective.
-SELECT id FROM perspectives WHERE name = ?;
+-- name: perspectives_all
+-- The perspectives, oldest first.
+SELECT p.name, t.template, p.query FROM perspectives AS p CROSS JOIN templates AS t ON t.id = p.template ORDER BY p.id;
+
+-- name: template_of
+-- The template of a perspective.
+SELECT t.id, t.template FROM perspectives AS p CROSS JOIN templates AS t ON t.id = p.template WHERE p.name = ?;
+
+-- name: templates_in_use
+-- The ids of the templates that perspectives have.
+SELECT DISTINCT template FROM perspectives;
+
+-- name: insert_template
+-- Add a template.
+INSERT OR IGNORE INTO templates (template) VALUES (?);
+
+-- name: upsert_perspective
+-- Add a perspective, or replace the one with that name.
+INSERT INTO perspectives (name, template, query) SELECT ?1, id, ?3 FROM templates WHERE template = ?2
+ON CONFLICT (name) DO UPDATE SET template = excluded.template, query = excluded.query;
+
+-- name: delete_perspective
+-- Remove a perspective; return a row if there was one.
+DELETE FROM perspectives WHERE name = ? RETURNING id;
+
+-- name: delete_unused_vectors
+-- Delete some vectors of templates that no perspective has.
+DELETE FROM vectors WHERE id IN (
+    SELECT v.id FROM vectors AS v WHERE v.template NOT IN (SELECT template FROM perspectives) LIMIT ?
+) RETURNING id;
+
+-- name: delete_unused_templates
+-- Delete the templates that no perspective has and that have no vectors.
+DELETE FROM templates WHERE id NOT IN (SELECT template FROM perspectives);
+
+-- name: count_unused_templates
+-- How many templates no perspective has.
+SELECT count(*) FROM templates WHERE id NOT IN (SELECT template FROM perspectives);
 
 -- name: insert_vector
 -- Add the vector of a passage that still lives. An existing vector stays.
-INSERT OR IGNORE INTO vectors (passage, perspective, model, vector)
+INSERT OR IGNORE INTO vectors (passage, template, model, vector)
 SELECT ?1, ?2, ?3, ?4 WHERE EXISTS (SELECT 1 FROM cards WHERE id = ?1 AND until IS NULL)
     OR EXISTS (SELECT 1 FROM observations WHERE id = ?1 AND until IS NULL)
     OR EXISTS (SELECT 1 FROM notes WHERE id = ?1 AND until IS NULL);
@@ -707,7 +795,7 @@ SELECT ?1, ?2, ?3, ?4 WHERE EXISTS (SELECT 1 FROM cards WHERE id = ?1 AND until 
 -- name: vectors_since
 -- The vectors of living passages written after an id, in order, up to a limit.
 SELECT v.id, v.passage, v.vector FROM vectors AS v
-WHERE v.id > ?3 AND v.model = ?1 AND v.perspective = ?2
+WHERE v.id > ?3 AND v.model = ?1 AND v.template = ?2
 ORDER BY v.id LIMIT ?4;
 
 -- name: ended_since
@@ -727,7 +815,12 @@ SELECT n.id FROM json_each(?1) AS wanted CROSS JOIN notes AS n ON n.id = wanted.
 -- name: vectors_by_passage
 -- The vectors of some passages (a JSON array of ids).
 SELECT v.passage, v.vector FROM json_each(?3) AS wanted
-CROSS JOIN vectors AS v ON v.passage = wanted.value AND v.perspective = ?2 AND v.model = ?1;
+CROSS JOIN vectors AS v ON v.passage = wanted.value AND v.template = ?2 AND v.model = ?1;
+
+-- name: observation_owners
+-- The living observations with the names of their entities, entity by entity.
+SELECT o.id, c.name FROM cards AS c NOT INDEXED CROSS JOIN observations AS o ON o.entity = c.entity AND o.until IS NULL
+WHERE c.until IS NULL;
 
 -- name: passages_within
 -- The passages of some names (a JSON array), some types (likewise) and a period; NULL allows any.
@@ -747,20 +840,22 @@ WHERE n.until IS NULL AND (?1 IS NULL OR n.key IN (SELECT value FROM json_each(?
     AND (?3 IS NULL OR n.updated_at >= ?3) AND (?4 IS NULL OR n.updated_at < ?4);
 
 -- name: pending_vectors
--- Living observations and notes between two row ids without a vector of the model, the newest first.
-SELECT id, text FROM (
+-- Living observations and notes between two row ids without a vector of the model, the newest first, with what a template
+-- may use: text, name, type and time.
+SELECT id, text, name, type, at FROM (
     SELECT * FROM (
-        SELECT o.id, o.text FROM observations AS o NOT INDEXED
+        SELECT o.id, o.text, c.name, c.type, coalesce(o.valid_at, o.created_at) AS at FROM observations AS o NOT INDEXED
+        CROSS JOIN cards AS c ON c.entity = o.entity AND c.until IS NULL
         WHERE o.id > ?4 AND o.id < ?5 AND o.until IS NULL AND NOT EXISTS (
-            SELECT 1 FROM vectors AS v WHERE v.passage = o.id AND v.perspective = ?2 AND v.model = ?1
+            SELECT 1 FROM vectors AS v WHERE v.passage = o.id AND v.template = ?2 AND v.model = ?1
         )
         ORDER BY o.id DESC LIMIT ?3
     )
     UNION ALL
     SELECT * FROM (
-        SELECT n.id, n.key || ': ' || n.text FROM notes AS n NOT INDEXED
+        SELECT n.id, n.key || ': ' || n.text, n.key, 'note', n.updated_at FROM notes AS n NOT INDEXED
         WHERE n.id > ?4 AND n.id < ?5 AND n.until IS NULL AND NOT EXISTS (
-            SELECT 1 FROM vectors AS v WHERE v.passage = n.id AND v.perspective = ?2 AND v.model = ?1
+            SELECT 1 FROM vectors AS v WHERE v.passage = n.id AND v.template = ?2 AND v.model = ?1
         )
         ORDER BY n.id DESC LIMIT ?3
     )
@@ -775,7 +870,7 @@ SELECT (SELECT count(*) FROM observations INDEXED BY observations_living WHERE u
 -- name: count_vectors
 -- How many living observations and notes have a vector of the model.
 SELECT count(*) FROM vectors AS v
-WHERE v.model = ?1 AND v.perspective = ?2 AND (
+WHERE v.model = ?1 AND v.template = ?2 AND (
     EXISTS (SELECT 1 FROM observations AS o WHERE o.id = v.passage AND o.until IS NULL)
     OR EXISTS (SELECT 1 FROM notes AS n WHERE n.id = v.passage AND n.until IS NULL)
 );

@@ -24,7 +24,17 @@ from polymnia.model import (
 )
 from polymnia.search.expression import Expression
 from polymnia.stores.sqlite import search
-from polymnia.stores.sqlite.rows import Row, as_json, assemble, pack_uid, run, run_many, sort_rows, unpack_relations
+from polymnia.stores.sqlite.rows import (
+    Row,
+    as_json,
+    assemble,
+    pack_uid,
+    run,
+    run_many,
+    sort_rows,
+    unpack_entity,
+    unpack_relations,
+)
 from polymnia.stores.sqlite.write import apply_change
 
 if TYPE_CHECKING:
@@ -70,6 +80,16 @@ class SqliteReader:
     def page(self, kind: str | None, offset: int, limit: int | None) -> list[Entity]:
         rows = run(self._connection, "entities_page", kind, -1 if limit is None else limit, offset)
         return self._with_observations(rows)
+
+    def outlines(self, names: Collection[str] | None = None, kind: str | None = None) -> list[Entity]:
+        if names is None:
+            rows = run(self._connection, "outlines_all", kind)
+        else:
+            rows = run(self._connection, "outlines", as_json(names), kind)
+        return [unpack_entity(row, ()) for row in rows]
+
+    def recent(self, since: int, limit: int) -> list[Entity]:
+        return [unpack_entity(row, ()) for row in run(self._connection, "recent_entities", since, limit)]
 
     def relations_like(self, source: str | None, target: str | None, kind: str | None) -> list[Relation]:
         if source is not None:

@@ -17,7 +17,7 @@ import apsw
 from msgspec import DecodeError, Struct, json
 
 from polymnia.errors import BadInput, StoreDamaged, StoreError, StoreForeign
-from polymnia.model import VAULT, Counts, Entity, Note, Observation, ObservationSet, Relation, Rows
+from polymnia.model import MAX_ORDINAL, VAULT, Counts, Entity, Note, Observation, ObservationSet, Relation, Rows
 from polymnia.stores.sqlite.connection import APPLICATION_ID, DRIVER_ERRORS, SEALED_ID, map_errors
 from polymnia.stores.sqlite.fill import Contents, DeletedEntity, fill
 from polymnia.stores.sqlite.rows import QUERIES, Row, run, unpack_uid
@@ -202,8 +202,12 @@ class _Salvage:
         for row in sorted(tables.rows["cards"], key=lambda row: (_end_of(row[-1]), row[0])):
             self._cards[row[1]] = row  # the living one, or the last
         self._observations: defaultdict[int, dict[int, Row]] = defaultdict(dict)
-        for row in sorted(tables.rows["observations"], key=lambda row: (_end_of(row[-1]), row[0])):
-            self._observations[row[1]][row[2]] = row
+        ordered = sorted(tables.rows["observations"], key=lambda row: (_end_of(row[-1]), row[0]))
+        for row in sorted(ordered, key=lambda row: not _is_ordinal(row[2])):
+            same = self._observations[row[1]]
+            # A damaged ordinal is replaced by one that no other observation has.
+            ordinal = row[2] if _is_ordinal(row[2]) else max(same, default=0) + 1
+            same[ordinal] = (*row[:2], ordinal, *row[3:])
         self._names: set[str] = set()
         self._ids: set[str] = set()
 
@@ -285,6 +289,10 @@ class _Salvage:
         embedding = found if isinstance(found, bytes) and len(found) % 4 == 0 else b""
         times = (_number(created_at), _number(updated_at))
         return Note(_text(key), _text(text), _tags(tags), VAULT, embedding, *times)
+
+
+def _is_ordinal(value: object) -> bool:
+    return isinstance(value, int) and 0 < value < MAX_ORDINAL
 
 
 def _latest(rows: list[Row], key: Callable[[Row], Any]) -> tuple[list[Row], list[Row]]:

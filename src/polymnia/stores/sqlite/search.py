@@ -6,10 +6,10 @@ import apsw
 
 from polymnia.model import Match, Neighbours, Passage, PassageKey, PassageKind, Within, WordCounts
 from polymnia.search.expression import Expression
-from polymnia.search.matching import matches
+from polymnia.search.matching import is_exact, matches
 from polymnia.search.terms import terms_of, word_with_stem
 from polymnia.search.text import fold, rarest, trigrams
-from polymnia.stores.sqlite.match import is_exact, render
+from polymnia.stores.sqlite.match import render
 from polymnia.stores.sqlite.rows import Row, as_json, run, unpack_tags
 
 # How many of a query's trigrams are looked up first; that is usually enough to leave few candidates.

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 EXACT_LIMIT = 50_000
 # Beyond it, this many are chosen by their sign bits and then compared exactly.
 RESCORED = 1_000
+# Vectors that are summed at once.
+_MEAN_BATCH = 10_000
 
 
 class VectorIndex:
@@ -67,6 +69,22 @@ class VectorIndex:
         known = [passage for passage in passages if passage in self._at]
         rows = self._rows[[self._at[passage] for passage in known]].astype("<f4")
         return dict(zip(known, [row.tobytes() for row in rows], strict=True))
+
+    def means(self, owners: Sequence[tuple[int, str]]) -> dict[str, bytes]:
+        """Return the mean vector of the passages of each owner as float32. Passages of an owner come together."""
+        known = [(self._at[passage], name) for passage, name in owners if passage in self._at]
+        names = list(dict.fromkeys(name for _, name in known))
+        number = {name: place for place, name in enumerate(names)}
+        rows = np.array([row for row, _ in known], np.int64)
+        owner = np.array([number[name] for _, name in known], np.int64)
+        sums = np.zeros((len(names), self._dimension), np.float32)
+        for start in range(0, len(rows), _MEAN_BATCH):
+            group = owner[start : start + _MEAN_BATCH]
+            first = np.flatnonzero(np.diff(group, prepend=-1))
+            batch = self._rows[rows[start : start + _MEAN_BATCH]].astype(np.float32, copy=False)
+            sums[group[first]] += np.add.reduceat(batch, first, axis=0)
+        sums /= np.bincount(owner, minlength=len(names))[:, None]
+        return dict(zip(names, [mean.tobytes() for mean in sums.astype("<f4", copy=False)], strict=True))
 
     def _choose(self, question: NDArray[np.float32], count: int, allowed: Collection[int] | None) -> NDArray[Any]:
         """Return the rows to compare exactly."""

@@ -52,6 +52,7 @@ class _ChangeWriter:
         self._create_entities(after.entities, identities)
         self._create_observations(known, after.observations)
         self._touch(known, before.observations + after.observations)
+        run_many(self._connection, "touch_entity", [(self._change.at, self._id, each) for each in self._change.touched])
         self._create_relations(after.relations)
         if before.notes or after.notes:
             self._write_notes(before.notes, after.notes)

@@ -32,6 +32,13 @@ CREATE TABLE changes (
 );
 CREATE INDEX changes_by_time ON changes (at);
 
+-- Points of the history that have a name, such as that of the last consolidation report.
+CREATE TABLE marks (
+    name   TEXT    PRIMARY KEY,
+    change INTEGER NOT NULL,        -- the last change before it
+    at     INTEGER NOT NULL
+) WITHOUT ROWID;
+
 -- One row per purge: rows that ended at or before this change are gone.
 CREATE TABLE purges (
     change INTEGER PRIMARY KEY
@@ -169,22 +176,30 @@ CREATE TABLE models (
     dimension INTEGER NOT NULL
 );
 
+-- How passages become the texts that are embedded. A template that no perspective has any more loses its vectors.
+CREATE TABLE templates (
+    id       INTEGER PRIMARY KEY AUTOINCREMENT,
+    template TEXT NOT NULL UNIQUE
+);
+INSERT INTO templates (id, template) VALUES (1, '{text}');
+
 CREATE TABLE perspectives (
     id       INTEGER PRIMARY KEY,
-    name     TEXT NOT NULL UNIQUE,
-    template TEXT NOT NULL
+    name     TEXT    NOT NULL UNIQUE,
+    template INTEGER NOT NULL REFERENCES templates,
+    query    TEXT    NOT NULL           -- how a question becomes the text that is embedded
 );
-INSERT INTO perspectives (id, name, template) VALUES (1, 'text', '{text}');
+INSERT INTO perspectives (id, name, template, query) VALUES (1, 'text', 1, '{query}');
 
 -- Ids are in order of writing: a process that holds vectors in memory reads on from the last one it saw.
 CREATE TABLE vectors (
-    id          INTEGER PRIMARY KEY AUTOINCREMENT,
-    passage     INTEGER NOT NULL,
-    perspective INTEGER NOT NULL REFERENCES perspectives,
-    model       INTEGER NOT NULL REFERENCES models,
-    vector      BLOB    NOT NULL        -- little-endian: float16 of length one, or a client's float32 as it came
+    id       INTEGER PRIMARY KEY AUTOINCREMENT,
+    passage  INTEGER NOT NULL,
+    template INTEGER NOT NULL REFERENCES templates,
+    model    INTEGER NOT NULL REFERENCES models,
+    vector   BLOB    NOT NULL           -- little-endian: float16 of length one, or a client's float32 as it came
 );
-CREATE UNIQUE INDEX vectors_of ON vectors (passage, perspective, model);
+CREATE UNIQUE INDEX vectors_of ON vectors (passage, template, model);
 
 -- Background work that one server does at a time.
 CREATE TABLE leases (
