@@ -101,7 +101,7 @@ class Database:
         self._pool: ConnectionPool[Connection] = ConnectionPool(
             url.conninfo,
             connection_class=Connection,
-            kwargs={"autocommit": True, "options": _options(url)},
+            kwargs={"autocommit": True, "options": _options(url), "cursor_factory": psycopg.RawCursor},
             min_size=1,
             max_size=max(url.connections, 1),
             timeout=url.timeout,
@@ -118,6 +118,20 @@ class Database:
                 yield connection
         except psycopg.Error as exc:
             raise store_error(self.url.title, exc) from exc
+
+    @contextmanager
+    def transaction(self, workspace: int | None = None, *, write: bool = False) -> Iterator["WorkspaceConnection"]:
+        """Yield a transaction on a workspace or, without one, on the catalogue. Raise StoreError.
+
+        What was written is undone at the end, unless it was committed.
+        """
+        connection = WorkspaceConnection(self, workspace, write=write)
+        try:
+            yield connection
+        except psycopg.Error as exc:
+            raise store_error(self.url.title, exc) from exc
+        finally:
+            connection.close()
 
     def acquire(self) -> Connection:
         """Return a connection from the pool. Raise psycopg.Error."""
@@ -288,6 +302,7 @@ def _options(url: PostgresUrl) -> str:
     ours = {
         "default_transaction_isolation": "repeatable\\ read",
         "default_transaction_read_only": "on",
+        "search_path": "polymnia,public",
         "statement_timeout": int(url.timeout * 1000),
         "lock_timeout": min(_LOCK_TIMEOUT_MS, int(url.timeout * 1000)),
         "idle_in_transaction_session_timeout": int(2 * url.timeout * 1000),

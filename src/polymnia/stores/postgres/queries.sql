@@ -70,12 +70,42 @@ FROM entities AS e JOIN cards AS c ON c.workspace_id = $1 AND c.entity = e.id AN
 WHERE e.workspace_id = $1 AND ($2::text IS NULL OR c.type = $2)
 ORDER BY e.id LIMIT $3 OFFSET $4;
 
--- name: observations_of_named
+-- name: outlines
+-- The entities with these names and of this type, without their observations, oldest first.
+SELECT e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at
+FROM cards AS c JOIN entities AS e ON e.workspace_id = $1 AND e.id = c.entity
+WHERE c.workspace_id = $1 AND text_key(c.name) = ANY (ARRAY(SELECT text_key(n) FROM unnest($2::text[]) AS n))
+    AND c.name = ANY ($2::text[]) AND c.until IS NULL AND ($3::text IS NULL OR c.type = $3)
+ORDER BY e.id;
+
+-- name: outlines_all
+-- The entities of a type, or all, without their observations, oldest first.
+SELECT e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at
+FROM cards AS c JOIN entities AS e ON e.workspace_id = $1 AND e.id = c.entity
+WHERE c.workspace_id = $1 AND c.until IS NULL AND ($2::text IS NULL OR c.type = $2)
+ORDER BY e.id;
+
+-- name: recent_entities
+-- The entities updated since a time, the latest first, without their observations.
+SELECT e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at
+FROM entities AS e JOIN cards AS c ON c.workspace_id = $1 AND c.entity = e.id AND c.until IS NULL
+WHERE e.workspace_id = $1 AND e.updated_at >= $2
+ORDER BY e.updated_at DESC, e.id DESC LIMIT $3;
+
+-- name: observations_of
 -- The observations of the entity with a name.
 SELECT o.entity, o.ordinal, o.text, o.created_at, o.valid_at
 FROM cards AS c JOIN observations AS o ON o.workspace_id = $1 AND o.entity = c.entity AND o.until IS NULL
 WHERE c.workspace_id = $1 AND text_key(c.name) = text_key($2) AND c.name = $2 AND c.until IS NULL
 ORDER BY o.ordinal;
+
+-- name: observations_of_names
+-- The observations of the entities with these names, entity by entity.
+SELECT o.entity, o.ordinal, o.text, o.created_at, o.valid_at
+FROM cards AS c JOIN observations AS o ON o.workspace_id = $1 AND o.entity = c.entity AND o.until IS NULL
+WHERE c.workspace_id = $1 AND text_key(c.name) = ANY (ARRAY(SELECT text_key(n) FROM unnest($2::text[]) AS n))
+    AND c.name = ANY ($2::text[]) AND c.until IS NULL
+ORDER BY o.entity, o.ordinal;
 
 -- name: observations_of_many
 -- The observations of these entities (row ids), entity by entity.
@@ -211,6 +241,19 @@ FROM (
 ) AS u
 WHERE e.workspace_id = $1 AND e.id = u.id;
 
+-- name: touch_entities
+-- Update the times of the entities with these names, whose own rows stay as they are.
+UPDATE entities AS e SET updated_at = $3, touched = $4
+FROM cards AS c
+WHERE e.workspace_id = $1 AND c.workspace_id = $1 AND c.entity = e.id AND c.until IS NULL
+    AND text_key(c.name) = ANY (ARRAY(SELECT text_key(n) FROM unnest($2::text[]) AS n)) AND c.name = ANY ($2::text[]);
+
+-- name: set_updated
+-- Set the times at which entities from elsewhere (ids) were updated there.
+UPDATE entities AS e SET updated_at = u.at
+FROM unnest($2::text[], $3::bigint[]) AS u (uid, at)
+WHERE e.workspace_id = $1 AND text_key(e.uid) = text_key(u.uid) AND e.uid = u.uid;
+
 -- name: insert_cards
 -- Add versions of entities' attributes. Tags come as array literals.
 INSERT INTO cards (workspace_id, id, entity, name, type, summary, summary_at, tags, created_at, since)
@@ -320,5 +363,143 @@ ON CONFLICT (workspace_id, text_key(identity)) DO NOTHING;
 
 -- name: insert_client_vector
 -- Add the vector that a client supplied for a passage.
-INSERT INTO vectors (workspace_id, model, perspective, passage, raw)
+INSERT INTO vectors (workspace_id, model, template, passage, raw)
 SELECT $1, m.id, 1, $3::bigint, $4::bytea FROM models AS m WHERE m.workspace_id = $1 AND m.identity = $2::text;
+
+-- name: has_schema
+-- Whether a Polymnia has been here before.
+SELECT to_regclass('polymnia.migrations') IS NOT NULL;
+
+-- name: last_migration
+-- The newest migration that was applied.
+SELECT coalesce(max(number), 0) FROM migrations;
+
+-- name: lock_migrations
+-- Wait until no other process changes the schema.
+SELECT pg_advisory_xact_lock($1);
+
+-- name: without_timeouts
+-- Let a migration take as long as it needs.
+SELECT set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true);
+
+-- name: record_migration
+-- Record that a migration was applied.
+INSERT INTO migrations (number) VALUES ($1);
+
+-- name: has_row_security
+-- Whether the rows are protected, and whether this role passes by the protection.
+SELECT c.relrowsecurity, r.rolsuper OR r.rolbypassrls
+FROM pg_class AS c CROSS JOIN pg_roles AS r WHERE c.oid = 'entities'::regclass AND r.rolname = current_user;
+
+-- name: enable_row_security
+-- Let every role, even the owner of the tables, see only the rows of the workspace that its transaction has named.
+DO $$
+DECLARE found regclass;
+BEGIN
+    FOR found IN
+        SELECT c.oid FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = 'workspace_id'
+        WHERE c.relnamespace = 'polymnia'::regnamespace AND c.relkind IN ('r', 'p') AND c.relname <> 'catalogue'
+    LOOP
+        EXECUTE format('ALTER TABLE %s ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', found);
+        EXECUTE format('DROP POLICY IF EXISTS one_workspace ON %s', found);
+        EXECUTE format('CREATE POLICY one_workspace ON %s USING '
+            '(workspace_id = nullif(current_setting(''polymnia.workspace'', true), '''')::bigint)', found);
+    END LOOP;
+END
+$$;
+
+-- name: disable_row_security
+-- Undo that.
+DO $$
+DECLARE found regclass;
+BEGIN
+    FOR found IN
+        SELECT c.oid FROM pg_class AS c
+        WHERE c.relnamespace = 'polymnia'::regnamespace AND c.relkind IN ('r', 'p') AND c.relrowsecurity
+    LOOP
+        EXECUTE format('ALTER TABLE %s DISABLE ROW LEVEL SECURITY, NO FORCE ROW LEVEL SECURITY', found);
+    END LOOP;
+END
+$$;
+
+-- name: workspace_named
+-- One workspace by its name, with the id that its rows have and its generation.
+SELECT uid, name, description, status, created_at, updated_at, workspace_id, generation
+FROM catalogue WHERE folded = $1 AND name = $2;
+
+-- name: workspaces_listed
+-- The workspaces of a status, or all, by name.
+SELECT uid, name, description, status, created_at, updated_at FROM catalogue
+WHERE $1::text IS NULL OR status = $1 ORDER BY name;
+
+-- name: workspace_like
+-- The workspace whose name differs in case at most.
+SELECT uid, name, status FROM catalogue WHERE folded = $1;
+
+-- name: insert_workspace
+-- Add a workspace to the catalogue, unless one has nearly the same name.
+INSERT INTO catalogue (uid, name, folded, description, status, created_at, updated_at)
+VALUES ($1, $2, $3, $4, 'active', $5, $5) ON CONFLICT (folded) DO NOTHING RETURNING workspace_id;
+
+-- name: fill_workspace
+-- Add what every workspace has: its lock, and the perspective of the passages' own text.
+WITH lock AS (
+    INSERT INTO workspaces (workspace_id) VALUES ($1)
+), template AS (
+    INSERT INTO templates (workspace_id, id, template) VALUES ($1, 1, '{text}')
+)
+INSERT INTO perspectives (workspace_id, id, name, template, query) VALUES ($1, 1, 'text', 1, '{query}');
+
+-- name: archive_workspace
+-- Refuse writers from now on. It waits for the one that is at work.
+UPDATE workspaces SET is_active = false WHERE workspace_id = $1;
+
+-- name: restore_workspace
+-- Admit writers again.
+UPDATE workspaces SET is_active = true WHERE workspace_id = $1;
+
+-- name: set_workspace_status
+-- Archive or restore a workspace in the catalogue. Stores that were opened before are of an earlier generation.
+UPDATE catalogue SET status = $2, generation = generation + 1, updated_at = $3 WHERE workspace_id = $1;
+
+-- name: rename_workspace
+-- Change the name of a workspace, unless another one has nearly the same.
+UPDATE catalogue SET name = $2, folded = $3, updated_at = $4 WHERE workspace_id = $1;
+
+-- name: describe_workspace
+-- Change the description of a workspace.
+UPDATE catalogue SET description = $2, updated_at = $3 WHERE workspace_id = $1;
+
+-- name: workspace_generation
+-- The generation of a workspace while it is active.
+SELECT generation FROM catalogue WHERE workspace_id = $1 AND status = 'active';
+
+-- name: delete_workspace
+-- Delete everything of a workspace, whose writers wait. What refers to other rows goes first.
+WITH vectors AS (DELETE FROM vectors WHERE workspace_id = $1),
+    words AS (DELETE FROM words WHERE workspace_id = $1),
+    terms AS (DELETE FROM terms WHERE workspace_id = $1),
+    session_notes AS (DELETE FROM session_notes WHERE workspace_id = $1),
+    session_members AS (DELETE FROM session_members WHERE workspace_id = $1),
+    note_tags AS (DELETE FROM note_tags WHERE workspace_id = $1),
+    relations AS (DELETE FROM relations WHERE workspace_id = $1),
+    observations AS (DELETE FROM observations WHERE workspace_id = $1),
+    cards AS (DELETE FROM cards WHERE workspace_id = $1),
+    perspectives AS (DELETE FROM perspectives WHERE workspace_id = $1),
+    marks AS (DELETE FROM marks WHERE workspace_id = $1),
+    purges AS (DELETE FROM purges WHERE workspace_id = $1),
+    changes AS (DELETE FROM changes WHERE workspace_id = $1),
+    leases AS (DELETE FROM leases WHERE workspace_id = $1),
+    followers AS (DELETE FROM followers WHERE workspace_id = $1)
+DELETE FROM workspaces WHERE workspace_id = $1;
+
+-- name: delete_workspace_roots
+-- Delete what the rows of a workspace referred to.
+WITH notes AS (DELETE FROM notes WHERE workspace_id = $1),
+    entities AS (DELETE FROM entities WHERE workspace_id = $1),
+    models AS (DELETE FROM models WHERE workspace_id = $1)
+DELETE FROM templates WHERE workspace_id = $1;
+
+-- name: delete_from_catalogue
+-- Delete the name of a workspace.
+DELETE FROM catalogue WHERE workspace_id = $1;

@@ -6,8 +6,9 @@
 -- Every key and every B-tree index starts with workspace_id, so the tables can be distributed by it (docs/scaling.md). Only
 -- `migrations` and `catalogue` belong to no workspace; they are small and can be copied to every node.
 
-CREATE EXTENSION IF NOT EXISTS pg_trgm;
-CREATE EXTENSION IF NOT EXISTS vector;
+CREATE EXTENSION IF NOT EXISTS pg_trgm SCHEMA public;
+CREATE EXTENSION IF NOT EXISTS vector SCHEMA public;
+CREATE SCHEMA IF NOT EXISTS polymnia;
 
 -- What indexes hold in place of a text: an index entry cannot be longer than a third of a page, and a name can.
 CREATE FUNCTION text_key(text) RETURNS uuid LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE RETURN md5($1)::uuid;
@@ -62,6 +63,15 @@ CREATE TABLE changes (
 );
 CREATE INDEX changes_by_time ON changes (workspace_id, at);
 
+-- Points of the history that have a name, such as that of the last consolidation report.
+CREATE TABLE marks (
+    workspace_id bigint NOT NULL,
+    name         text   COLLATE "C" NOT NULL,
+    change       bigint NOT NULL,           -- the last change before it
+    at           bigint NOT NULL,
+    PRIMARY KEY (workspace_id, name)
+);
+
 -- One row per purge: rows that ended at or before this change are gone.
 CREATE TABLE purges (
     workspace_id bigint NOT NULL,
@@ -80,6 +90,7 @@ CREATE TABLE entities (
     PRIMARY KEY (workspace_id, id)
 ) WITH (fillfactor = 80);
 CREATE UNIQUE INDEX entities_by_uid ON entities (workspace_id, text_key(uid));
+CREATE INDEX entities_by_time       ON entities (workspace_id, updated_at, id);
 
 -- What is known of the entity itself.
 CREATE TABLE cards (
@@ -241,25 +252,36 @@ CREATE TABLE models (
 );
 CREATE UNIQUE INDEX models_by_identity ON models (workspace_id, text_key(identity));
 
+-- How passages become the texts that are embedded. A template that no perspective has any more loses its vectors.
+CREATE TABLE templates (
+    workspace_id bigint NOT NULL,
+    id           bigint NOT NULL,
+    template     text   COLLATE "C" NOT NULL,
+    PRIMARY KEY (workspace_id, id)
+);
+CREATE UNIQUE INDEX templates_by_text ON templates (workspace_id, text_key(template));
+
 CREATE TABLE perspectives (
     workspace_id bigint NOT NULL,
     id           bigint NOT NULL,
     name         text   COLLATE "C" NOT NULL,
-    template     text   NOT NULL,
-    PRIMARY KEY (workspace_id, id)
+    template     bigint NOT NULL,
+    query        text   NOT NULL,           -- how a question becomes the text that is embedded
+    PRIMARY KEY (workspace_id, id),
+    FOREIGN KEY (workspace_id, template) REFERENCES templates (workspace_id, id)
 );
 CREATE UNIQUE INDEX perspectives_by_name ON perspectives (workspace_id, text_key(name));
 
 CREATE TABLE vectors (
     workspace_id bigint NOT NULL,
     model        bigint NOT NULL,
-    perspective  bigint NOT NULL,
+    template     bigint NOT NULL,
     passage      bigint NOT NULL,
     vector       halfvec,                   -- of length one; no dimension here, because models differ
     raw          bytea,                     -- a client's little-endian float32 as it came
-    PRIMARY KEY (workspace_id, model, perspective, passage),
+    PRIMARY KEY (workspace_id, model, template, passage),
     FOREIGN KEY (workspace_id, model) REFERENCES models (workspace_id, id),
-    FOREIGN KEY (workspace_id, perspective) REFERENCES perspectives (workspace_id, id)
+    FOREIGN KEY (workspace_id, template) REFERENCES templates (workspace_id, id)
 );
 ALTER TABLE vectors ALTER COLUMN vector SET STORAGE PLAIN;
 CREATE INDEX vectors_of ON vectors (workspace_id, passage);
