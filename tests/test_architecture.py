@@ -26,7 +26,7 @@ LAYERS = [
     {"mcp"},
     {"transports", "auth", "web"},
     {"settings"},
-    {"app"},
+    {"app", "clients"},
     {"cli", "__main__"},
 ]
 SQLITE_DRIVER_HOMES = {"stores/sqlite", "stores/directory", "search/terms.py"}

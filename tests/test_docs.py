@@ -8,6 +8,8 @@ from pathlib import Path
 
 import yaml
 
+from docs.generate import pages
+from polymnia.clients.table import CLIENTS
 from polymnia.dialects import DIALECTS
 from polymnia.settings import Settings
 
@@ -60,10 +62,19 @@ def test_every_link_to_a_heading_resolves() -> None:
     assert broken == []
 
 
-def test_the_commands_of_the_readme_are_one_line_and_create_an_environment() -> None:
-    for command in (first_command("## Start"), first_command("## Test")):
-        assert command.startswith("python3 -m venv .venv && .venv/bin/pip install ")
-        assert "\n" not in command
+def test_what_is_made_from_code_is_up_to_date() -> None:
+    stale = [str(path.relative_to(ROOT)) for path, made in pages().items() if path.read_text("utf-8") != made]
+    assert stale == [], "run `python -m docs.generate`"
+
+
+def test_every_client_has_a_page_and_no_page_is_left_over() -> None:
+    assert {path.stem for path in (ROOT / "docs" / "clients").glob("*.md")} == {"index", *CLIENTS}
+
+
+def test_the_test_command_of_the_readme_is_one_line_and_creates_an_environment() -> None:
+    command = first_command("## Test")
+    assert command.startswith("python3 -m venv .venv && .venv/bin/pip install ")
+    assert "\n" not in command
 
 
 def test_the_gate_runs_the_test_command_of_the_readme() -> None:

@@ -14,6 +14,8 @@
     │   └── MissingCapability the client lacks a capability the request needs (-32021)
     ├── Cancelled             the client cancelled the request
     ├── EmbedderError         the embedding model is missing or failed
+    ├── ChatModelError        the chat model did not answer
+    ├── MissingPackage        an optional package is not installed
     ├── SettingsError         a flag, variable or entry of the settings file is wrong
     └── StoreError            the store failed
         ├── StoreBusy         another process locked it for too long
@@ -131,6 +133,20 @@ class Cancelled(PolymniaError):
 
 class EmbedderError(PolymniaError):
     """The embedding model is missing or failed."""
+
+
+class ChatModelError(PolymniaError):
+    """The chat model did not answer."""
+
+
+class MissingPackage(PolymniaError):
+    """An optional package is not installed."""
+
+    def __init__(self, what: str, package: str, extra: str) -> None:
+        super().__init__(
+            f"{what} needs the package {package}, which this server does not have",
+            hint=f"install it with `pip install 'polymnia[{extra}]'`",
+        )
 
 
 class SettingsError(PolymniaError):

@@ -64,6 +64,16 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return f"{host or '127.0.0.1'}:{port or find_spec(self.dialect).port}"
 
 
+class ClientRoots(Struct, frozen=True, kw_only=True):
+    """The directories below which MCP clients keep their configuration."""
+
+    home: Path
+    applications: Path
+    claude: Path
+    codex: Path
+    zed: Path
+
+
 class _Value(Struct, frozen=True):
     """A value as it was given, and the flag, variable or file that gave it."""
 
@@ -82,6 +92,26 @@ def load_settings(flags: Mapping[str, Any] | None = None, environment: Mapping[s
         return convert({name: _parse(name, each.value) for name, each in values.items()}, Settings, strict=False)
     except ValidationError as exc:
         raise SettingsError(_explain(str(exc), values)) from exc
+
+
+def client_roots(environment: Mapping[str, str] | None = None) -> ClientRoots:
+    """Return where the clients of this user keep their configuration."""
+    environment = os.environ if environment is None else environment
+    home = Path.home()
+    applications = Path(environment.get("XDG_CONFIG_HOME") or home / ".config")
+    zed = applications / "zed"
+    if sys.platform == "win32":
+        applications = Path(environment.get("APPDATA") or home / "AppData/Roaming")
+        zed = applications / "Zed"
+    elif sys.platform == "darwin":
+        applications, zed = home / "Library/Application Support", home / ".config/zed"
+    return ClientRoots(
+        home=home,
+        applications=applications,
+        claude=Path(environment.get("CLAUDE_CONFIG_DIR") or home),
+        codex=Path(environment.get("CODEX_HOME") or home / ".codex"),
+        zed=zed,
+    )
 
 
 def _choose_store(values: Mapping[str, _Value], given: Mapping[str, Any], environment: Mapping[str, str]) -> str:

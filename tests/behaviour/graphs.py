@@ -7,8 +7,8 @@ from polymnia.model import Entity, EntityDraft, Graph, Relation
 ME = "test"
 
 
-def create(memory: Memory, *drafts: EntityDraft) -> list[Entity]:
-    return entities.create(memory, drafts, by=ME)
+def create(memory: Memory, *drafts: EntityDraft, by: str = ME) -> list[Entity]:
+    return entities.create(memory, drafts, by=by)
 
 
 def link(memory: Memory, *keys: tuple[str, str, str]) -> list[Relation]:

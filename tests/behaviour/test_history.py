@@ -11,7 +11,20 @@ from msgspec.structs import replace
 from polymnia.engine import entities, notes, observations, relations, trash
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput
-from polymnia.model import VAULT, Change, Entity, EntityDraft, EventCounts, Mark, Note, ObservationDraft, Relation, Rows
+from polymnia.model import (
+    VAULT,
+    Author,
+    Change,
+    ChangeQuery,
+    Entity,
+    EntityDraft,
+    EventCounts,
+    Mark,
+    Note,
+    ObservationDraft,
+    Relation,
+    Rows,
+)
 from polymnia.stores import open_store
 from polymnia.stores.sqlite.store import SqliteStore
 from tests.behaviour.graphs import ME, create, link
@@ -155,6 +168,90 @@ def test_an_id_cannot_be_used_twice(path: str) -> None:
     ):
         transaction.apply(after=Rows(entities=(Entity("Ben", "person", id=ann.id),)))
     assert [each.name for each in entities.read_all(memory).entities] == ["Ann"]
+    memory.store.close()
+
+
+def latest(memory: Memory, **wanted: object) -> list[int]:
+    with memory.reading() as read:
+        found = read.history.latest(ChangeQuery(**wanted))  # type: ignore[arg-type]  # what a test asks for
+        assert [each for each in read.history.changes() if each in found][::-1] == found
+    return [each.id for each in found]
+
+
+def test_the_latest_changes_are_selected(memory: Memory) -> None:
+    create(memory, EntityDraft("Ann", "person", ("tea",)))
+    create(memory, EntityDraft("Ben", "person"), by="other")
+    link(memory, ("Ann", "Ben", "knows"))
+    observations.add(memory, [ObservationDraft("Ann", ("coffee",))], by=ME, skip_repeats=False)
+    replace_card(memory, "Ann", lambda old: replace(old, name="Anna"))
+    entities.delete(memory, ["Ben"], by="other")
+    times = [each.at for each in changes(memory)]
+    assert latest(memory) == [6, 5, 4, 3, 2, 1]
+    assert latest(memory, limit=2) == [6, 5]
+    assert latest(memory, limit=2, before=5) == [4, 3]
+    assert latest(memory, actors=("other",)) == [6, 2]
+    assert latest(memory, operations=("update", "create_relations")) == [5, 3]
+    assert latest(memory, since=times[2], until=times[4]) == [4, 3]
+    assert latest(memory, names=("Anna",)) == [6, 5, 4, 3, 1]
+    assert latest(memory, names=("Ann",), before=5, limit=2) == [4, 3]
+    assert latest(memory, names=("Ben",)) == [6, 3, 2]
+    assert latest(memory, names=("Zoe",)) == []
+    with memory.reading() as read:
+        assert read.history.actors() == sorted([ME, "other"])
+
+
+def test_a_passage_has_the_author_who_wrote_it_first(memory: Memory) -> None:
+    create(memory, EntityDraft("Ann", "person", ("tea",)), by="first")
+    observations.add(memory, [ObservationDraft("Ann", ("coffee",))], by="second", skip_repeats=False)
+    replace_card(memory, "Ann", lambda old: replace(old, name="Anna"))
+    first, second, _ = changes(memory)
+    with memory.reading() as read:
+        found = read.history.authors([("Anna", 0), ("Anna", 1), ("Anna", 2), ("Anna", 3), ("Ann", 1)])
+    assert found == {
+        ("Anna", 0): Author("first", first.at, 1),
+        ("Anna", 1): Author("first", first.at, 1),
+        ("Anna", 2): Author("second", second.at, 2),
+    }
+
+
+def test_a_restored_text_keeps_its_author(path: str) -> None:
+    memory = Memory(SqliteStore(path))
+    create(memory, EntityDraft("Ann", "person", ("tea",)), by="first")
+    notes.commit(memory, Note("plan", "tea"), by="writer")
+    entities.delete(memory, ["Ann"], by="second")
+    trash.restore(memory, "Ann", by="third")
+    with memory.reading() as read:
+        found = read.history.authors([("Ann", 1), ("plan", -1)])
+    assert {key: author.actor for key, author in found.items()} == {("Ann", 1): "first", ("plan", -1): "writer"}
+    memory.store.close()
+
+
+def test_a_past_state_has_the_time_of_update_that_was_read_then(path: str) -> None:
+    memory = Memory(SqliteStore(path))
+    create(memory, EntityDraft("Ann", "person", ("tea", "milk")))
+    seen: dict[int, int] = {}
+
+    def remember_update() -> None:
+        found = entities.open_named(memory, ["Ann"]).entities
+        if found:
+            seen[changes(memory)[-1].at] = found[0].updated_at
+
+    for step in (
+        lambda: entities.delete(memory, ["Ann"], by=ME),
+        lambda: trash.restore(memory, "Ann", by=ME),
+        lambda: observations.add(memory, [ObservationDraft("Ann", ("ale",))], by=ME, skip_repeats=False),
+        lambda: observations.remove(memory, [ObservationDraft("Ann", ("milk",))], by=ME),
+        lambda: trash.purge(memory, days=-1),
+        lambda: observations.add(memory, [ObservationDraft("Ann", ("gin",))], by=ME, skip_repeats=False),
+    ):
+        remember_update()
+        step()
+        for time in seen:
+            try:
+                (then,) = at(memory, time, "Ann").entities
+            except BadInput:
+                continue  # purged
+            assert then.updated_at == seen[time]
     memory.store.close()
 
 

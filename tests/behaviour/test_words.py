@@ -1,9 +1,13 @@
 """The words index on every store: passages by term, neighbours in a conversation, observations by time."""
 
+from pathlib import Path
+
 from polymnia.engine import entities, observations
 from polymnia.engine.memory import Memory
 from polymnia.model import EntityDraft, ObservationDraft, PassageKey, Within
 from polymnia.search.terms import terms_of
+from polymnia.stores import open_store
+from polymnia.stores.contract import MAX_CONVERSATION_GAP, MAX_CONVERSATION_STEPS
 from tests.behaviour.graphs import ME, create
 
 LIBRARY = (
@@ -17,9 +21,9 @@ def having(memory: Memory, *terms: str, within: Within | None = None) -> set[Pas
         return {passage.key for passage in read.candidates(terms, 100, within)}
 
 
-def talk(memory: Memory, valid_at: int, *turns: tuple[str, str]) -> None:
-    said = [ObservationDraft(name, (text,), valid_at) for name, text in turns]
-    observations.add(memory, said, by=ME, skip_repeats=False)
+def talk(memory: Memory, valid_at: int, *turns: tuple[str, str], source: str = "", by: str = ME) -> None:
+    said = [ObservationDraft(name, (text,), valid_at, source) for name, text in turns]
+    observations.add(memory, said, by=by, skip_repeats=False)
 
 
 def test_passages_are_found_by_stem_part_and_pair(memory: Memory) -> None:
@@ -36,6 +40,14 @@ def test_passages_can_be_restricted_to_some_entities(memory: Memory) -> None:
     assert having(memory, "user", "dog", within=Within(names=("Caroline", "Nobody"))) == {("Caroline", 2)}
     assert having(memory, "user", "dog", within=Within(types=("person",))) == {("Caroline", 2)}
     assert having(memory, "user", "dog", within=Within(names=("Caroline",), types=("function",))) == set()
+
+
+def test_candidates_are_filtered_by_tags(memory: Memory) -> None:
+    create(memory, EntityDraft("Ann", "person", ("sails",), tags=("crew", "club")))
+    create(memory, EntityDraft("Ben", "person", ("sails",), tags=("crew",)), EntityDraft("Cy", "person", ("sails",)))
+    assert having(memory, "sail", within=Within(tags=("crew",))) == {("Ann", 1), ("Ben", 1)}
+    assert having(memory, "sail", within=Within(tags=("crew", "club"))) == {("Ann", 1)}
+    assert having(memory, "sail", within=Within(tags=())) == {("Ann", 1), ("Ben", 1), ("Cy", 1)}
 
 
 def test_passages_can_be_restricted_to_a_period(memory: Memory) -> None:
@@ -102,8 +114,9 @@ def around(memory: Memory, word: str) -> list[str | None]:
 
 def test_neighbours_belong_to_the_same_conversation_across_entities(memory: Memory) -> None:
     create(memory, EntityDraft("Ann", "person"), EntityDraft("Ben", "person"))
-    talk(memory, 7, ("Ann", "hello"), ("Ben", "hi"), ("Ann", "bye"))
-    talk(memory, 9, ("Ben", "tomorrow"))
+    talk(memory, 7, ("Ann", "hello"), ("Ben", "hi"))
+    talk(memory, 7 + MAX_CONVERSATION_GAP, ("Ann", "bye"))
+    talk(memory, 9 + 2 * MAX_CONVERSATION_GAP, ("Ben", "tomorrow"))
     assert around(memory, "hello") == [None, None, "hi"]
     assert around(memory, "hi") == ["hello", None, "bye"]
     assert around(memory, "bye") == ["hi", "hello", None]
@@ -117,6 +130,40 @@ def test_observations_without_a_valid_time_are_neighbours_in_order_of_writing(me
     talk(memory, 0, ("Ben", "two"), ("Ann", "three"))
     assert around(memory, "two") == ["one", None, "three"]
     assert around(memory, "three") == ["two", "one", None]
+
+
+def test_observations_of_one_source_are_neighbours_whoever_wrote_them_and_whenever(memory: Memory) -> None:
+    create(memory, EntityDraft("Ann", "person"), EntityDraft("Ben", "person"))
+    talk(memory, 7, ("Ann", "hello"), source="chat 1")
+    for number in range(MAX_CONVERSATION_STEPS):
+        talk(memory, 7, ("Ben", f"aside {number}"))
+    talk(memory, 7, ("Ben", "apart"), source="chat 2")
+    talk(memory, 9 + MAX_CONVERSATION_GAP, ("Ben", "hi"), source="chat 1", by="another client")
+    assert around(memory, "hi") == ["hello", None, None]
+    assert around(memory, "hello") == [None, None, "hi"]
+    assert around(memory, "apart") == [None, None, None]
+
+
+def test_a_conversation_without_a_source_does_not_reach_far(memory: Memory) -> None:
+    create(memory, EntityDraft("Ann", "person"))
+    talk(memory, 7, ("Ann", "hello"))
+    for number in range(MAX_CONVERSATION_STEPS):
+        talk(memory, 0, ("Ann", f"aside {number}"))
+    talk(memory, 7, ("Ann", "bye"))
+    assert around(memory, "hello") == around(memory, "bye") == [None, None, None]
+
+
+def test_clients_that_write_at_the_same_time_have_separate_conversations(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path / "memory.db"))
+    memory = Memory(store)
+    create(memory, EntityDraft("Ann", "person"), EntityDraft("Ben", "person"))
+    talk(memory, 0, ("Ann", "hello"), by="first")
+    talk(memory, 0, ("Ben", "apart"), by="second")
+    talk(memory, 0, ("Ann", "bye"), by="first")
+    assert around(memory, "bye") == ["hello", None, None]
+    assert around(memory, "hello") == [None, None, "bye"]
+    assert around(memory, "apart") == [None, None, None]
+    store.close()
 
 
 def test_a_deleted_observation_is_not_a_neighbour(memory: Memory) -> None:

@@ -22,15 +22,15 @@ notes = st.builds(
     updated_at=times,
 )
 entities = st.builds(
-    lambda name, kind, texts: Entity(
+    lambda name, kind, said: Entity(
         name,
         kind,
-        tuple([Observation(place, text) for place, text in enumerate(texts, 1)]),
-        next_ordinal=len(texts) + 1,
+        tuple([Observation(place, text, 0, at, source) for place, (text, at, source) in enumerate(said, 1)]),
+        next_ordinal=len(said) + 1,
     ),
     words,
     words,
-    st.lists(words, max_size=3),
+    st.lists(st.tuples(words, st.just(0) | times, words), max_size=3),
 )
 relations = st.builds(Relation, words, words, words)
 

@@ -15,6 +15,7 @@ import pytest
 
 SCRIPTS = Path(__file__).parent / "scripts"
 JUDGES = Path(__file__).parent / "judges"
+CLIENTS = Path(__file__).parent / "clients"
 SDK_V1 = "mcp>=1.20,<2"
 
 
@@ -36,6 +37,11 @@ def node_packages(cache: Path) -> Path:
 def judges(cache: Path) -> Path:
     """Return a directory with the conformance suites, the Inspector and a Node that is new enough for them."""
     return _npm(cache, "judges", JUDGES / "package.json")
+
+
+def client_programs(cache: Path) -> Path:
+    """Return a directory with the programs of MCP clients."""
+    return _npm(cache, "clients", CLIENTS / "package.json")
 
 
 def node() -> str:

@@ -325,8 +325,9 @@ def test_a_query_reads_only_what_it_is_asked_for(store: SqliteStore, name: str) 
     assert [step for step in plan if re.match(rf"SCAN ({tables})\b", step)] == []
 
 
-def test_neighbours_of_one_moment_are_found_in_the_index(store: SqliteStore) -> None:
+def test_neighbours_are_found_without_a_scan(store: SqliteStore) -> None:
     with store.reading() as read:
-        plan = read._connection.execute(f"EXPLAIN QUERY PLAN {QUERIES['neighbour_ids']}", ("[]",)).fetchall()
-    seeks = [str(row[3]) for row in plan if str(row[3]).startswith("SEARCH n ")]
-    assert [seek.rpartition("rowid")[2] for seek in seeks] == ["<?)", "<?)", ">?)"] * 2
+        query = f"EXPLAIN QUERY PLAN {QUERIES['neighbour_ids']}"
+        plan = [str(row[3]) for row in read._connection.execute(query, ("[]", 1, 1)).fetchall()]
+    assert [step.rpartition("rowid")[2] for step in plan if step.startswith("SEARCH n ")] == ["<?)", ">?)"] * 2
+    assert not any(step.startswith(("SCAN n ", "SCAN o ", "SCAN made ")) for step in plan)

@@ -14,6 +14,7 @@ from polymnia.settings import Settings, load_settings
 # Command -> module of this package, with `add_parser(commands)` and `run(settings, options)`.
 COMMANDS = {
     "serve": "serve",
+    "install": "install",
     "search": "search",
     "show": "show",
     "import": "import_file",

@@ -24,8 +24,24 @@ class NoteShape(Struct, frozen=True, rename="camel", omit_defaults=True):
     updated_at: str | None = None
 
 
+class OriginShape(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """When an observation was said or true, and where it comes from."""
+
+    valid_at: str | None = None
+    source: str = ""
+
+
+class EntityShape(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """An entity. `origins` is empty, or has one value for each observation."""
+
+    name: str
+    entity_type: str
+    observations: list[str]
+    origins: list[OriginShape] = []
+
+
 class Document(Struct, frozen=True, omit_defaults=True):
-    entities: list[reference.EntityShape]
+    entities: list[EntityShape]
     relations: list[reference.RelationShape]
     notes: list[NoteShape] = []
 
@@ -39,10 +55,9 @@ class _Outline(Struct):
 
 def encode_document(graph: Graph, notes: Sequence[Note]) -> bytes:
     """Return the document of a graph and the notes of the vault."""
-    shape = reference.graph_shape(graph)
-    return (
-        indented_json(Document(shape.entities, shape.relations, [_note_shape(note) for note in notes])).encode() + b"\n"
-    )
+    entities = [_entity_shape(each) for each in graph.entities]
+    relations = reference.graph_shape(Graph([], graph.relations)).relations
+    return indented_json(Document(entities, relations, [_note_shape(note) for note in notes])).encode() + b"\n"
 
 
 def parse_document(data: bytes) -> tuple[Graph, list[Note]] | None:
@@ -53,9 +68,8 @@ def parse_document(data: bytes) -> tuple[Graph, list[Note]] | None:
         if _is_document(data):
             raise BadInput(f"not a valid export: {exc}") from exc
         return None
-    graph = Graph(
-        [_entity(each) for each in document.entities], [reference.relation(each) for each in document.relations]
-    )
+    entities = [_entity(each, f"entities[{index}]") for index, each in enumerate(document.entities)]
+    graph = Graph(entities, [reference.relation(each) for each in document.relations])
     return graph, [_note(each, f"notes[{index}]") for index, each in enumerate(document.notes)]
 
 
@@ -67,9 +81,18 @@ def _is_document(data: bytes) -> bool:
     return True
 
 
-def _entity(shape: reference.EntityShape) -> Entity:
-    observations = tuple([Observation(ordinal, text) for ordinal, text in enumerate(shape.observations, 1)])
-    return Entity(shape.name, shape.entity_type, observations, next_ordinal=len(observations) + 1)
+def _entity(shape: EntityShape, name: str) -> Entity:
+    texts, count = shape.observations, len(shape.observations)
+    if len(shape.origins) not in (0, count):
+        raise BadInput(f"{name}.origins: expected one for each of the {count} observations, got {len(shape.origins)}")
+    numbered = zip(range(1, count + 1), texts, shape.origins or [OriginShape()] * count, strict=True)
+    observations = tuple([_observation(*each, name) for each in numbered])
+    return Entity(shape.name, shape.entity_type, observations, next_ordinal=count + 1)
+
+
+def _observation(ordinal: int, text: str, origin: OriginShape, name: str) -> Observation:
+    valid_at = _parse_optional_time(origin.valid_at, f"{name}.origins[{ordinal - 1}].validAt")
+    return Observation(ordinal, text, valid_at=valid_at, source=origin.source)
 
 
 def _note(shape: NoteShape, name: str) -> Note:
@@ -95,6 +118,12 @@ def _check_embedding(embedding: bytes, name: str) -> bytes:
 
 def _parse_optional_time(text: str | None, name: str) -> int:
     return 0 if text is None else parse_time(text, name)
+
+
+def _entity_shape(entity: Entity) -> EntityShape:
+    known = any(each.valid_at or each.source for each in entity.observations)
+    origins = [OriginShape(iso_time(each.valid_at), each.source) for each in entity.observations] if known else []
+    return EntityShape(entity.name, entity.type, list(entity.texts), origins)
 
 
 def _note_shape(note: Note) -> NoteShape:

@@ -125,6 +125,11 @@ class Meaning:
         return asking
 
     @property
+    def url(self) -> str:
+        """The embedder's URL, which its models have too."""
+        return self._embedder.url
+
+    @property
     def missing_package(self) -> str:
         """What to say if a package that the embedder needs is not installed; empty if all are."""
         return self._embedder.missing_package

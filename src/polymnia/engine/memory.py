@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from polymnia.model import Change, Counts, Rows
 from polymnia.stores.contract import Reader, Store, Writer
@@ -67,8 +68,7 @@ class Transaction:
         rows = (before or Rows(), after or Rows())
         change = Change(self._operation, self._by, self.at, *rows, touched=tuple(touched))
         if change.before or change.after:
-            self._writer.apply(change)
-            self.change = change
+            self.change = replace(change, id=self._writer.apply(change))
 
 
 class Statistics(Struct, frozen=True):

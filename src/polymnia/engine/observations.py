@@ -65,7 +65,7 @@ class _Additions:
         for text in addition.texts:
             if skip_repeats and text in self._texts:
                 continue
-            new.append(Observation(self._next, text, next(self._times), addition.valid_at))
+            new.append(Observation(self._next, text, next(self._times), addition.valid_at, addition.source))
             self._texts.add(text)
             self._next += 1
         self.added.extend(new)

@@ -218,7 +218,7 @@ def _score(
 
 def _leads_on(passage: Passage) -> bool:
     """Return True if the answer may be in the next passage: in a conversation, or after a question."""
-    return bool(passage.valid_at) or "?" in passage.text
+    return bool(passage.valid_at or passage.source) or "?" in passage.text
 
 
 def _cosines(

@@ -138,7 +138,10 @@ def _fill_entity(entity: Entity, at: int) -> Entity:
 
 
 def _missing_observations(known: Entity, entity: Entity, at: int) -> ObservationSet:
-    return new_observations(known, missing_texts(entity.texts, known.texts), at)
+    new = new_observations(known, missing_texts(entity.texts, known.texts), at).observations
+    given = {each.text: each for each in reversed(entity.observations)}
+    kept = [replace(each, valid_at=given[each.text].valid_at, source=given[each.text].source) for each in new]
+    return ObservationSet(known.name, tuple(kept))
 
 
 def _batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:

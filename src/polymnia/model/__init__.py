@@ -1,7 +1,7 @@
 """The values that every layer uses: the graph, notes, passages, changes, workspaces and access."""
 
 from polymnia.model.access import CAPABILITIES, NOBODY, OWNER, Capability, Principal, Status, Workspace
-from polymnia.model.changes import Change, EventCounts, Mark, PurgeCounts, Rows, TrashItem
+from polymnia.model.changes import Author, Change, ChangeQuery, EventCounts, Mark, PurgeCounts, Rows, TrashItem
 from polymnia.model.graph import (
     MAX_ORDINAL,
     Counts,
@@ -41,8 +41,10 @@ __all__ = [
     "NOTE_TYPE",
     "OWNER",
     "VAULT",
+    "Author",
     "Capability",
     "Change",
+    "ChangeQuery",
     "Counts",
     "EmbeddingModel",
     "Entity",

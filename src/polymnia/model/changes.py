@@ -24,8 +24,10 @@ class Rows(Struct, frozen=True, omit_defaults=True):
 class Change(Struct, frozen=True):
     """One write: who made it, when, and the rows it touched before and after.
 
-    Rows only in `before` are deleted, rows only in `after` are created, rows in both are replaced. `touched` names
-    entities that count as updated though none of their rows is written; a change that is read back has none.
+    Rows only in `before` are deleted, rows only in `after` are created, rows in both are replaced: entities with the
+    same id, observations with the same ordinal, relations and notes with the same key. An entity that is replaced may
+    have another name; sets of its observations name it as it was called before. `touched` names entities that count as
+    updated though none of their rows is written; a change that is read back has none.
     """
 
     operation: str
@@ -35,6 +37,30 @@ class Change(Struct, frozen=True):
     after: Rows = Rows()
     id: int = 0
     touched: tuple[str, ...] = ()
+
+
+class ChangeQuery(Struct, frozen=True, kw_only=True):
+    """Which changes to read, newest first. None allows any.
+
+    `before` is the id of a change; only older ones are read. `since` and `until` are times, as in since <= at < until.
+    `names` are names that entities have or had and keys of notes: a change counts if it touched one of them.
+    """
+
+    limit: int = 20
+    before: int | None = None
+    since: int | None = None
+    until: int | None = None
+    actors: tuple[str, ...] | None = None
+    operations: tuple[str, ...] | None = None
+    names: tuple[str, ...] | None = None
+
+
+class Author(Struct, frozen=True):
+    """Who first wrote a passage, when, and in which change."""
+
+    actor: str
+    at: int
+    change: int
 
 
 class TrashItem(Struct, frozen=True):

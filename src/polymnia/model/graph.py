@@ -10,13 +10,15 @@ MAX_ORDINAL = 2**31 - 1
 class Observation(Struct, frozen=True, gc=False, omit_defaults=True):
     """One fact about an entity. Its ordinal is never reused and never renumbered.
 
-    `valid_at` is when the fact was said or true; 0 means when it was created.
+    `valid_at` is when the fact was said or true; 0 means when it was created. `source` is the conversation or document
+    it comes from; empty means unknown.
     """
 
     ordinal: int
     text: str
     created_at: int = 0
     valid_at: int = 0
+    source: str = ""
 
 
 class Entity(Struct, frozen=True, omit_defaults=True):
@@ -71,11 +73,12 @@ class EntityDraft(Struct, frozen=True):
 
 
 class ObservationDraft(Struct, frozen=True):
-    """Texts to add to, or remove from, the named entity. `valid_at` as in Observation."""
+    """Texts to add to, or remove from, the named entity. `valid_at` and `source` as in Observation."""
 
     entity: str
     texts: tuple[str, ...]
     valid_at: int = 0
+    source: str = ""
 
 
 class ObservationSet(Struct, frozen=True):

@@ -13,7 +13,7 @@ NOTE, NOTE_TYPE = -1, "note"
 class Passage(Struct, frozen=True, gc=False):
     """A text that a search can return: an observation, an entity's card (ordinal 0) or a vault note (ordinal NOTE).
 
-    The text of a card is the entity's summary. The `entity` of a note is its key.
+    The text of a card is the entity's summary. The `entity` of a note is its key. An observation has its entity's tags.
     """
 
     entity: str
@@ -24,6 +24,7 @@ class Passage(Struct, frozen=True, gc=False):
     valid_at: int = 0
     id: int = 0  # 0 in stores without passage ids
     tags: tuple[str, ...] = ()
+    source: str = ""
 
     @property
     def key(self) -> PassageKey:
@@ -70,12 +71,16 @@ class WordCounts(Struct, frozen=True):
 
 
 class Within(Struct, frozen=True):
-    """Restrict a search to some names (keys of notes), some types and a period. None allows everything."""
+    """Restrict a search to some names (keys of notes), some types, a period, and all of some tags.
+
+    None allows everything.
+    """
 
     names: tuple[str, ...] | None = None
     types: tuple[str, ...] | None = None
     since: int | None = None
     until: int | None = None
+    tags: tuple[str, ...] | None = None
 
     def has(self, passage: Passage) -> bool:
         """Return True if the passage satisfies every restriction."""
@@ -85,6 +90,7 @@ class Within(Struct, frozen=True):
             and (self.types is None or passage.type in self.types)
             and (self.since is None or at >= self.since)
             and (self.until is None or at < self.until)
+            and (self.tags is None or set(self.tags) <= set(passage.tags))
         )
 
 

@@ -16,11 +16,11 @@ _WORD = r"[^\W_]+"
 _JOINED = r"[A-Z](?<=[^\W_].)"
 # The parts of a word that joins several: `getUserName`, `HTTPServer2`.
 _PART = r"[A-Z]+(?![a-z])|[A-Z]?[^\WA-Z\d_]+|\d+"
-# Scripts without spaces between words: Thai, Lao, Burmese, Khmer, kana and Han.
-_UNSPACED = (
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf"
-    "\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+"
+# Scripts without spaces between words, as ranges of characters: Thai, Lao, Burmese, Khmer, kana and Han.
+UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 )
+_UNSPACED = f"[{UNSPACED}]+"
 # Endings that turn most stems back into a word with that stem.
 _ENDINGS = ("", "e", "s", "ed", "ing", "ly", "ion", "ment", "al", "y", "l", "er", "es")
 

@@ -6,9 +6,20 @@ from contextlib import contextmanager
 
 from msgspec.structs import replace
 
-from polymnia.model import Change, Entity, EventCounts, Mark, PurgeCounts, Rows
+from polymnia.model import (
+    Author,
+    Change,
+    ChangeQuery,
+    Entity,
+    EventCounts,
+    Mark,
+    Passage,
+    PassageKey,
+    PurgeCounts,
+    Rows,
+)
 from polymnia.stores.contract import Capabilities, ChangeFeed, VectorStore
-from polymnia.stores.memory_graph import MemoryGraph, not_supported
+from polymnia.stores.memory_graph import MemoryGraph, not_supported, passages_of
 
 
 class MemoryHistory:
@@ -21,6 +32,34 @@ class MemoryHistory:
     def changes(self, since: int = 0, limit: int | None = None) -> list[Change]:
         found = [each for each in self._changes if each.id > since]
         return found if limit is None else found[:limit]
+
+    def latest(self, query: ChangeQuery) -> list[Change]:
+        names = None if query.names is None else self._names_of(query.names)
+        found = [each for each in reversed(self._changes) if _is_selected(each, query) and _touches(each, names)]
+        return found[: query.limit]
+
+    def actors(self) -> list[str]:
+        return sorted({each.actor for each in self._changes})
+
+    def authors(self, passages: Collection[PassageKey]) -> dict[PassageKey, Author]:
+        graph = MemoryGraph()
+        first: dict[tuple[str, int, str], Author] = {}
+        for change in self._changes:
+            graph.apply(change)
+            author = Author(change.actor, change.at, change.id)
+            for entity in graph.find({each.name for each in change.after.entities} | _owners(change.after)):
+                for each in passages_of(entity):
+                    first.setdefault(_written(entity, each), author)
+        wanted = set(passages)
+        found = graph.find({name for name, _ in wanted})
+        written = [(entity, each) for entity in found for each in passages_of(entity) if each.key in wanted]
+        return {each.key: first[_written(entity, each)] for entity, each in written}
+
+    def _names_of(self, names: Collection[str]) -> set[str]:
+        """Return these names and every other name of the entities that have or had one of them."""
+        cards = [each for change in self._changes for each in (*change.before.entities, *change.after.entities)]
+        ids = {each.id for each in cards if each.name in names}
+        return {*names, *(each.name for each in cards if each.id in ids)}
 
     def at(self, time: int, names: Collection[str] | None = None) -> Rows:
         graph = MemoryGraph()
@@ -44,6 +83,35 @@ class MemoryHistory:
         self._marks[name] = mark
 
 
+def _owners(rows: Rows) -> set[str]:
+    return {each.entity for each in rows.observations}
+
+
+def _written(entity: Entity, passage: Passage) -> tuple[str, int, str]:
+    """Return what identifies a text that somebody wrote; a card counts as written when its entity is created."""
+    return entity.id, passage.ordinal, passage.text if passage.ordinal else ""
+
+
+def _is_selected(change: Change, query: ChangeQuery) -> bool:
+    return (
+        (query.before is None or change.id < query.before)
+        and (query.since is None or change.at >= query.since)
+        and (query.until is None or change.at < query.until)
+        and (query.actors is None or change.actor in query.actors)
+        and (query.operations is None or change.operation in query.operations)
+    )
+
+
+def _touches(change: Change, names: set[str] | None) -> bool:
+    """Return True if the change touched something with one of the names; None stands for any."""
+    if names is None:
+        return True
+    sides = (change.before, change.after)
+    touched = {each.name for side in sides for each in side.entities}.union(*map(_owners, sides))
+    ends = {end for side in sides for each in side.relations for end in (each.source, each.target)}
+    return not names.isdisjoint(touched | ends)
+
+
 class _RecordedGraph(MemoryGraph):
     """A graph that numbers its changes and can be asked for its history."""
 
@@ -51,8 +119,8 @@ class _RecordedGraph(MemoryGraph):
         super().__init__()
         self._marks: dict[str, Mark] = {}
 
-    def apply(self, change: Change) -> None:
-        super().apply(replace(change, id=len(self.applied) + 1))
+    def apply(self, change: Change) -> int:
+        return super().apply(replace(change, id=len(self.applied) + 1))
 
     @property
     def history(self) -> MemoryHistory:

@@ -1,7 +1,7 @@
 """A graph in dictionaries, with its indexes: what the `memory:` store and the file stores read and write."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from operator import itemgetter
 from time import time_ns
 from typing import TYPE_CHECKING, TypeVar
@@ -16,13 +16,13 @@ from polymnia.model import (
     Heading,
     Match,
     Neighbours,
+    Observation,
     ObservationSet,
     Passage,
     PassageKey,
     PassageKind,
     Relation,
     RelationKey,
-    Rows,
     TypeCount,
     Within,
     WordCounts,
@@ -161,7 +161,7 @@ class MemoryGraph:
         return [each for each in found if folded in fold(each.text if each.ordinal else each.words)][:limit]
 
     def cards(self, names: Collection[str]) -> list[Passage]:
-        return [passages_of(entity)[0] for entity in self.find(names)]
+        return [card_of(entity) for entity in self.find(names)]
 
     def observation_counts(self, names: Collection[str]) -> dict[str, int]:
         return {entity.name: len(entity.observations) for entity in self.find(names)}
@@ -197,14 +197,25 @@ class MemoryGraph:
     def between(self, start: int, end: int, limit: int) -> list[Passage]:
         return self._word_index().between(start, end, limit)
 
-    def apply(self, change: Change) -> None:
-        """Remove the rows of `before` and add those of `after`. An entity in both keeps its place and observations."""
-        kept = {entity.name for entity in change.before.entities} & {entity.name for entity in change.after.entities}
-        self._remove_rows(change.before, change.at, kept)
-        self._add_rows(change.after, change.at, kept)
+    def apply(self, change: Change) -> int:
+        """Remove the rows of `before` and add those of `after`. An entity in both keeps its place and observations.
+
+        Observations come first: their sets name an entity as it was called before the change.
+        """
+        before, after = change.before, change.after
+        for relation in before.relations:
+            self.unlink(relation.key)
+        for each in before.observations:
+            self.put(_without_observations(self._entities[each.entity][1], each, change.at))
+        for each in after.observations:
+            self.put(_with_observations(self._entities[each.entity][1], each, change.at))
+        self._replace_entities(before.entities, after.entities)
+        for relation in after.relations:
+            self.link(relation)
         for entity in self.find(change.touched):
             self.put(replace(entity, updated_at=change.at))
         self.applied.append(change)
+        return change.id
 
     def fill(self, entities: list[Entity], relations: list[Relation]) -> bool:
         """Fill an empty graph quickly. Return False, with nothing done, if two of the entities have the same name."""
@@ -257,28 +268,18 @@ class MemoryGraph:
         for name in {relation.source, relation.target}:
             del touching[name][number]
 
-    def _remove_rows(self, rows: Rows, at: int, kept_names: set[str]) -> None:
-        for entity in rows.entities:
-            if entity.name not in kept_names:
-                self.remove(entity.name)
-        for each in rows.observations:
-            gone = {observation.ordinal for observation in each.observations}
-            entity = self._entities[each.entity][1]
-            kept = tuple(one for one in entity.observations if one.ordinal not in gone)
-            self.put(replace(entity, observations=kept, updated_at=at))
-        for relation in rows.relations:
-            self.unlink(relation.key)
-
-    def _add_rows(self, rows: Rows, at: int, kept_names: set[str]) -> None:
-        for entity in rows.entities:
-            if entity.name in kept_names:
-                known = self._entities[entity.name][1]
-                entity = replace(entity, observations=known.observations, next_ordinal=known.next_ordinal)
+    def _replace_entities(self, before: Sequence[Entity], after: Sequence[Entity]) -> None:
+        """Remove and add entities. One with the same id or, in files without ids, the same name is the same entity."""
+        known = {key: self._entities[each.name] for each in before for key in ((each.id, ""), ("", each.name))}
+        for each in before:
+            self.remove(each.name)
+        for entity in after:
+            same = known.get((entity.id, "") if entity.id else ("", entity.name))
+            if same is not None:
+                number, old = same
+                entity = replace(entity, observations=old.observations, next_ordinal=old.next_ordinal)
+                self._entities[entity.name] = (number, entity)
             self.put(entity)
-        for each in rows.observations:
-            self.put(_with_observations(self._entities[each.entity][1], each, at))
-        for relation in rows.relations:
-            self.link(relation)
 
     def _next(self) -> int:
         self._created += 1
@@ -311,12 +312,21 @@ class MemoryGraph:
 
 def passages_of(entity: Entity) -> list[Passage]:
     """Return the card of an entity, then its observations."""
-    card = Passage(entity.name, entity.type, 0, entity.summary or "", entity.created_at, tags=entity.tags)
-    observations = [
-        Passage(entity.name, entity.type, each.ordinal, each.text, each.created_at, each.valid_at)
-        for each in entity.observations
-    ]
-    return [card, *observations]
+    return [card_of(entity), *[observation_of(entity, each) for each in entity.observations]]
+
+
+def card_of(entity: Entity) -> Passage:
+    """Return the card of an entity."""
+    return Passage(entity.name, entity.type, 0, entity.summary or "", entity.created_at, tags=entity.tags)
+
+
+def observation_of(entity: Entity, observation: Observation) -> Passage:
+    """Return an observation of the entity as a passage."""
+    times = (observation.created_at, observation.valid_at)
+    text = observation.text
+    return Passage(
+        entity.name, entity.type, observation.ordinal, text, *times, tags=entity.tags, source=observation.source
+    )
 
 
 def not_supported(what: str) -> NotSupported:
@@ -344,6 +354,12 @@ def _contains(entity: Entity, folded: str) -> bool:
 
 def _fold_entity(entity: Entity) -> str:
     return fold(_SEPARATOR.join((entity.name, entity.type, *entity.texts)))
+
+
+def _without_observations(entity: Entity, removed: ObservationSet, at: int) -> Entity:
+    gone = {observation.ordinal for observation in removed.observations}
+    kept = tuple([each for each in entity.observations if each.ordinal not in gone])
+    return replace(entity, observations=kept, updated_at=at)
 
 
 def _with_observations(entity: Entity, added: ObservationSet, at: int) -> Entity:

@@ -7,9 +7,11 @@ from math import log
 
 from polymnia.model import Entity, Neighbours, Observation, Passage, PassageKey, Within, WordCounts
 from polymnia.search.terms import terms_of
+from polymnia.stores.contract import MAX_CONVERSATION_GAP, MAX_CONVERSATION_STEPS
+from polymnia.stores.memory_graph import card_of, observation_of
 
-# The order of observations: valid time, creation time, number of the entity, ordinal.
-Moment = tuple[int, int, int, int]
+# The order in which observations were written: creation time, number of the entity, ordinal.
+Moment = tuple[int, int, int]
 
 
 class WordIndex:
@@ -23,18 +25,19 @@ class WordIndex:
         self._lengths: dict[PassageKey, int] = {}
         self._words = 0
         self._terms: list[str] | None = None
-        self._moments: list[tuple[Moment, PassageKey]] = []
+        # The observations of each source in order of writing. Those without a source have the empty one.
+        self._order: defaultdict[str, list[tuple[Moment, PassageKey]]] = defaultdict(list)
         for number, entity in numbered:
             self._add(number, entity)
-        self._moments.sort()
+        self._sort()
 
     def put(self, number: int, entity: Entity) -> None:
         """Index the entity instead of the one that had its name."""
         known = self._entities.get(entity.name)
-        if known is None or _card(known) != _card(entity):
+        if known is None or card_of(known) != card_of(entity):
             self.remove(entity.name)
             self._add(number, entity)
-            self._moments.sort()
+            self._sort()
             return
         before, after = set(known.observations), set(entity.observations)
         for gone in before - after:
@@ -42,7 +45,7 @@ class WordIndex:
         self._entities[entity.name] = entity
         for new in sorted(after - before, key=lambda each: each.ordinal):
             self._index((entity.name, new.ordinal), terms_of(new.text))
-            insort(self._moments, (self._moment(entity.name, new), (entity.name, new.ordinal)))
+            insort(self._order[new.source], (self._moment(entity.name, new), (entity.name, new.ordinal)))
 
     def remove(self, name: str) -> None:
         """Remove the entity with that name."""
@@ -51,7 +54,7 @@ class WordIndex:
             return
         for observation in entity.observations:
             self._remove_observation(name, observation)
-        self._unindex((name, 0), terms_of(_card(entity).words))
+        self._unindex((name, 0), terms_of(card_of(entity).words))
         for term in set(terms_of(name)):
             self._names_having[term].discard(name)
         del self._entities[name]
@@ -94,7 +97,7 @@ class WordIndex:
 
     def between(self, start: int, end: int, limit: int) -> list[Passage]:
         timed = [
-            (observation.valid_at or observation.created_at, *self._moment(name, observation)[1:], name)
+            (observation.valid_at or observation.created_at, *self._moment(name, observation), name)
             for name, entity in self._entities.items()
             for observation in entity.observations
         ]
@@ -102,27 +105,29 @@ class WordIndex:
         return [self._passage((each[-1], each[3])) for each in newest[:limit]]
 
     def _around(self, passage: Passage) -> Neighbours:
-        moment = (passage.valid_at, passage.created_at, self._numbers[passage.entity], passage.ordinal)
-        position = bisect_left(self._moments, (moment, passage.key))
-        near = [self._observation_at(position + step, passage.valid_at) for step in (-1, -2, 1)]
-        return Neighbours(*near)
-
-    def _observation_at(self, position: int, valid_at: int) -> Passage | None:
-        """Return the observation at that position in the order of writing, if it has the same valid time."""
-        if not 0 <= position < len(self._moments) or self._moments[position][0][0] != valid_at:
-            return None
-        return self._passage(self._moments[position][1])
+        order = self._order[passage.source]
+        moment = (passage.created_at, self._numbers[passage.entity], passage.ordinal)
+        position = bisect_left(order, (moment, passage.key))
+        steps = 2 if passage.source else MAX_CONVERSATION_STEPS
+        before = [self._passage(key) for _, key in reversed(order[max(0, position - steps) : position])]
+        after = [self._passage(key) for _, key in order[position + 1 : position + 1 + steps]]
+        near = [_joined(passage, each) for each in (before, after)]
+        return Neighbours(*[*near[0], None, None][:2], *near[1][:1])
 
     def _add(self, number: int, entity: Entity) -> None:
         name = entity.name
         self._entities[name] = entity
         self._numbers[name] = number
-        self._index((name, 0), terms_of(_card(entity).words))
+        self._index((name, 0), terms_of(card_of(entity).words))
         for term in terms_of(name):
             self._names_having.setdefault(term, set()).add(name)
         for observation in entity.observations:
             self._index((name, observation.ordinal), terms_of(observation.text))
-            self._moments.append((self._moment(name, observation), (name, observation.ordinal)))
+            self._order[observation.source].append((self._moment(name, observation), (name, observation.ordinal)))
+
+    def _sort(self) -> None:
+        for order in self._order.values():
+            order.sort()
 
     def _index(self, key: PassageKey, terms: list[str]) -> None:
         self._lengths[key] = len(terms)
@@ -141,32 +146,38 @@ class WordIndex:
     def _remove_observation(self, name: str, observation: Observation) -> None:
         key = (name, observation.ordinal)
         self._unindex(key, terms_of(observation.text))
-        del self._moments[bisect_left(self._moments, (self._moment(name, observation), key))]
+        order = self._order[observation.source]
+        del order[bisect_left(order, (self._moment(name, observation), key))]
 
     def _weight(self, term: str) -> float:
         having = len(self._having.get(term, ()))
         return log((len(self._lengths) - having + 0.5) / (having + 0.5) + 1)
 
     def _moment(self, name: str, observation: Observation) -> Moment:
-        return (observation.valid_at, observation.created_at, self._numbers[name], observation.ordinal)
+        return (observation.created_at, self._numbers[name], observation.ordinal)
 
     def _observation(self, key: PassageKey) -> Observation | None:
         entity = self._entities.get(key[0])
         if entity is None:
             return None
-        return next((each for each in entity.observations if each.ordinal == key[1]), None)
+        position = bisect_left(entity.observations, key[1], key=lambda each: each.ordinal)
+        found = entity.observations[position : position + 1]
+        return found[0] if found and found[0].ordinal == key[1] else None
 
     def _passage(self, key: PassageKey) -> Passage:
         entity = self._entities[key[0]]
         observation = self._observation(key)
         if observation is None:
-            return _card(entity)
-        times = (observation.created_at, observation.valid_at)
-        return Passage(entity.name, entity.type, observation.ordinal, observation.text, *times)
+            return card_of(entity)
+        return observation_of(entity, observation)
 
 
-def _card(entity: Entity) -> Passage:
-    return Passage(entity.name, entity.type, 0, entity.summary or "", entity.created_at, tags=entity.tags)
+def _joined(passage: Passage, others: list[Passage]) -> list[Passage]:
+    """Return those of the others that are in the same conversation as the passage."""
+    if passage.source:
+        return others
+    at = passage.valid_at or passage.created_at
+    return [each for each in others if abs((each.valid_at or each.created_at) - at) <= MAX_CONVERSATION_GAP]
 
 
 def _as_bytes(term: str) -> bytes:

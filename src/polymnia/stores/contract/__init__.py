@@ -1,6 +1,8 @@
 """What every store answers, not how: the protocols that the engine is written against."""
 
 from polymnia.stores.contract.reader import (
+    MAX_CONVERSATION_GAP,
+    MAX_CONVERSATION_STEPS,
     TEXT,
     GraphReader,
     HistoryReader,
@@ -15,6 +17,8 @@ from polymnia.stores.contract.reader import (
 from polymnia.stores.contract.store import Capabilities, Catalogue, ChangeFeed, Store, VectorStore
 
 __all__ = [
+    "MAX_CONVERSATION_GAP",
+    "MAX_CONVERSATION_STEPS",
     "TEXT",
     "Capabilities",
     "Catalogue",

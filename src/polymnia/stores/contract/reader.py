@@ -4,7 +4,9 @@ from collections.abc import Collection
 from typing import Protocol
 
 from polymnia.model import (
+    Author,
     Change,
+    ChangeQuery,
     Counts,
     EmbeddingModel,
     Entity,
@@ -33,6 +35,9 @@ from polymnia.search.expression import Expression
 
 # The perspective that embeds a passage's own text. Every store has it.
 TEXT = "text"
+# Observations without a source belong to one conversation up to this many places and microseconds apart.
+MAX_CONVERSATION_STEPS = 8
+MAX_CONVERSATION_GAP = 3_600_000_000
 
 
 class GraphReader(Protocol):
@@ -114,10 +119,13 @@ class SearchReader(Protocol):
         """Return names of entities that contain one of the terms, best matches first."""
 
     def neighbours(self, passages: Collection[Passage]) -> dict[PassageKey, Neighbours]:
-        """Return what was written around each observation in its conversation.
+        """Return the two living observations before each observation in its conversation, and the one after it.
 
-        A conversation is the observations with the same valid time; those without a valid time form one, in order of
-        writing.
+        The order is that of writing (of row ids), whatever entity they belong to. For an observation with a source, the
+        conversation is all observations with the same source. For one without, it is found among the
+        MAX_CONVERSATION_STEPS observations without a source written just before it and as many just after it: those
+        that the same client wrote (the actor and server of their changes) and whose time (valid time, else creation
+        time) is at most MAX_CONVERSATION_GAP from its own. Stores that do not record clients assume one client.
         """
 
     def passages_by_id(self, ids: Collection[int]) -> list[Passage]:
@@ -229,6 +237,18 @@ class HistoryReader(Protocol):
     def changes(self, since: int = 0, limit: int | None = None) -> list[Change]:
         """Return the changes with an id above `since`, oldest first. Purged rows are missing from them."""
 
+    def latest(self, query: ChangeQuery) -> list[Change]:
+        """Return the changes that the query selects, newest first. Purged rows are missing from them."""
+
+    def actors(self) -> list[str]:
+        """Return everyone who made a change, in alphabetical order."""
+
+    def authors(self, passages: Collection[PassageKey]) -> dict[PassageKey, Author]:
+        """Return who first wrote the living passages with these keys: a card's entity, an observation's or note's text.
+
+        The author of a text whose first version was purged is the one who wrote the oldest version that is left.
+        """
+
     def at(self, time: int, names: Collection[str] | None = None) -> Rows:
         """Return everything that lived at that time, or the named entities and the relations that touched them.
 
@@ -282,8 +302,9 @@ class Writer(Reader, Protocol):
     def clock(self) -> int:
         """Return the time for a change made now. It is later than the time of every change before."""
 
-    def apply(self, change: Change) -> None:
+    def apply(self, change: Change) -> int:
         """Make the change part of the transaction, once, after everything that is read.
 
-        An entity whose observations change, and every touched one, is updated at the change's time.
+        Return the id of the change; 0 in a store without history. An entity whose observations change, and every
+        touched one, is updated at the change's time.
         """

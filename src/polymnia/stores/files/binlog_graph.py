@@ -74,7 +74,9 @@ def entity_size(entity: Entity) -> int:
 
 
 def _is_expressible(change: Change, graph: MemoryGraph, deleted: set[str]) -> bool:
-    """Return False if a type changes, a deleted entity keeps relations, or the order of observations would differ."""
+    """Return False if a name or type changes, a deleted entity keeps relations, or observations change their order."""
+    if deleted and change.after.entities:
+        return False
     types = {each.name: each.type for each in change.before.entities}
     if any(types.get(each.name, each.type) != each.type for each in change.after.entities) or graph.touching(deleted):
         return False

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Collection
+from itertools import groupby
 from typing import Generic, TypeVar
 
 import apsw
@@ -9,7 +10,20 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from polymnia.errors import BadInput
-from polymnia.model import Change, Entity, EventCounts, Mark, Note, Observation, ObservationSet, Relation, Rows
+from polymnia.model import (
+    Author,
+    Change,
+    ChangeQuery,
+    Entity,
+    EventCounts,
+    Mark,
+    Note,
+    Observation,
+    ObservationSet,
+    PassageKey,
+    Relation,
+    Rows,
+)
 from polymnia.stores.sqlite.rows import (
     Row,
     as_json,
@@ -25,6 +39,8 @@ from polymnia.stores.sqlite.rows import (
 # Changes read at once, so that a large import elsewhere arrives in steps.
 MAX_FEED_CHANGES = 100
 _NO_LIMIT = -1
+# Above the id of every change.
+_NO_CHANGE = 1 << 62
 
 
 class SqliteHistory:
@@ -37,6 +53,24 @@ class SqliteHistory:
         rows = run(self._connection, "changes_since", since, _NO_LIMIT if limit is None else limit)
         return assemble_changes(self._connection, rows)
 
+    def latest(self, query: ChangeQuery) -> list[Change]:
+        above = self._last_before(query.since) if query.since is not None else 0
+        below = self._last_before(query.until) + 1 if query.until is not None else _NO_CHANGE
+        below = below if query.before is None else min(below, query.before)
+        touching = as_json(self._touching(query.names)) if query.names is not None else None
+        wanted = [None if each is None else as_json(each) for each in (query.actors, query.operations)]
+        rows = run(self._connection, "latest_changes", above, below, *wanted, touching, query.limit)
+        # Those that follow one another are read together.
+        runs = [[row for _, row in group] for _, group in groupby(enumerate(rows), lambda pair: pair[0] + pair[1][0])]
+        return [each for group in runs for each in reversed(assemble_changes(self._connection, group[::-1]))]
+
+    def actors(self) -> list[str]:
+        return [name for (name,) in run(self._connection, "actor_names")]
+
+    def authors(self, passages: Collection[PassageKey]) -> dict[PassageKey, Author]:
+        rows = run(self._connection, "authors_of", as_json(passages))
+        return {(name, ordinal): Author(*author) for name, ordinal, *author in rows}
+
     def at(self, time: int, names: Collection[str] | None = None) -> Rows:
         found = run(self._connection, "change_at", time)
         if not found:
@@ -48,6 +82,17 @@ class SqliteHistory:
         if names is None:
             return self._all_at(change)
         return self._named_at(change, names)
+
+    def _last_before(self, time: int) -> int:
+        """Return the last change before that time."""
+        return int(run(self._connection, "last_change_before", time)[0][0])
+
+    def _touching(self, names: Collection[str]) -> set[int]:
+        """Return the changes that touched an entity of one of the names, under whatever name, or a note."""
+        known = run(self._connection, "identities_named", as_json(names))
+        identities = as_json({entity for entity, _ in known})
+        rows = run(self._connection, "changes_of", identities, as_json({*names, *(name for _, name in known)}))
+        return {change for row in rows for change in row if change is not None}
 
     def count_events(self, since: int = 0) -> EventCounts:
         last = run(self._connection, "last_change")
@@ -90,15 +135,25 @@ class SqliteHistory:
         ]
 
     def _touched_before(self, change: int, cards: list[Row], observations: list[Row]) -> dict[int, int]:
-        """Return when entities were last touched until a change, for those that were touched again after it."""
+        """Return when entities were last updated until a change, for those that were touched again after it."""
         later = {row[2] for row in cards if row[12] > change}
-        last: defaultdict[int, int] = defaultdict(int)
-        for since, until, entity, *_ in (*cards, *observations):
-            if entity in later:
-                ended = until if until is not None and until <= change else 0
-                last[entity] = max(last[entity], since, ended)
-        times: dict[int, int] = dict(run(self._connection, "change_times", as_json(set(last.values()))))
-        return {entity: times[number] for entity, number in last.items() if number in times}
+        return last_updates(self._connection, change, [row for row in cards if row[2] in later], observations)
+
+
+def last_updates(connection: apsw.Connection, change: int, cards: list[Row], observations: list[Row]) -> dict[int, int]:
+    """Return when the entities of these cards were last updated until a change, by the versions until then."""
+    last: defaultdict[int, int] = defaultdict(int)
+    for since, _, entity, *_ in cards:
+        last[entity] = max(last[entity], since)
+    for since, until, entity, *_ in observations:
+        if entity in last:
+            last[entity] = max(last[entity], until if until is not None and until <= change else since)
+    times: dict[int, int] = dict(run(connection, "change_times", as_json(set(last.values()))))
+    found = {entity: (number, times[number]) for entity, number in last.items()}
+    for number, at, entity in run(connection, "updates_until", change, as_json(last)):
+        if number >= found[entity][0]:
+            found[entity] = (number, at)
+    return {entity: at for entity, (_, at) in found.items()}
 
 
 class SqliteChangeFeed:
@@ -169,7 +224,7 @@ class _Versions:
         relations = run(connection, "relations_changed", *span)
         self._relations = [_Version(row[1], row[2], 0, Relation(*row[3:])) for row in relations]
         notes = run(connection, "notes_changed", *span)
-        self._notes = [_Version(row[1], row[2], 0, unpack_note((row[0], *row[3:], None))) for row in notes]
+        self._notes = [_Version(row[1], row[2], 0, unpack_note((row[0], *row[3:]))) for row in notes]
         self._names: defaultdict[int, list[Row]] = defaultdict(list)
         entities = {each.entity for each in self._observations}
         for entity, *version in run(connection, "card_versions", as_json(entities)):

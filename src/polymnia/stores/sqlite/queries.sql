@@ -67,17 +67,17 @@ WHERE e.updated_at >= ? ORDER BY e.updated_at DESC, e.id DESC LIMIT ?;
 
 -- name: observations_of
 -- The observations of one entity.
-SELECT entity, ordinal, text, created_at, valid_at FROM observations WHERE entity = ? AND until IS NULL ORDER BY ordinal;
+SELECT entity, ordinal, text, created_at, valid_at, source FROM observations WHERE entity = ? AND until IS NULL ORDER BY ordinal;
 
 -- name: observations_of_many
 -- The observations of these entities (a JSON array of row ids), entity by entity.
-SELECT o.entity, o.ordinal, o.text, o.created_at, o.valid_at
+SELECT o.entity, o.ordinal, o.text, o.created_at, o.valid_at, o.source
 FROM json_each(?) AS wanted CROSS JOIN observations AS o ON o.entity = wanted.value AND o.until IS NULL
 ORDER BY o.entity, o.ordinal;
 
 -- name: observations_all
 -- Every living observation, for exports and snapshots.
-SELECT entity, ordinal, text, created_at, valid_at FROM observations NOT INDEXED WHERE until IS NULL;
+SELECT entity, ordinal, text, created_at, valid_at, source FROM observations NOT INDEXED WHERE until IS NULL;
 
 -- name: relations_of
 -- The relations of one name, in no order.
@@ -182,6 +182,23 @@ WHERE id = (SELECT entity FROM cards WHERE name = ? AND until IS NULL);
 -- Set the time at which an entity from elsewhere was updated there.
 UPDATE entities SET updated_at = ? WHERE uid = ?;
 
+-- name: insert_own_update
+-- Record the same for its history.
+INSERT OR REPLACE INTO updates (entity, change, at) SELECT id, touched, ? FROM entities WHERE uid = ?;
+
+-- name: insert_update
+-- Record when an entity counted as updated by a change, if the change's rows do not tell.
+INSERT OR REPLACE INTO updates (entity, change, at) VALUES (?, ?, ?);
+
+-- name: insert_touch
+-- The same for an entity by its name.
+INSERT OR REPLACE INTO updates (entity, change, at) SELECT c.entity, ?2, ?1 FROM cards AS c WHERE c.name = ?3 AND c.until IS NULL;
+
+-- name: updates_until
+-- When entities (a JSON array of row ids) counted as updated by changes up to one, where rows do not tell.
+SELECT u.change, u.at, u.entity FROM json_each(?2) AS wanted CROSS JOIN updates AS u
+    ON u.entity = wanted.value AND u.change <= ?1;
+
 -- name: insert_card
 -- Add a version of an entity's attributes.
 INSERT INTO cards (id, entity, name, type, summary, summary_at, tags, created_at, since) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
@@ -192,7 +209,7 @@ UPDATE cards SET until = ? WHERE id = ?;
 
 -- name: insert_observation
 -- Add an observation.
-INSERT INTO observations (id, entity, ordinal, text, created_at, valid_at, since) VALUES (?, ?, ?, ?, ?, ?, ?);
+INSERT INTO observations (id, entity, ordinal, text, created_at, valid_at, source, since) VALUES (?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: end_observation
 -- End an observation; return its passage id.
@@ -285,7 +302,7 @@ SELECT term FROM word_terms WHERE term >= ? AND term < ? LIMIT ?;
 SELECT rowid FROM words WHERE words MATCH ? ORDER BY rank LIMIT ?;
 
 -- name: best_words_within
--- The same among the passages of some names (a JSON array), some types (likewise) and a period; NULL allows any.
+-- The same among the passages of some names (a JSON array), some types (likewise), a period and all of some tags; NULL allows any.
 SELECT w.rowid FROM words AS w
 LEFT JOIN observations AS o ON o.id = w.rowid
 LEFT JOIN notes AS n ON n.id = w.rowid
@@ -296,6 +313,7 @@ WHERE w.words MATCH ?1
     AND (?4 IS NULL OR coalesce(c.type, 'note') IN (SELECT value FROM json_each(?4)))
     AND (?5 IS NULL OR coalesce(o.valid_at, o.created_at, c.created_at, n.updated_at) >= ?5)
     AND (?6 IS NULL OR coalesce(o.valid_at, o.created_at, c.created_at, n.updated_at) < ?6)
+    AND (?7 IS NULL OR NOT EXISTS (SELECT 1 FROM json_each(?7) AS tag WHERE tag.value NOT IN (SELECT value FROM json_each(coalesce(c.tags, n.tags, '[]')))))
 ORDER BY w.rank LIMIT ?2;
 
 -- name: best_names
@@ -325,14 +343,14 @@ SELECT w.rowid, bm25(words) FROM words AS w CROSS JOIN notes AS n ON n.id = w.ro
 
 -- name: passages_by_id
 -- The living passages with these ids (a JSON array): cards, observations and notes.
-SELECT c.id, c.name, c.type, 0, coalesce(c.summary, ''), c.created_at, 0, c.tags
+SELECT c.id, c.name, c.type, 0, coalesce(c.summary, ''), c.created_at, 0, c.tags, NULL
 FROM json_each(?1) AS wanted CROSS JOIN cards AS c ON c.id = wanted.value AND c.until IS NULL
 UNION ALL
-SELECT o.id, c.name, c.type, o.ordinal, o.text, o.created_at, coalesce(o.valid_at, 0), NULL
+SELECT o.id, c.name, c.type, o.ordinal, o.text, o.created_at, coalesce(o.valid_at, 0), c.tags, o.source
 FROM json_each(?1) AS wanted CROSS JOIN observations AS o ON o.id = wanted.value AND o.until IS NULL
 CROSS JOIN cards AS c ON c.entity = o.entity AND c.until IS NULL
 UNION ALL
-SELECT n.id, n.key, 'note', -1, n.text, n.updated_at, 0, n.tags
+SELECT n.id, n.key, 'note', -1, n.text, n.updated_at, 0, n.tags, NULL
 FROM json_each(?1) AS wanted CROSS JOIN notes AS n ON n.id = wanted.value AND n.until IS NULL;
 
 -- name: observations_between
@@ -342,26 +360,35 @@ WHERE coalesce(valid_at, created_at) >= ? AND coalesce(valid_at, created_at) < ?
 ORDER BY coalesce(valid_at, created_at) DESC, id DESC LIMIT ?;
 
 -- name: neighbour_ids
--- For observations (a JSON array of ids) the two written before and the one after: among those with the same valid time or,
--- without one, among all without one. Ids are in order of writing. The `+` takes the affinity away, without which SQLite
--- does not use the index of an expression.
+-- For observations (a JSON array of ids) up to two before and one after in the same conversation, as JSON arrays. Ids are in
+-- order of writing. Without a source, a few observations before and after (?2) are considered, if the same client wrote
+-- them and their times are at most ?3 apart.
 SELECT o.id,
-    (SELECT n.id FROM observations AS n WHERE n.until IS NULL AND coalesce(n.valid_at, n.created_at) = +o.valid_at
-        AND n.valid_at IS NOT NULL AND n.id < o.id ORDER BY n.id DESC LIMIT 1),
-    (SELECT n.id FROM observations AS n WHERE n.until IS NULL AND coalesce(n.valid_at, n.created_at) = +o.valid_at
-        AND n.valid_at IS NOT NULL AND n.id < o.id ORDER BY n.id DESC LIMIT 1 OFFSET 1),
-    (SELECT n.id FROM observations AS n WHERE n.until IS NULL AND coalesce(n.valid_at, n.created_at) = +o.valid_at
-        AND n.valid_at IS NOT NULL AND n.id > o.id ORDER BY n.id LIMIT 1)
-FROM json_each(?1) AS wanted CROSS JOIN observations AS o ON o.id = wanted.value AND o.valid_at IS NOT NULL
+    (SELECT json_group_array(id) FROM (
+        SELECT n.id FROM observations AS n INDEXED BY observations_by_source
+        WHERE n.source = o.source AND n.until IS NULL AND n.id < o.id ORDER BY n.id DESC LIMIT 2)),
+    (SELECT json_group_array(id) FROM (
+        SELECT n.id FROM observations AS n INDEXED BY observations_by_source
+        WHERE n.source = o.source AND n.until IS NULL AND n.id > o.id ORDER BY n.id LIMIT 1))
+FROM json_each(?1) AS wanted CROSS JOIN observations AS o ON o.id = wanted.value AND o.source IS NOT NULL
 UNION ALL
 SELECT o.id,
-    (SELECT n.id FROM observations AS n NOT INDEXED
-        WHERE n.until IS NULL AND n.valid_at IS NULL AND n.id < o.id ORDER BY n.id DESC LIMIT 1),
-    (SELECT n.id FROM observations AS n NOT INDEXED
-        WHERE n.until IS NULL AND n.valid_at IS NULL AND n.id < o.id ORDER BY n.id DESC LIMIT 1 OFFSET 1),
-    (SELECT n.id FROM observations AS n NOT INDEXED
-        WHERE n.until IS NULL AND n.valid_at IS NULL AND n.id > o.id ORDER BY n.id LIMIT 1)
-FROM json_each(?1) AS wanted CROSS JOIN observations AS o ON o.id = wanted.value AND o.valid_at IS NULL;
+    (SELECT json_group_array(id) FROM (
+        SELECT near.id FROM (
+            SELECT n.id, n.since, coalesce(n.valid_at, n.created_at) AS at FROM observations AS n NOT INDEXED
+            WHERE n.until IS NULL AND n.source IS NULL AND n.id < o.id ORDER BY n.id DESC LIMIT ?2
+        ) AS near CROSS JOIN changes AS made ON made.id = near.since
+        WHERE made.actor = own.actor AND abs(near.at - coalesce(o.valid_at, o.created_at)) <= ?3
+        ORDER BY near.id DESC LIMIT 2)),
+    (SELECT json_group_array(id) FROM (
+        SELECT near.id FROM (
+            SELECT n.id, n.since, coalesce(n.valid_at, n.created_at) AS at FROM observations AS n NOT INDEXED
+            WHERE n.until IS NULL AND n.source IS NULL AND n.id > o.id ORDER BY n.id LIMIT ?2
+        ) AS near CROSS JOIN changes AS made ON made.id = near.since
+        WHERE made.actor = own.actor AND abs(near.at - coalesce(o.valid_at, o.created_at)) <= ?3
+        ORDER BY near.id LIMIT 1))
+FROM json_each(?1) AS wanted CROSS JOIN observations AS o ON o.id = wanted.value AND o.source IS NULL
+CROSS JOIN changes AS own ON own.id = o.since;
 
 -- name: newest_passages
 -- Some passages, the newest first, where a query is too short to tell any apart.
@@ -503,6 +530,66 @@ SELECT DISTINCT owner, session FROM session_notes;
 SELECT c.id, c.at, a.name, c.operation, c.last_row, a.server FROM changes AS c CROSS JOIN actors AS a ON a.id = c.actor
 WHERE c.id > ? ORDER BY c.id LIMIT ?;
 
+-- name: latest_changes
+-- Changes between two ids, newest first, perhaps of some actors, operations or ids (JSON arrays; NULL allows any).
+SELECT c.id, c.at, a.name, c.operation, c.last_row, a.server FROM changes AS c CROSS JOIN actors AS a ON a.id = c.actor
+WHERE c.id > ?1 AND c.id < ?2 AND (?3 IS NULL OR a.name IN (SELECT value FROM json_each(?3)))
+    AND (?4 IS NULL OR c.operation IN (SELECT value FROM json_each(?4)))
+    AND (?5 IS NULL OR c.id IN (SELECT value FROM json_each(?5)))
+ORDER BY c.id DESC LIMIT ?6;
+
+-- name: actor_names
+-- Everyone who made a change.
+SELECT DISTINCT name FROM actors ORDER BY name;
+
+-- name: identities_named
+-- The entities that have or had one of these names (a JSON array), with every name they had.
+SELECT c.entity, c.name FROM cards AS c WHERE c.entity IN (
+    SELECT n.entity FROM json_each(?1) AS wanted CROSS JOIN cards AS n ON n.name = wanted.value AND n.until IS NULL
+    UNION
+    SELECT n.entity FROM json_each(?1) AS wanted CROSS JOIN cards AS n ON n.name = wanted.value AND n.until IS NOT NULL
+);
+
+-- name: changes_of
+-- The changes that touched entities (a JSON array of row ids), or relations and notes with some names (likewise).
+SELECT c.since, c.until FROM json_each(?1) AS wanted CROSS JOIN cards AS c ON c.entity = wanted.value
+UNION
+SELECT o.since, NULL FROM json_each(?1) AS wanted CROSS JOIN observations AS o ON o.entity = wanted.value AND o.until IS NULL
+UNION
+SELECT o.since, o.until FROM json_each(?1) AS wanted CROSS JOIN observations AS o ON o.entity = wanted.value AND o.until IS NOT NULL
+UNION
+SELECT r.since, NULL FROM json_each(?2) AS wanted CROSS JOIN relations AS r ON r.source = wanted.value AND r.until IS NULL
+UNION
+SELECT r.since, NULL FROM json_each(?2) AS wanted CROSS JOIN relations AS r ON r.target = wanted.value AND r.until IS NULL
+UNION
+SELECT r.since, r.until FROM json_each(?2) AS wanted CROSS JOIN relations AS r ON r.source = wanted.value AND r.until IS NOT NULL
+UNION
+SELECT r.since, r.until FROM json_each(?2) AS wanted CROSS JOIN relations AS r ON r.target = wanted.value AND r.until IS NOT NULL
+UNION
+SELECT k.since, NULL FROM json_each(?2) AS wanted CROSS JOIN notes AS k ON k.key = wanted.value AND k.until IS NULL
+UNION
+SELECT k.since, k.until FROM json_each(?2) AS wanted CROSS JOIN notes AS k ON k.key = wanted.value AND k.until IS NOT NULL;
+
+-- name: authors_of
+-- The changes that first wrote living passages (a JSON array of [name or key, ordinal]): a text that was deleted and came
+-- back still has its first author.
+WITH wanted AS (SELECT value ->> 0 AS name, value ->> 1 AS ordinal FROM json_each(?)),
+first AS (
+    SELECT w.name, w.ordinal, (SELECT min(f.since) FROM cards AS f WHERE f.entity = c.entity) AS change
+    FROM wanted AS w CROSS JOIN cards AS c ON c.name = w.name AND c.until IS NULL WHERE w.ordinal = 0
+    UNION ALL
+    SELECT w.name, w.ordinal, coalesce((SELECT min(f.since) FROM observations AS f WHERE f.entity = o.entity
+        AND f.ordinal = o.ordinal AND f.until IS NOT NULL AND f.text = o.text), o.since)
+    FROM wanted AS w CROSS JOIN cards AS c ON c.name = w.name AND c.until IS NULL
+    CROSS JOIN observations AS o ON o.entity = c.entity AND o.ordinal = w.ordinal AND o.until IS NULL WHERE w.ordinal > 0
+    UNION ALL
+    SELECT w.name, w.ordinal, coalesce((SELECT min(f.since) FROM notes AS f
+        WHERE f.key = n.key AND f.until IS NOT NULL AND f.text = n.text), n.since)
+    FROM wanted AS w CROSS JOIN notes AS n ON n.key = w.name AND n.until IS NULL WHERE w.ordinal < 0
+)
+SELECT f.name, f.ordinal, a.name, ch.at, ch.id
+FROM first AS f CROSS JOIN changes AS ch ON ch.id = f.change CROSS JOIN actors AS a ON a.id = ch.actor;
+
 -- name: last_row_of
 -- The last row id that a change and all before it gave out.
 SELECT last_row FROM changes WHERE id <= ? ORDER BY id DESC LIMIT 1;
@@ -529,9 +616,9 @@ FROM cards AS c CROSS JOIN entities AS e ON e.id = c.entity WHERE c.until BETWEE
 
 -- name: observations_changed
 -- The observations that changes created or ended.
-SELECT id, since, until, entity, ordinal, text, created_at, valid_at FROM observations WHERE id BETWEEN ?1 AND ?2
+SELECT id, since, until, entity, ordinal, text, created_at, valid_at, source FROM observations WHERE id BETWEEN ?1 AND ?2
 UNION
-SELECT id, since, until, entity, ordinal, text, created_at, valid_at FROM observations WHERE until BETWEEN ?3 AND ?4;
+SELECT id, since, until, entity, ordinal, text, created_at, valid_at, source FROM observations WHERE until BETWEEN ?3 AND ?4;
 
 -- name: relations_changed
 -- The relations that changes created or ended.
@@ -540,10 +627,11 @@ UNION
 SELECT id, since, until, source, target, type, created_at FROM relations WHERE until BETWEEN ?3 AND ?4;
 
 -- name: notes_changed
--- The vault notes that changes created or ended.
-SELECT id, since, until, key, text, tags, created_at, updated_at FROM notes WHERE id BETWEEN ?1 AND ?2
-UNION
-SELECT id, since, until, key, text, tags, created_at, updated_at FROM notes WHERE until BETWEEN ?3 AND ?4;
+-- The vault notes that changes created or ended, with the vectors their clients gave.
+SELECT n.id, n.since, n.until, n.key, n.text, n.tags, n.created_at, n.updated_at, (
+    SELECT v.vector FROM vectors AS v CROSS JOIN models AS m ON m.id = v.model
+    WHERE v.passage = n.id AND v.template = 1 AND m.url = 'client')
+FROM notes AS n WHERE n.id BETWEEN ?1 AND ?2 OR n.until BETWEEN ?3 AND ?4 ORDER BY n.id;
 
 -- name: card_versions
 -- Every version of the cards of these entities (a JSON array of row ids), to know an entity's name at a change.
@@ -588,17 +676,17 @@ SELECT c.entity FROM json_each(?1) AS wanted CROSS JOIN cards AS c ON c.name = w
 WHERE c.since <= ?2 AND c.until > ?2;
 
 -- name: cards_until
--- The versions up to a change of the cards of some entities (a JSON array of row ids; NULL: all), to read a past state.
+-- The versions up to a change of the cards of some entities (a JSON array of row ids), to read a past state.
 SELECT c.since, c.until, e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at, e.touched
 FROM json_each(?2) AS wanted CROSS JOIN cards AS c ON c.entity = wanted.value CROSS JOIN entities AS e ON e.id = c.entity
 WHERE c.since <= ?1;
 
 -- name: observations_until
 -- The versions up to a change of the observations of some entities (a JSON array of row ids).
-SELECT o.since, o.until, o.entity, o.ordinal, o.text, o.created_at, o.valid_at
+SELECT o.since, o.until, o.entity, o.ordinal, o.text, o.created_at, o.valid_at, o.source
 FROM json_each(?2) AS wanted CROSS JOIN observations AS o ON o.entity = wanted.value AND o.until IS NULL WHERE o.since <= ?1
 UNION ALL
-SELECT o.since, o.until, o.entity, o.ordinal, o.text, o.created_at, o.valid_at
+SELECT o.since, o.until, o.entity, o.ordinal, o.text, o.created_at, o.valid_at, o.source
 FROM json_each(?2) AS wanted CROSS JOIN observations AS o ON o.entity = wanted.value AND o.until IS NOT NULL WHERE o.since <= ?1;
 
 -- name: all_cards_until
@@ -608,7 +696,7 @@ FROM cards AS c NOT INDEXED CROSS JOIN entities AS e ON e.id = c.entity WHERE c.
 
 -- name: all_observations_until
 -- The versions up to a change of every observation.
-SELECT since, until, entity, ordinal, text, created_at, valid_at FROM observations NOT INDEXED WHERE since <= ?;
+SELECT since, until, entity, ordinal, text, created_at, valid_at, source FROM observations NOT INDEXED WHERE since <= ?;
 
 -- name: relations_at
 -- The relations that lived at a change.
@@ -645,11 +733,11 @@ ORDER BY c.until DESC, e.id;
 
 -- name: ended_with
 -- The observations of an entity that ended with a change.
-SELECT entity, ordinal, text, created_at, valid_at FROM observations WHERE entity = ? AND until = ? ORDER BY ordinal;
+SELECT entity, ordinal, text, created_at, valid_at, source FROM observations WHERE entity = ? AND until = ? ORDER BY ordinal;
 
 -- name: trashed_observations
 -- The last version of each observation that was deleted by itself, the latest first, with its entity.
-SELECT o.ordinal, o.text, o.created_at, o.valid_at, ch.at, e.uid, c.name, c.until
+SELECT o.ordinal, o.text, o.created_at, o.valid_at, o.source, ch.at, e.uid, c.name, c.until
 FROM observations AS o CROSS JOIN changes AS ch ON ch.id = o.until CROSS JOIN entities AS e ON e.id = o.entity
 CROSS JOIN cards AS c ON c.id = (
     SELECT last.id FROM cards AS last WHERE last.entity = o.entity ORDER BY last.until IS NULL DESC, last.until DESC LIMIT 1
@@ -717,6 +805,24 @@ DELETE FROM entities WHERE NOT EXISTS (SELECT 1 FROM cards AS c WHERE c.entity =
     AND NOT EXISTS (SELECT 1 FROM observations AS o WHERE o.entity = entities.id AND o.until IS NOT NULL)
     AND NOT EXISTS (SELECT 1 FROM observations AS o WHERE o.entity = entities.id AND o.until IS NULL)
 RETURNING id;
+
+-- name: entities_to_purge
+-- The entities that lose rows to a purge up to a change and lived after it.
+WITH losing AS MATERIALIZED (
+    SELECT o.entity FROM observations AS o WHERE o.until <= ?1
+    UNION ALL
+    SELECT gone.entity FROM cards AS gone WHERE gone.until <= ?1
+)
+SELECT DISTINCT c.entity FROM losing CROSS JOIN cards AS c ON c.entity = losing.entity
+WHERE c.since <= ?1 AND (c.until IS NULL OR c.until > ?1);
+
+-- name: forget_updates
+-- Delete what one settled time of update replaces.
+DELETE FROM updates WHERE entity = ? AND change <= ?;
+
+-- name: purge_updates
+-- Delete the times of update of identities that are gone.
+DELETE FROM updates WHERE NOT EXISTS (SELECT 1 FROM entities AS e WHERE e.id = updates.entity);
 
 -- name: delete_vectors_of
 -- Delete the vectors of a passage whose text is gone.
@@ -823,21 +929,24 @@ SELECT o.id, c.name FROM cards AS c NOT INDEXED CROSS JOIN observations AS o ON 
 WHERE c.until IS NULL;
 
 -- name: passages_within
--- The passages of some names (a JSON array), some types (likewise) and a period; NULL allows any.
+-- The passages of some names (a JSON array), some types (likewise), a period and all of some tags; NULL allows any.
 SELECT c.id FROM cards AS c
 WHERE c.until IS NULL AND (?1 IS NULL OR c.name IN (SELECT value FROM json_each(?1)))
     AND (?2 IS NULL OR c.type IN (SELECT value FROM json_each(?2)))
     AND (?3 IS NULL OR c.created_at >= ?3) AND (?4 IS NULL OR c.created_at < ?4)
+    AND (?5 IS NULL OR NOT EXISTS (SELECT 1 FROM json_each(?5) AS tag WHERE tag.value NOT IN (SELECT value FROM json_each(coalesce(c.tags, '[]')))))
 UNION ALL
 SELECT o.id FROM cards AS c CROSS JOIN observations AS o ON o.entity = c.entity AND o.until IS NULL
 WHERE c.until IS NULL AND (?1 IS NULL OR c.name IN (SELECT value FROM json_each(?1)))
     AND (?2 IS NULL OR c.type IN (SELECT value FROM json_each(?2)))
     AND (?3 IS NULL OR coalesce(o.valid_at, o.created_at) >= ?3) AND (?4 IS NULL OR coalesce(o.valid_at, o.created_at) < ?4)
+    AND (?5 IS NULL OR NOT EXISTS (SELECT 1 FROM json_each(?5) AS tag WHERE tag.value NOT IN (SELECT value FROM json_each(coalesce(c.tags, '[]')))))
 UNION ALL
 SELECT n.id FROM notes AS n
 WHERE n.until IS NULL AND (?1 IS NULL OR n.key IN (SELECT value FROM json_each(?1)))
     AND (?2 IS NULL OR 'note' IN (SELECT value FROM json_each(?2)))
-    AND (?3 IS NULL OR n.updated_at >= ?3) AND (?4 IS NULL OR n.updated_at < ?4);
+    AND (?3 IS NULL OR n.updated_at >= ?3) AND (?4 IS NULL OR n.updated_at < ?4)
+    AND (?5 IS NULL OR NOT EXISTS (SELECT 1 FROM json_each(?5) AS tag WHERE tag.value NOT IN (SELECT value FROM json_each(coalesce(n.tags, '[]')))));
 
 -- name: pending_vectors
 -- Living observations and notes between two row ids without a vector of the model, the newest first, with what a template
@@ -969,7 +1078,7 @@ FROM cards NOT INDEXED WHERE id BETWEEN ? AND ? ORDER BY id;
 
 -- name: salvage_observations
 -- Observations by id alone.
-SELECT id, entity, ordinal, CAST(text AS BLOB), created_at, valid_at, until
+SELECT id, entity, ordinal, CAST(text AS BLOB), created_at, valid_at, CAST(source AS BLOB), until
 FROM observations NOT INDEXED WHERE id BETWEEN ? AND ? ORDER BY id;
 
 -- name: salvage_relations

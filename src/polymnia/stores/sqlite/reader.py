@@ -208,9 +208,11 @@ class SqliteWriter(SqliteReader):
         last = run(self._connection, "last_change")
         return max(time_ns() // 1000, last[0][1] + 1) if last else time_ns() // 1000
 
-    def apply(self, change: Change) -> None:
-        apply_change(self._connection, change, self._server.name)
+    def apply(self, change: Change) -> int:
+        return apply_change(self._connection, change, self._server.name)
 
     def set_updated(self, times: Mapping[str, int]) -> None:
         """Set when entities were last updated, by their ids: rows from elsewhere bring their own times."""
-        run_many(self._connection, "set_updated", [(at, pack_uid(uid)) for uid, at in times.items()])
+        own = [(at, pack_uid(uid)) for uid, at in times.items()]
+        run_many(self._connection, "set_updated", own)
+        run_many(self._connection, "insert_own_update", own)

@@ -53,9 +53,11 @@ def unpack_entity(row: Row, observations: tuple[Observation, ...]) -> Entity:
     return Entity(name, kind, observations, unpack_uid(uid), next_ordinal, *about, created_at, updated_at)
 
 
-def unpack_observation(ordinal: int, text: str, created_at: int, valid_at: int | None) -> Observation:
+def unpack_observation(
+    ordinal: int, text: str, created_at: int, valid_at: int | None, source: str | None
+) -> Observation:
     """Return the observation of a row."""
-    return Observation(ordinal, text, created_at, valid_at or 0)
+    return Observation(ordinal, text, created_at, valid_at or 0, source or "")
 
 
 def unpack_relations(rows: Iterable[Row]) -> list[Relation]:

@@ -321,8 +321,8 @@ def _relation(row: Row) -> Relation:
 
 
 def _observation(row: Row) -> Observation:
-    _, _, ordinal, text, created_at, valid_at, _ = row
-    return Observation(ordinal, _text(text), _number(created_at), _number(valid_at))
+    _, _, ordinal, text, created_at, valid_at, source, _ = row
+    return Observation(ordinal, _text(text), _number(created_at), _number(valid_at), _text(source))
 
 
 def _text(value: object) -> str:

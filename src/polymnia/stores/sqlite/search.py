@@ -3,12 +3,14 @@
 from collections.abc import Collection, Iterable
 
 import apsw
+from msgspec import json
 
 from polymnia.model import Match, Neighbours, Passage, PassageKey, PassageKind, Within, WordCounts
 from polymnia.search.expression import Expression
 from polymnia.search.matching import is_exact, matches
 from polymnia.search.terms import terms_of, word_with_stem
 from polymnia.search.text import fold, rarest, trigrams
+from polymnia.stores.contract import MAX_CONVERSATION_GAP, MAX_CONVERSATION_STEPS
 from polymnia.stores.sqlite.match import render
 from polymnia.stores.sqlite.rows import Row, as_json, run, unpack_tags
 
@@ -90,10 +92,10 @@ def candidates(
     return passages_by_id(connection, [row[0] for row in rows])
 
 
-def bind_within(within: Within) -> tuple[str | None, str | None, int | None, int | None]:
-    """Return a filter as the bindings that queries take: names, types, since and until."""
-    names, types = (None if each is None else as_json(each) for each in (within.names, within.types))
-    return names, types, within.since, within.until
+def bind_within(within: Within) -> tuple[str | None, str | None, int | None, int | None, str | None]:
+    """Return a filter as the bindings that queries take: names, types, since, until and tags."""
+    names, types, tags = (None if each is None else as_json(each) for each in (within.names, within.types, within.tags))
+    return names, types, within.since, within.until, tags
 
 
 def names_with(connection: apsw.Connection, terms: Collection[str], limit: int) -> list[str]:
@@ -108,9 +110,12 @@ def names_with(connection: apsw.Connection, terms: Collection[str], limit: int) 
 def neighbours(connection: apsw.Connection, passages: Collection[Passage]) -> dict[PassageKey, Neighbours]:
     """Return what was written around each of the observations."""
     keys = {each.id: each.key for each in passages if each.ordinal > 0}
-    rows = run(connection, "neighbour_ids", as_json(keys)) if keys else []
-    found = {each.id: each for each in passages_by_id(connection, {one for _, *three in rows for one in three if one})}
-    return {keys[number]: Neighbours(*[found.get(one) for one in three]) for number, *three in rows}
+    bounds = (MAX_CONVERSATION_STEPS, MAX_CONVERSATION_GAP)
+    rows = run(connection, "neighbour_ids", as_json(keys), *bounds) if keys else []
+    near = {row[0]: (json.decode(row[1]), json.decode(row[2])) for row in rows}
+    wanted = {one for before, after in near.values() for one in (*before, *after)}
+    found = {each.id: each for each in passages_by_id(connection, wanted)}
+    return {keys[number]: _neighbours(found, *both) for number, both in near.items()}
 
 
 def passages_containing(connection: apsw.Connection, folded: str, limit: int) -> list[Passage]:
@@ -196,10 +201,23 @@ def _contains(passage: Passage, folded: str) -> bool:
     return any(folded in fold(text) for text in texts)
 
 
+def _neighbours(found: dict[int, Passage], before: list[int], after: list[int]) -> Neighbours:
+    near = [*before, 0, 0][:2] + [*after, 0][:1]
+    return Neighbours(*[found.get(each) for each in near])
+
+
 def _passage(
-    number: int, name: str, kind: str, ordinal: int, text: str, created_at: int, valid_at: int, tags: str | None
+    number: int,
+    name: str,
+    kind: str,
+    ordinal: int,
+    text: str,
+    created_at: int,
+    valid_at: int,
+    tags: str | None,
+    source: str | None,
 ) -> Passage:
-    return Passage(name, kind, ordinal, text, created_at, valid_at, number, unpack_tags(tags))
+    return Passage(name, kind, ordinal, text, created_at, valid_at, number, unpack_tags(tags), source or "")
 
 
 def _index_totals(api: apsw.FTS5ExtensionApi, /, *_: object) -> str:

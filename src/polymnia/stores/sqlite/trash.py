@@ -5,7 +5,17 @@ from collections import defaultdict
 import apsw
 
 from polymnia.model import ObservationSet, PurgeCounts, Relation, Rows, TrashItem
-from polymnia.stores.sqlite.rows import Row, run, run_many, unpack_entity, unpack_note, unpack_observation, unpack_uid
+from polymnia.stores.sqlite.history import last_updates
+from polymnia.stores.sqlite.rows import (
+    Row,
+    as_json,
+    run,
+    run_many,
+    unpack_entity,
+    unpack_note,
+    unpack_observation,
+    unpack_uid,
+)
 
 # Pages per step of a full merge, so that other writers get their turn.
 _MERGE_PAGES = 200
@@ -45,15 +55,27 @@ class SqliteTrash:
 def purge(connection: apsw.Connection, before: int) -> PurgeCounts:
     """Delete the rows that ended before that time, inside the open transaction."""
     ((change,),) = run(connection, "last_change_before", before)
+    _settle_updates(connection, change)
     cards = run(connection, "purge_cards", change)
     observations = run(connection, "purge_observations", change)
     relations = run(connection, "purge_relations", change)
     notes = run(connection, "purge_notes", change)
     entities = run(connection, "purge_entities") if cards or observations else []
+    if entities:
+        run(connection, "purge_updates")
     if cards or observations or relations or notes:
         run_many(connection, "delete_vectors_of", [*cards, *observations, *notes])
         run(connection, "record_purge", change)
     return PurgeCounts(len(entities), len(observations), len(relations), len(notes))
+
+
+def _settle_updates(connection: apsw.Connection, change: int) -> None:
+    """Record when entities were last updated as of a change, before the rows that tell it are purged."""
+    entities = as_json([entity for (entity,) in run(connection, "entities_to_purge", change)])
+    cards = run(connection, "cards_until", change, entities)
+    updates = last_updates(connection, change, cards, run(connection, "observations_until", change, entities))
+    run_many(connection, "forget_updates", [(entity, change) for entity in updates])
+    run_many(connection, "insert_update", [(entity, change, at) for entity, at in updates.items()])
 
 
 def merge_indexes(connection: apsw.Connection, *, start: bool) -> bool:
@@ -78,8 +100,8 @@ def _relation(row: Row) -> TrashItem:
 
 
 def _observation(row: Row) -> TrashItem:
-    ordinal, text, created_at, valid_at, deleted_at, uid, name, owner_ended = row
-    observation = unpack_observation(ordinal, text, created_at, valid_at)
+    ordinal, text, created_at, valid_at, source, deleted_at, uid, name, owner_ended = row
+    observation = unpack_observation(ordinal, text, created_at, valid_at, source)
     rows = Rows(observations=(ObservationSet(name, (observation,)),))
     owner = unpack_uid(uid)
     return TrashItem(f"{owner}/{ordinal}", deleted_at, rows, owner=owner, owner_gone=owner_ended is not None)

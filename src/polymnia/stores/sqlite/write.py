@@ -24,9 +24,9 @@ class PassageTexts(NamedTuple):
     characters: tuple[str, ...]
 
 
-def apply_change(connection: apsw.Connection, change: Change, server: str) -> None:
-    """Turn the change into rows inside the open transaction."""
-    _ChangeWriter(connection, change).run(server)
+def apply_change(connection: apsw.Connection, change: Change, server: str) -> int:
+    """Turn the change into rows inside the open transaction; return its id."""
+    return _ChangeWriter(connection, change).run(server)
 
 
 class _ChangeWriter:
@@ -40,8 +40,9 @@ class _ChangeWriter:
         self._row: int = last[0][2] if last else 0
         self._added: list[PassageTexts] = []
         self._removed: list[int] = []
+        self._own_updates: list[Row] = []
 
-    def run(self, server: str) -> None:
+    def run(self, server: str) -> int:
         before, after = self._change.before, self._change.after
         known = self._known_entities(before, after)
         kept = {each.id for each in before.entities} & {each.id for each in after.entities}
@@ -52,13 +53,16 @@ class _ChangeWriter:
         self._create_entities(after.entities, identities)
         self._create_observations(known, after.observations)
         self._touch(known, before.observations + after.observations)
-        run_many(self._connection, "touch_entity", [(self._change.at, self._id, each) for each in self._change.touched])
+        touched = [(self._change.at, self._id, each) for each in self._change.touched]
+        run_many(self._connection, "touch_entity", touched)
+        run_many(self._connection, "insert_touch", touched)
         self._create_relations(after.relations)
         if before.notes or after.notes:
             self._write_notes(before.notes, after.notes)
         unindex(self._connection, self._removed)
         index(self._connection, self._added)
         self._record(server)
+        return self._id
 
     def _known_entities(self, before: Rows, after: Rows) -> dict[str, tuple[int, int]]:
         """Return the identity and the living card of every entity that the change names."""
@@ -99,8 +103,9 @@ class _ChangeWriter:
                 run(self._connection, "update_entity", each.next_ordinal, each.updated_at, self._id, entity)
             cards.append(self._card(card, entity, each))
             if each.id not in kept:
-                observations += [self._observation(entity, *_values(one)) for one in each.observations]
+                observations += [self._observation(entity, one) for one in each.observations]
         run_many(self._connection, "insert_entity", created)
+        run_many(self._connection, "insert_update", self._own_updates)
         run_many(self._connection, "insert_card", cards)
         run_many(self._connection, "insert_observation", observations)
 
@@ -121,20 +126,23 @@ class _ChangeWriter:
         labels = (value.type, *value.tags)
         self._added.append(PassageTexts(card, value.name, labels, value.summary, (value.name, value.type)))
         about = (value.summary, value.summary_at or None, pack_tags(value.tags), value.created_at)
+        if value.updated_at != self._change.at:
+            self._own_updates.append((entity, self._id, value.updated_at))
         return (card, entity, value.name, value.type, *about, self._id)
 
-    def _observation(self, entity: int, ordinal: int, text: str, created_at: int, valid_at: int | None) -> Row:
+    def _observation(self, entity: int, value: Observation) -> Row:
+        ordinal, text = value.ordinal, value.text
         if not 0 < ordinal <= MAX_ORDINAL:
             raise BadInput(f"an entity cannot have more than {MAX_ORDINAL} observations; create another entity")
         row = self._next_row()
         self._added.append(PassageTexts(row, None, (), text, (text,)))
-        return (row, entity, ordinal, text, created_at, valid_at, self._id)
+        return (row, entity, ordinal, text, value.created_at, value.valid_at or None, value.source or None, self._id)
 
     def _create_observations(self, known: dict[str, tuple[int, int]], sets: Iterable[ObservationSet]) -> None:
         """Create observations in the order they were written, whatever the entity: their ids keep that order."""
         written = [(known[each.entity][0], one) for each in sets for one in each.observations]
         written.sort(key=lambda pair: pair[1].created_at)
-        rows = [self._observation(entity, *_values(one)) for entity, one in written]
+        rows = [self._observation(entity, one) for entity, one in written]
         run_many(self._connection, "insert_observation", rows)
 
     def _touch(self, known: dict[str, tuple[int, int]], sets: Iterable[ObservationSet]) -> None:
@@ -234,10 +242,6 @@ def note_texts(row: int, note: Note) -> PassageTexts:
 def _trigram_text(texts: PassageTexts) -> str:
     """Return the folded text, two characters longer, so that every character starts a trigram."""
     return "\n".join([fold(part) for part in texts.characters]) + "\n\n"
-
-
-def _values(observation: Observation) -> tuple[int, str, int, int | None]:
-    return observation.ordinal, observation.text, observation.created_at, observation.valid_at or None
 
 
 def _session_row(note: Note) -> Row:

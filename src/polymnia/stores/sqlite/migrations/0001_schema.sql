@@ -53,6 +53,15 @@ CREATE TABLE entities (
     touched      INTEGER NOT NULL      -- the last change to it or to its observations
 );
 
+-- When an entity counted as updated by a change, where the rows of that change do not tell: it came with a time of its own
+-- (from a restore or an import), it was only touched, or a purge removed the rows. Other changes update at their own time.
+CREATE TABLE updates (
+    entity INTEGER NOT NULL REFERENCES entities,
+    change INTEGER NOT NULL,
+    at     INTEGER NOT NULL,
+    PRIMARY KEY (entity, change)
+) WITHOUT ROWID;
+
 -- What is known of the entity itself.
 CREATE TABLE cards (
     id         INTEGER PRIMARY KEY,
@@ -78,14 +87,17 @@ CREATE TABLE observations (
     text       TEXT    NOT NULL,
     created_at INTEGER NOT NULL,
     valid_at   INTEGER,                -- NULL: when it was created
+    source     TEXT,                   -- the conversation or document it comes from; NULL: unknown
     since      INTEGER NOT NULL,
     until      INTEGER
 );
 CREATE UNIQUE INDEX observations_living ON observations (entity, ordinal) WHERE until IS NULL;
 CREATE INDEX observations_past          ON observations (entity, ordinal) WHERE until IS NOT NULL;
 CREATE INDEX observations_ended         ON observations (until)           WHERE until IS NOT NULL;
--- Observations by the time they tell of, and those of one conversation in the order they were written.
-CREATE INDEX observations_by_time ON observations (coalesce(valid_at, created_at)) WHERE until IS NULL;
+-- Observations by the time they tell of.
+CREATE INDEX observations_by_time       ON observations (coalesce(valid_at, created_at)) WHERE until IS NULL;
+-- Observations of one source in the order they were written.
+CREATE INDEX observations_by_source     ON observations (source)                         WHERE source IS NOT NULL AND until IS NULL;
 
 -- Relations name their ends as text: an end may be a name that no entity has yet.
 CREATE TABLE relations (

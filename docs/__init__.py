@@ -1,0 +1,1 @@
+"""The documentation, and the program that makes some of it from code."""

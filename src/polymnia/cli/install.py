@@ -1,0 +1,206 @@
+"""`polymnia install`: add the server to an MCP client, or remove it."""
+
+import argparse
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from polymnia.app import configure_logging
+from polymnia.cli.common import add_json_argument, add_store_arguments, print_json, print_table
+from polymnia.clients.configuration import change_servers, edit, read_servers
+from polymnia.clients.handshake import try_command, try_url
+from polymnia.clients.table import CLIENTS, SCOPES, Client, Scope, is_polymnia, is_reference_server
+from polymnia.dialects.registry import DIALECTS
+from polymnia.errors import BadInput
+from polymnia.settings import Settings, client_roots
+from polymnia.stores import store_kind
+
+if TYPE_CHECKING:
+    from polymnia.cli.common import Subparsers
+
+DEFAULT_NAME = "memory"
+# Directories in which uv keeps environments that it may delete at any time.
+_PASSING_ENVIRONMENTS = ("archive-v0", "environments-v2", "builds-v0")
+
+
+def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
+    parser = commands.add_parser(
+        "install",
+        help="add the server to an MCP client, or remove it",
+        description="Add the server to the configuration of an MCP client. The former file is kept beside it.",
+    )
+    parser.add_argument("client", metavar="CLIENT", nargs="?", choices=tuple(CLIENTS), help=", ".join(CLIENTS))
+    parser.add_argument("--list", action="store_true", help="show the clients, their files and what they have")
+    parser.add_argument(
+        "--scope", choices=SCOPES, default="user", help="for you, or for the project in this directory (default: user)"
+    )
+    parser.add_argument("--print", action="store_true", help="print the entry and change nothing")
+    parser.add_argument("--remove", action="store_true", help="remove the entry")
+    parser.add_argument("--name", default=DEFAULT_NAME, help="the server's name in the client (default: %(default)s)")
+    parser.add_argument("--yes", action="store_true", help="replace what is there without asking")
+    remote = parser.add_argument_group("a server for a team")
+    remote.add_argument("--http", metavar="URL", help="connect to this URL instead of starting a server")
+    remote.add_argument("--token", metavar="TOKEN", default="", help="the token to send")
+    add_json_argument(parser)
+    local = parser.add_argument_group("options of the server, written into the entry")
+    local.add_argument("--dialect", choices=sorted(DIALECTS), help="the tool catalogue to serve")
+    local.add_argument("--workspace", metavar="NAME", help="the workspace to use")
+    add_store_arguments(parser)
+    return parser
+
+
+def run(settings: Settings, options: argparse.Namespace) -> int:
+    """Change the client's configuration. Raise BadInput."""
+    configure_logging(settings.log_level)
+    if options.list:
+        _list(as_json=options.json)
+        return 0
+    if options.client is None:
+        raise BadInput(f"name a client: {', '.join(CLIENTS)}; --list shows which are here")
+    client = CLIENTS[options.client]
+    path = client.path(options.scope, client_roots(), Path.cwd())
+    if path is None:
+        raise BadInput(f"{client.title} has no configuration for one project: use --scope user")
+    if options.remove:
+        return _remove(client, path, options.name, confirmed=options.yes)
+    command = [] if options.http else [*own_command(), "serve", *_server_options(settings, options)]
+    entry = client.remote_entry(options.http, options.token) if options.http else client.local_entry(command)
+    if options.print:
+        print(edit(client, "", {options.name: entry}), end="")
+        print(f"# in {path}", file=sys.stderr)
+        return 0
+    return _install(settings, client, path, options, entry, command)
+
+
+def _install(
+    settings: Settings,
+    client: Client,
+    path: Path,
+    options: argparse.Namespace,
+    entry: dict[str, Any],
+    command: list[str],
+) -> int:
+    servers = read_servers(client, path)
+    replaced = _replaced(servers, options.name, confirmed=options.yes)
+    works = try_url(options.http, options.token) if options.http else try_command(command)
+    kept = change_servers(client, path, {**dict.fromkeys(replaced), options.name: entry})
+    verb = "updated" if options.name in servers else "added"
+    print(f"{verb} {options.name} in {path}" if servers.get(options.name) != entry else f"{path} has it already")
+    if kept is not None:
+        print(f"the former file is {kept}")
+    print(f"the server works: {works}")
+    for name in replaced:
+        _import_memory(settings, servers[name], is_local=not options.http)
+    print(client.then)
+    return 0
+
+
+def _remove(client: Client, path: Path, name: str, *, confirmed: bool) -> int:
+    servers = read_servers(client, path)
+    if name not in servers:
+        raise BadInput(f"{path} has no server {name!r}")
+    if not is_polymnia(servers[name]):
+        _confirm(f"{name} in {path} is another server. Remove it?", confirmed=confirmed)
+    kept = change_servers(client, path, {name: None})
+    print(f"removed {name} from {path}\nthe former file is {kept}")
+    return 0
+
+
+def own_command() -> list[str]:
+    """Return the command that starts this program from anywhere: an absolute path where there is one."""
+    places = [Path(sys.argv[0]), *(Path(sys.executable).with_name(f"polymnia{end}") for end in ("", ".exe"))]
+    scripts = [place.absolute() for place in places if place.stem == "polymnia" and place.is_file()]
+    uvx = shutil.which("uvx")
+    if uvx and any(part in _PASSING_ENVIRONMENTS for part in Path(sys.executable).parts):
+        return [uvx, "polymnia"]
+    return [str(scripts[0])] if scripts else [sys.executable, "-m", "polymnia"]
+
+
+def _server_options(settings: Settings, options: argparse.Namespace) -> list[str]:
+    """Return the options of `serve` that the user gave, with paths that hold in every directory."""
+    given = ["--dialect", options.dialect] if options.dialect else []
+    if options.store or options.data_dir:
+        kind, path = store_kind(settings.store)
+        is_path = kind in ("sqlite", "jsonl", "binlog", "directory") and path != ":memory:"
+        given += ["--store", f"{kind}:{Path(path).absolute()}" if is_path else settings.store]
+    return [*given, "--workspace", options.workspace] if options.workspace else given
+
+
+def _replaced(servers: Mapping[str, Any], name: str, *, confirmed: bool) -> list[str]:
+    """Return the names of the entries to take over, after asking. Raise BadInput."""
+    taken = [each for each, entry in servers.items() if is_reference_server(entry)]
+    if name in servers and name not in taken and not is_polymnia(servers[name]):
+        _confirm(f"There is another server {name!r}. Replace it?", confirmed=confirmed)
+    if name in taken:
+        _confirm(f"{name!r} is the reference memory server. Replace it?", confirmed=confirmed)
+    others = [each for each in taken if each != name]
+    if others and not confirmed and not sys.stdin.isatty():
+        print(f"kept the reference memory server {', '.join(others)}: --yes replaces it", file=sys.stderr)
+        return [name] if name in taken else []
+    accepted = [each for each in others if confirmed or _ask(f"Replace the reference memory server {each!r}?")]
+    return ([name] if name in taken else []) + accepted
+
+
+def _confirm(question: str, *, confirmed: bool) -> None:
+    """Raise BadInput unless the user agrees."""
+    if confirmed:
+        return
+    if not sys.stdin.isatty():
+        raise BadInput(f"{question} Add --yes, or choose another --name")
+    if not _ask(question):
+        raise BadInput("nothing was changed")
+
+
+def _ask(question: str) -> bool:
+    return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+
+
+def _import_memory(settings: Settings, entry: Any, *, is_local: bool) -> None:
+    """Import the memory of a reference server that was replaced."""
+    env = entry.get("env") if isinstance(entry, dict) else None
+    file = env.get("MEMORY_FILE_PATH", "") if isinstance(env, dict) else ""
+    if not file:
+        print("its memory is in the package's own directory: `polymnia import FILE` adds it", file=sys.stderr)
+    elif not is_local:
+        print(f"its memory is still in {file}: `polymnia import` adds it to a local store", file=sys.stderr)
+    elif Path(file).is_file():
+        from polymnia.cli.import_file import run as import_memory
+
+        import_memory(settings, argparse.Namespace(file=file))
+    else:
+        print(f"its memory {file} does not exist yet", file=sys.stderr)
+
+
+def _list(*, as_json: bool) -> None:
+    found = [_describe(client, scope) for client in CLIENTS.values() for scope in SCOPES if _has(client, scope)]
+    if as_json:
+        print_json(found)
+        return
+    columns = ("client", "scope", "state", "file")
+    print_table([columns, *([str(each[column]) for column in columns] for each in found)])
+
+
+def _has(client: Client, scope: Scope) -> bool:
+    """Tell whether to list the file of a scope: the user's always, the project's if it exists and is another one."""
+    user, path = (client.path(each, client_roots(), Path.cwd()) for each in (SCOPES[0], scope))
+    return path is not None and (scope == "user" or (path != user and path.exists()))
+
+
+def _describe(client: Client, scope: Scope) -> dict[str, str]:
+    path = client.path(scope, client_roots(), Path.cwd())
+    assert path is not None  # `_has` has checked it
+    return {"client": client.name, "scope": scope, "state": _state(client, path), "file": str(path)}
+
+
+def _state(client: Client, path: Path) -> str:
+    try:
+        servers = read_servers(client, path)
+    except BadInput:
+        return "unreadable"
+    if any(is_polymnia(entry) for entry in servers.values()):
+        return "installed"
+    if any(is_reference_server(entry) for entry in servers.values()):
+        return "reference server"
+    return "found" if client.is_found(client_roots()) else "not found"

@@ -1,0 +1,1 @@
+"""MCP clients: where each keeps its configuration, and how to add a server to it."""

@@ -1,0 +1,80 @@
+"""Try a server as a client would: start it or connect to it, and ask for its name and tools."""
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.request import Request, urlopen
+
+from msgspec import DecodeError, json
+
+from polymnia import __version__
+from polymnia.errors import BadInput
+
+_TIMEOUT_S = 60
+_INITIALIZE = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {},
+    "clientInfo": {"name": "polymnia install", "version": __version__},
+}
+
+
+def try_command(command: Sequence[str]) -> str:
+    """Start the command, greet it, and return what it calls itself. Raise BadInput if it does not answer."""
+    messages = [
+        _request(1, "initialize", _INITIALIZE),
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        _request(2, "tools/list", {}),
+    ]
+    lines = b"".join(json.encode(message) + b"\n" for message in messages)
+    try:
+        done = subprocess.run(
+            command, input=lines, capture_output=True, cwd=Path.home(), timeout=_TIMEOUT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as exc:
+        raise BadInput(f"{command[0]} cannot be started: {exc}") from exc
+    replies = {reply["id"]: reply.get("result") for reply in map(_decode, done.stdout.splitlines()) if "id" in reply}
+    greeting, listing = replies.get(1), replies.get(2)
+    if not greeting or not listing:
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        raise BadInput(f"{' '.join(command)} did not answer: {said[-1] if said else f'status {done.returncode}'}")
+    return _describe(greeting, len(listing["tools"]))
+
+
+def try_url(url: str, token: str) -> str:
+    """Greet the server at a URL and return what it calls itself. Raise BadInput if it does not answer."""
+    headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    if token:
+        headers["Authorization"] = f"Bearer {token}"
+    try:
+        request = Request(url, json.encode(_request(1, "initialize", _INITIALIZE)), headers)
+        with urlopen(request, timeout=_TIMEOUT_S) as response:
+            body: bytes = response.read()
+    except HTTPError as exc:
+        why = "it wants a token, or another one" if exc.code in (401, 403) else f"status {exc.code}"
+        raise BadInput(f"{url} rejected the request: {why}") from exc
+    except (URLError, OSError, ValueError) as exc:
+        raise BadInput(f"{url} cannot be reached: {exc}") from exc
+    events = [line[len(b"data:") :] for line in body.splitlines() if line.startswith(b"data:")]
+    result = _decode(events[-1] if events else body).get("result")
+    if not result:
+        raise BadInput(f"{url} is not an MCP server: the URL of Polymnia ends in /mcp")
+    return _describe(result, None)
+
+
+def _request(number: int, method: str, params: dict[str, Any]) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+
+
+def _decode(line: bytes) -> dict[str, Any]:
+    try:
+        return json.decode(line, type=dict[str, Any])
+    except DecodeError:
+        return {}
+
+
+def _describe(result: dict[str, Any], tools: int | None) -> str:
+    server = result.get("serverInfo") or {}
+    name = f"{server.get('name', 'a server')} {server.get('version', '')}".strip()
+    return name if tools is None else f"{name}, {tools} tools"

@@ -1,0 +1,254 @@
+"""Edit one member of a JSON file with comments, and leave every other character as it is."""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from msgspec import DecodeError, Struct, json
+
+from polymnia.errors import BadInput
+
+_SKIPPED = re.compile(r"(?:\s+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
+_STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
+_SCALAR = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null")
+# What may follow a member on its line and belongs to it.
+_REST_OF_LINE = re.compile(r"[ \t]*(?://[^\n\r]*|/\*[^\n\r]*?\*/)?")
+_LINE_END = re.compile(r"[ \t]*(?:\r?\n)?")
+_DEFAULT_INDENT = "  "
+
+
+class _Node(Struct):
+    """A value and where it is in the text. An object has its members too."""
+
+    value: Any
+    start: int
+    end: int
+    members: "list[_Member] | None" = None
+
+
+class _Member(Struct):
+    key: str
+    start: int
+    node: _Node
+
+
+def parse(text: str) -> dict[str, Any]:
+    """Return the object in the text; an empty text is an empty object. Raise BadInput."""
+    value: dict[str, Any] = _parse(text).value
+    return value
+
+
+def set_member(text: str, path: Sequence[str], value: Any) -> str:
+    """Return the text with the member at the path added or replaced. Raise BadInput."""
+    root = _parse(text)
+    expected = _with_value(root.value, path, value)
+    text = text if text.strip() else "{}\n"
+    return _checked(_set(text, _parse(text), path, value), expected)
+
+
+def remove_member(text: str, path: Sequence[str]) -> str:
+    """Return the text without the member at the path. Raise BadInput."""
+    node: _Node | None = _parse(text)
+    for key in path[:-1]:
+        node = _find(node, key)
+    while node is not None and (index := _index(node, path[-1])) is not None:
+        text = _checked(_without(text, node, index), None)
+        node = _parse(text)
+        for key in path[:-1]:
+            node = _find(node, key)
+    return text
+
+
+def render(value: Any, *, indent: str = _DEFAULT_INDENT, margin: str = "", newline: str = "\n") -> str:
+    """Return a value as indented JSON; lists of scalars stay on one line."""
+    if isinstance(value, dict) and value:
+        inner = margin + indent
+        shown = [
+            f"{inner}{_quote(key)}: {render(each, indent=indent, margin=inner, newline=newline)}"
+            for key, each in value.items()
+        ]
+        return "{" + newline + f",{newline}".join(shown) + f"{newline}{margin}" + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(render(each) for each in value) + "]"
+    return json.encode(value).decode()
+
+
+def _quote(text: str) -> str:
+    return json.encode(text).decode()
+
+
+def _parse(text: str) -> _Node:
+    if not text.strip():
+        return _Node({}, 0, len(text), [])
+    node = _read(text, _skip(text, 0))
+    if _skip(text, node.end) != len(text):
+        raise _mistake(text, node.end, "nothing may follow the object")
+    if node.members is None:
+        raise _mistake(text, node.start, "an object is expected")
+    return node
+
+
+def _read(text: str, at: int) -> _Node:
+    if text.startswith("{", at):
+        return _read_object(text, at)
+    if text.startswith("[", at):
+        return _read_array(text, at)
+    found = _STRING.match(text, at) or _SCALAR.match(text, at)
+    if found is None:
+        raise _mistake(text, at, "a value is expected")
+    try:
+        return _Node(json.decode(found[0]), at, found.end())
+    except DecodeError as exc:
+        raise _mistake(text, at, str(exc)) from exc
+
+
+def _read_object(text: str, start: int) -> _Node:
+    members: list[_Member] = []
+
+    def read(at: int) -> int:
+        members.append(_read_member(text, at))
+        return members[-1].node.end
+
+    end = _read_items(text, start, "}", read)
+    return _Node({each.key: each.node.value for each in members}, start, end, members)
+
+
+def _read_array(text: str, start: int) -> _Node:
+    nodes: list[_Node] = []
+
+    def read(at: int) -> int:
+        nodes.append(_read(text, at))
+        return nodes[-1].end
+
+    end = _read_items(text, start, "]", read)
+    return _Node([each.value for each in nodes], start, end)
+
+
+def _read_items(text: str, start: int, closing: str, read: Callable[[int], int]) -> int:
+    """Read the items of an object or array and return its end. A comma may follow the last item."""
+    at = _skip(text, start + 1)
+    while not text.startswith(closing, at):
+        at = _skip(text, read(at))
+        if text.startswith(",", at):
+            at = _skip(text, at + 1)
+        elif not text.startswith(closing, at):
+            raise _mistake(text, at, f"a comma or {closing} is expected")
+    return at + 1
+
+
+def _read_member(text: str, at: int) -> _Member:
+    key = _STRING.match(text, at)
+    if key is None:
+        raise _mistake(text, at, "a name in double quotes is expected")
+    colon = _skip(text, key.end())
+    if not text.startswith(":", colon):
+        raise _mistake(text, colon, "a colon is expected")
+    return _Member(json.decode(key[0]), at, _read(text, _skip(text, colon + 1)))
+
+
+def _skip(text: str, at: int) -> int:
+    found = _SKIPPED.match(text, at)
+    return found.end() if found else at
+
+
+def _mistake(text: str, at: int, what: str) -> BadInput:
+    return BadInput(f"line {text.count(chr(10), 0, at) + 1}: {what}")
+
+
+def _set(text: str, node: _Node, path: Sequence[str], value: Any) -> str:
+    newline = "\r\n" if "\r\n" in text else "\n"
+    unit = _unit(text, node)
+    for depth, key in enumerate(path):
+        found = _find(node, key)
+        rest = path[depth + 1 :]
+        if found is None:
+            for name in reversed(rest):
+                value = {name: value}
+            return _insert(text, node, key, value, depth, unit, newline)
+        if not rest:
+            shown = render(value, indent=unit, margin=_margin(text, found.start), newline=newline)
+            return text[: found.start] + shown + text[found.end :]
+        if found.members is None:
+            raise _mistake(text, found.start, f"{key} is not an object")
+        node = found
+    return text
+
+
+def _insert(text: str, node: _Node, key: str, value: Any, depth: int, unit: str, newline: str) -> str:
+    members = node.members or []
+    inner = _margin(text, members[-1].start) if members and _is_first_on_line(text, members[-1].start) else ""
+    margin = inner or unit * (depth + 1)
+    shown = f"{newline}{margin}{_quote(key)}: {render(value, indent=unit, margin=margin, newline=newline)}"
+    if not members:
+        body = text[node.start + 1 : node.end - 1].rstrip()
+        return text[: node.start + 1] + body + shown + newline + unit * depth + text[node.end - 1 :]
+    last = members[-1].node.end
+    comma = _skip(text, last)
+    has_comma = text.startswith(",", comma)
+    rest = _REST_OF_LINE.match(text, comma + 1 if has_comma else last)
+    assert rest is not None  # the pattern matches an empty text too
+    if has_comma:
+        return text[: rest.end()] + shown + text[rest.end() :]
+    return text[:last] + "," + text[last : rest.end()] + shown + text[rest.end() :]
+
+
+def _without(text: str, node: _Node, index: int) -> str:
+    """Remove a member, its line if it is alone on it, and a comma."""
+    members = node.members or []
+    start, end = members[index].start, members[index].node.end
+    after = _skip(text, end)
+    if text.startswith(",", after):
+        end = after + 1
+    elif index:
+        comma = _skip(text, members[index - 1].node.end)
+        text = text[:comma] + text[comma + 1 :]
+        start, end = start - 1, end - 1
+    if _is_first_on_line(text, start):
+        start -= len(_margin(text, start))
+        line_end = _LINE_END.match(text, end)
+        end = line_end.end() if line_end else end
+    return text[:start] + text[end:]
+
+
+def _find(node: _Node | None, key: str) -> _Node | None:
+    index = None if node is None else _index(node, key)
+    return None if node is None or index is None else (node.members or [])[index].node
+
+
+def _index(node: _Node, key: str) -> int | None:
+    """Return the position of the member with this key: the last one, as parsers take it."""
+    found = [number for number, each in enumerate(node.members or []) if each.key == key]
+    return found[-1] if found else None
+
+
+def _unit(text: str, root: _Node) -> str:
+    for first in (root.members or [])[:1]:
+        if _is_first_on_line(text, first.start):
+            return _margin(text, first.start) or _DEFAULT_INDENT
+    return _DEFAULT_INDENT
+
+
+def _margin(text: str, at: int) -> str:
+    line = text[text.rfind("\n", 0, at) + 1 : at]
+    return line[: len(line) - len(line.lstrip())]
+
+
+def _is_first_on_line(text: str, at: int) -> bool:
+    return not text[text.rfind("\n", 0, at) + 1 : at].strip()
+
+
+def _with_value(value: dict[str, Any], path: Sequence[str], new: Any) -> dict[str, Any]:
+    if len(path) == 1:
+        return {**value, path[0]: new}
+    inner = value.get(path[0], {})
+    if not isinstance(inner, dict):
+        raise BadInput(f"{path[0]} is not an object")
+    return {**value, path[0]: _with_value(inner, path[1:], new)}
+
+
+def _checked(text: str, expected: dict[str, Any] | None) -> str:
+    """Return the text if it parses to what was wanted."""
+    found = parse(text)
+    if expected is not None and found != expected:
+        raise BadInput("the file cannot be edited safely")
+    return text

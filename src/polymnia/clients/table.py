@@ -1,0 +1,217 @@
+"""The MCP clients that `polymnia install` knows: their files, keys and forms of an entry.
+
+The command, the README and the pages in docs/clients/ are made from CLIENTS.
+"""
+
+import shutil
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import quote, urlencode
+
+from msgspec import Struct, json
+
+from polymnia.errors import BadInput
+from polymnia.settings import ClientRoots
+
+Scope = Literal["user", "project"]
+SCOPES: tuple[Scope, ...] = ("user", "project")
+
+
+class Remote(Struct, frozen=True, kw_only=True):
+    """How a client writes a server that it reaches over HTTP."""
+
+    url: str = "url"
+    headers: str = "headers"
+    fixed: Mapping[str, str] = {}
+
+
+class Client(Struct, frozen=True, kw_only=True):
+    """One client. `root` is a field of ClientRoots, and `user_file` is below it."""
+
+    name: str
+    title: str
+    root: Literal["home", "applications", "claude", "codex", "zed"]
+    user_file: str
+    # Below the project's directory; empty if the client has no such file.
+    project_file: str = ""
+    # The object or table that holds the servers.
+    key: str = "mcpServers"
+    form: Literal["json", "toml"] = "json"
+    # Fields that every local entry has.
+    fixed: Mapping[str, str] = {}
+    # None if its file has no servers over HTTP.
+    remote: Remote | None = None
+    # A program on the PATH by which to find it.
+    program: str = ""
+    # What to do when the entry is there.
+    then: str
+
+    def path(self, scope: Scope, roots: ClientRoots, project: Path) -> Path | None:
+        """Return its configuration file; None if it has none for the scope."""
+        if scope == "project":
+            return project / self.project_file if self.project_file else None
+        base: Path = getattr(roots, self.root)
+        return base / self.user_file
+
+    def is_found(self, roots: ClientRoots) -> bool:
+        """Tell whether the client seems to be installed here."""
+        path = self.path("user", roots, Path())
+        below_home = self.root == "home" and "/" in self.user_file
+        directory = roots.home / self.user_file.partition("/")[0] if below_home else None
+        return (
+            (path is not None and path.exists())
+            or (self.root not in ("home", "claude") and path is not None and path.parent.is_dir())
+            or (directory is not None and directory.is_dir())
+            or bool(self.program and shutil.which(self.program))
+        )
+
+    def local_entry(self, command: Sequence[str], env: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """Return the entry of a server that the client starts."""
+        entry: dict[str, Any] = {**self.fixed, "command": command[0], "args": list(command[1:])}
+        return {**entry, "env": dict(env)} if env else entry
+
+    def remote_entry(self, url: str, token: str) -> dict[str, Any]:
+        """Return the entry of a server at a URL. Raise BadInput if the client has no such entries."""
+        if self.remote is None:
+            raise BadInput(
+                f"{self.title} has no servers over HTTP in its configuration file: add {url} in its settings"
+            )
+        headers = {self.remote.headers: {"Authorization": f"Bearer {token}"}} if token else {}
+        return {**self.remote.fixed, self.remote.url: url, **headers}
+
+
+CLIENTS: Mapping[str, Client] = {
+    client.name: client
+    for client in (
+        Client(
+            name="claude-code",
+            title="Claude Code",
+            root="claude",
+            user_file=".claude.json",
+            project_file=".mcp.json",
+            fixed={"type": "stdio"},
+            remote=Remote(fixed={"type": "http"}),
+            program="claude",
+            then="Start a new session; `claude mcp list` shows the server.",
+        ),
+        Client(
+            name="claude-desktop",
+            title="Claude Desktop",
+            root="applications",
+            user_file="Claude/claude_desktop_config.json",
+            then="Quit Claude Desktop and start it again.",
+        ),
+        Client(
+            name="cursor",
+            title="Cursor",
+            root="home",
+            user_file=".cursor/mcp.json",
+            project_file=".cursor/mcp.json",
+            remote=Remote(),
+            program="cursor",
+            then="Cursor shows the server under Settings, MCP.",
+        ),
+        Client(
+            name="vscode",
+            title="VS Code",
+            root="applications",
+            user_file="Code/User/mcp.json",
+            project_file=".vscode/mcp.json",
+            key="servers",
+            fixed={"type": "stdio"},
+            remote=Remote(fixed={"type": "http"}),
+            program="code",
+            then="Run the command `MCP: List Servers` in VS Code and start the server.",
+        ),
+        Client(
+            name="codex",
+            title="Codex",
+            root="codex",
+            user_file="config.toml",
+            project_file=".codex/config.toml",
+            key="mcp_servers",
+            form="toml",
+            remote=Remote(headers="http_headers"),
+            program="codex",
+            then="Start a new session; `codex mcp list` shows the server.",
+        ),
+        Client(
+            name="windsurf",
+            title="Windsurf",
+            root="home",
+            user_file=".codeium/windsurf/mcp_config.json",
+            remote=Remote(url="serverUrl"),
+            program="windsurf",
+            then="Refresh the MCP servers in Cascade's settings.",
+        ),
+        Client(
+            name="gemini",
+            title="Gemini CLI",
+            root="home",
+            user_file=".gemini/settings.json",
+            project_file=".gemini/settings.json",
+            remote=Remote(url="httpUrl"),
+            program="gemini",
+            then="Start a new session; `gemini mcp list` shows the server.",
+        ),
+        Client(
+            name="zed",
+            title="Zed",
+            root="zed",
+            user_file="settings.json",
+            project_file=".zed/settings.json",
+            key="context_servers",
+            remote=Remote(),
+            program="zed",
+            then="Zed shows the server in the settings of its agent panel.",
+        ),
+        Client(
+            name="continue",
+            title="Continue",
+            root="home",
+            user_file=".continue/mcpServers/polymnia.json",
+            project_file=".continue/mcpServers/polymnia.json",
+            fixed={"type": "stdio"},
+            remote=Remote(fixed={"type": "http"}),
+            program="cn",
+            then="Reload Continue's configuration; its agent mode offers the tools.",
+        ),
+    )
+}
+
+
+def is_polymnia(entry: Any) -> bool:
+    """Tell whether an entry starts this program."""
+    return any(Path(word).stem == "polymnia" for word in _words(entry))
+
+
+def is_reference_server(entry: Any) -> bool:
+    """Tell whether an entry starts the reference memory server, from npm or as a container."""
+    names = ("@modelcontextprotocol/server-memory", "mcp-server-memory", "mcp/memory")
+    return any(name in word for word in _words(entry) for name in names)
+
+
+def cursor_link(name: str, command: Sequence[str]) -> str:
+    """Return a link that adds a server to Cursor. It opens `cursor://anysphere.cursor-deeplink/mcp/install`."""
+    config = b64encode(json.encode(CLIENTS["cursor"].local_entry(command))).decode()
+    return f"https://cursor.com/en/install-mcp?{urlencode({'name': name, 'config': config})}"
+
+
+def vscode_link(name: str, command: Sequence[str]) -> str:
+    """Return a link that adds a server to VS Code."""
+    config = json.encode(CLIENTS["vscode"].local_entry(command)).decode()
+    return f"https://insiders.vscode.dev/redirect/mcp/install?name={name}&config={quote(config, safe='')}"
+
+
+def _words(entry: Any) -> list[str]:
+    """Return the command and the arguments of an entry, which may be of any form."""
+    if not isinstance(entry, dict):
+        return []
+    command: Any = entry.get("command")
+    arguments: Any = entry.get("args")
+    if isinstance(command, dict):  # the form that Zed had before
+        command, arguments = command.get("path"), command.get("args")
+    words = [command, *(arguments if isinstance(arguments, list) else [])]
+    return [word for word in words if isinstance(word, str)]

@@ -1,0 +1,119 @@
+"""Edit one table of a TOML file, and leave every other line as it is."""
+
+import re
+import tomllib
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import json
+
+from polymnia.errors import BadInput
+
+_HEADER = re.compile(r"^[ \t]*\[(?P<key>[^\[\]]+)\][ \t]*(?:#.*)?$")
+_ANY_HEADER = re.compile(r"^[ \t]*\[")
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def parse(text: str) -> dict[str, Any]:
+    """Return the tables in the text. Raise BadInput."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as exc:
+        raise BadInput(str(exc)) from exc
+
+
+def set_table(text: str, path: Sequence[str], table: dict[str, Any]) -> str:
+    """Return the text with the table at the path added or replaced. Raise BadInput."""
+    expected = _with_table(parse(text), path, table)
+    newline = "\r\n" if "\r\n" in text else "\n"
+    lines, place = _cut(text, path)
+    shown = render(path, table).replace("\n", newline)
+    before, after = "".join(lines[:place]), "".join(lines[place:])
+    if before.strip():
+        before = before.rstrip("\r\n") + 2 * newline
+    return _checked(before + shown + (newline if after.strip() else "") + after.lstrip("\r\n"), expected)
+
+
+def remove_table(text: str, path: Sequence[str]) -> str:
+    """Return the text without the table at the path. Raise BadInput."""
+    expected = _with_table(parse(text), path, None)
+    lines, _ = _cut(text, path)
+    return _checked("".join(lines), expected)
+
+
+def render(path: Sequence[str], table: dict[str, Any]) -> str:
+    """Return a table with its header; tables in it are inline."""
+    lines = [f"[{'.'.join(_key(each) for each in path)}]", *(f"{_key(key)} = {_value(table[key])}" for key in table)]
+    return "\n".join(lines) + "\n"
+
+
+def _cut(text: str, path: Sequence[str]) -> tuple[list[str], int]:
+    """Return the lines without the table and the tables in it, and the number of the line where it was."""
+    kept: list[str] = []
+    place: int | None = None
+    pending: list[str] = []
+    inside = False
+    for line in text.splitlines(keepends=True):
+        if _ANY_HEADER.match(line):
+            inside = _header_path(line)[: len(path)] == list(path)
+            if inside and place is None:
+                place = len(kept)
+            kept += [] if inside else pending
+            pending = []
+        if not inside:
+            kept.append(line)
+        elif line.strip() and not line.lstrip().startswith("#"):
+            pending = []
+        else:
+            pending.append(line)  # it may belong to the next table
+    return kept, len(kept) if place is None else place
+
+
+def _header_path(line: str) -> list[str]:
+    found = _HEADER.match(line.rstrip("\r\n"))
+    if found is None:
+        return []
+    keys: list[str] = []
+    try:
+        value: Any = tomllib.loads(f"[{found['key']}]")
+    except tomllib.TOMLDecodeError:
+        return []
+    while isinstance(value, dict) and value:
+        (key,) = value
+        keys.append(key)
+        value = value[key]
+    return keys
+
+
+def _key(text: str) -> str:
+    return text if _BARE_KEY.fullmatch(text) else _value(text)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{_key(key)} = {_value(each)}" for key, each in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_value, value)) + "]"
+    return json.encode(value).decode().replace("\x7f", "\\u007f")
+
+
+def _with_table(value: dict[str, Any], path: Sequence[str], table: dict[str, Any] | None) -> dict[str, Any]:
+    """Return the tables with the one at the path replaced, or removed if it is None."""
+    rest = {key: each for key, each in value.items() if key != path[0]}
+    if len(path) == 1:
+        return rest if table is None else {**rest, path[0]: table}
+    inner = value.get(path[0], {})
+    if not isinstance(inner, dict):
+        raise BadInput(f"{path[0]} is not a table")
+    return {**rest, path[0]: _with_table(inner, path[1:], table)}
+
+
+def _checked(text: str, expected: dict[str, Any]) -> str:
+    """Return the text if it parses to what was wanted; a table without entries may be missing."""
+    if _without_empty(parse(text)) != _without_empty(expected):
+        raise BadInput("the file cannot be edited safely")
+    return text
+
+
+def _without_empty(value: dict[str, Any]) -> dict[str, Any]:
+    return {key: each for key, each in value.items() if each != {}}

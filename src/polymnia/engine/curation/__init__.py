@@ -1,0 +1,1 @@
+"""Verbs that find what needs attention in a memory. Importing the package imports none of them."""

@@ -1,0 +1,31 @@
+"""Read a whole memory in pages, with progress reports and a chance to stop."""
+
+from collections.abc import Callable, Iterator
+
+from polymnia.model import Entity
+from polymnia.stores.contract import Reader
+
+# Entities read at once.
+PAGE_SIZE = 1_000
+
+# Takes what is done, the total if it is known, and what is being done.
+Progress = Callable[[float, float | None, str | None], None]
+# Raises an error when the work is to stop.
+Check = Callable[[], None]
+
+
+def ignore_progress(done: float, total: float | None, message: str | None) -> None:
+    """Drop a progress report."""
+
+
+def never_stop() -> None:
+    """Let the work go on."""
+
+
+def scan(read: Reader, message: str, *, progress: Progress = ignore_progress, check: Check) -> Iterator[Entity]:
+    """Yield every entity with its observations, in order of creation, without holding all of them in memory."""
+    total = read.counts().entities
+    for offset in range(0, total, PAGE_SIZE):
+        check()
+        progress(offset, total, message)
+        yield from read.page(None, offset, PAGE_SIZE)

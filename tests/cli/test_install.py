@@ -1,0 +1,173 @@
+"""`polymnia install`: real configuration files in a home directory of their own, and a real handshake."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from polymnia.clients.table import CLIENTS
+from tests.cli.commands import run
+from tests.transports.running import Running
+
+REFERENCE = {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-memory"]}
+LINES = '{"type":"entity","name":"Ada","entityType":"person","observations":["writes programs"]}\n'
+
+
+def install(home: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "polymnia", "install", *arguments]
+    given = {**_without_settings(), "HOME": str(home), "USERPROFILE": str(home), **environment}
+    return subprocess.run(
+        command, cwd=home, env=given, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def _without_settings() -> dict[str, str]:
+    """Return the environment without what would move a client's or our own directory."""
+    moved = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "CODEX_HOME", "CLAUDE_CONFIG_DIR", "POLYMNIA_STORE")
+    return {name: value for name, value in os.environ.items() if name not in moved}
+
+
+def servers(path: Path, key: str = "mcpServers") -> dict[str, dict[str, object]]:
+    found: dict[str, dict[str, object]] = json.loads(path.read_text("utf-8"))[key]
+    return found
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_client_gets_an_entry_with_an_absolute_command_that_works(client: str, tmp_path: Path) -> None:
+    done = install(tmp_path, client)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "the server works: " in done.stdout
+    listed = json.loads(install(tmp_path, "--list", "--json").stdout)
+    (found,) = [each for each in listed if each["client"] == client]
+    assert (found["scope"], found["state"]) == ("user", "installed")
+    text = Path(found["file"]).read_text("utf-8")
+    assert json.dumps(str(Path(sys.executable).with_name("polymnia"))) in text or json.dumps(sys.executable) in text
+
+
+def test_the_former_file_is_kept_and_its_comments_too(tmp_path: Path) -> None:
+    path = tmp_path / ".gemini" / "settings.json"
+    path.parent.mkdir()
+    path.write_text('{\n  // dark at night\n  "theme": "dark"\n}\n', "utf-8")
+    said = install(tmp_path, "gemini").stdout
+    (kept,) = path.parent.glob("settings.json.bak-*")
+    assert f"the former file is {kept}" in said
+    assert kept.read_text("utf-8") == '{\n  // dark at night\n  "theme": "dark"\n}\n'
+    assert '{\n  // dark at night\n  "theme": "dark",\n  "mcpServers": {' in path.read_text("utf-8")
+
+
+def test_a_second_run_changes_nothing(tmp_path: Path) -> None:
+    install(tmp_path, "cursor")
+    again = install(tmp_path, "cursor").stdout
+    assert "has it already" in again
+    assert [each.name for each in (tmp_path / ".cursor").iterdir()] == ["mcp.json"]
+
+
+def test_an_entry_is_removed(tmp_path: Path) -> None:
+    install(tmp_path, "cursor")
+    assert "removed memory" in install(tmp_path, "cursor", "--remove").stdout
+    assert servers(tmp_path / ".cursor" / "mcp.json") == {}
+    again = install(tmp_path, "cursor", "--remove")
+    assert (again.returncode, "has no server 'memory'" in again.stderr) == (1, True)
+
+
+def test_another_server_is_not_removed_without_consent(tmp_path: Path) -> None:
+    (tmp_path / ".cursor").mkdir()
+    (tmp_path / ".cursor" / "mcp.json").write_text('{"mcpServers": {"memory": {"command": "x"}}}', "utf-8")
+    done = install(tmp_path, "cursor", "--remove")
+    assert (done.returncode, "is another server" in done.stderr) == (1, True)
+    assert install(tmp_path, "cursor", "--remove", "--yes").returncode == 0
+
+
+def test_the_project_has_a_file_of_its_own(tmp_path: Path) -> None:
+    install(tmp_path, "claude-code", "--scope", "project")
+    assert servers(tmp_path / ".mcp.json")["memory"]["args"] == ["serve"]
+    refused = install(tmp_path, "windsurf", "--scope", "project")
+    assert "Windsurf has no configuration for one project" in refused.stderr
+
+
+def test_printing_changes_nothing(tmp_path: Path) -> None:
+    done = install(tmp_path, "vscode", "--print", "--dialect", "graph", "--store", "team.db", "--workspace", "w")
+    entry = json.loads(done.stdout)["servers"]["memory"]
+    store = f"sqlite:{tmp_path / 'team.db'}"
+    assert entry["args"] == ["serve", "--dialect", "graph", "--store", store, "--workspace", "w"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_server_that_does_not_start_is_not_installed(tmp_path: Path) -> None:
+    done = install(tmp_path, "cursor", "--store", "memory.db", "--workspace", "elsewhere", POLYMNIA_TRANSPORT="x")
+    assert (done.returncode, (tmp_path / ".cursor").exists()) == (1, False)
+
+
+def test_the_reference_server_is_replaced_and_its_memory_imported(tmp_path: Path) -> None:
+    path, memory = tmp_path / ".cursor" / "mcp.json", tmp_path / "old.jsonl"
+    path.parent.mkdir()
+    memory.write_text(LINES, "utf-8")
+    entry = {**REFERENCE, "env": {"MEMORY_FILE_PATH": str(memory)}}
+    path.write_text(json.dumps({"mcpServers": {"memory": entry, "web": {"command": "web"}}}), "utf-8")
+    refused = install(tmp_path, "cursor")
+    assert (refused.returncode, "is the reference memory server. Replace it?" in refused.stderr) == (1, True)
+    done = install(tmp_path, "cursor", "--yes")
+    assert "imported 1 entities (1 new)" in done.stdout
+    assert servers(path)["memory"]["args"] == ["serve"]
+    assert servers(path)["web"] == {"command": "web"}
+    assert memory.read_text("utf-8") == LINES
+
+
+def test_the_reference_server_under_another_name_stays_without_consent(tmp_path: Path) -> None:
+    path = tmp_path / ".cursor" / "mcp.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps({"mcpServers": {"knowledge": REFERENCE}}), "utf-8")
+    done = install(tmp_path, "cursor")
+    assert "kept the reference memory server knowledge" in done.stderr
+    assert list(servers(path)) == ["knowledge", "memory"]
+    install(tmp_path, "cursor", "--yes")
+    assert list(servers(path)) == ["memory"]
+
+
+def test_a_file_with_a_mistake_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / ".cursor" / "mcp.json"
+    path.parent.mkdir()
+    path.write_text('{"mcpServers": {\n', "utf-8")
+    done = install(tmp_path, "cursor")
+    assert (done.returncode, f"{path}: line 2: " in done.stderr) == (1, True)
+    assert path.read_text("utf-8") == '{"mcpServers": {\n'
+
+
+def test_a_team_server_is_tried_with_its_token(tmp_path: Path) -> None:
+    token = run("token", "create", "me", "--can", "write", "--store", "team.db", directory=tmp_path).stdout.strip()
+    with Running(tmp_path / "team.db") as server:
+        url = f"http://127.0.0.1:{server.port}/mcp"
+        wrong = install(tmp_path, "vscode", "--http", url, "--token", "guess")
+        assert (wrong.returncode, "it wants a token, or another one" in wrong.stderr) == (1, True)
+        done = install(tmp_path, "vscode", "--scope", "project", "--http", url, "--token", token)
+    assert done.returncode == 0, done.stderr
+    entry = servers(tmp_path / ".vscode" / "mcp.json", "servers")["memory"]
+    assert entry == {"type": "http", "url": url, "headers": {"Authorization": f"Bearer {token}"}}
+    dead = install(tmp_path, "vscode", "--http", url, "--token", token)
+    assert (dead.returncode, "cannot be reached" in dead.stderr) == (1, True)
+
+
+def test_a_client_must_be_named(tmp_path: Path) -> None:
+    done = install(tmp_path)
+    assert (done.returncode, done.stderr.startswith("polymnia: name a client: claude-code, ")) == (1, True)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pseudo-terminals of this kind")
+@pytest.mark.parametrize(("answer", "args"), [("y", ["serve"]), ("n", ["-y", REFERENCE["args"][1]])])
+def test_in_a_terminal_the_user_is_asked(answer: str, args: list[str], tmp_path: Path) -> None:
+    path = tmp_path / ".cursor" / "mcp.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps({"mcpServers": {"memory": REFERENCE}}), "utf-8")
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "polymnia", "install", "cursor"]
+    env = {**_without_settings(), "HOME": str(tmp_path)}
+    with subprocess.Popen(command, cwd=tmp_path, env=env, stdin=theirs, stdout=subprocess.PIPE) as process:
+        os.write(ours, f"{answer}\n".encode())
+        process.communicate(timeout=60)
+    os.close(ours)
+    os.close(theirs)
+    assert servers(path)["memory"]["args"] == args

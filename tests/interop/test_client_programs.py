@@ -1,0 +1,61 @@
+"""`polymnia install`, seen by the clients' own programs: Claude Code and Codex. Neither needs a login for this."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.interop.install import client_programs
+
+
+@pytest.fixture(scope="session")
+def programs(cache: Path) -> Path:
+    return client_programs(cache)
+
+
+def run(home: Path, *command: str | Path) -> str:
+    """Run a command at home and return what it prints."""
+    moved = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "CODEX_HOME", "CLAUDE_CONFIG_DIR")
+    environment = {name: value for name, value in os.environ.items() if name not in moved}
+    environment |= {"HOME": str(home), "DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
+    done = subprocess.run(
+        [str(word) for word in command],
+        cwd=home,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def polymnia(home: Path, *arguments: str) -> str:
+    return run(home, sys.executable, "-m", "polymnia", *arguments)
+
+
+@pytest.mark.parametrize("scope", ["user", "project"])
+def test_claude_code_connects_to_what_was_installed(scope: str, programs: Path, tmp_path: Path) -> None:
+    claude = programs / "node_modules" / ".bin" / "claude"
+    run(tmp_path, "node", programs / "node_modules" / "@anthropic-ai" / "claude-code" / "install.cjs")
+    polymnia(tmp_path, "install", "claude-code", "--scope", scope)
+    listed = run(tmp_path, claude, "mcp", "list")
+    # A project's servers wait for the user's approval.
+    state = "Connected" if scope == "user" else "Pending approval"
+    assert re.search(rf"^memory: .*polymnia serve - .*{state}", listed, re.MULTILINE), listed
+    polymnia(tmp_path, "install", "claude-code", "--scope", scope, "--remove")
+    assert "memory:" not in run(tmp_path, claude, "mcp", "list")
+
+
+def test_codex_lists_what_was_installed(programs: Path, tmp_path: Path) -> None:
+    codex = programs / "node_modules" / ".bin" / "codex"
+    polymnia(tmp_path, "install", "codex")
+    shown = run(tmp_path, codex, "mcp", "get", "memory")
+    assert re.search(r"command: \S*polymnia\n  args: serve\n", shown), shown
+    polymnia(tmp_path, "install", "codex", "--remove")
+    assert "memory" not in run(tmp_path, codex, "mcp", "list")
