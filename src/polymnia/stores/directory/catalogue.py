@@ -27,7 +27,8 @@ from polymnia.model import Status, Workspace
 from polymnia.stores.contract import Store
 from polymnia.stores.directory import files
 from polymnia.stores.directory.adoption import adopt
-from polymnia.stores.directory.registry import COPY, REGISTRY, Intent, Operation, Registry, check_name, same_name
+from polymnia.stores.directory.registry import COPY, REGISTRY, Intent, Operation, Registry
+from polymnia.stores.names import check_name, same_name
 from polymnia.stores.sqlite.store import SqliteStore
 
 logger = logging.getLogger(__name__)

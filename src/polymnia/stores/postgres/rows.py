@@ -1,0 +1,55 @@
+"""Run named queries, and convert between rows of PostgreSQL and the values of the model."""
+
+from collections.abc import Collection, Iterable
+
+from polymnia.model import Entity, Note, Observation, Relation
+from polymnia.stores.postgres.connection import Row, encode_array
+from polymnia.stores.postgres.database import WorkspaceConnection
+
+
+def run(connection: WorkspaceConnection, query: str, *values: object) -> list[Row]:
+    """Return the rows of a named query. The workspace's id precedes the values."""
+    connection.send(query, *values)
+    return connection.fetch()[-1]
+
+
+def assemble(entities: list[Row], observations: Iterable[Row]) -> list[Entity]:
+    """Return the entities of these rows; the observations' rows start with the entity and are in order."""
+    of: dict[int, list[Observation]] = {row[0]: [] for row in entities}
+    for entity, *rest in observations:
+        of.setdefault(entity, []).append(unpack_observation(*rest))
+    return [unpack_entity(row, tuple(of[row[0]])) for row in entities]
+
+
+def unpack_entity(row: Row, observations: tuple[Observation, ...]) -> Entity:
+    """Return the entity of a row. Its columns are those that the queries for entities select."""
+    _, name, kind, uid, next_ordinal, summary, summary_at, tags, created_at, updated_at = row
+    about = (summary, summary_at or 0, tuple(tags or ()))
+    return Entity(name, kind, observations, uid, next_ordinal, *about, created_at, updated_at)
+
+
+def unpack_observation(ordinal: int, text: str, created_at: int, valid_at: int | None) -> Observation:
+    """Return the observation of a row."""
+    return Observation(ordinal, text, created_at, valid_at or 0)
+
+
+def unpack_relations(rows: Iterable[Row]) -> list[Relation]:
+    """Return the relations of rows that start with a row id."""
+    return [Relation(source, target, kind, at) for _, source, target, kind, at in rows]
+
+
+def unpack_note(row: Row) -> Note:
+    """Return the vault note of a row: id, key, text, tags, created_at, updated_at, embedding."""
+    _, key, text, tags, created_at, updated_at, embedding = row
+    times = {"created_at": created_at, "updated_at": updated_at}
+    return Note(key, text, tuple(tags or ()), embedding=embedding or b"", **times)
+
+
+def pack_tags(tags: tuple[str, ...]) -> str | None:
+    """Return tags as the literal of an array, so that many fit one array; None if there are none."""
+    return encode_array(tags).decode() if tags else None
+
+
+def columns(rows: Collection[Row]) -> list[list[object]]:
+    """Return rows as columns, each of which is one array for `unnest`."""
+    return [list(column) for column in zip(*rows, strict=True)]
