@@ -119,8 +119,7 @@ class _ChangeWriter:
 
     def _touch(self, known: dict[str, tuple[int, int]], sets: Iterable[ObservationSet]) -> None:
         rows = [
-            (known[each.entity][0], max(one.ordinal for one in each.observations) + 1, self._change.at)
-            for each in sets
+            (known[each.entity][0], max(one.ordinal for one in each.observations) + 1, self._change.at) for each in sets
         ]
         self._send_rows("update_entities", rows)
 
@@ -141,7 +140,10 @@ class _ChangeWriter:
         rows = [(self._next_row(), each) for each in notes]
         self._send_rows(
             "insert_notes",
-            [(row, each.key, each.content, pack_tags(each.tags), each.created_at, each.updated_at) for row, each in rows],
+            [
+                (row, each.key, each.content, pack_tags(each.tags), each.created_at, each.updated_at)
+                for row, each in rows
+            ],
         )
         if tagged := [row for row, each in rows if each.tags]:
             self._connection.send("insert_note_tags", tagged)
