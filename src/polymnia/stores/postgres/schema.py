@@ -79,4 +79,6 @@ def _version(title: str, connection: Connection, newest: int) -> int:
 def _require_server(title: str, connection: Connection) -> None:
     version = connection.info.server_version
     if version < _MIN_SERVER_VERSION:
-        raise StoreError(f"{title} is PostgreSQL {version // 10_000}; {_MIN_SERVER_VERSION // 10_000} or later is needed")
+        raise StoreError(
+            f"{title} is PostgreSQL {version // 10_000}; {_MIN_SERVER_VERSION // 10_000} or later is needed"
+        )
