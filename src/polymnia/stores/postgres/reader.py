@@ -1,4 +1,4 @@
-"""What is in a workspace, as one transaction sees it: the graph here, the rest in the modules that the properties name."""
+"""What is in a workspace, as one transaction sees it: the graph here, the rest in the modules the properties name."""
 
 from collections.abc import Collection, Iterable, Mapping
 from time import time_ns
@@ -172,9 +172,6 @@ class PostgresReader:
     @property
     def vectors(self) -> "PostgresVectorReader":
         from polymnia.stores.postgres.vectors import PostgresVectorReader
-    from polymnia.stores.version_history import VersionHistory
-    from polymnia.stores.version_notes import VersionNotes, VersionSessions
-    from polymnia.stores.version_trash import VersionTrash
 
         return PostgresVectorReader(self._connection)
 
@@ -182,7 +179,6 @@ class PostgresReader:
     def history(self) -> "VersionHistory":
         from polymnia.stores.postgres.history import PostgresRows
         from polymnia.stores.version_history import VersionHistory
-    from polymnia.stores.version_notes import VersionNotes, VersionSessions
 
         return VersionHistory(PostgresRows(self._connection))
 

@@ -183,7 +183,6 @@ class SqliteReader:
     def history(self) -> "VersionHistory":
         from polymnia.stores.sqlite.history import SqliteRows
         from polymnia.stores.version_history import VersionHistory
-    from polymnia.stores.version_notes import VersionNotes, VersionSessions
 
         return VersionHistory(SqliteRows(self._connection))
 
