@@ -36,6 +36,7 @@ class RandomEmbedder:
 
     dimension = 384
     identity = "random/384"
+    batch_size = 32
 
     def embed(self, texts: Sequence[str], *, asking: bool = False) -> NDArray[np.float32]:
         seeds = [crc32(text.encode()) for text in texts]

@@ -122,7 +122,7 @@ def test_recent_entities_are_the_last_updated_ones_first(town: Memory) -> None:
     observations.add(town, [ObservationDraft("Ann", ("likes tea",))], by=ME, skip_repeats=False)
     with town.reading() as read:
         found = read.recent(0, 3)
-        assert [each.name for each in found] == ["Ann", "Annex", "coffee"]
+        assert [each.name for each in found] == ["Ann", "Annex", "Ben"]
         assert {each.observations for each in found} == {()}
         assert [each.name for each in read.recent(found[1].updated_at, 10)] == ["Ann", "Annex"]
 

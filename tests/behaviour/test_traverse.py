@@ -142,3 +142,30 @@ def test_the_error_for_an_unknown_entity_names_it(river: Memory, verb: str) -> N
             traverse.describe(river, "nobody")
         else:
             traverse.neighbours(river, "nobody", 1, kind=None, direction="both")
+
+
+def test_a_route_has_a_relation_for_each_step(memory: Memory) -> None:
+    create(memory, *[EntityDraft(name, "x", ("text",)) for name in "abcd"])
+    link(memory, ("a", "b", "r"), ("a", "b", "s"), ("c", "b", "t"), ("d", "d", "u"))
+    route = traverse.shortest_route(memory, "a", "c")
+    assert route.names == ["a", "b", "c"]
+    assert [each.key for each in route.relations] == [("a", "b", "r"), ("c", "b", "t")]
+    assert traverse.shortest_route(memory, "a", "d") == traverse.Route([], [])
+    assert traverse.shortest_route(memory, "d", "d") == traverse.Route(["d"], [])
+
+
+def test_a_neighbourhood_has_outlines_and_the_relations_among_them(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(memory, *[EntityDraft(name, "x", ("text",)) for name in "abcd"])
+    link(memory, ("a", "b", "r"), ("c", "b", "t"), ("c", "d", "u"), ("a", "nobody", "r"))
+    graph, is_complete = traverse.neighbourhood(memory, "a", 2)
+    assert (names(graph), is_complete) == (["a", "b", "c"], True)
+    assert keys(graph) == [("a", "b", "r"), ("c", "b", "t")]
+    assert {each.observations for each in graph.entities} == {()}
+    assert names(traverse.neighbourhood(memory, "a", 0)[0]) == ["a"]
+    monkeypatch.setattr(traverse, "MAX_NAMES", 2)
+    graph, is_complete = traverse.neighbourhood(memory, "a", 2)
+    assert (names(graph), is_complete) == (["a", "b"], False)
+    with pytest.raises(EntityNotFound):
+        traverse.neighbourhood(memory, "nobody", 1)

@@ -15,6 +15,8 @@ _SAME = {"dog": "puppi", "job": "nurs", "work": "nurs"}
 class BagEmbedder:
     """Embed texts as bags of words, with vectors of `dimension` numbers."""
 
+    batch_size = 32
+
     def __init__(self, dimension: int = 64, name: str = "bag") -> None:
         self.dimension = dimension
         self.identity = f"{name}/{dimension}"

@@ -25,6 +25,7 @@ COMMANDS = {
     "restore": "restore",
     "trash": "trash",
     "workspace": "workspace",
+    "perspective": "perspective",
     "token": "token",
 }
 

@@ -217,6 +217,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     any_store: bool = True
     # True if there are tools to choose a workspace, so that clients may start without one.
     chooses_workspace: bool = False
+    # True if every client must name its workspace: there is no default, and none is created.
+    requires_workspace: bool = False
 
     def instructions_for(self, principal: Principal) -> str:
         """Return the instructions, without tools that the principal may not call."""

@@ -35,6 +35,10 @@ class Embedder(Protocol):
     def dimension(self) -> int:
         """How many numbers a vector has."""
 
+    @property
+    def batch_size(self) -> int:
+        """How many texts to give it at once."""
+
     def embed(self, texts: Sequence[str], *, asking: bool = False) -> "Vectors":
         """Return one row for each text. With `asking` they are questions, which some models embed differently.
 

@@ -29,6 +29,8 @@ Tokenize = Callable[[str], list[int]]
 class OnnxEmbedder:
     """A model and its tokenizer. The vector of a text is that of its first token, or the mean of all tokens."""
 
+    batch_size = 32
+
     def __init__(
         self,
         session: onnxruntime.InferenceSession,

@@ -1,6 +1,10 @@
 """Embedders behind HTTP: Ollama, and every server with OpenAI's embeddings API."""
 
+import random
+import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from http.client import HTTPException
 from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError, URLError
@@ -15,8 +19,14 @@ if TYPE_CHECKING:
     from polymnia.embedders.base import Vectors
 
 _OLLAMA, _OPENAI = "http://127.0.0.1:11434", "https://api.openai.com/v1"
-_TIMEOUT_S = 30.0
-_BATCH_SIZE = 64
+TIMEOUT_S = 30.0
+# Texts of one request, and requests that run at the same time.
+TEXTS_PER_REQUEST = 32
+MAX_REQUESTS = 4
+# Pauses before a failed request is tried again, each between the half and the whole of it.
+RETRY_DELAYS_S = (0.25, 1.0, 4.0)
+# A busy or failing server: the same request may work a little later.
+_TEMPORARY = frozenset((408, 425, 429, 500, 502, 503, 504))
 
 
 class _OllamaReply(Struct):
@@ -35,13 +45,17 @@ class _OpenAiReply(Struct):
 def open_service(kind: str, model: str, *, key: str = "") -> "ServiceEmbedder":
     """Open the embedder for `MODEL` or `MODEL@http://server`. Raise EmbedderError if the server does not answer."""
     name, _, server = model.partition("@")
+    if server and not server.startswith(("http://", "https://")):
+        raise EmbedderError(f"{server!r} is not the URL of a server; use {kind}:{name}@http://HOST:PORT")
     if kind == "ollama":
-        return ServiceEmbedder(f"{server or _OLLAMA}/api/embed", name, _ollama_rows, key)
+        return ServiceEmbedder(f"{(server or _OLLAMA).rstrip('/')}/api/embed", name, _ollama_rows, key)
     return ServiceEmbedder(f"{(server or _OPENAI).rstrip('/')}/embeddings", name, _openai_rows, key)
 
 
 class ServiceEmbedder:
-    """A model that another process runs."""
+    """A model that another process runs. Several requests run at once, and failed ones are tried again."""
+
+    batch_size = TEXTS_PER_REQUEST * MAX_REQUESTS
 
     def __init__(self, url: str, model: str, rows: Callable[[bytes], list[list[float]]], key: str) -> None:
         self._url = url
@@ -49,36 +63,60 @@ class ServiceEmbedder:
         self._rows = rows
         self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
         self.dimension = 0
-        self.dimension = int(self.embed(["dimension"]).shape[1])
+        self.dimension = int(self.embed(["dimension"], asking=True).shape[1])
         self.identity = f"{model}/{self.dimension}"
 
     def embed(self, texts: Sequence[str], *, asking: bool = False) -> "Vectors":
-        batches = [self._embed_batch(texts[start : start + _BATCH_SIZE]) for start in range(0, len(texts), _BATCH_SIZE)]
-        return np.concatenate(batches) if batches else np.zeros((0, self.dimension), np.float32)
+        batches = [texts[start : start + TEXTS_PER_REQUEST] for start in range(0, len(texts), TEXTS_PER_REQUEST)]
+        if not batches:
+            return np.zeros((0, self.dimension), np.float32)
+        # Who asks a question does not wait, and gets an answer without it.
+        embed = partial(self._embed_batch, delays=() if asking else RETRY_DELAYS_S)
+        if len(batches) == 1:
+            return embed(batches[0])
+        with ThreadPoolExecutor(MAX_REQUESTS) as pool:
+            return np.concatenate(list(pool.map(embed, batches)))
 
-    def _embed_batch(self, texts: Sequence[str]) -> "Vectors":
-        reply = self._post({"model": self._model, "input": [text or " " for text in texts]})
+    def _embed_batch(self, texts: Sequence[str], delays: Sequence[float]) -> "Vectors":
+        reply = self._post({"model": self._model, "input": [text or " " for text in texts]}, delays)
         try:
-            rows = np.asarray(self._rows(reply), np.float32)
+            with np.errstate(over="ignore"):  # what is too large becomes infinite
+                rows = np.asarray(self._rows(reply), np.float32)
         except (DecodeError, ValidationError, ValueError) as exc:
             raise EmbedderError(f"{self._url} did not return vectors ({exc}); check the URL and the model") from exc
-        if rows.ndim != 2 or len(rows) != len(texts):
+        if rows.ndim != 2 or len(rows) != len(texts) or not rows.size:
             raise EmbedderError(f"{self._url} returned {len(rows)} vectors for {len(texts)} texts")
+        if not np.isfinite(rows).all() or not rows.any(axis=1).all():
+            raise EmbedderError(f"{self._url} returned vectors that are not numbers or have no direction")
         if self.dimension and rows.shape[1] != self.dimension:
             change = f"from {self.dimension} to {rows.shape[1]} numbers"
-            raise EmbedderError(f"{self._url} changed its vectors {change}; start the server again")
+            raise EmbedderError(f"{self._url} changed its vectors {change}; everything will be embedded again")
         return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12), np.float32)
 
-    def _post(self, body: dict[str, Any]) -> bytes:
+    def _post(self, body: dict[str, Any], delays: Sequence[float]) -> bytes:
+        """Return the reply. While the server is unavailable, try again after each delay. Raise EmbedderError."""
         request = Request(self._url, json.encode(body), self._headers)
+        for delay in delays:
+            try:
+                return self._send(request)
+            except _Unavailable:
+                time.sleep(delay * random.uniform(0.5, 1.0))
+        return self._send(request)
+
+    def _send(self, request: Request) -> bytes:
         try:
-            with urlopen(request, timeout=_TIMEOUT_S) as reply:
+            with urlopen(request, timeout=TIMEOUT_S) as reply:
                 return bytes(reply.read())
         except HTTPError as exc:
             text = exc.read(300).decode(errors="replace")
-            raise EmbedderError(f"{self._url} refused the request ({exc.code}): {text}") from exc
-        except (URLError, OSError, HTTPException, ValueError) as exc:
-            raise EmbedderError(f"{self._url} cannot be reached ({exc}); is the server running?") from exc
+            kind = _Unavailable if exc.code in _TEMPORARY else EmbedderError
+            raise kind(f"{self._url} refused the request ({exc.code}): {text}") from exc
+        except (URLError, OSError, HTTPException) as exc:
+            raise _Unavailable(f"{self._url} cannot be reached ({exc}); is the server running?") from exc
+
+
+class _Unavailable(EmbedderError):
+    """The same request may work a little later."""
 
 
 def _ollama_rows(reply: bytes) -> list[list[float]]:

@@ -104,7 +104,8 @@ def delete(memory: Memory, names: Collection[str], *, by: str) -> Graph:
     with memory.writing("delete_entities", by) as transaction:
         entities: list[Entity] = transaction.read.find(names)
         relations: list[Relation] = transaction.read.touching(names)
-        transaction.apply(before=Rows(entities=tuple(entities), relations=tuple(relations)))
+        others = {end for each in relations for end in (each.source, each.target)}.difference(names)
+        transaction.apply(before=Rows(entities=tuple(entities), relations=tuple(relations)), touched=sorted(others))
     return Graph(entities, relations)
 
 

@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 from weakref import WeakKeyDictionary, WeakSet, ref
@@ -17,7 +17,6 @@ logger = logging.getLogger(__name__)
 INDEX_DELAY_S = 1.0
 # When to look again after another server had the lease, or the embedder failed.
 RETRY_INDEXING_S = 30.0
-_BATCH_SIZE = 32
 _REMOVE_BATCH_SIZE = 5_000
 # Texts of one run whose vectors are kept, because the same text often comes again soon.
 _KEPT_TEXTS = 2_000
@@ -25,6 +24,8 @@ _KEPT_TEXTS = 2_000
 _LEASE, _LEASE_S = "embedding", 60.0
 
 Progress = Callable[[int, int], None]
+# The passage id up to which everything is embedded, by the number of the model and the document template.
+Watermarks = dict[tuple[int, str], int]
 
 
 class IndexEmbedder(Protocol):
@@ -38,6 +39,9 @@ class IndexEmbedder(Protocol):
 
     @property
     def dimension(self) -> int: ...
+
+    @property
+    def batch_size(self) -> int: ...
 
     def embed(self, texts: list[str]) -> list[bytes]: ...
 
@@ -57,8 +61,7 @@ class Indexer:
         self._embedder = embedder
         self._wake = threading.Condition()
         self._requested: WeakSet[IndexedMemory] = WeakSet()
-        # The passage id up to which everything is embedded, by document template.
-        self._indexed: WeakKeyDictionary[IndexedMemory, dict[str, int]] = WeakKeyDictionary()
+        self._indexed: WeakKeyDictionary[IndexedMemory, Watermarks] = WeakKeyDictionary()
         self._thread: threading.Thread | None = None
         self._is_working = False
         self._stopped = False
@@ -128,17 +131,14 @@ class Indexer:
 
 
 class Embedding:
-    """One run over a store: embed what has no vector, the newest first, and remove vectors that nobody uses any more.
-
-    `above` has the passage id up to which everything is embedded, by document template.
-    """
+    """One run over a store: embed what has no vector, the newest first, and remove vectors that nobody uses."""
 
     def __init__(
         self,
         store: Store,
         embedder: IndexEmbedder,
         *,
-        above: Mapping[str, int] | None = None,
+        above: Watermarks | None = None,
         is_stopped: Callable[[], bool] = lambda: False,
         progress: Progress | None = None,
     ) -> None:
@@ -150,12 +150,13 @@ class Embedding:
         self._progress = progress
         self._known: dict[str, bytes] = {}
 
-    def run(self) -> dict[str, int]:
-        """Return the passage id up to which everything is embedded now, by document template."""
+    def run(self) -> Watermarks:
+        """Return up to where everything is embedded now."""
         with self._store.reading() as read:
             top = read.vectors.last_passage()
             perspectives = distinct_perspectives(read.vectors)
-            self._above = {each.document: self._above.get(each.document, 0) for each in perspectives}
+            documents = {each.document for each in perspectives}
+            self._above = {key: passage for key, passage in self._above.items() if key[1] in documents}
             if self._is_complete(read.vectors, perspectives, top):
                 return self._above
         model = self._store.vectors.add_model(self._embedder.identity, self._embedder.url, self._embedder.dimension)
@@ -163,7 +164,7 @@ class Embedding:
         for perspective in perspectives:
             if not self._embed_all(model, perspective, total):
                 return self._above
-            self._above[perspective.document] = top
+            self._above[model.number, perspective.document] = top
         self._remove_former_models(model)
         while not self._is_stopped() and not self._store.vectors.remove_unused(_REMOVE_BATCH_SIZE):
             continue
@@ -171,11 +172,11 @@ class Embedding:
 
     def _is_complete(self, vectors: VectorReader, perspectives: list[Perspective], top: int) -> bool:
         """Return True if nothing is pending, without loading the embedder to find out."""
-        behind = [each for each in perspectives if self._above.get(each.document, 0) < top]
         models = [each for each in vectors.models() if each.url == self._embedder.url]
-        if not behind or not top:
-            return True
-        return len(models) == 1 and not any(self._pending(vectors, models[0], each, limit=1) for each in behind)
+        if not top or len(models) != 1:
+            return not top
+        behind = [each for each in perspectives if self._above.get((models[0].number, each.document), 0) < top]
+        return not any(self._pending(vectors, models[0], each) for each in behind)
 
     def _pending(
         self,
@@ -183,17 +184,18 @@ class Embedding:
         model: EmbeddingModel,
         perspective: Perspective,
         below: int | None = None,
-        limit: int = _BATCH_SIZE,
+        limit: int = 1,
     ) -> list[tuple[int, str]]:
-        above = self._above.get(perspective.document, 0)
+        above = self._above.get((model.number, perspective.document), 0)
         return vectors.pending(model.number, limit, above=above, below=below, perspective=perspective.name)
 
     def _embed_all(self, model: EmbeddingModel, perspective: Perspective, total: int) -> bool:
         """Embed what is pending in one perspective. Return False if the run was stopped before its end."""
         below: int | None = None
+        size = self._embedder.batch_size
         while not self._is_stopped():
             with self._store.reading() as read:
-                batch = self._pending(read.vectors, model, perspective, below)
+                batch = self._pending(read.vectors, model, perspective, below, size)
             if not batch:
                 return True
             self._embed(model, perspective, batch)

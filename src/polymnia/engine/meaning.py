@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
@@ -70,14 +70,21 @@ class SharedEmbedder:
         """The length of the model's vectors; the model is loaded for it. Raise EmbedderError."""
         return self._use(lambda embedder: embedder.dimension)
 
+    @property
+    def batch_size(self) -> int:
+        """How many texts to give it at once. Raise EmbedderError."""
+        return self._use(lambda embedder: embedder.batch_size)
+
     def embed(self, texts: list[str]) -> list[bytes]:
         """Return the vectors of texts as float32. Raise EmbedderError."""
         return self._use(lambda embedder: _pack(embedder.embed(texts)))
 
-    def embed_question(self, question: str) -> QuestionVector:
-        """Return a question as a vector. Raise EmbedderError."""
+    def embed_questions(self, questions: Sequence[str]) -> list[QuestionVector]:
+        """Return questions as vectors. Raise EmbedderError."""
         return self._use(
-            lambda embedder: QuestionVector(embedder.identity, _pack(embedder.embed([question], asking=True))[0])
+            lambda embedder: [
+                QuestionVector(embedder.identity, vector) for vector in _pack(embedder.embed(questions, asking=True))
+            ]
         )
 
     def release_if_idle(self) -> None:
@@ -91,6 +98,11 @@ class SharedEmbedder:
         embedder = self._load()
         try:
             return action(embedder)
+        except EmbedderError:
+            with self._lock:
+                if self._embedder is embedder:
+                    self._embedder = None  # it may be another model when it works again
+            raise
         finally:
             with self._lock:
                 self._users -= 1
@@ -117,12 +129,16 @@ class Meaning:
 
     def ask(self, question: str, *, timeout: float = QUESTION_TIMEOUT_S) -> "PendingQuestion":
         """Start to embed a question. The caller may do something else before it takes the answer."""
-        asking = PendingQuestion(timeout, self._pause)
-        if monotonic() >= self._quiet_until:
-            threading.Thread(target=asking.embed, args=(self._embedder, question), daemon=True).start()
-        else:
-            asking.give_up()
-        return asking
+        return self._start([question], timeout)
+
+    def embed_questions(self, questions: Sequence[str], *, timeout: float) -> list[QuestionVector]:
+        """Return questions as vectors. Raise EmbedderError if the embedder fails or takes longer than `timeout` s."""
+        if missing := self.missing_package:
+            raise EmbedderError(missing)
+        answers = self._start(questions, timeout).answers()
+        if isinstance(answers, str):
+            raise EmbedderError(answers)
+        return answers
 
     @property
     def url(self) -> str:
@@ -151,30 +167,43 @@ class Meaning:
         """Stop the background work."""
         self._indexer.close()
 
+    def _start(self, questions: Sequence[str], timeout: float) -> "PendingQuestion":
+        asking = PendingQuestion(timeout, self._pause)
+        if monotonic() >= self._quiet_until:
+            threading.Thread(target=asking.embed, args=(self._embedder, questions), daemon=True).start()
+        else:
+            asking.give_up()
+        return asking
+
     def _pause(self) -> None:
         self._quiet_until = monotonic() + RETRY_AFTER_S
 
 
 class PendingQuestion:
-    """A question that is being embedded."""
+    """Questions that are being embedded, most often one."""
 
     def __init__(self, timeout: float, on_failure: Callable[[], None]) -> None:
         self._timeout = timeout
         self._on_failure = on_failure
         self._done = threading.Event()
-        self._vector: QuestionVector | None = None
+        self._vectors: list[QuestionVector] = []
         self._problem = "the embedder did not answer in time"
 
     def answer(self) -> QuestionVector | str:
         """Return the question as a vector, or why there is none."""
+        answers = self.answers()
+        return answers if isinstance(answers, str) else answers[0]
+
+    def answers(self) -> list[QuestionVector] | str:
+        """Return the questions as vectors, or why there are none."""
         if not self._done.wait(self._timeout):
             self._on_failure()
-        return self._vector or self._problem
+        return self._vectors or self._problem
 
-    def embed(self, embedder: SharedEmbedder, question: str) -> None:
-        """Embed the question. This runs in its own thread: a slow embedder must not hold up the search."""
+    def embed(self, embedder: SharedEmbedder, questions: Sequence[str]) -> None:
+        """Embed the questions. This runs in its own thread: a slow embedder must not hold up the search."""
         try:
-            self._vector = embedder.embed_question(question)
+            self._vectors = embedder.embed_questions(questions)
         except EmbedderError as exc:
             self._problem = str(exc)
             self._on_failure()

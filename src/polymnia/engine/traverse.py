@@ -5,7 +5,7 @@ Each step outward is one query, however many names it starts from. Names that no
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
-from itertools import islice
+from itertools import islice, pairwise
 from time import monotonic
 from typing import Literal
 
@@ -40,16 +40,34 @@ class Paths(Struct, frozen=True):
     cut: str | None
 
 
+class Route(Struct, frozen=True):
+    """The names on a path, both ends included, and one relation for each step; empty if there is no path."""
+
+    names: list[str]
+    relations: list[Relation]
+
+
 def shortest_path(memory: Memory, source: str, target: str) -> list[str]:
     """Return the names on a shortest path, both ends included; empty if nothing connects them.
 
     Raise EntityNotFound.
     """
     with memory.reading() as read:
-        _require(read, (source, target))
-        if source == target:
-            return [source]
-        return _meet(read, source, target)
+        return _shortest(read, source, target)
+
+
+def shortest_route(memory: Memory, source: str, target: str) -> Route:
+    """Return a shortest path with a relation for each step, the oldest where there are several.
+
+    Raise EntityNotFound.
+    """
+    with memory.reading() as read:
+        names = _shortest(read, source, target)
+        steps = [frozenset(step) for step in pairwise(names)]
+        first: dict[frozenset[str], Relation] = {}
+        for each in read.touching(set(names)) if steps else ():
+            first.setdefault(frozenset((each.source, each.target)), each)
+    return Route(names, [first[step] for step in steps])
 
 
 def all_paths(memory: Memory, source: str, target: str, *, max_depth: int, max_paths: int) -> Paths:
@@ -75,6 +93,25 @@ def subgraph(memory: Memory, names: Collection[str], depth: int) -> Graph:
     with memory.reading() as read:
         reached = _expand(read, read.known(names), depth, None, "both")
         return _among(read, reached)
+
+
+def neighbourhood(memory: Memory, name: str, depth: int) -> tuple[Graph, bool]:
+    """Return the entities within `depth` steps, without their observations, and the relations among them.
+
+    The second value is False if there are more than MAX_NAMES and only those of the last whole step are returned.
+    Raise EntityNotFound.
+    """
+    with memory.reading() as read:
+        _require(read, (name,))
+        reached, front, is_complete = {name}, {name}, True
+        for _ in range(depth):
+            ends = {end for each in read.touching(front) for end in (each.source, each.target)}
+            front = read.known(ends - reached)
+            is_complete = len(reached) + len(front) <= MAX_NAMES
+            if not front or not is_complete:
+                break
+            reached |= front
+        return Graph(read.outlines(reached), _relations_among(read, reached)), is_complete
 
 
 def neighbours(memory: Memory, name: str, depth: int, *, kind: str | None, direction: Direction) -> Graph:
@@ -105,6 +142,11 @@ def _require(read: Reader, names: Iterable[str]) -> None:
     for name in names:
         if name not in known:
             raise EntityNotFound(name)
+
+
+def _shortest(read: Reader, source: str, target: str) -> list[str]:
+    _require(read, (source, target))
+    return [source] if source == target else _meet(read, source, target)
 
 
 def _meet(read: Reader, source: str, target: str) -> list[str]:
@@ -172,8 +214,11 @@ def _ends(relation: Relation, front: set[str], kind: str | None, direction: Dire
 
 
 def _among(read: Reader, names: set[str]) -> Graph:
-    relations = [each for each in read.touching(names) if each.source in names and each.target in names]
-    return Graph(read.find(names), relations)
+    return Graph(read.find(names), _relations_among(read, names))
+
+
+def _relations_among(read: Reader, names: set[str]) -> list[Relation]:
+    return [each for each in read.touching(names) if each.source in names and each.target in names]
 
 
 def _links_around(read: Reader, source: str, target: str, max_depth: int) -> tuple[Links, bool]:

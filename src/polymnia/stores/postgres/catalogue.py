@@ -5,8 +5,6 @@ from contextlib import contextmanager
 from time import time_ns
 from uuid import uuid4
 
-from psycopg import errors
-
 from polymnia.errors import BadInput, StoreError, WorkspaceArchived, WorkspaceNotFound
 from polymnia.model import Status, Workspace
 from polymnia.search.text import fold
@@ -42,8 +40,8 @@ class PostgresCatalogue:
             added = run(connection, "insert_workspace", *row)
             if not added:
                 raise _taken(run(connection, "workspace_like", fold(name)))
-            connection.send("set_workspace", added[0][0])
-            connection.send("fill_workspace", added[0][0])
+            connection.write("set_workspace", added[0][0])
+            connection.write("fill_workspace", added[0][0])
             connection.commit()
         return self.find(name)
 
@@ -63,7 +61,7 @@ class PostgresCatalogue:
         found = self._row(name)
         with self._writing(found[6]) as connection:
             for query in ("archive_workspace", "delete_workspace", "delete_workspace_roots", "delete_from_catalogue"):
-                connection.send(query)
+                connection.write(query)
             connection.commit()
         return Workspace(*found[:6])
 
@@ -71,22 +69,17 @@ class PostgresCatalogue:
         check_name(new)
         found = self._row(name)
         with self._writing() as connection:
-            try:
-                run(connection, "rename_workspace", found[6], new, fold(new), _now())
-            except errors.UniqueViolation:
-                taken = True
-            else:
-                taken = False
-                connection.commit()
-        if taken:
-            with self._transaction() as connection:
-                raise _taken(run(connection, "workspace_like", fold(new)))
+            other = run(connection, "workspace_like", fold(new))
+            if other and other[0][0] != found[0]:
+                raise _taken(other)
+            connection.write("rename_workspace", found[6], new, fold(new), _now())
+            connection.commit()
         return self.find(new)
 
     def describe(self, name: str, description: str) -> Workspace:
         found = self._row(name)
         with self._writing() as connection:
-            connection.send("describe_workspace", found[6], description, _now())
+            connection.write("describe_workspace", found[6], description, _now())
             connection.commit()
         return self.find(name)
 
@@ -94,7 +87,7 @@ class PostgresCatalogue:
         found = self._row(name)
         if found[3] != "active":
             raise WorkspaceArchived(name)
-        return PostgresStore(self._database, found[6], found[7], read_only=self._read_only)
+        return PostgresStore(self._database, found[6], name, found[7], read_only=self._read_only)
 
     def is_current(self, store: Store) -> bool:
         if not isinstance(store, PostgresStore):
@@ -125,8 +118,8 @@ class PostgresCatalogue:
 
     def _set_status(self, found: Row, query: str, status: Status) -> Workspace:
         with self._writing(found[6]) as connection:
-            connection.send(query)
-            connection.send("set_workspace_status", status, _now())
+            connection.write(query)
+            connection.write("set_workspace_status", status, _now())
             connection.commit()
         return self.find(found[1])
 

@@ -1,7 +1,7 @@
-"""A connection to PostgreSQL in libpq's pipeline mode: statements are sent together, and a transaction ends with a sync.
+"""A connection to PostgreSQL in libpq's pipeline mode: statements are sent together, a transaction ends with a sync.
 
-A transaction that only reads needs no BEGIN and no COMMIT: without a sync between them statements share one transaction,
-and `repeatable read` makes that one snapshot. So a read of one statement is one round trip. psycopg's own pipeline costs
+A transaction that only reads needs no BEGIN and no COMMIT: without a sync between them, statements share a transaction,
+and `repeatable read` makes it one snapshot. So a read of one statement is one round trip. psycopg's own pipeline costs
 more than the statement it runs, so its wrapper of libpq is used directly.
 """
 

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from threading import Lock
+from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import psycopg
@@ -21,6 +22,7 @@ from polymnia.errors import (
     StoreUnavailable,
 )
 from polymnia.stores.postgres.connection import Connection, ConnectionLost, Pipeline, Row
+from polymnia.stores.postgres.presence import ServerPresence
 
 logger = logging.getLogger(__name__)
 
@@ -98,10 +100,11 @@ class Database:
         self.url = url
         self.row_security = False
         self.users = 0
+        self.server = ServerPresence(self._connect_apart)
         self._pool: ConnectionPool[Connection] = ConnectionPool(
             url.conninfo,
             connection_class=Connection,
-            kwargs={"autocommit": True, "options": _options(url), "cursor_factory": psycopg.RawCursor},
+            kwargs=self._arguments(),
             min_size=1,
             max_size=max(url.connections, 1),
             timeout=url.timeout,
@@ -152,7 +155,13 @@ class Database:
             if self.users:
                 return
             _open.pop(self.url.conninfo, None)
+        self.server.close()
         self._pool.close()
+
+    def share(self) -> None:
+        """Count one more user, who closes the database too."""
+        with _opening:
+            self.users += 1
 
     def connect(self) -> None:
         """Fill the pool. Raise StoreError with what the server says: the pool itself only says that it waited."""
@@ -162,6 +171,16 @@ class Database:
         except psycopg.Error as exc:
             self._pool.close()
             raise store_error(self.url.title, exc) from exc
+
+    def _connect_apart(self) -> Connection:
+        """Return a connection that is not in the pool and may write."""
+        connection = Connection.connect(self.url.conninfo, **self._arguments())
+        connection.read_only = False
+        connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+        return connection
+
+    def _arguments(self) -> dict[str, Any]:
+        return {"autocommit": True, "options": _options(self.url), "cursor_factory": psycopg.RawCursor}
 
 
 _opening = Lock()
@@ -194,11 +213,27 @@ class WorkspaceConnection:
         self._connection: Connection | None = None
         self._pipeline: Pipeline | None = None
         self._queue: list[tuple[str, tuple[object, ...]]] = []
+        self._written: list[tuple[str, tuple[object, ...]]] = []
         self._is_answered = False
 
     def send(self, query: str, *values: object) -> None:
         """Queue a named query for the next `fetch` or `commit`."""
         self._queue.append((query, values if self.workspace is None else (self.workspace, *values)))
+
+    def write(self, query: str, *values: object) -> None:
+        """Queue a named query that changes rows and returns none that are needed."""
+        self.send(query, *values)
+        self._written.append(self._queue[-1])
+
+    @property
+    def has_written(self) -> bool:
+        """True if there is something to commit."""
+        return bool(self._written)
+
+    def repeat(self, other: "WorkspaceConnection") -> None:
+        """Queue everything that another transaction wrote."""
+        self._written += other._written
+        self._queue += other._written
 
     def fetch(self) -> list[list[Row]]:
         """Return the rows of every query that was queued, in one round trip. Raise psycopg.Error.

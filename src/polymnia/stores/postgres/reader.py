@@ -1,4 +1,4 @@
-"""What is in a workspace, as one transaction sees it: the graph here, the rest in the modules that the properties name."""
+"""What is in a workspace, as one transaction sees it: the graph here, the rest in the modules the properties name."""
 
 from collections.abc import Collection, Iterable, Mapping
 from time import time_ns
@@ -26,15 +26,16 @@ from polymnia.search.expression import Expression
 from polymnia.stores.postgres import search
 from polymnia.stores.postgres.connection import Row
 from polymnia.stores.postgres.database import WorkspaceConnection
-from polymnia.stores.postgres.rows import assemble, columns, run, unpack_entity, unpack_relations
+from polymnia.stores.postgres.rows import assemble, columns, run, unpack_entity
 from polymnia.stores.postgres.write import LastChange, apply_change
+from polymnia.stores.version_history import unpack_relations
 
 if TYPE_CHECKING:
-    from polymnia.stores.postgres.feed import ServerPresence
-    from polymnia.stores.postgres.history import PostgresHistory
-    from polymnia.stores.postgres.notes import PostgresNotes, PostgresSessions
-    from polymnia.stores.postgres.trash import PostgresTrash
+    from polymnia.stores.postgres.presence import ServerPresence
     from polymnia.stores.postgres.vectors import PostgresVectorReader
+    from polymnia.stores.version_history import VersionHistory
+    from polymnia.stores.version_notes import VersionNotes, VersionSessions
+    from polymnia.stores.version_trash import VersionTrash
 
 
 class PostgresReader:
@@ -153,16 +154,20 @@ class PostgresReader:
     # Each of the following is used by few servers, so it is imported when first needed.
 
     @property
-    def notes(self) -> "PostgresNotes":
-        from polymnia.stores.postgres.notes import PostgresNotes
+    def notes(self) -> "VersionNotes":
+        from polymnia.stores.postgres.history import PostgresRows
+        from polymnia.stores.postgres.notes import PostgresNoteSearch
+        from polymnia.stores.version_notes import VersionNotes
 
-        return PostgresNotes(self._connection, self.vectors)
+        return VersionNotes(PostgresRows(self._connection), PostgresNoteSearch(self._connection, self.vectors))
 
     @property
-    def sessions(self) -> "PostgresSessions":
-        from polymnia.stores.postgres.notes import PostgresSessions
+    def sessions(self) -> "VersionSessions":
+        from polymnia.stores.postgres.history import PostgresRows
+        from polymnia.stores.postgres.notes import PostgresServers
+        from polymnia.stores.version_notes import VersionSessions
 
-        return PostgresSessions(self._connection, self._server)
+        return VersionSessions(PostgresRows(self._connection), PostgresServers(self._connection, self._server))
 
     @property
     def vectors(self) -> "PostgresVectorReader":
@@ -171,16 +176,18 @@ class PostgresReader:
         return PostgresVectorReader(self._connection)
 
     @property
-    def history(self) -> "PostgresHistory":
-        from polymnia.stores.postgres.history import PostgresHistory
+    def history(self) -> "VersionHistory":
+        from polymnia.stores.postgres.history import PostgresRows
+        from polymnia.stores.version_history import VersionHistory
 
-        return PostgresHistory(self._connection)
+        return VersionHistory(PostgresRows(self._connection))
 
     @property
-    def trash(self) -> "PostgresTrash":
-        from polymnia.stores.postgres.trash import PostgresTrash
+    def trash(self) -> "VersionTrash":
+        from polymnia.stores.postgres.history import PostgresRows
+        from polymnia.stores.version_trash import VersionTrash
 
-        return PostgresTrash(self._connection)
+        return VersionTrash(PostgresRows(self._connection))
 
     def _by_id(self, ids: Iterable[int]) -> list[Entity]:
         """Return the living entities with these row ids, oldest first."""
@@ -208,13 +215,14 @@ class PostgresWriter(PostgresReader):
     def clock(self) -> int:
         return max(time_ns() // 1000, self.last.at + 1)
 
-    def apply(self, change: Change) -> None:
+    def apply(self, change: Change) -> int:
         self.key = uuid4()
-        apply_change(self._connection, change, self.last, self._server.name, self.key)
+        return apply_change(self._connection, change, self.last, self._server.name, self.key)
 
     def set_updated(self, times: Mapping[str, int]) -> None:
         """Set when entities were last updated, by their ids: rows from elsewhere bring their own times."""
-        self._connection.send("set_updated", list(times), list(times.values()))
+        for query in ("set_updated", "insert_own_updates"):
+            self._connection.write(query, list(times), list(times.values()))
 
 
 def lock_workspace(connection: WorkspaceConnection) -> LastChange:

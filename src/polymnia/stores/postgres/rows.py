@@ -2,9 +2,10 @@
 
 from collections.abc import Collection, Iterable
 
-from polymnia.model import Entity, Note, Observation, Relation
+from polymnia.model import Entity, Note, Observation
 from polymnia.stores.postgres.connection import Row, encode_array
 from polymnia.stores.postgres.database import WorkspaceConnection
+from polymnia.stores.version_history import unpack_observation
 
 
 def run(connection: WorkspaceConnection, query: str, *values: object) -> list[Row]:
@@ -26,16 +27,6 @@ def unpack_entity(row: Row, observations: tuple[Observation, ...]) -> Entity:
     _, name, kind, uid, next_ordinal, summary, summary_at, tags, created_at, updated_at = row
     about = (summary, summary_at or 0, tuple(tags or ()))
     return Entity(name, kind, observations, uid, next_ordinal, *about, created_at, updated_at)
-
-
-def unpack_observation(ordinal: int, text: str, created_at: int, valid_at: int | None) -> Observation:
-    """Return the observation of a row."""
-    return Observation(ordinal, text, created_at, valid_at or 0)
-
-
-def unpack_relations(rows: Iterable[Row]) -> list[Relation]:
-    """Return the relations of rows that start with a row id."""
-    return [Relation(source, target, kind, at) for _, source, target, kind, at in rows]
 
 
 def unpack_note(row: Row) -> Note:

@@ -1,7 +1,6 @@
-"""Write to PostgreSQL: a change ends rows and creates rows, many in one statement and all statements in one round trip."""
+"""Write to PostgreSQL: a change ends and creates rows, many in one statement, all statements in one round trip."""
 
 from collections.abc import Iterable, Sequence
-from itertools import chain
 from typing import NamedTuple
 from uuid import UUID
 
@@ -10,7 +9,7 @@ from polymnia.model import MAX_ORDINAL, VAULT, Change, Entity, Note, Observation
 from polymnia.stores.postgres.connection import Row
 from polymnia.stores.postgres.database import WorkspaceConnection
 from polymnia.stores.postgres.rows import columns, pack_tags
-from polymnia.stores.postgres.words import PassageTexts, WordRow, word_row
+from polymnia.stores.postgres.words import WordVector, word_vector
 
 CLIENT_MODEL = "client"
 
@@ -23,9 +22,9 @@ class LastChange(NamedTuple):
     row: int
 
 
-def apply_change(connection: WorkspaceConnection, change: Change, last: LastChange, server: str, key: UUID) -> None:
-    """Queue the rows of the change. They are written when the transaction is committed."""
-    _ChangeWriter(connection, change, last).run(server, key)
+def apply_change(connection: WorkspaceConnection, change: Change, last: LastChange, server: str, key: UUID) -> int:
+    """Queue the rows of the change, which are written with the commit; return its id."""
+    return _ChangeWriter(connection, change, last).run(server, key)
 
 
 class _ChangeWriter:
@@ -36,9 +35,9 @@ class _ChangeWriter:
         self._change = change
         self._id = last.id + 1
         self._row = last.row
-        self._added: list[PassageTexts] = []
+        self._added: list[tuple[int, WordVector]] = []
 
-    def run(self, server: str, key: UUID) -> None:
+    def run(self, server: str, key: UUID) -> int:
         before, after = self._change.before, self._change.after
         kept = {each.id for each in before.entities} & {each.id for each in after.entities}
         known, former = self._read(before, after, kept)
@@ -47,12 +46,14 @@ class _ChangeWriter:
         self._create_entities(after.entities, identities, kept)
         self._create_observations(known, after.observations)
         self._touch(known, before.observations + after.observations)
+        if self._change.touched:
+            self._connection.write("touch_entities", self._change.touched, self._change.at, self._id)
         self._create_relations(after.relations)
         self._write_notes(before.notes, after.notes)
         if before:
-            self._connection.send("unindex_ended", self._id)
-        words = self._index()
-        self._record(server, key, words)
+            self._connection.write("unindex_ended", self._id)
+        self._record(server, key, self._index())
+        return self._id
 
     def _read(self, before: Rows, after: Rows, kept: set[str]) -> tuple[dict[str, tuple[int, int]], dict[str, int]]:
         """Return identity and living card of every entity that the change names, and who comes back from the trash."""
@@ -82,6 +83,7 @@ class _ChangeWriter:
         created: list[Row] = []
         updated: list[Row] = []
         observations: list[Row] = []
+        own_times: list[Row] = []
         for each in entities:
             card = self._next_row()
             entity = identities.get(each.id)
@@ -91,16 +93,19 @@ class _ChangeWriter:
             else:
                 updated.append((entity, each.next_ordinal, each.updated_at))
             cards.append(self._card(card, entity, each))
+            if each.updated_at != self._change.at:
+                own_times.append((entity, each.updated_at))
             if each.id not in kept:
                 observations += [self._observation(entity, one) for one in each.observations]
         self._send_rows("insert_entities", created, with_change=False)
         self._send_rows("update_entities", updated)
+        self._send_rows("insert_updates", own_times)
         self._send_rows("insert_cards", cards)
         self._send_rows("insert_observations", observations)
 
     def _card(self, card: int, entity: int, value: Entity) -> Row:
         labels = (value.type, *value.tags)
-        self._added.append(PassageTexts(card, value.name, labels, value.summary))
+        self._added.append((card, word_vector(value.name, labels, value.summary)))
         about = (value.summary, value.summary_at or None, pack_tags(value.tags), value.created_at)
         return (card, entity, value.name, value.type, *about)
 
@@ -108,8 +113,9 @@ class _ChangeWriter:
         if not 0 < value.ordinal <= MAX_ORDINAL:
             raise BadInput(f"an entity cannot have more than {MAX_ORDINAL} observations; create another entity")
         row = self._next_row()
-        self._added.append(PassageTexts(row, None, (), value.text))
-        return (row, entity, value.ordinal, value.text, value.created_at, value.valid_at or None)
+        self._added.append((row, word_vector(None, (), value.text)))
+        times = (value.created_at, value.valid_at or None)
+        return (row, entity, value.ordinal, value.text, *times, value.source or None)
 
     def _create_observations(self, known: dict[str, tuple[int, int]], sets: Iterable[ObservationSet]) -> None:
         """Create observations in the order they were written, whatever the entity: their ids keep that order."""
@@ -137,18 +143,16 @@ class _ChangeWriter:
         self._create_notes([each for each in after if each.scope == VAULT])
 
     def _create_notes(self, notes: Sequence[Note]) -> None:
-        rows = [(self._next_row(), each) for each in notes]
-        self._send_rows(
-            "insert_notes",
-            [
-                (row, each.key, each.content, pack_tags(each.tags), each.created_at, each.updated_at)
-                for row, each in rows
-            ],
-        )
-        if tagged := [row for row, each in rows if each.tags]:
-            self._connection.send("insert_note_tags", tagged)
-        for row, each in rows:
-            self._added.append(PassageTexts(row, each.key, each.tags, each.content))
+        numbered = [(self._next_row(), each) for each in notes]
+        rows = [
+            (row, each.key, each.content, pack_tags(each.tags), each.created_at, each.updated_at)
+            for row, each in numbered
+        ]
+        self._send_rows("insert_notes", rows)
+        if tagged := [row for row, each in numbered if each.tags]:
+            self._connection.write("insert_note_tags", tagged)
+        for row, each in numbered:
+            self._added.append((row, word_vector(each.key, each.tags, each.content)))
             if each.embedding:
                 put_client_vector(self._connection, row, each.embedding)
 
@@ -158,25 +162,25 @@ class _ChangeWriter:
 
     def _index(self) -> int:
         """Index the new passages; return how many words they have."""
-        rows: list[WordRow] = [word_row(each) for each in self._added]
-        self._send_rows("insert_words", [(each.passage, each.length, each.vector) for each in rows], with_change=False)
-        if terms := set(chain.from_iterable(each.terms for each in rows)):
-            self._connection.send("insert_terms", sorted(terms))
-        return sum([each.length for each in rows])
+        rows = [(row, each.length, each.vector) for row, each in self._added]
+        self._send_rows("insert_words", rows, with_change=False)
+        if terms := {term for _, each in self._added for term in each.lexemes}:
+            self._connection.write("insert_terms", sorted(terms))  # in order, so that writers never deadlock
+        return sum([each.length for _, each in self._added])
 
     def _record(self, server: str, key: UUID, words: int) -> None:
         change = self._change
         about = (change.at, change.actor, server, change.operation)
-        self._connection.send("record_change", self._id, *about, self._row, key, len(self._added), words)
+        self._connection.write("record_change", self._id, *about, self._row, key, len(self._added), words)
 
     def _send(self, query: str, values: Sequence[object]) -> None:
         if values:
-            self._connection.send(query, values, self._id)
+            self._connection.write(query, values, self._id)
 
     def _send_rows(self, query: str, rows: Sequence[Row], *, with_change: bool = True) -> None:
         """Queue a query about rows, which takes each of their columns as an array, and perhaps the change."""
         if rows:
-            self._connection.send(query, *columns(rows), *((self._id,) if with_change else ()))
+            self._connection.write(query, *columns(rows), *((self._id,) if with_change else ()))
 
     def _next_row(self) -> int:
         self._row += 1
@@ -186,8 +190,8 @@ class _ChangeWriter:
 def put_client_vector(connection: WorkspaceConnection, passage: int, vector: bytes) -> None:
     """Store a vector that a client supplied, exactly as it came."""
     dimension = len(vector) // 4
-    connection.send("add_client_model", client_model(dimension), CLIENT_MODEL, dimension)
-    connection.send("insert_client_vector", client_model(dimension), passage, vector)
+    connection.write("add_client_model", client_model(dimension), CLIENT_MODEL, dimension)
+    connection.write("insert_client_vector", client_model(dimension), passage, vector)
 
 
 def client_model(dimension: int) -> str:

@@ -88,10 +88,11 @@ class SqliteStore:
         return SqliteChangeFeed(self._server.name, last[0][0] if last else 0, self._read_changes)
 
     def purge(self, before: int) -> PurgeCounts:
-        from polymnia.stores.sqlite.trash import purge
+        from polymnia.stores.sqlite.history import SqliteRows
+        from polymnia.stores.version_trash import purge
 
         with self._commit.transaction() as connection:
-            purged = purge(connection, before)
+            purged = purge(SqliteRows(connection), before)
         self.compact()
         return purged
 
@@ -156,10 +157,11 @@ class SqliteStore:
         self._writer.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
 
     def _read_changes(self, since: int, limit: int) -> list[tuple[str, Change]]:
-        from polymnia.stores.sqlite.history import changes_by_server
+        from polymnia.stores.sqlite.history import SqliteRows
+        from polymnia.stores.version_history import changes_by_server
 
         with self._map_errors, self._snapshot() as connection:
-            return changes_by_server(connection, since, limit)
+            return changes_by_server(SqliteRows(connection), since, limit)
 
     def _merge_step(self, merge: Callable[..., bool], start: bool) -> bool:
         with self._commit.transaction() as connection:

@@ -87,11 +87,14 @@ class RequestGuard(Struct, frozen=True, kw_only=True):
         return Client(principal=principal, workspace=self.workspace(request, principal, server))
 
     def workspace(self, request: Request, principal: Principal, server: Server) -> str | None:
-        """Return the workspace in the header, the only one the principal may use, or the server's."""
+        """Return the workspace in the header, the only one the principal may use, or the server's.
+
+        Where every client must name its workspace, the principal's only one does not count.
+        """
         named = named_workspace(request)
         if named:
             return named
-        own = principal.workspaces
+        own = None if server.dialect.requires_workspace else principal.workspaces
         return next(iter(own)) if own is not None and len(own) == 1 else server.workspace
 
     def _unauthorized(self, request: Request, token: str | None, exc: NotAdmitted) -> Refused:

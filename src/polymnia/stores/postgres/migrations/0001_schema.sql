@@ -45,8 +45,8 @@ CREATE TABLE workspaces (
 
 -- Who wants to be notified of changes, and until when. A notification costs writers a third of their throughput.
 CREATE TABLE followers (
-    workspace_id bigint PRIMARY KEY,
-    expires_at   bigint NOT NULL
+    workspace_id bigint      PRIMARY KEY,
+    expires_at   timestamptz NOT NULL
 ) WITH (fillfactor = 50);
 
 -- One row per write. The rows it created have the ids after its predecessor's last_row, up to its own.
@@ -92,6 +92,16 @@ CREATE TABLE entities (
 CREATE UNIQUE INDEX entities_by_uid ON entities (workspace_id, text_key(uid));
 CREATE INDEX entities_by_time       ON entities (workspace_id, updated_at, id);
 
+-- When an entity counted as updated by a change, where the rows of that change do not tell: it came with a time of its own
+-- (from a restore or an import), it was only touched, or a purge removed the rows. Other changes update at their own time.
+CREATE TABLE updates (
+    workspace_id bigint NOT NULL,
+    entity       bigint NOT NULL,
+    change       bigint NOT NULL,
+    at           bigint NOT NULL,
+    PRIMARY KEY (workspace_id, entity, change)
+);
+
 -- What is known of the entity itself.
 CREATE TABLE cards (
     workspace_id bigint NOT NULL,
@@ -122,6 +132,7 @@ CREATE TABLE observations (
     text         text   COLLATE "C" NOT NULL,
     created_at   bigint NOT NULL,
     valid_at     bigint,                    -- NULL: when it was created
+    source       text   COLLATE "C",        -- the conversation or document it comes from; NULL: unknown
     since        bigint NOT NULL,
     until        bigint,
     PRIMARY KEY (workspace_id, id),
@@ -130,8 +141,10 @@ CREATE TABLE observations (
 CREATE UNIQUE INDEX observations_living ON observations (workspace_id, entity, ordinal) WHERE until IS NULL;
 CREATE INDEX observations_of            ON observations (workspace_id, entity, ordinal);
 CREATE INDEX observations_ended         ON observations (workspace_id, until)           WHERE until IS NOT NULL;
--- Observations by the time they tell of, and those of one conversation in the order they were written.
+-- Observations by the time they tell of.
 CREATE INDEX observations_by_time       ON observations (workspace_id, coalesce(valid_at, created_at), id) WHERE until IS NULL;
+-- Observations of one source in the order they were written.
+CREATE INDEX observations_by_source     ON observations (workspace_id, text_key(source), id) WHERE source IS NOT NULL AND until IS NULL;
 
 -- Relations name their ends as text: an end may be a name that no entity has yet.
 CREATE TABLE relations (

@@ -1,0 +1,38 @@
+"""The perspectives of a workspace that has none of its own yet, and the memory of a client's workspace."""
+
+from threading import Lock
+from weakref import WeakSet
+
+from polymnia.dialects.base import Call
+from polymnia.engine import perspectives
+from polymnia.engine.memory import Memory
+from polymnia.errors import StoreError
+from polymnia.model import Perspective
+
+DEFAULT_PERSPECTIVES = (
+    Perspective("general", "{text}", "{query}"),
+    Perspective("technical", "{text}", "technical details: {query}"),
+    Perspective("relational", "{name}: {text}", "{query}"),
+    Perspective("temporal", "{date}: {text}", "{query}"),
+    Perspective("project", "{type} {name}: {text}", "{query}"),
+)
+
+_lock = Lock()
+_prepared: WeakSet[Memory] = WeakSet()
+
+
+def open_memory(call: Call) -> Memory:
+    """Return the memory of the client's workspace. The first call gives it the default perspectives.
+
+    Raise NoWorkspace, NotAllowed, WorkspaceNotFound or WorkspaceArchived.
+    """
+    memory = call.memory
+    with _lock:
+        is_new = memory not in _prepared
+        _prepared.add(memory)
+    if is_new:
+        try:
+            perspectives.ensure(memory, DEFAULT_PERSPECTIVES)
+        except StoreError:
+            call.log("info", "the perspectives of this workspace could not be set up; it is searched by its text alone")
+    return memory

@@ -1,0 +1,224 @@
+"""Perspectives: embedded in the background, searched all together, changed while a server runs."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from polymnia.engine import entities, indexer, meaning, nearest, notes, observations, perspectives
+from polymnia.engine.meaning import Meaning, SharedEmbedder
+from polymnia.engine.memory import Memory
+from polymnia.engine.nearest import FoundObservation
+from polymnia.errors import BadInput, EmbedderError, EntityNotFound
+from polymnia.model import EntityDraft, Note, ObservationDraft, Perspective
+from polymnia.stores import open_store
+from tests.embedders.bag import BagEmbedder
+
+ME = "test"
+TIMEOUT_S = 30.0
+PAIR = (Perspective("general", "{text}", "{query}"), Perspective("named", "{name}: {text}", "{query}"))
+TOWN = (
+    EntityDraft("Caroline", "person", ("Adopted a puppy from the shelter", "Is a nurse at the clinic"), "A nurse"),
+    EntityDraft("Melanie", "person", ("Runs marathons", "Paints portraits", "Runs marathons")),
+)
+
+
+class CountingEmbedder(BagEmbedder):
+    """Remembers the texts that it embedded, and fails while it is stopped."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+        self.is_stopped = False
+
+    def embed(self, texts: Sequence[str], *, asking: bool = False) -> NDArray[np.float32]:
+        if self.is_stopped:
+            raise EmbedderError("it is stopped")
+        self.texts += texts
+        return super().embed(texts, asking=asking)
+
+
+@pytest.fixture(autouse=True)
+def no_delays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(indexer, "INDEX_DELAY_S", 0.0)
+    monkeypatch.setattr(meaning, "RETRY_AFTER_S", 0.0)
+
+
+@pytest.fixture
+def embedder() -> CountingEmbedder:
+    return CountingEmbedder()
+
+
+@pytest.fixture
+def town(tmp_path: Path, embedder: CountingEmbedder) -> Iterator[Memory]:
+    store = open_store(str(tmp_path / "memory.db"))
+    memory = Memory(store, Meaning(SharedEmbedder("local", lambda url: embedder)))
+    entities.create(memory, TOWN, by=ME)
+    yield memory
+    of(memory).close()
+    store.close()
+
+
+def of(memory: Memory) -> Meaning:
+    assert memory.meaning is not None
+    return memory.meaning
+
+
+def settle(memory: Memory) -> None:
+    assert of(memory).settle(TIMEOUT_S)
+
+
+def search(memory: Memory, query: str, limit: int = 10) -> list[FoundObservation]:
+    return nearest.entities_by_meaning(memory, query, limit=limit, defaults=PAIR)
+
+
+def shown(found: list[FoundObservation]) -> list[tuple[str, int, str | None]]:
+    return [(each.passage.entity, each.passage.ordinal, each.perspective) for each in found]
+
+
+def test_a_memory_that_nobody_asked_for_perspectives_has_one_vector_per_passage(
+    town: Memory, embedder: CountingEmbedder
+) -> None:
+    settle(town)
+    assert sorted(embedder.texts) == sorted(set(TOWN[0].observations + TOWN[1].observations))
+    assert [each.perspective.name for each in perspectives.find_all(town)] == ["text"]
+
+
+def test_a_text_that_comes_twice_is_embedded_once(town: Memory, embedder: CountingEmbedder) -> None:
+    perspectives.ensure(town, PAIR)
+    settle(town)
+    assert len(embedder.texts) == len(set(embedder.texts)) == 8
+    assert [(each.embedded, each.total) for each in perspectives.find_all(town)] == [(5, 5), (5, 5), (5, 5)]
+    assert perspectives.coverage(town) == 1.0
+
+
+def test_the_best_score_of_all_perspectives_counts(town: Memory) -> None:
+    perspectives.ensure(town, PAIR)
+    settle(town)
+    assert shown(search(town, "dog"))[0] == ("Caroline", 1, "general")
+    assert shown(search(town, "Caroline puppy shelter"))[0] == ("Caroline", 1, "named")
+    found = search(town, "marathons")
+    assert shown(found)[0] == ("Melanie", 1, "general")
+    assert len(found) == 2
+    assert found[0].score > found[1].score
+    assert [each.summary for each in found] == [None, "A nurse"]
+    assert len(search(town, "marathons", limit=1)) == 1
+
+
+def test_entities_with_many_good_passages_do_not_crowd_out_the_others(town: Memory) -> None:
+    crowd = [EntityDraft("Crowd", "x", tuple(f"marathons {number}" for number in range(300)))]
+    entities.create(town, crowd, by=ME)
+    perspectives.ensure(town, PAIR)
+    settle(town)
+    assert {each.passage.entity for each in search(town, "marathons", limit=3)} == {"Crowd", "Melanie", "Caroline"}
+
+
+def test_the_observations_of_one_entity_are_ranked(town: Memory) -> None:
+    perspectives.ensure(town, PAIR)
+    settle(town)
+    found = nearest.observations_by_meaning(town, "Caroline", "job", defaults=PAIR)
+    assert [each.passage.key for each in found] == [("Caroline", 2), ("Caroline", 1)]
+    assert found[0].score > found[1].score
+    with pytest.raises(EntityNotFound):
+        nearest.observations_by_meaning(town, "nobody", "job", defaults=PAIR)
+
+
+def test_notes_are_no_observations(town: Memory) -> None:
+    notes.commit(town, Note("k", "marathons"), by=ME)
+    settle(town)
+    assert "k" not in {each.passage.entity for each in search(town, "marathons")}
+    assert nearest.entities_by_words(town, "marathons", limit=5)[0].passage.entity == "Melanie"
+
+
+def test_words_find_observations_that_have_all_of_them_before_those_that_have_one(town: Memory) -> None:
+    found = nearest.entities_by_words(town, "puppy shelter", limit=5)
+    assert [(each.passage.entity, each.passage.ordinal, each.perspective) for each in found] == [("Caroline", 1, None)]
+    assert found[0].score > 0
+    found = nearest.entities_by_words(town, "puppy marathons", limit=5)
+    assert {each.passage.entity for each in found} == {"Caroline", "Melanie"}
+    assert [each.passage.ordinal for each in nearest.observations_by_words(town, "Melanie", "marathons")] == [1, 3]
+    assert nearest.entities_by_words(town, "zebra", limit=5) == []
+    assert nearest.entities_by_words(town, "?!", limit=5) == []
+
+
+def test_a_changed_template_is_embedded_again_by_a_server_that_searches(
+    town: Memory, embedder: CountingEmbedder, tmp_path: Path
+) -> None:
+    perspectives.ensure(town, PAIR)
+    settle(town)
+    search(town, "dog")
+    settle(town)
+    other = open_store(str(tmp_path / "memory.db"))
+    perspectives.store(Memory(other), "named", document="{type} {name}: {text}")
+    other.close()
+    assert perspectives.coverage(town) == 0.5
+    settle(town)
+    assert perspectives.coverage(town) == 1.0
+    assert "person Caroline: Is a nurse at the clinic" in embedder.texts
+
+
+def test_a_stopped_embedder_keeps_nobody_from_writing_and_is_caught_up_with(
+    town: Memory, embedder: CountingEmbedder
+) -> None:
+    perspectives.ensure(town, PAIR)
+    settle(town)
+    embedder.is_stopped = True
+    observations.add(town, [ObservationDraft("Melanie", ("Sings", "Swims"))], by=ME, skip_repeats=False)
+    settle(town)
+    assert perspectives.coverage(town) == 5 / 7
+    with pytest.raises(EmbedderError, match='it is stopped; search by words instead, with the mode "text"'):
+        search(town, "dog")
+    assert shown(nearest.entities_by_words(town, "sings", limit=5)) == [("Melanie", 4, None)]
+    embedder.is_stopped = False
+    of(town).request_indexing(town)
+    settle(town)
+    assert perspectives.coverage(town) == 1.0
+    assert shown(search(town, "swims"))[0][:2] == ("Melanie", 5)
+
+
+def test_a_memory_without_an_embedder_is_searched_by_words(town: Memory) -> None:
+    settle(town)
+    with pytest.raises(EmbedderError, match="no embedder is configured"):
+        search(Memory(town.store), "dog")
+    assert perspectives.coverage(Memory(town.store)) == 1.0
+
+
+def test_nothing_to_embed_is_complete_and_finds_nothing(tmp_path: Path, embedder: CountingEmbedder) -> None:
+    store = open_store(str(tmp_path / "empty.db"))
+    memory = Memory(store, Meaning(SharedEmbedder("local", lambda url: embedder)))
+    assert (perspectives.coverage(memory), search(memory, "dog")) == (1.0, [])
+    entities.create(Memory(store), TOWN, by=ME)
+    assert perspectives.coverage(memory) == 0.0
+    with pytest.raises(EmbedderError, match="nothing is embedded yet"):
+        search(memory, "dog")
+    of(memory).close()
+    store.close()
+
+
+def test_own_perspectives_are_kept_when_a_server_starts(town: Memory) -> None:
+    perspectives.store(town, "mine", document="{date} {text}", query="when {query}")
+    perspectives.ensure(town, PAIR)
+    assert [each.perspective.name for each in perspectives.find_all(town)] == ["text", "mine"]
+
+
+def test_the_last_perspective_cannot_be_removed(town: Memory) -> None:
+    perspectives.ensure(town, PAIR)
+    perspectives.remove(town, "named")
+    with pytest.raises(BadInput, match="general is the last perspective"):
+        perspectives.remove(town, "general")
+    assert shown(search(town, "dog"))[0][2] == "general"
+
+
+def test_a_bad_name_or_template_is_refused(town: Memory) -> None:
+    with pytest.raises(BadInput, match="invalid name 'a b'"):
+        perspectives.store(town, "a b")
+    with pytest.raises(BadInput, match=r"document template: unknown field \{x\}"):
+        perspectives.store(town, "a", document="{text} {x}")
+    with pytest.raises(BadInput, match=r"query template: 'who' must contain \{query\}"):
+        perspectives.store(town, "a", query="who")
+    for number in range(perspectives.MAX_PERSPECTIVES - 1):
+        perspectives.store(town, f"p{number}")
+    with pytest.raises(BadInput, match="remove one first"):
+        perspectives.store(town, "one-more")
