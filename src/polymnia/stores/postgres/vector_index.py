@@ -106,7 +106,7 @@ class VectorIndexes:
 
     def _connect(self) -> psycopg.Connection[Row]:
         """Return a connection without time limits, outside the pool, whose connections are for requests."""
-        options = f"-c statement_timeout=0 -c maintenance_work_mem={_MEMORY}"
+        options = f"-c search_path=polymnia,public -c statement_timeout=0 -c maintenance_work_mem={_MEMORY}"
         conninfo = self._database.url.conninfo
         return psycopg.connect(conninfo, autocommit=True, options=options, cursor_factory=psycopg.RawCursor)
 
