@@ -8,7 +8,7 @@ from time import time_ns
 
 from polymnia.errors import BadInput, StoreError
 from polymnia.model import EmbeddingModel, Perspective, Within
-from polymnia.search.embedding import shorten, unpack_vector
+from polymnia.search.embedding import cosine, length, shorten, unpack_vector
 from polymnia.search.templates import render_document
 from polymnia.stores.contract import TEXT
 from polymnia.stores.postgres.database import Database, WorkspaceConnection
@@ -51,7 +51,11 @@ class PostgresVectorReader:
     def nearest_of(self, model: int, vector: bytes, k: int, allowed: Collection[int] | None) -> dict[int, float]:
         """Return the k nearest of the allowed notes by the vectors that clients gave; None allows all."""
         ids = None if allowed is None else list(allowed)
-        return dict(run(self._connection, "nearest_notes", model, pack_text(vector), k, ids))
+        # More than asked for, because they are chosen by halves of floats.
+        rows = run(self._connection, "nearest_notes", model, pack_half(vector), 2 * k + 20, ids)
+        own, norm = unpack_vector(vector), length(vector)
+        scores = {passage: cosine(own, norm, raw, length(raw)) for passage, raw in rows}
+        return {passage: scores[passage] for passage in sorted(scores, key=lambda each: -scores[each])[:k]}
 
     def vectors(self, model: int, passages: Collection[int], *, perspective: str = TEXT) -> dict[int, bytes]:
         template, _ = self._template(perspective)

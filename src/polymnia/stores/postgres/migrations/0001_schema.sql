@@ -247,13 +247,60 @@ CREATE TABLE terms (
     PRIMARY KEY (workspace_id, term)
 );
 
+-- BM25 as FTS5 computes it, for the passages that a query finds. Each stem of the query comes with a query for it alone, by
+-- which its passages are counted, and with the labels of the columns where it counts. The weights are those of A, B, C, D.
+-- Most stems occur once in a passage, which the rank tells at once: the weights that it is computed with are such that no
+-- sum of several equals one of them. Unpacking a tsvector takes 20 times as long.
+CREATE FUNCTION word_scores(
+    workspace bigint, query tsquery, lexemes text[], queries tsquery[], labels text[], weights float8[]
+) RETURNS TABLE (passage bigint, score float8) LANGUAGE sql STABLE
+BEGIN ATOMIC
+    WITH wanted AS MATERIALIZED (
+        SELECT q.number, q.lexeme, q.query, p.words::float8 / p.passages AS average,
+            CASE WHEN p.passages > 2 * n.passages
+                THEN ln((p.passages - n.passages + 0.5::float8) / (n.passages + 0.5::float8)) ELSE 1e-6 END AS rarity,
+            CASE WHEN strpos(q.label, 'A') > 0 THEN word_scores.weights[1] END AS a,
+            CASE WHEN strpos(q.label, 'B') > 0 THEN word_scores.weights[2] END AS b,
+            CASE WHEN strpos(q.label, 'C') > 0 THEN word_scores.weights[3] END AS c,
+            CASE WHEN strpos(q.label, 'D') > 0 THEN word_scores.weights[4] END AS d
+        FROM unnest(word_scores.lexemes, word_scores.queries, word_scores.labels)
+            WITH ORDINALITY AS q (lexeme, query, label, number)
+        JOIN workspaces AS p ON p.workspace_id = word_scores.workspace AND p.passages > 0
+        CROSS JOIN LATERAL (
+            SELECT count(*) AS passages FROM words AS w
+            WHERE w.workspace_id = word_scores.workspace AND w.terms @@ q.query
+        ) AS n
+    ), hits AS (
+        SELECT w.passage, w.length, q.number, q.rarity, q.average,
+            CASE ts_rank('{0.0625, 0.125, 0.5, 1}'::float4[], w.terms, q.query)
+                WHEN 0::float4 THEN NULL
+                WHEN ts_rank('{0.0625, 0.125, 0.5, 1}'::float4[], 'x:1A'::tsvector, 'x'::tsquery) THEN q.a
+                WHEN ts_rank('{0.0625, 0.125, 0.5, 1}'::float4[], 'x:1B'::tsvector, 'x'::tsquery) THEN q.b
+                WHEN ts_rank('{0.0625, 0.125, 0.5, 1}'::float4[], 'x:1C'::tsvector, 'x'::tsquery) THEN q.c
+                WHEN ts_rank('{0.0625, 0.125, 0.5, 1}'::float4[], 'x:1D'::tsvector, 'x'::tsquery) THEN q.d
+                ELSE (
+                    SELECT sum(CASE x WHEN 'A' THEN q.a WHEN 'B' THEN q.b WHEN 'C' THEN q.c ELSE q.d END)
+                    FROM unnest(w.terms) AS t, unnest(t.weights) AS x WHERE t.lexeme = q.lexeme
+                )
+            END AS found
+        FROM words AS w CROSS JOIN wanted AS q
+        WHERE w.workspace_id = word_scores.workspace AND w.terms @@ word_scores.query
+        OFFSET 0 -- so that `found` is computed once
+    )
+    SELECT h.passage, sum(
+        h.rarity * ((h.found * 2.2) / (h.found + 1.2 * (0.25 + 0.75 * h.length / h.average))) ORDER BY h.number
+    )
+    FROM hits AS h WHERE h.found IS NOT NULL GROUP BY h.passage;
+END;
+
+-- A text without differences of case and composition, as `fold` in search/text.py makes it.
+CREATE FUNCTION folded(text) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN normalize(casefold(normalize($1, NFC) COLLATE pg_unicode_fast), NFC) COLLATE "C";
+
 -- Substrings of the folded texts. No second copy of a text: matches are verified against the rows.
-CREATE INDEX cards_trigrams ON cards
-    USING gin ((casefold((name || E'\n' || type) COLLATE pg_unicode_fast)) gin_trgm_ops) WHERE until IS NULL;
-CREATE INDEX observations_trigrams ON observations
-    USING gin ((casefold(text COLLATE pg_unicode_fast)) gin_trgm_ops) WHERE until IS NULL;
-CREATE INDEX notes_trigrams ON notes
-    USING gin ((casefold((key || E'\n' || text) COLLATE pg_unicode_fast)) gin_trgm_ops) WHERE until IS NULL;
+CREATE INDEX cards_trigrams ON cards USING gin (folded(name || E'\n' || type) gin_trgm_ops) WHERE until IS NULL;
+CREATE INDEX observations_trigrams ON observations USING gin (folded(text) gin_trgm_ops) WHERE until IS NULL;
+CREATE INDEX notes_trigrams ON notes USING gin (folded(key || E'\n' || text) gin_trgm_ops) WHERE until IS NULL;
 
 CREATE TABLE models (
     workspace_id bigint  NOT NULL,
@@ -290,14 +337,38 @@ CREATE TABLE vectors (
     model        bigint NOT NULL,
     template     bigint NOT NULL,
     passage      bigint NOT NULL,
-    vector       halfvec,                   -- of length one; no dimension here, because models differ
+    vector       halfvec NOT NULL,          -- of length one; no dimension here, because models differ
     raw          bytea,                     -- a client's little-endian float32 as it came
     PRIMARY KEY (workspace_id, model, template, passage),
     FOREIGN KEY (workspace_id, model) REFERENCES models (workspace_id, id),
     FOREIGN KEY (workspace_id, template) REFERENCES templates (workspace_id, id)
 );
-ALTER TABLE vectors ALTER COLUMN vector SET STORAGE PLAIN;
+-- Compared vectors are in the row itself, as long as they fit into a page.
+ALTER TABLE vectors ALTER COLUMN vector SET STORAGE MAIN;
 CREATE INDEX vectors_of ON vectors (workspace_id, passage);
+
+-- The nearest vectors of living passages. EXECUTE plans each call for its values: only then can PostgreSQL use the index
+-- that a workspace with many vectors has for itself (vector_index.py). More vectors than asked for are chosen by halves of
+-- floats and compared as floats.
+CREATE FUNCTION nearest_vectors(workspace bigint, model bigint, template bigint, question vector, k integer)
+RETURNS TABLE (passage bigint, cosine float8) LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    chosen CONSTANT integer := 2 * k + 20;
+BEGIN
+    PERFORM set_config('hnsw.ef_search', least(greatest(chosen, 200), 1000)::text, true);
+    RETURN QUERY EXECUTE format(
+        'WITH chosen AS MATERIALIZED (
+            SELECT v.passage, v.vector FROM vectors AS v
+            WHERE v.workspace_id = %1$s AND v.model = %2$s AND v.template = %3$s
+            ORDER BY v.vector::halfvec(%4$s) <=> $1::halfvec(%4$s) LIMIT %5$s
+        )
+        SELECT c.passage, 1 - (c.vector::vector <=> $1) FROM chosen AS c
+        WHERE EXISTS (SELECT 1 FROM words AS w WHERE w.workspace_id = %1$s AND w.passage = c.passage)
+        ORDER BY 2 DESC, 1 LIMIT %6$s',
+        workspace, model, template, vector_dims(question), chosen, k
+    ) USING question;
+END
+$$;
 
 -- Background work that one server does at a time.
 CREATE TABLE leases (
