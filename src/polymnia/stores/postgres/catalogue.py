@@ -151,6 +151,11 @@ def open_migrated(url: str, *, read_only: bool) -> Database:
     return database
 
 
+def open_catalogue(url: str, *, read_only: bool = False) -> PostgresCatalogue | None:
+    """Open the catalogue of a database; None if the URL names one of its workspaces. Raise StoreError."""
+    return None if parse_url(url).workspace else PostgresCatalogue(url, read_only=read_only)
+
+
 def open_workspace(url: str, *, read_only: bool = False) -> PostgresStore:
     """Open the workspace that a URL names, `default` if it names none; it is created if it is missing."""
     catalogue = PostgresCatalogue(url, read_only=read_only)

@@ -205,7 +205,7 @@ def _score_in_python(
     if not rows:
         return {}
     rarity = {
-        phrase: _rarity(row[0], _count_initial(connection, phrase) if phrase.initial else row[2])
+        phrase: idf(row[0], _count_initial(connection, phrase) if phrase.initial else row[2])
         for phrase, row in zip(phrases, rows, strict=True)
     }
     average = rows[0][1] / max(rows[0][0], 1)
@@ -234,7 +234,7 @@ def _find(connection: WorkspaceConnection, query: Query) -> Iterator[tuple[Passa
             yield passage, lengths[passage.id]
 
 
-def _rarity(passages: int, having: int) -> float:
+def idf(passages: int, having: int) -> float:
     """Return the idf of FTS5."""
     return log((passages - having + 0.5) / (having + 0.5)) if passages > 2 * having else _COMMON
 
