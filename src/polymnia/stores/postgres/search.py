@@ -1,4 +1,4 @@
-"""Search in PostgreSQL: substrings by trigrams, words by tsvector with FTS5's BM25, and what was written around a passage."""
+"""Search in PostgreSQL: substrings by trigrams, words by tsvector with FTS5's BM25, and what is around a passage."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from math import log
@@ -95,7 +95,7 @@ def score_notes(texts: Mapping[int, Mapping[str, str]], expression: Expression) 
     words = {note: PassageWords(each) for note, each in texts.items()}
     counts = {note: each.count(query, EQUAL_WEIGHTS) for note, each in words.items()}
     rarity = {
-        phrase: _rarity(len(words), len([each for each in words.values() if each.count(phrase, EQUAL_WEIGHTS)]))
+        phrase: idf(len(words), len([each for each in words.values() if each.count(phrase, EQUAL_WEIGHTS)]))
         for phrase in phrases_of(query)
     }
     average = sum([len(each) for each in words.values()]) / max(len(words), 1)
