@@ -1,6 +1,6 @@
 """Search in PostgreSQL: substrings by trigrams, words by tsvector with FTS5's BM25, and what is around a passage."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from math import log
 
 from polymnia.model import Match, Neighbours, Passage, PassageKey, PassageKind, Within, WordCounts
@@ -85,26 +85,6 @@ def match_notes(connection: WorkspaceConnection, expression: Expression) -> dict
     scores = _score_in_python(connection, expression, query, EQUAL_WEIGHTS)
     notes = run(connection, "passage_heads", list(scores), ["note"])
     return {passage: -scores[passage] for passage, *_ in notes}
-
-
-def score_notes(texts: Mapping[int, Mapping[str, str]], expression: Expression) -> dict[int, float]:
-    """Return those of the notes, given as texts by column, that match, with BM25 scores; the smaller the better."""
-    query = translate(expression)
-    if query is None:
-        return {}
-    words = {note: PassageWords(each) for note, each in texts.items()}
-    counts = {note: each.count(query, EQUAL_WEIGHTS) for note, each in words.items()}
-    rarity = {
-        phrase: idf(len(words), len([each for each in words.values() if each.count(phrase, EQUAL_WEIGHTS)]))
-        for phrase in phrases_of(query)
-    }
-    average = sum([len(each) for each in words.values()]) / max(len(words), 1)
-    verify = not is_exact(expression)
-    return {
-        note: -score(found, rarity, len(words[note]), average)
-        for note, found in counts.items()
-        if found and (not verify or matches(expression, texts[note]))
-    }
 
 
 def word_counts(connection: WorkspaceConnection, terms: Collection[str]) -> WordCounts:
