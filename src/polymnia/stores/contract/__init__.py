@@ -15,10 +15,12 @@ from polymnia.stores.contract.reader import (
     Writer,
 )
 from polymnia.stores.contract.store import Capabilities, Catalogue, ChangeFeed, Store, VectorStore
+from polymnia.stores.contract.tables import TABLES, TableReader, TableRow, TableWriter
 
 __all__ = [
     "MAX_CONVERSATION_GAP",
     "MAX_CONVERSATION_STEPS",
+    "TABLES",
     "TEXT",
     "Capabilities",
     "Catalogue",
@@ -30,6 +32,9 @@ __all__ = [
     "SearchReader",
     "Sessions",
     "Store",
+    "TableReader",
+    "TableRow",
+    "TableWriter",
     "TrashReader",
     "VectorReader",
     "VectorStore",
