@@ -1,5 +1,6 @@
 """What every store answers, not how: the protocols that the engine is written against."""
 
+from polymnia.stores.contract.limits import LIMITS, ReadLimits, cancellation, check_cancelled, read_limits
 from polymnia.stores.contract.reader import (
     MAX_CONVERSATION_GAP,
     MAX_CONVERSATION_STEPS,
@@ -17,6 +18,7 @@ from polymnia.stores.contract.reader import (
 from polymnia.stores.contract.store import Capabilities, Catalogue, ChangeFeed, Store, VectorStore
 
 __all__ = [
+    "LIMITS",
     "MAX_CONVERSATION_GAP",
     "MAX_CONVERSATION_STEPS",
     "TEXT",
@@ -26,6 +28,7 @@ __all__ = [
     "GraphReader",
     "HistoryReader",
     "NoteReader",
+    "ReadLimits",
     "Reader",
     "SearchReader",
     "Sessions",
@@ -34,4 +37,7 @@ __all__ = [
     "VectorReader",
     "VectorStore",
     "Writer",
+    "cancellation",
+    "check_cancelled",
+    "read_limits",
 ]
