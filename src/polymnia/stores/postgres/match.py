@@ -133,10 +133,13 @@ class PassageWords:
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         parts = parts_of(" ".join([text for text in texts.values() if text]))
-        self._stems = {column: stems_of(text) for column, text in (texts | {PARTS: parts}).items() if text}
+        self._stems = {column: stems_of(text) for column, text in {**texts, PARTS: parts}.items() if text}
+
+    def __len__(self) -> int:
+        return sum(map(len, self._stems.values()))
 
     def count(self, query: Query, weights: Mapping[str, float]) -> list[tuple[Stems, float]] | None:
-        """Return how often each phrase that takes part in a match occurs, by the weights of columns; None if none is."""
+        """Return how often each phrase that takes part in the match occurs, weighted by column; None without match."""
         match query:
             case Stems():
                 found = sum([weights[column] * len(starts) for column, starts in self._starts(query).items()])

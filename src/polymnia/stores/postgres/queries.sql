@@ -348,13 +348,15 @@ FROM unnest($2::bigint[], $3::integer[], $4::text[]) AS w (passage, length, term
 INSERT INTO terms (workspace_id, term) SELECT $1, unnest($2::text[]) ON CONFLICT DO NOTHING;
 
 -- name: unindex_ended
--- Remove the passages that a change ended from the words, and from the totals.
+-- Remove the passages that a change ended from the words, the vectors and the totals. A note keeps its client's vector.
 WITH ended AS (
     SELECT id FROM cards WHERE workspace_id = $1 AND until = $2
     UNION ALL SELECT id FROM observations WHERE workspace_id = $1 AND until = $2
     UNION ALL SELECT id FROM notes WHERE workspace_id = $1 AND until = $2
 ), removed AS (
     DELETE FROM words AS w USING ended WHERE w.workspace_id = $1 AND w.passage = ended.id RETURNING w.length
+), compared AS (
+    DELETE FROM vectors AS v USING ended WHERE v.workspace_id = $1 AND v.passage = ended.id AND v.raw IS NULL
 ), totals AS (
     SELECT count(*) AS passages, coalesce(sum(length), 0) AS words FROM removed
 )
@@ -368,9 +370,9 @@ SELECT $1, coalesce(max(m.id), 0) + 1, $2::text, $3::text, $4::integer FROM mode
 ON CONFLICT (workspace_id, text_key(identity)) DO NOTHING;
 
 -- name: insert_client_vector
--- Add the vector that a client supplied for a passage.
-INSERT INTO vectors (workspace_id, model, template, passage, raw)
-SELECT $1, m.id, 1, $3::bigint, $4::bytea FROM models AS m WHERE m.workspace_id = $1 AND m.identity = $2::text;
+-- Add the vector that a client supplied for a passage, as it came and as it is compared.
+INSERT INTO vectors (workspace_id, model, template, passage, raw, vector)
+SELECT $1, m.id, 1, $3::bigint, $4::bytea, $5::halfvec FROM models AS m WHERE m.workspace_id = $1 AND m.identity = $2::text;
 
 -- name: has_schema
 -- Whether a Polymnia has been here before.

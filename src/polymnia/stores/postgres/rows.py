@@ -1,11 +1,17 @@
 """Run named queries, and convert between rows of PostgreSQL and the values of the model."""
 
-from collections.abc import Collection, Iterable
+from array import array
+from collections.abc import Collection, Iterable, Sequence
+from struct import unpack
 
 from polymnia.model import Entity, Note, Observation
+from polymnia.search.embedding import shorten, unpack_vector
 from polymnia.stores.postgres.connection import Row, encode_array
 from polymnia.stores.postgres.database import WorkspaceConnection
 from polymnia.stores.version_history import unpack_observation
+
+# What precedes the numbers of a vector in pgvector's binary format.
+_HEADER_BYTES = 4
 
 
 def run(connection: WorkspaceConnection, query: str, *values: object) -> list[Row]:
@@ -41,6 +47,28 @@ def pack_tags(tags: tuple[str, ...]) -> str | None:
     return encode_array(tags).decode() if tags else None
 
 
+def pack_text(vector: bytes) -> str:
+    """Return a float32 vector in pgvector's text format."""
+    return _as_text(unpack_vector(vector))
+
+
+def pack_half(vector: bytes) -> str:
+    """Return a float32 vector, shortened to float16 and length one, in pgvector's text format."""
+    half = shorten(vector)
+    return _as_text(unpack(f"<{len(half) // 2}e", half))
+
+
+def unpack_binary(vector: bytes) -> bytes:
+    """Return a vector in pgvector's binary format as little-endian float32."""
+    numbers = array("f", vector[_HEADER_BYTES:])
+    numbers.byteswap()
+    return numbers.tobytes()
+
+
 def columns(rows: Collection[Row]) -> list[list[object]]:
     """Return rows as columns, each of which is one array for `unnest`."""
     return [list(column) for column in zip(*rows, strict=True)]
+
+
+def _as_text(numbers: Sequence[float]) -> str:
+    return f"[{','.join(map(repr, numbers))}]"

@@ -1,4 +1,4 @@
-"""Search in PostgreSQL: substrings by trigrams, words by tsvector with FTS5's BM25, and what was written around a passage."""
+"""Search in PostgreSQL: substrings by trigrams, words by tsvector with FTS5's BM25, and what is around a passage."""
 
 from collections.abc import Collection, Iterable, Iterator
 from math import log
@@ -21,7 +21,7 @@ from polymnia.stores.postgres.match import (
     score,
     translate,
 )
-from polymnia.stores.postgres.rows import Row, run
+from polymnia.stores.postgres.rows import run
 from polymnia.stores.postgres.words import LABELS, lexeme
 
 # A match in a name weighs more than one in a label, that more than one in content, and derived parts weigh least.
@@ -68,9 +68,9 @@ def match(
         rows = run(connection, "match_words", *_bind(query, stems, MATCH_WEIGHTS), list(kinds), limit)
         return [Match(*row) for row in rows]
     scores = _score_in_python(connection, expression, query, MATCH_WEIGHTS)
-    heads = {row[0]: row for row in run(connection, "passage_heads", list(scores), list(kinds))}
-    best = sorted(heads, key=lambda passage: (-scores[passage], passage))[:limit]
-    return [Match(*heads[passage], scores[passage]) for passage in best]
+    heads = run(connection, "passage_heads", list(scores), list(kinds))
+    found = [Match(passage, name, kind, scores[passage]) for passage, name, kind in heads]
+    return sorted(found, key=lambda each: (-each.score, each.id))[:limit]
 
 
 def match_notes(connection: WorkspaceConnection, expression: Expression) -> dict[int, float]:
@@ -243,6 +243,6 @@ def _any_contains(texts: Iterable[str], folded: str) -> bool:
 
 
 def _passage(
-    number: int, name: str, kind: str, ordinal: int, text: str, created_at: int, valid_at: int, tags: Row | None
+    number: int, name: str, kind: str, ordinal: int, text: str, created_at: int, valid_at: int, tags: list[str] | None
 ) -> Passage:
     return Passage(name, kind, ordinal, text, created_at, valid_at, number, tuple(tags or ()))

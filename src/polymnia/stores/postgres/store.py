@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -41,7 +42,7 @@ class PostgresStore:
         self._turn = Lock()
         database.share()
 
-    @property
+    @cached_property
     def vectors(self) -> "PostgresVectorStore":
         from polymnia.stores.postgres.vectors import PostgresVectorStore
 

@@ -1,7 +1,7 @@
 """HNSW indexes of vectors: one for each workspace, model and template that has many, built in the background.
 
-One index for all workspaces would find next to nothing for a small one: it returns the nearest vectors of all, and few of
-them belong to the workspace.
+One index for all workspaces would find next to nothing for a small one: it returns the nearest vectors of all, and few
+of them belong to the workspace.
 """
 
 import logging
@@ -69,8 +69,9 @@ class VectorIndexes:
             logger.info("building the vector index %s", name)
             connection.execute(
                 sql.SQL(
-                    "CREATE INDEX CONCURRENTLY {name} ON vectors USING hnsw ((vector::halfvec({dimension}))"
-                    " halfvec_cosine_ops) WHERE workspace_id = {workspace} AND model = {model} AND template = {template}"
+                    "CREATE INDEX CONCURRENTLY {name} ON vectors"
+                    " USING hnsw ((vector::halfvec({dimension})) halfvec_cosine_ops)"
+                    " WHERE workspace_id = {workspace} AND model = {model} AND template = {template}"
                 ).format(
                     name=sql.Identifier(name),
                     dimension=sql.Literal(dimension),
@@ -106,7 +107,7 @@ class VectorIndexes:
 
     def _connect(self) -> psycopg.Connection[Row]:
         """Return a connection without time limits, outside the pool, whose connections are for requests."""
-        options = f"-c statement_timeout=0 -c maintenance_work_mem={_MEMORY}"
+        options = f"-c search_path=polymnia,public -c statement_timeout=0 -c maintenance_work_mem={_MEMORY}"
         conninfo = self._database.url.conninfo
         return psycopg.connect(conninfo, autocommit=True, options=options, cursor_factory=psycopg.RawCursor)
 

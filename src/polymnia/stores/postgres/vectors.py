@@ -1,25 +1,21 @@
 """Vectors in PostgreSQL with pgvector: compared one by one, or through an index of their own where there are many."""
 
-from array import array
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
-from struct import unpack
 from time import time_ns
 
 from polymnia.errors import BadInput, StoreError
 from polymnia.model import EmbeddingModel, Perspective, Within
-from polymnia.search.embedding import cosine, length, shorten, unpack_vector
+from polymnia.search.embedding import cosine, length, unpack_vector
 from polymnia.search.templates import render_document
 from polymnia.stores.contract import TEXT
 from polymnia.stores.postgres.database import Database, WorkspaceConnection
-from polymnia.stores.postgres.rows import run
+from polymnia.stores.postgres.rows import pack_half, pack_text, run, unpack_binary
 from polymnia.stores.postgres.search import bind_within
 from polymnia.stores.postgres.vector_index import VectorIndexes
 
 _MICROSECONDS = 1_000_000
 _NO_BOUND = 2**63 - 1
-# What precedes the numbers of a vector in PostgreSQL's binary format.
-_HEADER_BYTES = 4
 
 Transaction = Callable[[], AbstractContextManager[WorkspaceConnection]]
 
@@ -175,25 +171,3 @@ def find_template(connection: WorkspaceConnection, perspective: str) -> tuple[in
 def no_perspective(name: str) -> BadInput:
     """Return the error for a perspective that does not exist."""
     return BadInput(f"there is no perspective {name!r}; `polymnia perspective list` shows which there are")
-
-
-def pack_text(vector: bytes) -> str:
-    """Return a float32 vector in pgvector's text format."""
-    return _as_text(unpack_vector(vector))
-
-
-def pack_half(vector: bytes) -> str:
-    """Return a float32 vector, shortened to float16 and length one, in pgvector's text format."""
-    half = shorten(vector)
-    return _as_text(unpack(f"<{len(half) // 2}e", half))
-
-
-def unpack_binary(vector: bytes) -> bytes:
-    """Return a vector in pgvector's binary format as little-endian float32."""
-    numbers = array("f", vector[_HEADER_BYTES:])
-    numbers.byteswap()
-    return numbers.tobytes()
-
-
-def _as_text(numbers: Sequence[float]) -> str:
-    return f"[{','.join(map(repr, numbers))}]"

@@ -8,7 +8,7 @@ from polymnia.errors import BadInput
 from polymnia.model import MAX_ORDINAL, VAULT, Change, Entity, Note, Observation, ObservationSet, Relation, Rows
 from polymnia.stores.postgres.connection import Row
 from polymnia.stores.postgres.database import WorkspaceConnection
-from polymnia.stores.postgres.rows import columns, pack_tags
+from polymnia.stores.postgres.rows import columns, pack_half, pack_tags
 from polymnia.stores.postgres.words import WordVector, word_vector
 
 CLIENT_MODEL = "client"
@@ -191,7 +191,7 @@ def put_client_vector(connection: WorkspaceConnection, passage: int, vector: byt
     """Store a vector that a client supplied, exactly as it came."""
     dimension = len(vector) // 4
     connection.write("add_client_model", client_model(dimension), CLIENT_MODEL, dimension)
-    connection.write("insert_client_vector", client_model(dimension), passage, vector)
+    connection.write("insert_client_vector", client_model(dimension), passage, vector, pack_half(vector))
 
 
 def client_model(dimension: int) -> str:
