@@ -6,7 +6,11 @@ tests/test_docs.py checks that the files are what this module makes.
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
+from polymnia import __version__
+from polymnia.cli.grammar import read_grammar
 from polymnia.cli.install import DEFAULT_NAME
+from polymnia.cli.main import build_parser
+from polymnia.cli.manual import manual_page
 from polymnia.clients.configuration import edit
 from polymnia.clients.table import CLIENTS, Client, cursor_link, vscode_link
 from polymnia.settings import ClientRoots
@@ -52,6 +56,7 @@ def pages() -> Mapping[Path, str]:
     """Return the text of every file that is made, wholly or in part, from code."""
     made = {ROOT / "docs" / "clients" / f"{name}.md": client_page(client) for name, client in CLIENTS.items()}
     made[ROOT / "docs" / "clients" / "index.md"] = clients_page()
+    made[ROOT / "docs" / "man" / "polymnia.1"] = manual_page(read_grammar(build_parser()), __version__)
     readme = ROOT / "README.md"
     made[readme] = _with_block(readme.read_text("utf-8"), "clients", readme_clients())
     return made

@@ -29,7 +29,7 @@ def test_every_setting_is_documented() -> None:
 def test_every_command_is_in_the_readme() -> None:
     command = [sys.executable, "-m", "polymnia", "--help"]
     usage = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    commands = re.findall(r"^    ([a-z]+) ", usage, re.MULTILINE)
+    commands = re.findall(r"^    ([a-z]+)\b", usage, re.MULTILINE)
     assert "serve" in commands
     assert [name for name in commands if f"`polymnia {name}" not in text("README.md")] == []
 

@@ -13,6 +13,7 @@
     │   ├── InvalidParams     the parameters do not fit the method (-32602)
     │   └── MissingCapability the client lacks a capability the request needs (-32021)
     ├── Cancelled             the client cancelled the request
+    ├── ReadTooLong           a read that must be short is not; it is repeated where it may take long
     ├── EmbedderError         the embedding model is missing or failed
     ├── ChatModelError        the chat model did not answer
     ├── MissingPackage        an optional package is not installed
@@ -130,6 +131,10 @@ class MissingCapability(ProtocolError):
 
 class Cancelled(PolymniaError):
     """The client cancelled the request."""
+
+
+class ReadTooLong(PolymniaError):
+    """A read that must be short is not. A transport repeats the request where it may take long."""
 
 
 class EmbedderError(PolymniaError):

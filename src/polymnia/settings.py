@@ -97,7 +97,7 @@ def load_settings(flags: Mapping[str, Any] | None = None, environment: Mapping[s
 def client_roots(environment: Mapping[str, str] | None = None) -> ClientRoots:
     """Return where the clients of this user keep their configuration."""
     environment = os.environ if environment is None else environment
-    home = Path.home()
+    home = _home()
     applications = Path(environment.get("XDG_CONFIG_HOME") or home / ".config")
     zed = applications / "zed"
     if sys.platform == "win32":
@@ -158,14 +158,15 @@ def _read_environment(environment: Mapping[str, str]) -> dict[str, _Value]:
 
 def _read_file(environment: Mapping[str, str]) -> dict[str, _Value]:
     path = Path(environment.get(f"{_PREFIX}CONFIG") or _config_directory(environment) / "config.toml")
-    if not path.is_file():
-        return {}
-    import tomllib  # needed only if there is a file
-
     try:
+        if not path.is_file():
+            return {}
+        import tomllib  # needed only if there is a file
+
         entries = tomllib.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as exc:
-        raise SettingsError(f"{path}: {exc}") from exc
+        why = exc.strerror if isinstance(exc, OSError) else exc
+        raise SettingsError(f"{path}: {why}") from exc
     return {name: _Value(value, f"{path}: {name}") for name, value in entries.items()}
 
 
@@ -206,7 +207,14 @@ def _config_directory(environment: Mapping[str, str]) -> Path:
 def _user_directory(environment: Mapping[str, str], variable: str, under_home: str) -> Path:
     """Return polymnia's directory for the user's data or configuration, as the platform has it."""
     if sys.platform == "win32":
-        return Path(environment.get("LOCALAPPDATA") or Path.home() / "AppData/Local") / "polymnia"
+        return Path(environment.get("LOCALAPPDATA") or _home() / "AppData/Local") / "polymnia"
     if sys.platform == "darwin":
-        return Path.home() / "Library/Application Support/polymnia"
-    return Path(environment.get(variable) or Path.home() / under_home) / "polymnia"
+        return _home() / "Library/Application Support/polymnia"
+    return Path(environment.get(variable) or _home() / under_home) / "polymnia"
+
+
+def _home() -> Path:
+    try:
+        return Path.home()
+    except RuntimeError as exc:
+        raise SettingsError("this user has no home directory: set HOME, or use --store and POLYMNIA_CONFIG") from exc

@@ -31,10 +31,6 @@ def test_help_names_every_command(tmp_path: Path) -> None:
     assert all(command in text for command in ("serve", "doctor", "import", "export"))
 
 
-def test_a_command_is_required(tmp_path: Path) -> None:
-    assert run(directory=tmp_path).returncode == 2
-
-
 def test_a_memory_is_exported_as_lines(store_path: str, tmp_path: Path) -> None:
     fill(store_path)
     assert run("export", "--store", store_path, directory=tmp_path).stdout == LINES + "\n"
@@ -303,7 +299,10 @@ def test_an_entity_is_shown(store_path: str, tmp_path: Path) -> None:
 
 def test_an_unknown_entity_or_embedder_is_an_error(store_path: str, tmp_path: Path) -> None:
     fill(store_path)
-    assert "Nobody not found" in run("show", "Nobody", "--store", store_path, directory=tmp_path).stderr
+    assert (
+        "there is no entity and no note 'Nobody'"
+        in run("show", "Nobody", "--store", store_path, directory=tmp_path).stderr
+    )
     wrong = run("search", "tea", "--embedder", "word2vec", "--store", store_path, directory=tmp_path)
     assert (wrong.returncode, "onnx:DIRECTORY" in wrong.stderr) == (1, True)
 

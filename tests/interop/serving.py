@@ -12,9 +12,9 @@ from polymnia.transports.http.guard import RequestGuard
 from polymnia.transports.http.serve import Options, listen, serve_http
 
 
-def serve(dialect: Dialect) -> None:
+def serve(dialect: Dialect, memory: Memory | None = None) -> None:
     """Serve until a signal asks to stop."""
-    server = Server(dialect, OneWorkspace(Memory(MemoryStore())))
+    server = Server(dialect, OneWorkspace(memory or Memory(MemoryStore())))
     listener = listen("127.0.0.1", 0)
     print(f"serving {dialect.name} at http://127.0.0.1:{listener.getsockname()[1]}/mcp", file=sys.stderr, flush=True)
     guard = RequestGuard(admit=lambda token, peer: OWNER)

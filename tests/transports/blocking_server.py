@@ -1,13 +1,19 @@
 """A server over HTTP with tools that block until another call releases them."""
 
+import sys
 from threading import Event
 
 from msgspec import Struct
 
 from polymnia.dialects.base import Call, Dialect, Reply, catalogue, tool
+from polymnia.engine import entities
+from polymnia.engine.memory import Memory
+from polymnia.model import EntityDraft
+from polymnia.stores.open import open_store
 from tests.interop.serving import serve
 
 TIMEOUT_S = 20
+LARGE = "large"
 
 started = Event()
 released = Event()
@@ -30,7 +36,9 @@ def block(call: Call, arguments: Nothing) -> Reply:
 
 @tool(Nothing, needs="read", quick=True)
 def block_quickly(call: Call, arguments: Nothing) -> Reply:
-    """Wait until released, although it is declared quick."""
+    """Read something large and wait until released, although it is declared quick."""
+    with call.memory.reading() as read:
+        read.find([LARGE])
     return wait_for_release()
 
 
@@ -43,6 +51,8 @@ def release(call: Call, arguments: Nothing) -> Reply:
 
 
 if __name__ == "__main__":
+    memory = Memory(open_store(sys.argv[1]))
+    entities.create(memory, [EntityDraft(LARGE, "thing", ("x" * 1_000_000,))], by="test")
     serve(
         Dialect(
             name="blocking",
@@ -50,5 +60,6 @@ if __name__ == "__main__":
             server_version="1",
             instructions="",
             tools=catalogue(block, block_quickly, release),
-        )
+        ),
+        memory,
     )

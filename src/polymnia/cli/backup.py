@@ -4,7 +4,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from polymnia.app import configure_logging
-from polymnia.cli.common import add_store_arguments
+from polymnia.cli.common import add_json_argument, add_store_arguments, print_result
 from polymnia.settings import Settings
 from polymnia.stores.backup import back_up
 
@@ -16,6 +16,7 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
     parser = commands.add_parser("backup", help="copy a memory to a file, also while servers use it")
     parser.add_argument("target", metavar="TARGET", help="the new file, or the new directory for a data directory")
     parser.add_argument("--force", action="store_true", help="overwrite TARGET")
+    add_json_argument(parser)
     add_store_arguments(parser)
     return parser
 
@@ -24,5 +25,6 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     """Copy the store of the settings. Raise BadInput, StoreError."""
     configure_logging(settings.log_level)
     back_up(settings.store, options.target, overwrite=options.force)
-    print(f"backed up {settings.store} to {options.target}")
+    result = {"store": settings.store, "target": options.target}
+    print_result(f"backed up {settings.store} to {options.target}", result, as_json=options.json)
     return 0

@@ -1,11 +1,14 @@
 """What several commands share: arguments, checks, tables, JSON and a progress bar."""
 
 import argparse
+import re
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
+from unicodedata import combining, east_asian_width
 
 from polymnia.dialects.registry import STORE_FLAGS
 from polymnia.errors import BadInput
@@ -15,6 +18,10 @@ if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
 _BAR_WIDTH = 30
+_MIN_COLUMN_WIDTH = 8
+_GAP = "  "
+# Characters that a terminal obeys instead of showing them, and those that change the direction of the text around them.
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 _STORE_HELP = (
     "a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in / if new), or memory: "
     "(default: as for `polymnia serve` without options)"
@@ -37,7 +44,7 @@ def add_workspace_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def add_json_argument(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("--json", action="store_true", help="print JSON for programs")
 
 
 def add_embedder_argument(parser: argparse.ArgumentParser) -> None:
@@ -62,17 +69,65 @@ def require_store(url: str) -> None:
         raise BadInput(f"there is no file {path}")
 
 
+def printable(text: str) -> str:
+    """Return a text in one line that a terminal only shows: control characters become escapes such as \\x1b."""
+    return _CONTROLS.sub(_escape, text)
+
+
+def print_result(text: str, value: Any, *, as_json: bool) -> None:
+    """Print what a command did, for a person or for a program."""
+    if as_json:
+        print_json(value)
+    else:
+        print(text)
+
+
 def print_json(value: Any) -> None:
-    from msgspec import json
+    """Print JSON that any terminal and any encoding can show."""
+    import json  # it escapes what the encoding lacks, which msgspec does not
 
-    print(json.format(json.encode(value), indent=2).decode())
+    from msgspec import to_builtins
+
+    is_utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    text = json.dumps(to_builtins(value), indent=2, ensure_ascii=not is_utf8)
+    print("\n".join(_CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", line) for line in text.split("\n")))
 
 
-def print_table(rows: Sequence[Sequence[str]]) -> None:
-    """Print rows in aligned columns; the last column is not padded."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+def print_table(rows: Sequence[Sequence[str]], *, cut_column: int = -1) -> None:
+    """Print rows in aligned columns. In a terminal, the cells of one column are cut to fit its width.
+
+    The other columns stay whole: a user copies ids and names from them.
+    """
+    shown = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(map(display_width, column)) for column in zip(*shown, strict=True)]
+    if widths and sys.stdout.isatty():
+        room = get_terminal_size().columns - sum(widths) - len(_GAP) * (len(widths) - 1)
+        widths[cut_column] = max(widths[cut_column] + min(room, 0), min(widths[cut_column], _MIN_COLUMN_WIDTH))
+    for row in shown:
+        cells = [cut(cell, width) for cell, width in zip(row, widths, strict=True)]
+        padded = [cell + " " * (width - display_width(cell)) for cell, width in zip(cells, widths, strict=True)]
+        print(_GAP.join(padded).rstrip())
+
+
+def cut(text: str, width: int) -> str:
+    """Return the text, or what fits into the width with a mark that something is missing."""
+    if display_width(text) <= width:
+        return text
+    while text and display_width(text) > width - 1:
+        text = text[:-1]
+    return f"{text}…"
+
+
+def display_width(text: str) -> int:
+    """Return how many columns of a terminal the text takes."""
+    return sum(2 if east_asian_width(each) in "WF" else not combining(each) for each in text)
+
+
+def _escape(found: re.Match[str]) -> str:
+    character = found[0]
+    return {"\n": "\\n", "\t": "\\t", "\r": "\\r"}.get(character) or (
+        f"\\x{ord(character):02x}" if character < "\x9f" else f"\\u{ord(character):04x}"
+    )
 
 
 def format_time(at: int) -> str:

@@ -6,7 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from polymnia.app import configure_logging, opened
-from polymnia.cli.common import add_store_arguments, add_workspace_argument, progress_bar, require_store
+from polymnia.cli.common import (
+    add_json_argument,
+    add_store_arguments,
+    add_workspace_argument,
+    print_result,
+    progress_bar,
+    require_store,
+)
 from polymnia.dialects.document import parse_document
 from polymnia.engine import entities
 from polymnia.engine.memory import Memory
@@ -24,6 +31,7 @@ _ACTOR = "polymnia import"
 def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
     parser = commands.add_parser("import", help="add the memories in a file to a store")
     parser.add_argument("file", metavar="FILE", help="a memory.jsonl, an exported .json, or a .db or .mcpmem store")
+    add_json_argument(parser)
     add_store_arguments(parser)
     add_workspace_argument(parser)
     return parser
@@ -36,25 +44,34 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     with opened(settings.store, settings.workspace) as store:
         memory = Memory(store)
         new_entities, new_relations = absorb(memory, graph, by=_ACTOR, progress=progress_bar)
-        summary = _import_notes(memory, notes)
+        added = _import_notes(memory, notes)
         store.compact()
-    print(
+    new_notes, renewed = added or (0, 0)
+    summary = f" and {len(notes)} notes ({new_notes} new, {renewed} updated)" if added is not None else ""
+    print_result(
         f"{options.file}: imported {len(graph.entities)} entities ({new_entities} new) and {len(graph.relations)} "
-        f"relations ({new_relations} new){summary} into {settings.store}"
+        f"relations ({new_relations} new){summary} into {settings.store}",
+        {
+            "file": options.file,
+            "store": settings.store,
+            "entities": {"read": len(graph.entities), "new": new_entities},
+            "relations": {"read": len(graph.relations), "new": new_relations},
+            "notes": {"read": len(notes), "new": new_notes, "updated": renewed},
+        },
+        as_json=options.json,
     )
     return 0
 
 
-def _import_notes(memory: Memory, notes: list[Note]) -> str:
-    """Add the notes and return a summary."""
+def _import_notes(memory: Memory, notes: list[Note]) -> tuple[int, int] | None:
+    """Add the notes and return how many are new and how many were updated; None if there is nothing to add."""
     if not notes:
-        return ""
+        return None
     try:
-        new, renewed = absorb_notes(memory, notes, by=_ACTOR, progress=progress_bar)
+        return absorb_notes(memory, notes, by=_ACTOR, progress=progress_bar)
     except NotSupported as exc:
         print(f"skipped {len(notes)} vault notes: {exc}", file=sys.stderr)
-        return ""
-    return f" and {len(notes)} notes ({new} new, {renewed} updated)"
+        return None
 
 
 def _read(file: str) -> tuple[Graph, list[Note]]:

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 from polymnia.app import configure_logging, opened_memory
 from polymnia.cli.common import (
     add_embedder_argument,
+    add_json_argument,
     add_store_arguments,
     add_workspace_argument,
+    print_result,
     progress_bar,
     require_store,
 )
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
     parser = commands.add_parser("index", help="embed what has no vector yet, for search by meaning")
     add_embedder_argument(parser)
+    add_json_argument(parser)
     add_store_arguments(parser)
     add_workspace_argument(parser)
     return parser
@@ -34,5 +37,6 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
         if memory.meaning is None:
             raise BadInput("nothing to index with: the embedder is `none`, or this kind of store has no vectors")
         count = memory.meaning.index(memory.store, progress_bar)
-    print(f"{settings.store}: {count} passages embedded")
+    result = {"store": settings.store, "embedded": count}
+    print_result(f"{settings.store}: {count} passages embedded", result, as_json=options.json)
     return 0

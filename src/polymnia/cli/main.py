@@ -1,15 +1,21 @@
-"""`polymnia`: parse the arguments and run the command."""
+"""`polymnia`: parse the arguments, run the command, and turn every failure into a sentence and a status."""
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from polymnia import __version__
 from polymnia.dialects.registry import STORE_FLAGS
 from polymnia.errors import PolymniaError
 from polymnia.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 # Command -> module of this package, with `add_parser(commands)` and `run(settings, options)`.
 COMMANDS = {
@@ -17,6 +23,7 @@ COMMANDS = {
     "install": "install",
     "search": "search",
     "show": "show",
+    "stats": "stats",
     "import": "import_file",
     "export": "export",
     "index": "index",
@@ -27,18 +34,32 @@ COMMANDS = {
     "workspace": "workspace",
     "perspective": "perspective",
     "token": "token",
+    "completion": "completion",
 }
+# Where the help texts start: after the longest command.
+_HELP_COLUMN = 18
+# What a shell reports for a program that a closed pipe ended.
+_BROKEN_PIPE = 141
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit status."""
     given = sys.argv[1:] if arguments is None else arguments
-    options = build_parser(given[0] if given else "").parse_args(given)
+    with suppress(AttributeError):  # a stream that is closed, or replaced by a test
+        sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
-        settings = load_settings(_flags(options))
-        status: int = options.run(settings, options)
+        status = _run(given)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        _discard_output()
+        return _BROKEN_PIPE
     except PolymniaError as exc:
-        print(f"polymnia: {exc}", file=sys.stderr)
+        _complain(str(exc))
+        return 1
+    except OSError as exc:
+        _discard_output()
+        _complain(f"{exc.filename or 'cannot write the output'}: {exc.strerror or exc}")
         return 1
     except KeyboardInterrupt:
         return 130
@@ -47,9 +68,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def build_parser(command: str = "") -> argparse.ArgumentParser:
     """Return the parser of one command, or of all. A server starts sooner if no other command is imported."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="polymnia",
-        description="A memory for AI agents. Put `polymnia serve` into the configuration of your MCP client.",
+        description="A memory for AI agents. `polymnia install CLIENT` adds it to your MCP client.",
+        epilog="`polymnia COMMAND --help` shows the options of a command.",
+        formatter_class=partial(argparse.HelpFormatter, max_help_position=_HELP_COLUMN),
     )
     parser.add_argument("--version", action="version", version=f"polymnia {__version__}")
     # With `prog`, argparse does not lay out a usage text to find the prefix.
@@ -61,6 +84,36 @@ def build_parser(command: str = "") -> argparse.ArgumentParser:
     return parser
 
 
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one sentence, with a suggestion where a word is misspelled."""
+
+    def _print_message(self, message: str, file: "SupportsWrite[str] | None" = None) -> None:
+        """Print help, and let `main` handle a pipe that is closed: argparse would ignore it."""
+        if message:
+            (file or sys.stderr).write(message)
+
+    def error(self, message: str) -> NoReturn:
+        from polymnia.cli.mistakes import explain
+
+        self.exit(2, f"polymnia: {explain(message)}\nRun `{self.prog} --help` to see what is possible.\n")
+
+
+def _run(given: Sequence[str]) -> int:
+    try:
+        if not given:
+            build_parser().print_help()
+            return 0
+        if not given[0].startswith("-") and given[0] not in COMMANDS:
+            from polymnia.cli.mistakes import suggest
+
+            Parser(prog="polymnia").error(f"there is no command {given[0]!r}{suggest(given[0], COMMANDS)}")
+        options = build_parser(given[0]).parse_args(given)
+        status: int = options.run(load_settings(_flags(options)), options)
+    except SystemExit as exc:  # argparse has printed what there is to say
+        return int(exc.code or 0)
+    return status
+
+
 def _flags(options: argparse.Namespace) -> dict[str, Any]:
     """Return the options that are settings."""
     return {
@@ -68,3 +121,16 @@ def _flags(options: argparse.Namespace) -> dict[str, Any]:
         for name, value in vars(options).items()
         if name in Settings.__struct_fields__ or name in STORE_FLAGS
     }
+
+
+def _complain(sentence: str) -> None:
+    from polymnia.cli.common import printable
+
+    with suppress(OSError):
+        print(f"polymnia: {printable(sentence)}", file=sys.stderr)
+
+
+def _discard_output() -> None:
+    """Send what is still buffered nowhere, so that the interpreter does not fail on it when it exits."""
+    with suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

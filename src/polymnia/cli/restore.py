@@ -4,7 +4,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from polymnia.app import configure_logging
-from polymnia.cli.common import add_store_arguments
+from polymnia.cli.common import add_json_argument, add_store_arguments, print_result
 from polymnia.settings import Settings
 from polymnia.stores.backup import restore
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
     parser = commands.add_parser("restore", help="replace a memory by a backup; the former one is kept")
     parser.add_argument("source", metavar="SOURCE", help="what `polymnia backup` wrote, or any store of the same kind")
+    add_json_argument(parser)
     add_store_arguments(parser)
     return parser
 
@@ -23,7 +24,9 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     """Replace the store of the settings. Raise BadInput, StoreError."""
     configure_logging(settings.log_level)
     kept = restore(settings.store, options.source)
-    print(f"restored {settings.store} from {options.source}")
+    said = f"restored {settings.store} from {options.source}"
     if kept is not None:
-        print(f"the former memory is {kept}; start running servers again")
+        said += f"\nthe former memory is {kept}; start running servers again"
+    result = {"store": settings.store, "source": options.source, "kept": None if kept is None else str(kept)}
+    print_result(said, result, as_json=options.json)
     return 0

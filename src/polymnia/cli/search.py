@@ -1,6 +1,7 @@
 """`polymnia search`: find what answers a question."""
 
 import argparse
+import sys
 from shutil import get_terminal_size
 from textwrap import shorten
 from typing import TYPE_CHECKING
@@ -13,9 +14,12 @@ from polymnia.cli.common import (
     add_workspace_argument,
     format_time,
     print_json,
+    printable,
     require_store,
 )
+from polymnia.engine.memory import Memory
 from polymnia.engine.recall import RecallResult, recall
+from polymnia.engine.suggest import similar_types
 from polymnia.model import Hit, Passage, Within
 from polymnia.settings import Settings
 
@@ -29,7 +33,7 @@ _MIN_WIDTH = 60
 
 def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
     parser = commands.add_parser("search", help="find what answers a question")
-    parser.add_argument("query", metavar="QUERY", help="words, a name, or a whole question")
+    parser.add_argument("query", metavar="QUERY", nargs="+", help="words, a name, or a whole question")
     parser.add_argument(
         "--limit", type=int, default=10, metavar="N", help="maximum number of hits (default: %(default)s)"
     )
@@ -47,7 +51,8 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     require_store(settings.store)
     within = Within(types=tuple(options.type)) if options.type else None
     with opened_memory(settings, read_only=True) as memory:
-        found = recall(memory, options.query, limit=options.limit, within=within, timeout=_EMBED_TIMEOUT_S)
+        _warn_of_unknown_types(memory, options.type)
+        found = recall(memory, " ".join(options.query), limit=options.limit, within=within, timeout=_EMBED_TIMEOUT_S)
     if options.json:
         print_json(
             {"hits": [_hit_shape(hit) for hit in found.hits], "note": found.note, "coverage": round(found.coverage, 4)}
@@ -55,6 +60,14 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     else:
         print(_search_table(found))
     return 0 if found.hits else 1
+
+
+def _warn_of_unknown_types(memory: Memory, types: list[str]) -> None:
+    for each in types:
+        near = similar_types(memory, each)
+        if near:
+            meant = " or ".join(map(repr, near))
+            print(printable(f"no entity has the type {each!r}; did you mean {meant}?"), file=sys.stderr)
 
 
 def _hit_shape(hit: Hit) -> dict[str, object]:
@@ -98,9 +111,9 @@ def _search_table(found: RecallResult) -> str:
 
 def _describe(passage: Passage) -> str:
     if passage.kind == "note":
-        return f"note {passage.entity}: {passage.text}"
+        return printable(f"note {passage.entity}: {passage.text}")
     text = passage.text if passage.ordinal else "(the entity itself)"
-    return f"{passage.entity} [{passage.type}]: {text}"
+    return printable(f"{passage.entity} [{passage.type}]: {text}")
 
 
 def _reasons(hit: Hit) -> list[str]:

@@ -10,10 +10,12 @@ from polymnia.cli.common import (
     add_workspace_argument,
     format_time,
     print_json,
+    printable,
     require_store,
 )
 from polymnia.engine import entities, notes
-from polymnia.errors import EntityNotFound
+from polymnia.engine.suggest import similar_names
+from polymnia.errors import BadInput
 from polymnia.model import Entity, Graph, Note, Observation
 from polymnia.settings import Settings
 
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
 def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
     parser = commands.add_parser("show", help="print one entity with its observations and relations")
-    parser.add_argument("name", metavar="NAME", help="the entity's name")
+    parser.add_argument("words", metavar="NAME", nargs="+", help="the entity's name, or the key of a note")
     add_json_argument(parser)
     add_store_arguments(parser)
     add_workspace_argument(parser)
@@ -31,13 +33,14 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Print the entity and the note. Raise EntityNotFound if there is neither."""
+    """Print the entity and the note. Raise BadInput if there is neither."""
     configure_logging(settings.log_level)
     require_store(settings.store)
+    name = " ".join(options.words)
     with opened_memory(settings, read_only=True) as memory:
-        graph, note = entities.open_named(memory, [options.name]), notes.in_vault(memory, options.name)
-    if not graph.entities and note is None:
-        raise EntityNotFound(options.name)
+        graph, note = entities.open_named(memory, [name]), notes.in_vault(memory, name)
+        if not graph.entities and note is None:
+            raise BadInput(f"there is no entity and no note {name!r}{_suggest(similar_names(memory, name))}")
     if options.json:
         print_json(_document(graph, note))
     else:
@@ -92,7 +95,11 @@ def _table(graph: Graph, note: Note | None) -> str:
         lines += [f"      {each.source} -[{each.type}]-> {each.target}" for each in graph.relations]
     if note is not None:
         lines += [f"note {note.key}", *_tag_lines(note.tags), f"      {note.content}"]
-    return "\n".join(lines)
+    return "\n".join(printable(line) for line in lines)
+
+
+def _suggest(names: list[str]) -> str:
+    return f"; did you mean {' or '.join(map(repr, names))}?" if names else ""
 
 
 def _entity_lines(entity: Entity) -> list[str]:

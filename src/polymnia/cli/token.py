@@ -15,6 +15,7 @@ from polymnia.cli.common import (
     add_tokens_argument,
     format_seconds,
     print_json,
+    print_result,
     print_table,
 )
 from polymnia.errors import BadInput
@@ -42,7 +43,6 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
         help="limit it to this workspace (repeatable; default: all)",
     )
     listing = actions.add_parser("list", help="list the tokens without their secrets")
-    add_json_argument(listing)
     rotate = actions.add_parser("rotate", help="replace a token by a new one with the same name and rights")
     rotate.add_argument("name", metavar="NAME")
     rotate.add_argument(
@@ -53,6 +53,7 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
     for each in (create, rotate):
         each.add_argument("--expires", metavar="TIME", help="lifetime, e.g. 30d, 12h or 45m (default: unlimited)")
     for each in (create, listing, rotate, revoke):
+        add_json_argument(each)
         add_tokens_argument(each)
         add_store_arguments(each)
     return parser
@@ -65,16 +66,22 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
         raise BadInput(f"{settings.store} is not stored anywhere: name a token file with --tokens")
     if options.action == "create":
         lifetime = _seconds("--expires", options.expires)
-        print(tokens.create(options.name, can=options.can, workspaces=options.workspaces, lifetime=lifetime))
+        _print_token(
+            options, tokens.create(options.name, can=options.can, workspaces=options.workspaces, lifetime=lifetime)
+        )
     elif options.action == "rotate":
         lifetime, overlap = _seconds("--expires", options.expires), _seconds("--overlap", options.overlap)
-        print(tokens.rotate(options.name, lifetime=lifetime, overlap=overlap or 0))
+        _print_token(options, tokens.rotate(options.name, lifetime=lifetime, overlap=overlap or 0))
     elif options.action == "revoke":
         tokens.revoke(options.name)
-        print(f"revoked {options.name}")
+        print_result(f"revoked {options.name}", {"revoked": options.name}, as_json=options.json)
     else:
         _list(tokens, as_json=options.json)
     return 0
+
+
+def _print_token(options: argparse.Namespace, token: str) -> None:
+    print_result(token, {"name": options.name, "token": token}, as_json=options.json)
 
 
 def _list(tokens: Tokens, *, as_json: bool) -> None:
@@ -94,7 +101,7 @@ def _list(tokens: Tokens, *, as_json: bool) -> None:
         )
         for each in tokens.all()
     ]
-    print_table([_COLUMNS, *rows])
+    print_table([_COLUMNS, *rows], cut_column=_COLUMNS.index("workspaces"))
 
 
 def _token_json(tokens: Tokens, token: Token, now: float) -> dict[str, object]:

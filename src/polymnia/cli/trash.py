@@ -9,7 +9,9 @@ from polymnia.cli.common import (
     add_store_arguments,
     add_workspace_argument,
     print_json,
+    print_result,
     print_table,
+    printable,
     require_store,
 )
 from polymnia.dialects.times import iso_time
@@ -27,7 +29,6 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
     parser = commands.add_parser("trash", help="list, restore and purge deleted memories")
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, prog="polymnia trash")
     listing = actions.add_parser("list", help="list what was deleted, latest first")
-    add_json_argument(listing)
     restore = actions.add_parser("restore", help="restore something that was deleted")
     restore.add_argument("what", metavar="ID", help="an id from the list, the name of an entity, or the key of a note")
     purge = actions.add_parser("purge", help="delete permanently what is in the trash, including its text")
@@ -35,6 +36,7 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
         "--older-than", type=float, metavar="DAYS", help="only what was deleted longer ago (default: trash_days)"
     )
     for each in (listing, restore, purge):
+        add_json_argument(each)
         add_store_arguments(each)
         add_workspace_argument(each)
     return parser
@@ -49,9 +51,9 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
         if options.action == "list":
             _list(trash.items(memory), as_json=options.json)
         elif options.action == "restore":
-            _restore(memory, options.what)
+            _restore(memory, options.what, as_json=options.json)
         else:
-            _purge(memory, options.older_than, settings.trash_days)
+            _purge(memory, options.older_than, settings.trash_days, as_json=options.json)
     return 0
 
 
@@ -90,17 +92,19 @@ def _title(item: TrashItem) -> str:
     return f"{relation.source} -{relation.type}-> {relation.target}"
 
 
-def _restore(memory: Memory, what: str) -> None:
+def _restore(memory: Memory, what: str, *, as_json: bool) -> None:
     back = trash.restore(memory, what, by="polymnia trash")
     names = [entity.name for entity in back.entities] + [owner.entity for owner in back.observations]
     names += [note.key for note in back.notes]
-    restored = f"restored {', '.join(names) or what}"
-    print(f"{restored}, with {len(back.relations)} relations" if back.entities else restored)
+    restored = printable(f"restored {', '.join(names) or what}")
+    said = f"{restored}, with {len(back.relations)} relations" if back.entities else restored
+    print_result(said, {"restored": names or [what], "relations": len(back.relations)}, as_json=as_json)
 
 
-def _purge(memory: Memory, older_than: float | None, trash_days: int) -> None:
+def _purge(memory: Memory, older_than: float | None, trash_days: int, *, as_json: bool) -> None:
     if older_than is None and not trash_days:
         raise BadInput("purge needs an age: use --older-than DAYS (0 purges everything), or set trash_days")
     gone = trash.purge(memory, days=trash_days if older_than is None else older_than)
     notes = f", {gone.notes} notes" if gone.notes else ""
-    print(f"purged: {gone.entities} entities, {gone.observations} observations, {gone.relations} relations{notes}")
+    said = f"purged: {gone.entities} entities, {gone.observations} observations, {gone.relations} relations{notes}"
+    print_result(said, gone, as_json=as_json)

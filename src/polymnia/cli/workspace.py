@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 from msgspec import to_builtins
 
 from polymnia.app import configure_logging, opened_workspaces
-from polymnia.cli.common import add_json_argument, add_store_arguments, print_json, print_table, require_store
+from polymnia.cli.common import (
+    add_json_argument,
+    add_store_arguments,
+    print_json,
+    print_result,
+    print_table,
+    printable,
+    require_store,
+)
 from polymnia.dialects.times import iso_time
 from polymnia.engine.workspaces import Workspaces
 from polymnia.errors import BadInput
@@ -37,6 +45,7 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
     for action, text in _HELP.items():
         each = actions.add_parser(action, help=text)
         each.add_argument("name", metavar="NAME")
+        add_json_argument(each)
         add_store_arguments(each)
     actions.choices["create"].add_argument("--description", metavar="TEXT", default="", help="what it is for")
     actions.choices["delete"].add_argument("--yes", action="store_true", help="do not ask for confirmation")
@@ -53,7 +62,8 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
         if options.action == "list":
             _list(workspaces, status=options.status, as_json=options.json)
         else:
-            print(_change(workspaces, options))
+            said = _change(workspaces, options)
+            print_result(printable(said), {"action": options.action, "name": options.name}, as_json=options.json)
     return 0
 
 

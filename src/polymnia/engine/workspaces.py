@@ -41,7 +41,7 @@ class Workspaces(Protocol):
 
     @property
     def short_reads(self) -> bool:
-        """True if a read of a few names never waits."""
+        """True if reads under `ReadLimits.is_short` never wait and never take long."""
 
     def memory(self, name: str) -> Memory:
         """Return the memory of the workspace. Raise WorkspaceNotFound, WorkspaceArchived, StoreError.

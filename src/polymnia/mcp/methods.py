@@ -3,13 +3,16 @@
 from collections.abc import Callable
 from typing import Any
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from msgspec.json import Decoder
 
 from polymnia.dialects.base import Dialect, session_name
-from polymnia.errors import InvalidParams
+from polymnia.errors import InvalidParams, ProtocolError
 from polymnia.mcp import catalogue, tools
+from polymnia.mcp.jsonrpc import INVALID_REQUEST, METHOD_NOT_FOUND, Message
 from polymnia.mcp.params import (
+    CLIENT_CAPABILITIES,
+    PROTOCOL_VERSION,
     SUPPORTED,
     CallTool,
     ClientInfo,
@@ -22,12 +25,16 @@ from polymnia.mcp.params import (
     Params,
     SetLevel,
     negotiate_revision,
+    require_stateless_revision,
 )
 from polymnia.mcp.push import ListenStream
+from polymnia.mcp.server import Server
 from polymnia.mcp.tools import Exchange
 
 Run = Callable[[Exchange, Any], Any]
 
+# Longer messages are not answered inline, whatever they ask.
+MAX_INLINE_BYTES = 8 * 1024
 # How much of a client's name the change log keeps.
 _MAX_NAME_CHARS = 200
 
@@ -159,3 +166,40 @@ METHODS: dict[str, Method] = {
     "logging/setLevel": _method(SetLevel, set_level, stateless=False),
 }
 DECODERS: dict[str, Decoder[Any]] = {name: method.decoder for name, method in METHODS.items()}
+
+
+def is_short(server: Server, message: Message, size: int) -> bool:
+    """Return True if the work is bounded, or consists of reads that can be."""
+    if size > MAX_INLINE_BYTES or message.batch is not None:
+        return False
+    method = METHODS.get(message.method) if isinstance(message.method, str) else None
+    if message.id is UNSET or message.problem is not None or method is None or method.is_short:
+        return True
+    tool = server.dialect.tools.get(message.params.name) if message.method == "tools/call" else None
+    return tool is not None and tool.quick and server.workspaces.short_reads
+
+
+def refusal(message: Message, method: Method | None) -> ProtocolError:
+    """Return why a request cannot be run. An unsupported revision comes first, then a method that it lacks."""
+    try:
+        if isinstance(message.version, str):
+            revision = require_stateless_revision(message.version)
+            if method is not None and not method.stateless:
+                return wrong_era(message.method, revision)
+    except ProtocolError as exc:
+        return exc
+    if message.envelope.jsonrpc != "2.0":
+        return ProtocolError(INVALID_REQUEST, 'jsonrpc: expected "2.0"')
+    if message.problem is not None:
+        return message.problem
+    if not isinstance(message.method, str):
+        return ProtocolError(INVALID_REQUEST, "method: expected a string")
+    return ProtocolError(METHOD_NOT_FOUND, f"Method not found: {message.method}")
+
+
+def wrong_era(method: str, revision: str | None) -> ProtocolError:
+    """Return the error for a method that exists only with a handshake, or only without one."""
+    if revision is not None:
+        message = f"Method not found: {method} does not exist in revision {revision}"
+        return ProtocolError(METHOD_NOT_FOUND, message)
+    return InvalidParams(f"{method} needs {PROTOCOL_VERSION} and {CLIENT_CAPABILITIES} in params._meta")

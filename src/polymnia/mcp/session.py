@@ -12,8 +12,17 @@ from msgspec import UNSET, Raw, Struct
 from msgspec.json import Decoder
 
 from polymnia.dialects.base import Client, decode_arguments, session_name
-from polymnia.errors import BadInput, Cancelled, InvalidParams, NotAdmitted, NotAllowed, PolymniaError, ProtocolError
-from polymnia.mcp import jsonrpc, params
+from polymnia.errors import (
+    BadInput,
+    Cancelled,
+    InvalidParams,
+    NotAdmitted,
+    NotAllowed,
+    PolymniaError,
+    ProtocolError,
+    ReadTooLong,
+)
+from polymnia.mcp import jsonrpc, methods, params
 from polymnia.mcp.handled import Handled, describe_handled
 from polymnia.mcp.jsonrpc import Answer, Message, RequestId
 from polymnia.mcp.methods import DECODERS, METHODS, Method, actor_name
@@ -21,6 +30,7 @@ from polymnia.mcp.push import Push, require_level
 from polymnia.mcp.server import Server
 from polymnia.mcp.tools import Exchange, ToolResult, error_text
 from polymnia.model import NOBODY, Change, Principal
+from polymnia.stores.contract import LIMITS, ReadLimits
 
 logger = logging.getLogger(__name__)
 
@@ -103,6 +113,18 @@ class Session:
             return self._handle_batch(message, message.batch, delivery)
         return self._handle_one(message, delivery)
 
+    def handle_inline(self, message: Message, size: int, delivery: Delivery = PLAIN) -> Answer | None:
+        """Answer a message of `size` bytes if that takes a few milliseconds at most.
+
+        Return None if it may take longer, or turns out to: nothing has happened then, so `handle` it elsewhere.
+        """
+        if not methods.is_short(self.server, message, size):
+            return None
+        try:
+            return self._handle_one(message, delivery, is_short=True)
+        except ReadTooLong:
+            return None
+
     def foresee_cancellations(self, lines: list[bytes]) -> None:
         """Look at messages that wait behind others: a cancellation spares the request that it names."""
         for line in lines:
@@ -183,11 +205,11 @@ class Session:
                 return _error(message.id, ProtocolError(jsonrpc.INTERNAL_ERROR, refusal))
         return self._handle_one(message, delivery)
 
-    def _handle_one(self, message: Message, delivery: Delivery) -> Answer:
+    def _handle_one(self, message: Message, delivery: Delivery, *, is_short: bool = False) -> Answer:
         if delivery.observe is None:
-            return self._dispatch(message, delivery)
+            return self._dispatch(message, delivery, is_short)
         started = time.perf_counter()
-        answer = self._dispatch(message, delivery)
+        answer = self._dispatch(message, delivery, is_short)
         return self._observe(message, answer, time.perf_counter() - started, delivery)
 
     def _observe(self, message: Message, answer: Answer, seconds: float, delivery: Delivery) -> Answer:
@@ -196,7 +218,7 @@ class Session:
             delivery.observe(describe_handled(self.server.dialect, message, answer, seconds))
         return answer
 
-    def _dispatch(self, message: Message, delivery: Delivery) -> Answer:
+    def _dispatch(self, message: Message, delivery: Delivery, is_short: bool) -> Answer:
         envelope = message.envelope
         if message.is_blank:
             return NOTHING
@@ -210,13 +232,17 @@ class Session:
             identifier = jsonrpc.request_id(envelope.id)
         except ProtocolError as exc:
             return _error(jsonrpc.NO_ID, exc)
-        return self._answer(message, identifier, envelope.id, delivery)
+        return self._answer(message, identifier, envelope.id, delivery, is_short)
 
-    def _answer(self, message: Message, identifier: RequestId, raw_id: Raw, delivery: Delivery) -> Answer:
+    def _answer(
+        self, message: Message, identifier: RequestId, raw_id: Raw, delivery: Delivery, is_short: bool
+    ) -> Answer:
         try:
             if identifier in self._unwanted:
                 raise Cancelled("cancelled before it began")
-            result = self._run(message, identifier, raw_id, delivery)
+            result = self._run(message, identifier, raw_id, delivery, is_short)
+        except ReadTooLong:
+            raise
         except ProtocolError as exc:
             return _error(raw_id, exc)
         except Cancelled:
@@ -235,17 +261,19 @@ class Session:
             return _error(raw_id, ProtocolError(jsonrpc.INTERNAL_ERROR, text))
         return NOTHING if result is None else _reply(raw_id, result)
 
-    def _run(self, message: Message, identifier: RequestId, raw_id: Raw, delivery: Delivery) -> Any:
+    def _run(self, message: Message, identifier: RequestId, raw_id: Raw, delivery: Delivery, is_short: bool) -> Any:
         method = METHODS.get(message.method) if isinstance(message.method, str) else None
         if method is None or message.problem is not None or message.envelope.jsonrpc != "2.0":
-            raise _refusal(message, method)
+            raise methods.refusal(message, method)
         exchange = self._exchange(message.params.meta or _NO_META, identifier, raw_id, delivery)
         if not (method.stateless if exchange.is_stateless else method.handshake):
-            raise _wrong_era(message.method, exchange.revision if exchange.is_stateless else None)
+            raise methods.wrong_era(message.method, exchange.revision if exchange.is_stateless else None)
         self._running[identifier] = exchange
+        limits = LIMITS.set(ReadLimits(exchange.is_unwanted, is_short))
         try:
             result = method.run(exchange, message.params)
         finally:
+            LIMITS.reset(limits)
             if self._running.get(identifier) is exchange:
                 del self._running[identifier]
         if exchange.is_unwanted():
@@ -354,35 +382,9 @@ def _tell(tell: Callable[[bytes], None], method: str, arguments: dict[str, Any])
     tell(jsonrpc.encode_notification(method, arguments))
 
 
-def _refusal(message: Message, method: Method | None) -> ProtocolError:
-    """Return why a request cannot be run. An unsupported revision comes first, then a method that it lacks."""
-    try:
-        if isinstance(message.version, str):
-            revision = params.require_stateless_revision(message.version)
-            if method is not None and not method.stateless:
-                return _wrong_era(message.method, revision)
-    except ProtocolError as exc:
-        return exc
-    if message.envelope.jsonrpc != "2.0":
-        return ProtocolError(jsonrpc.INVALID_REQUEST, 'jsonrpc: expected "2.0"')
-    if message.problem is not None:
-        return message.problem
-    if not isinstance(message.method, str):
-        return ProtocolError(jsonrpc.INVALID_REQUEST, "method: expected a string")
-    return ProtocolError(jsonrpc.METHOD_NOT_FOUND, f"Method not found: {message.method}")
-
-
 def _stateless_revision(meta: params.Meta) -> str:
     if meta.client_capabilities is UNSET:
         raise InvalidParams(f"_meta is missing {params.CLIENT_CAPABILITIES}")
     if meta.log_level:
         require_level(meta.log_level)
     return params.require_stateless_revision(meta.protocol_version)
-
-
-def _wrong_era(method: str, revision: str | None) -> ProtocolError:
-    """Return the error for a method that exists only with a handshake, or only without one."""
-    if revision is not None:
-        message = f"Method not found: {method} does not exist in revision {revision}"
-        return ProtocolError(jsonrpc.METHOD_NOT_FOUND, message)
-    return InvalidParams(f"{method} needs {params.PROTOCOL_VERSION} and {params.CLIENT_CAPABILITIES} in params._meta")

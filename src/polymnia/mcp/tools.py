@@ -15,6 +15,7 @@ from polymnia.errors import (
     InvalidParams,
     PolymniaError,
     ProtocolError,
+    ReadTooLong,
     StoreError,
 )
 from polymnia.mcp.jsonrpc import RequestId
@@ -110,7 +111,7 @@ def call_tool(exchange: Exchange, params: CallTool) -> ToolResult:
         exchange.client.principal.require(tool.needs, tool.name)
         arguments = decode_arguments(tool.decoder, params.arguments)
         reply = tool.run(exchange.call(), arguments)
-    except (ProtocolError, Cancelled):
+    except (ProtocolError, Cancelled, ReadTooLong):
         raise
     except PolymniaError as exc:
         return ToolResult([TextContent(error_text(exc, is_remote=exchange.session.is_remote))], is_error=True)

@@ -166,7 +166,7 @@ class MemoryStore(GraphOnlyStore):
     """A store that lasts as long as the process."""
 
     best_batch = 1_000_000
-    short_reads = True
+    short_reads = False
     capabilities = Capabilities(history=True)
 
     def __init__(self, url: str = "memory:") -> None:

@@ -1,9 +1,9 @@
 """Open the store that a URL names. Its scheme or ending tells the kind, and only that kind is imported."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 from polymnia.errors import BadInput, SettingsError, StoreError
@@ -28,7 +28,9 @@ def open_store(url: str, *, read_only: bool = False) -> Store:
     if kind == "directory":
         raise SettingsError(f"{path} is a directory of workspaces; name one of them with --workspace")
     if kind == "postgres":
-        return _postgres().open_workspace(url, read_only=read_only)
+        with _postgres():
+            from polymnia.stores.postgres.catalogue import open_workspace
+        return open_workspace(url, read_only=read_only)
     if read_only and not is_in_memory(kind, path) and not Path(path).exists():
         raise StoreError(f"there is no memory at {path}; start without --read-only to begin one")
     if kind == "memory":
@@ -52,7 +54,9 @@ def open_catalogue(url: str, *, read_only: bool = False) -> Catalogue | None:
     """Open the catalogue behind a URL; None if the URL names a single store. Raise SettingsError, StoreError."""
     kind, path = store_kind(url)
     if kind == "postgres":
-        return _postgres().open_catalogue(url, read_only=read_only)
+        with _postgres():
+            from polymnia.stores.postgres import catalogue
+        return catalogue.open_catalogue(url, read_only=read_only)
     if kind != "directory":
         return None
     from polymnia.stores.directory.catalogue import DirectoryCatalogue
@@ -60,12 +64,13 @@ def open_catalogue(url: str, *, read_only: bool = False) -> Catalogue | None:
     return DirectoryCatalogue(path, read_only=read_only)
 
 
-def _postgres() -> ModuleType:
+@contextmanager
+def _postgres() -> Iterator[None]:
+    """Import the store for PostgreSQL in the block. Raise SettingsError if its driver is not installed."""
     try:
-        from polymnia.stores.postgres import catalogue
+        yield
     except ImportError as exc:
         raise SettingsError("PostgreSQL needs another package: run `pip install 'polymnia[postgres]'`") from exc
-    return catalogue
 
 
 def check_catalogue(url: str) -> list["WorkspaceReport"]:

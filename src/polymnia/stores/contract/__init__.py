@@ -1,5 +1,6 @@
 """What every store answers, not how: the protocols that the engine is written against."""
 
+from polymnia.stores.contract.limits import LIMITS, ReadLimits, cancellation, check_cancelled, read_limits
 from polymnia.stores.contract.reader import (
     MAX_CONVERSATION_GAP,
     MAX_CONVERSATION_STEPS,
@@ -18,6 +19,7 @@ from polymnia.stores.contract.store import Capabilities, Catalogue, ChangeFeed, 
 from polymnia.stores.contract.tables import TABLES, TableReader, TableRow, TableWriter
 
 __all__ = [
+    "LIMITS",
     "MAX_CONVERSATION_GAP",
     "MAX_CONVERSATION_STEPS",
     "TABLES",
@@ -28,6 +30,7 @@ __all__ = [
     "GraphReader",
     "HistoryReader",
     "NoteReader",
+    "ReadLimits",
     "Reader",
     "SearchReader",
     "Sessions",
@@ -39,4 +42,7 @@ __all__ = [
     "VectorReader",
     "VectorStore",
     "Writer",
+    "cancellation",
+    "check_cancelled",
+    "read_limits",
 ]

@@ -40,7 +40,7 @@ class Store(Protocol):
 
     @property
     def short_reads(self) -> bool:
-        """True if a read of a few names never waits for a writer or for a file to load."""
+        """True if a read under `ReadLimits.is_short` never waits, and raises ReadTooLong before it takes long."""
 
     @property
     def vectors(self) -> "VectorStore":

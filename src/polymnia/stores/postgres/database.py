@@ -27,7 +27,7 @@ from polymnia.stores.postgres.presence import ServerPresence
 logger = logging.getLogger(__name__)
 
 # A connection is given up when the network loses packets for this long. The URL may say otherwise.
-_NETWORK = {
+_NETWORK: dict[str, str | int] = {
     "connect_timeout": 10,
     "keepalives_idle": 10,
     "keepalives_interval": 5,
@@ -173,9 +173,8 @@ class Database:
             raise store_error(self.url.title, exc) from exc
 
     def _connect_apart(self) -> Connection:
-        """Return a connection that is not in the pool and may write."""
+        """Return a connection that is not in the pool."""
         connection = Connection.connect(self.url.conninfo, **self._arguments())
-        connection.read_only = False
         connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         return connection
 
@@ -332,11 +331,10 @@ def store_error(title: str, exc: psycopg.Error) -> StoreError:
 
 
 def _options(url: PostgresUrl) -> str:
-    """Return the settings of every connection: they read one snapshot, and write only inside BEGIN."""
+    """Return the settings of every connection: what it reads outside of BEGIN and COMMIT is one snapshot."""
     given = conninfo_to_dict(url.conninfo).get("options")
     ours = {
         "default_transaction_isolation": "repeatable\\ read",
-        "default_transaction_read_only": "on",
         "search_path": "polymnia,public",
         "statement_timeout": int(url.timeout * 1000),
         "lock_timeout": min(_LOCK_TIMEOUT_MS, int(url.timeout * 1000)),

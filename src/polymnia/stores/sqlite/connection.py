@@ -9,7 +9,16 @@ from time import monotonic, sleep
 import apsw
 
 from polymnia.disk.errors import ErrorMapping
-from polymnia.errors import StoreBusy, StoreDamaged, StoreError, StoreFull, StoreStopped
+from polymnia.errors import (
+    PolymniaError,
+    ReadTooLong,
+    StoreBusy,
+    StoreDamaged,
+    StoreError,
+    StoreFull,
+    StoreStopped,
+)
+from polymnia.stores.contract import ReadLimits, cancellation, read_limits
 from polymnia.stores.sqlite.read_only import file_state
 
 # What reading and writing may raise. Text that is not UTF-8 is damage.
@@ -18,6 +27,14 @@ DRIVER_ERRORS = (apsw.Error, UnicodeDecodeError)
 # How long a writer waits for another process before it gives up.
 BUSY_TIMEOUT_MS = 15_000
 _WAL_RETRY_S = 0.005
+
+# How many steps of its virtual machine SQLite takes before it asks whether to go on: less than a millisecond's work.
+_STEPS_PER_CHECK = 2_000
+# A short read ends at this check, which is after some 500 rows, or at a longer text. SQLite counts the steps of a
+# cached statement from one use to the next, so the first check of each statement may come early.
+_LAST_SHORT_READ_CHECK = 5
+_MAX_SHORT_READ_TEXT = 16 * 1024
+_MAX_TEXT = 1_000_000_000
 
 # The application id in the file's header. "PLYM" marks a store, "PLYS" an archived one: it may be copied, but nobody
 # writes to it again.
@@ -72,6 +89,28 @@ def connect(
         return connection
 
 
+class ReadGuard:
+    """Ends the reads of a connection that are no longer wanted, or that must be short and are not."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._limits: ReadLimits | None = None
+        self._checks = 0
+        connection.set_progress_handler(self._must_end, _STEPS_PER_CHECK)
+
+    def _must_end(self) -> bool:
+        limits = read_limits()
+        if not limits.is_short:
+            return limits.cancelled()
+        self._checks = self._checks + 1 if limits is self._limits else 1
+        self._limits = limits
+        return self._checks == _LAST_SHORT_READ_CHECK
+
+
+def bound_texts(connection: apsw.Connection, limits: ReadLimits) -> None:
+    """Let the connection read no text that is too long for a short read."""
+    connection.limit(apsw.SQLITE_LIMIT_LENGTH, _MAX_SHORT_READ_TEXT if limits.is_short else _MAX_TEXT)
+
+
 def file_identity(path: str) -> tuple[int, int] | None:
     """Return what distinguishes the file at the path from another one; None if there is none."""
     try:
@@ -106,6 +145,13 @@ def _enable_wal(connection: apsw.Connection) -> None:
             if monotonic() > deadline:
                 raise
             sleep(_WAL_RETRY_S)
+
+
+def read_error(path: str, exc: apsw.Error | UnicodeDecodeError) -> PolymniaError:
+    """Return our error for what the driver raised during a read."""
+    if read_limits().is_short and isinstance(exc, apsw.InterruptError | apsw.TooBigError):
+        return ReadTooLong("the read takes too long for an event loop")
+    return cancellation() if isinstance(exc, apsw.InterruptError) else store_error(path, exc)
 
 
 def store_error(path: str, exc: apsw.Error | UnicodeDecodeError) -> StoreError:

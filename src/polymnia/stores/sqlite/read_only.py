@@ -62,7 +62,10 @@ class ReadOnlyPool:
         try:
             yield connection
         finally:
-            self._idle.append(connection)
+            if connection.in_transaction:  # a read may be interrupted in its last statement, the COMMIT
+                connection.close()
+            else:
+                self._idle.append(connection)
             # Without a log nothing is locked, so a writer may have come and changed the pages that were read.
             if state.log is None and _stamp(self._path) != state.file:
                 self.close()

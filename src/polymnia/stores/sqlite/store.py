@@ -12,9 +12,9 @@ from polymnia.disk.lock import ServerLock
 from polymnia.disk.replace import make_parent
 from polymnia.errors import StoreBusy
 from polymnia.model import VAULT, Change, PurgeCounts
-from polymnia.stores.contract import Capabilities
+from polymnia.stores.contract import Capabilities, read_limits
 from polymnia.stores.sqlite.commit import GroupCommit
-from polymnia.stores.sqlite.connection import DRIVER_ERRORS, connect, map_errors, store_error
+from polymnia.stores.sqlite.connection import DRIVER_ERRORS, ReadGuard, bound_texts, connect, map_errors, read_error
 from polymnia.stores.sqlite.log import set_aside_foreign_log
 from polymnia.stores.sqlite.read_only import ReadOnlyPool
 from polymnia.stores.sqlite.reader import SqliteReader, SqliteWriter
@@ -35,7 +35,6 @@ class SqliteStore:
     """One writing connection with group commit, and as many reading ones as are read from at once."""
 
     best_batch = 1000
-    short_reads = True
 
     def __init__(
         self, path: str, *, create: bool = True, read_only: bool = False, allow_archived: bool = False
@@ -44,6 +43,7 @@ class SqliteStore:
         self._path = path
         self._in_memory = path == IN_MEMORY
         self._read_only = read_only and not self._in_memory
+        self.short_reads = not self._in_memory  # where readers wait for writers
         self.capabilities = Capabilities(
             notes=True,
             match=True,
@@ -86,7 +86,7 @@ class SqliteStore:
             with self._snapshot() as connection:
                 yield SqliteReader(connection, self._server, self._cache)
         except DRIVER_ERRORS as exc:
-            raise store_error(self._path, exc) from exc
+            raise read_error(self._path, exc) from exc
 
     @contextmanager
     def writing(self) -> Iterator[SqliteWriter]:
@@ -195,6 +195,7 @@ class SqliteStore:
         if self._watch is not None and not self._watch.is_unchanged:
             self._commit.require_in_place()
         with self._reader() as connection:
+            bound_texts(connection, read_limits())
             connection.execute("BEGIN")
             try:
                 if connection.pragma("user_version") != self._schema:  # its read also starts the snapshot
@@ -216,7 +217,8 @@ class SqliteStore:
         try:
             yield connection
         finally:
-            if self._is_closed:
+            # A read may be interrupted in its last statement, the COMMIT.
+            if self._is_closed or connection.in_transaction:
                 connection.close()
             else:
                 self._idle.append(connection)
@@ -226,6 +228,7 @@ class SqliteStore:
         # The writing connection brings the log into the file.
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         define_functions(connection)
+        ReadGuard(connection)
         return connection
 
 

@@ -6,10 +6,10 @@
 
 import socket
 import time
-from asyncio import Event, Transport
+from asyncio import Event, Transport, get_running_loop
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -25,8 +25,41 @@ HEAD_TIMEOUT_S = 10
 BODY_TIMEOUT_S = 30
 # A client that reads nothing of its answer for this long is disconnected.
 SEND_TIMEOUT_S = 60
+# The head of a response is shorter.
+MAX_HELD_BYTES = 4096
 
 Peer = tuple[str, int]
+
+
+class JoinedWrites:
+    """A transport that sends the head of a response together with its body, in one system call."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._loop = get_running_loop()
+        self._held = b""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """Send the data with what is held, or hold it until the next write or the end of this turn of the loop."""
+        if not self._held and len(data) <= MAX_HELD_BYTES:
+            self._held = data
+            self._loop.call_soon(self._flush)
+        else:
+            data, self._held = self._held + data, b""
+            self._transport.write(data)
+
+    def close(self) -> None:
+        """Close after everything was sent."""
+        self._flush()
+        self._transport.close()
+
+    def _flush(self) -> None:
+        if self._held:
+            data, self._held = self._held, b""
+            self._transport.write(data)
 
 
 class Connection(HttpToolsProtocol):
@@ -51,13 +84,14 @@ class Connection(HttpToolsProtocol):
         self._closing_since: float | None = None
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]  # as in uvicorn's class
+        transport = cast(Transport, JoinedWrites(transport))
         super().connection_made(transport)
         self._socket = transport
         self._waiting_since = time.monotonic()
         self.peer = (transport.get_extra_info("peername") or ("", 0))[:2]
         own = transport.get_extra_info("socket")
         if own is not None and own.family in (socket.AF_INET, socket.AF_INET6):
-            # Head and body are two writes. Without this the second waits until the first is acknowledged.
+            # Without this a second write waits until the first is acknowledged.
             own.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._connections.add(self)
 

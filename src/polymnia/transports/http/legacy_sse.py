@@ -82,11 +82,8 @@ class LegacySse:
             await self._handle(session, parsed, len(body), delivery)
 
     async def _handle(self, session: HttpSession, message: Message, size: int, delivery: Delivery) -> None:
-        placement = self._context.place(self._server, message, size)
-        if placement.is_inline:
-            answer = session.session.handle(message, delivery)
-        else:
+        answer = session.session.handle_inline(message, size, delivery)
+        if answer is None:
             with self._context.running_request():
                 answer = await self._context.run(lambda: session.session.handle(message, delivery))
-        self._context.small_calls.note(placement, answer)
         session.send(answer.body)

@@ -87,8 +87,6 @@ def serve_http(
             budget=ByteBudget(max(MAX_HELD_BYTES, 2 * options.limit)),
             public_path=options.public_path,
         )
-        for workspaces in {id(each.workspaces): each.workspaces for each in servers.values()}.values():
-            workspaces.on_change(context.small_calls.forget)
         app = make_app(
             servers,
             chosen,

@@ -157,14 +157,13 @@ class Streamable:
         if pending.message.method == _LISTEN:
             await self._answer_with_stream(pending)
             return
-        placement = self._context.place(self._server, pending.message, pending.size)
-        if placement.is_inline:
-            notifications: list[bytes] = []
-            answer = pending.session.handle(pending.message, pending.delivery(notifications.append))
+        notifications: list[bytes] = []
+        delivery = pending.delivery(notifications.append)
+        answer = pending.session.handle_inline(pending.message, pending.size, delivery)
+        if answer is not None:
             await _respond(pending, notifications, answer)
         else:
-            answer = await self._answer_from_thread(pending)
-        self._context.small_calls.note(placement, answer)
+            await self._answer_from_thread(pending)
 
     async def _answer_with_stream(self, pending: PendingMessage) -> None:
         """Answer with a stream of notifications that ends when the client or the server does."""
@@ -185,7 +184,7 @@ class Streamable:
         finally:
             self._context.streams.pop(stream, None)
 
-    async def _answer_from_thread(self, pending: PendingMessage) -> Answer:
+    async def _answer_from_thread(self, pending: PendingMessage) -> None:
         """Handle the message on a thread. Notifications turn the response into a stream; without any it is JSON."""
         context, request, stream = self._context, pending.request, EventStream()
         delivery = pending.delivery(stream.put, request.is_abandoned)
@@ -195,15 +194,13 @@ class Streamable:
         work.add_done_callback(lambda _: _finish(context, stream))
         first = await stream.next() if request.accepts(EVENTS) else None
         if first is None and (work.done() or not request.accepts(EVENTS)):
-            answer = await work
-            await _respond(pending, [], answer)
-            return answer
+            await _respond(pending, [], await work)
+            return
         await request.start(200, {**HEADERS, **pending.headers})
         await request.write(b"" if first is None else encode_event(first), more=True)
         await stream.send(request)
         answer = await work
         await request.write(b"" if answer.body is None else encode_event(answer.body), more=False)
-        return answer
 
 
 def _finish(context: HttpContext, stream: EventStream) -> None:

@@ -1,0 +1,45 @@
+"""Suggestions for names and types that do not exist: what a user may have meant."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from polymnia.engine.memory import Memory
+from polymnia.engine.spelling import repair_spelling
+from polymnia.search.terms import terms_of
+from polymnia.stores.contract import Reader
+
+# In a memory of this size every name is compared.
+_MAX_COMPARED_NAMES = 2_000
+_MAX_CANDIDATES = 100
+_MIN_SIMILARITY = 0.6
+
+
+def similar_names(memory: Memory, name: str, limit: int = 3) -> list[str]:
+    """Return names of entities that are spelled like this one, the most similar first."""
+    with memory.reading() as read:
+        if read.counts().entities <= _MAX_COMPARED_NAMES:
+            names = [each.name for each in read.outlines()]
+        else:
+            names = _candidates(read, name)
+    return closest(name, names, limit)
+
+
+def similar_types(memory: Memory, name: str, limit: int = 3) -> list[str]:
+    """Return entity types that are spelled like this one, the most similar first; none if the type exists."""
+    with memory.reading() as read:
+        types = [each.type for each in read.entity_types()]
+    return [] if name in types else closest(name, types, limit)
+
+
+def closest(word: str, words: Iterable[str], limit: int = 3) -> list[str]:
+    """Return the words that are most like this one, regardless of case."""
+    folded = {each.casefold(): each for each in words}
+    return [folded[each] for each in get_close_matches(word.casefold(), folded, limit, _MIN_SIMILARITY)]
+
+
+def _candidates(read: Reader, name: str) -> list[str]:
+    """Return names that contain the text or share a word with it, right or repaired."""
+    repaired, _ = repair_spelling(read, name)
+    words = {*terms_of(name), *terms_of(repaired)}
+    found = [each.name for each in read.headings(name.casefold())[:_MAX_CANDIDATES]]
+    return found + (read.names_with(words, _MAX_CANDIDATES) if words else [])

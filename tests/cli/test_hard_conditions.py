@@ -1,0 +1,189 @@
+"""Every command under hard conditions: a closed pipe, a full disk, a narrow encoding, places that cannot be written."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from polymnia.cli.main import COMMANDS
+from polymnia.engine import entities
+from polymnia.engine.memory import Memory
+from polymnia.model import EntityDraft
+from polymnia.stores import open_store
+from tests.cli.commands import fill
+
+# What each command is given; the others are asked for their help.
+LOOKING = {
+    "search": ("tea", "--embedder", "none"),
+    "show": ("Zoë",),
+    "stats": (),
+    "export": (),
+    "doctor": (),
+    "trash": ("list",),
+    "token": ("list",),
+}
+ARGUMENTS = {name: (*LOOKING[name], "--store", "memory.db") if name in LOOKING else ("--help",) for name in COMMANDS}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    fill(str(tmp_path / "memory.db"))
+    store = open_store(str(tmp_path / "memory.db"))
+    entities.create(Memory(store), [EntityDraft("Gone", "thing")], by="test")
+    entities.delete(Memory(store), ["Gone"], by="test")
+    store.close()
+    return tmp_path
+
+
+def polymnia(
+    place: Path, *arguments: str, stdout: int | None = None, prefix: tuple[str, ...] = (), **environment: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*prefix, sys.executable, "-m", "polymnia", *arguments],
+        cwd=place,
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE if stdout is None else stdout,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        errors="surrogateescape",
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has other pipes")
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_closed_pipe_ends_a_command_quietly(command: str, place: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = polymnia(place, command, *ARGUMENTS[command], stdout=writing)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_full_disk_is_a_sentence(command: str, place: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = polymnia(place, command, *ARGUMENTS[command], stdout=full.fileno())
+    assert (done.returncode, done.stderr) == (1, "polymnia: cannot write the output: No space left on device\n")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_narrow_encoding_shows_escapes(command: str, place: Path) -> None:
+    done = polymnia(place, command, *ARGUMENTS[command], PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False)
+
+
+def test_what_cp1252_lacks_is_escaped(place: Path) -> None:
+    memory = "\n".join(
+        json.dumps({"type": "entity", "name": name, "entityType": "thing", "observations": ["日本 😀"]})
+        for name in ("Ünal", "→")
+    )
+    (place / "in.jsonl").write_text(memory, "utf-8")
+    polymnia(place, "import", "in.jsonl", "--store", "new.db")
+    shown = polymnia(place, "show", "Ünal", "--store", "new.db", PYTHONIOENCODING="cp1252", PYTHONUTF8="0").stdout
+    assert shown.encode("utf-8", "surrogateescape") == b"\xdcnal [thing]\n   1  \\u65e5\\u672c \\U0001f600\n"
+    found = polymnia(place, "show", "→", "--json", "--store", "new.db", PYTHONIOENCODING="cp1252", PYTHONUTF8="0")
+    assert json.loads(found.stdout)["observations"][0]["text"] == "日本 😀"
+
+
+@pytest.fixture
+def read_only(place: Path) -> Iterator[tuple[str, ...]]:
+    """Make the directory and the memory unwritable, and yield what makes that bind the superuser too."""
+    prefix: tuple[str, ...] = ()
+    if sys.platform == "win32":
+        pytest.skip("Windows has other permissions")
+    if os.geteuid() == 0:
+        setpriv = shutil.which("setpriv")
+        if setpriv is None:
+            pytest.skip("the superuser may write everywhere, and setpriv is not on the PATH")
+        prefix = (setpriv, "--bounding-set", "-dac_override,-dac_read_search")
+    (place / "memory.db").chmod(0o444)
+    place.chmod(0o555)
+    yield prefix
+    place.chmod(0o755)
+
+
+@pytest.mark.parametrize("command", LOOKING)
+def test_a_command_that_only_looks_needs_no_permission_to_write(
+    command: str, read_only: tuple[str, ...], place: Path
+) -> None:
+    done = polymnia(place, command, *ARGUMENTS[command], prefix=read_only, HOME=str(place))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [path.name for path in place.iterdir()] == ["memory.db"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("serve",), "polymnia: cannot create the directory of "),
+        (("import", "memory.db", "--store", "new.db"), "polymnia: "),
+        (("export", "-o", "new.jsonl", "--store", "memory.db"), "polymnia: new.jsonl: Permission denied; "),
+        (("backup", "new.db", "--store", "memory.db"), "polymnia: "),
+        (("token", "create", "me", "--store", "memory.db"), "polymnia: "),
+        (("install", "cursor"), "polymnia: "),
+    ],
+)
+def test_a_command_that_cannot_write_says_so(
+    arguments: tuple[str, ...], sentence: str, read_only: tuple[str, ...], place: Path
+) -> None:
+    done = polymnia(place, *arguments, prefix=read_only, HOME=str(place), XDG_DATA_HOME="", XDG_CONFIG_HOME="")
+    assert (done.returncode, "Traceback" in done.stderr) == (1, False)
+    assert done.stderr.startswith(sentence)
+
+
+def test_an_unreadable_directory_of_settings_is_a_sentence(place: Path, read_only: tuple[str, ...]) -> None:
+    place.chmod(0o755)
+    (place / "config" / "polymnia").mkdir(parents=True)
+    (place / "config").chmod(0o000)
+    done = polymnia(
+        place, "stats", "--store", "memory.db", prefix=read_only, XDG_CONFIG_HOME=str(place / "config"), HOME=str(place)
+    )
+    (place / "config").chmod(0o755)
+    assert (done.returncode, done.stderr.endswith("config.toml: Permission denied\n")) == (1, True)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no FIFOs in the file system")
+def test_an_export_does_not_replace_a_pipe(place: Path) -> None:
+    os.mkfifo(place / "pipe")
+    done = polymnia(place, "export", "-o", "pipe", "--store", "memory.db")
+    assert (done.returncode, done.stderr) == (
+        1,
+        "polymnia: pipe is not a regular file: leave out -o and redirect standard output to it\n",
+    )
+    assert (place / "pipe").is_fifo()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("export", "-o", "out.json", "--format", "json"),
+        ("import", "out.jsonl"),
+        ("doctor",),
+        ("stats",),
+        ("backup", "copy.db"),
+        ("trash", "purge", "--older-than", "0"),
+        ("trash", "list"),
+        ("token", "create", "me"),
+        ("token", "list"),
+        ("search", "tea", "--embedder", "none"),
+        ("show", "Zoë"),
+    ],
+)
+def test_every_result_can_be_json(arguments: tuple[str, ...], place: Path) -> None:
+    polymnia(place, "export", "-o", "out.jsonl", "--store", "memory.db")
+    done = polymnia(place, *arguments, "--json", "--store", "memory.db")
+    assert (done.returncode, done.stderr) == (0, "")
+    json.loads(done.stdout)
+
+
+def test_an_unknown_type_gets_a_suggestion(place: Path) -> None:
+    found = polymnia(place, "search", "tea", "--type", "persn", "--embedder", "none", "--store", "memory.db")
+    assert "no entity has the type 'persn'; did you mean 'person'?" in found.stdout + found.stderr

@@ -1,0 +1,128 @@
+"""Every command in a real terminal of 80 columns, over a memory with hostile texts. The screens are quoted."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from polymnia.cli.main import COMMANDS
+from polymnia.engine import entities, notes, relations
+from polymnia.engine.memory import Memory
+from polymnia.model import EntityDraft, Note, Relation
+from polymnia.stores import open_store
+from tests.cli.terminal import COLUMNS, screen
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no tmux")
+
+RED, TITLE, LONG = "\x1b[31mred\x1b[0m", "\x1b]0;owned\x07", "long " * 40
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a directory with a memory whose texts try to take over the terminal."""
+    directory = tmp_path_factory.mktemp("terminal")
+    store = open_store(str(directory / "memory.db"))
+    memory = Memory(store)
+    drafts = [
+        EntityDraft("Zoë", "person", ("likes tea", f"wears {RED}", "two\nlines", "日本語のとても長い文章 " * 8)),
+        EntityDraft(f"Evil{TITLE}", "per\x9bson", (LONG,)),
+        EntityDraft("Gone\x1b[2J", "thing", (LONG,)),
+    ]
+    entities.create(memory, drafts, by="test")
+    relations.create(memory, [Relation("Zoë", f"Evil{TITLE}", "kno\x1bws")], by="test")
+    notes.commit(memory, Note("key\x1b[1m", f"tea {RED}\r\nmore"), by="test")
+    entities.delete(memory, ["Gone\x1b[2J"], by="test")
+    store.close()
+    return directory
+
+
+def test_without_arguments_there_is_help(place: Path) -> None:
+    shown = screen("polymnia; echo status $?", place)
+    assert shown[0] == "usage: polymnia [-h] [--version] COMMAND ..."
+    assert [line.split() for line in shown if line.startswith("    search ")] == [
+        ["search", "find", "what", "answers", "a", "question"]
+    ]
+    assert shown[-1] == "status 0"
+
+
+def test_a_mistyped_command_gets_a_suggestion(place: Path) -> None:
+    assert screen("polymnia serch tea; echo status $?", place) == [
+        "polymnia: there is no command 'serch'; did you mean search or serve?",
+        "Run `polymnia --help` to see what is possible.",
+        "status 2",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "first"),
+    [
+        ("trash lst", "polymnia: ACTION: 'lst' is not one of list, restore, purge; did you mean list?"),
+        ("export --format jsn", "polymnia: --format: 'jsn' is not one of json, jsonl; did you mean json or jsonl?"),
+        ("search tea --limit many", "polymnia: argument --limit: invalid int value: 'many'"),
+        ("show Zoe --store memory.db", "polymnia: there is no entity and no note 'Zoe'; did you mean 'Zoë'?"),
+        ("stats --store typo.db", "polymnia: there is no file typo.db"),
+        ("export --store memory.db -o /dev/null", "polymnia: /dev/null is not a regular file: leave out -o and"),
+    ],
+)
+def test_wrong_arguments_are_explained_in_a_sentence(line: str, first: str, place: Path) -> None:
+    assert screen(f"polymnia {line}", place)[0].startswith(first[:COLUMNS])
+
+
+def test_an_entity_is_shown_without_its_control_characters(place: Path) -> None:
+    shown = screen("polymnia show Zoë --store memory.db", place)
+    assert shown[:4] == ["Zoë [person]", "   1  likes tea", "   2  wears \\x1b[31mred\\x1b[0m", "   3  two\\nlines"]
+    assert shown[-1] == "      Zoë -[kno\\x1bws]-> Evil\\x1b]0;owned\\x07"
+
+
+def test_the_trash_fits_the_terminal(place: Path) -> None:
+    (line,) = screen("polymnia trash list --store memory.db", place)
+    assert re.fullmatch(r"[0-9a-f-]{36}  \S{10} \S{8}  entity  Gone.*…", line)
+    assert len(line) == COLUMNS
+
+
+def test_statistics_fit_the_terminal(place: Path) -> None:
+    shown = screen("polymnia stats --store memory.db", place)
+    assert "entities        2" in shown
+    assert "entity types    person 1, per\\x9bson 1" in shown
+    assert max(map(len, shown)) <= COLUMNS
+
+
+def test_the_clients_are_listed_in_a_table_that_fits(place: Path) -> None:
+    home = place / ("a-home-directory-with-a-rather-long-name-" + "x" * 60)
+    home.mkdir(exist_ok=True)
+    shown = screen("polymnia install --list", place, HOME=str(home))
+    assert shown[0] == "client          scope  state      file"
+    assert shown[1].startswith("claude-code     user   ")
+    assert max(map(len, shown)) <= COLUMNS
+    assert len(shown) == 10
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_every_command_fits(command: str, place: Path) -> None:
+    shown = screen(f"polymnia {command} --help | cut -c 1-200; echo status ${{PIPESTATUS[0]}}", place)
+    assert shown[-1] == "status 0"
+    assert not [line for line in shown if "Traceback" in line or len(line) > COLUMNS]
+
+
+@pytest.mark.parametrize("color", ["1", ""])
+def test_nothing_is_coloured_when_the_user_wants_no_colours(color: str, place: Path) -> None:
+    line = "polymnia search likes tea --embedder none --store memory.db | od -c | grep -c 033"
+    assert screen(line, place, NO_COLOR=color)[0] == "0"
+
+
+def test_the_rest_of_the_line_is_the_query(place: Path) -> None:
+    shown = screen("polymnia search who likes tea --embedder none --store memory.db", place)
+    assert "Zoë" in shown[0]
+    assert not [line for line in shown if len(line) > COLUMNS or "\x1b" in line]
+
+
+def test_an_import_draws_its_progress(place: Path) -> None:
+    line = "polymnia export --store memory.db -o out.jsonl && polymnia import out.jsonl --store new.db"
+    shown = screen(line, place)
+    assert shown[:2] == [
+        "out.jsonl: 2 entities, 1 relations",
+        "skipped 1 vault notes: JSON lines cannot hold them; use --format json",
+    ]
+    assert shown[2].startswith("[##############################] 3 of 3")
+    assert shown[3].startswith("out.jsonl: imported 2 entities (2 new) and 1 relations (1 new)")
