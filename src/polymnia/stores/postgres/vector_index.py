@@ -31,7 +31,7 @@ class VectorIndexes:
     def __init__(self, database: Database, workspace: int, *, indexed_from: int = INDEXED_FROM) -> None:
         self._database = database
         self._workspace = workspace
-        self._indexed_from = indexed_from
+        self.indexed_from = indexed_from
         self._lock = Lock()
         self._written: dict[tuple[int, int], int] = {}
         self._builder: Thread | None = None
@@ -56,7 +56,7 @@ class VectorIndexes:
         """Build the index of a model and template if it is needed and missing, and no other server builds it."""
         with self._connect() as connection:
             name = self._name(model, template)
-            counted = (self._workspace, model, template, self._indexed_from)
+            counted = (self._workspace, model, template, self.indexed_from)
             if not _run(connection, "lock_vector_index", name)[0][0] or not _run(
                 connection, "has_many_vectors", *counted
             ):

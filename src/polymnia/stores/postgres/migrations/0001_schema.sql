@@ -231,10 +231,14 @@ CREATE TABLE words (
     terms        tsvector NOT NULL,
     PRIMARY KEY (workspace_id, passage)
 ) PARTITION BY HASH (workspace_id);
+-- Words stay in the row, uncompressed, as long as they fit into a page: they are read once for each word of a question.
+ALTER TABLE words ALTER COLUMN terms SET STORAGE EXTERNAL;
 DO $$
 BEGIN
     FOR part IN 0..31 LOOP
-        EXECUTE format('CREATE TABLE words_%s PARTITION OF words FOR VALUES WITH (MODULUS 32, REMAINDER %s)', part, part);
+        EXECUTE format(
+            'CREATE TABLE words_%1$s PARTITION OF words FOR VALUES WITH (MODULUS 32, REMAINDER %1$s)
+            WITH (toast_tuple_target = 8160)', part);
     END LOOP;
 END
 $$;
@@ -247,10 +251,22 @@ CREATE TABLE terms (
     PRIMARY KEY (workspace_id, term)
 );
 
+-- How often a stem occurs in a passage, up to eight times, from the rank with equal weights: that of n occurrences is a
+-- multiple of 1 + 1/4 + ... + 1/n². NULL for more. Unpacking a tsvector takes 20 times as long.
+CREATE FUNCTION occurrences(rank float4) RETURNS integer LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN CASE rank
+    WHEN ts_rank('{1, 1, 1, 1}'::float4[], 'x:1'::tsvector, 'x'::tsquery) THEN 1
+    WHEN ts_rank('{1, 1, 1, 1}'::float4[], 'x:1,2'::tsvector, 'x'::tsquery) THEN 2
+    WHEN ts_rank('{1, 1, 1, 1}'::float4[], 'x:1,2,3'::tsvector, 'x'::tsquery) THEN 3
+    WHEN ts_rank('{1, 1, 1, 1}'::float4[], 'x:1,2,3,4'::tsvector, 'x'::tsquery) THEN 4
+    WHEN ts_rank('{1, 1, 1, 1}'::float4[], 'x:1,2,3,4,5'::tsvector, 'x'::tsquery) THEN 5
+    WHEN ts_rank('{1, 1, 1, 1}'::float4[], 'x:1,2,3,4,5,6'::tsvector, 'x'::tsquery) THEN 6
+    WHEN ts_rank('{1, 1, 1, 1}'::float4[], 'x:1,2,3,4,5,6,7'::tsvector, 'x'::tsquery) THEN 7
+    WHEN ts_rank('{1, 1, 1, 1}'::float4[], 'x:1,2,3,4,5,6,7,8'::tsvector, 'x'::tsquery) THEN 8
+END;
+
 -- BM25 as FTS5 computes it, for the passages that a query finds. Each stem of the query comes with a query for it alone, by
 -- which its passages are counted, and with the labels of the columns where it counts. The weights are those of A, B, C, D.
--- Most stems occur once in a passage, which the rank tells at once: the weights that it is computed with are such that no
--- sum of several equals one of them. Unpacking a tsvector takes 20 times as long.
 CREATE FUNCTION word_scores(
     workspace bigint, query tsquery, lexemes text[], queries tsquery[], labels text[], weights float8[]
 ) RETURNS TABLE (passage bigint, score float8) LANGUAGE sql STABLE
@@ -270,22 +286,24 @@ BEGIN ATOMIC
             SELECT count(*) AS passages FROM words AS w
             WHERE w.workspace_id = word_scores.workspace AND w.terms @@ q.query
         ) AS n
-    ), hits AS (
-        SELECT w.passage, w.length, q.number, q.rarity, q.average,
-            CASE ts_rank('{0.0625, 0.125, 0.5, 1}'::float4[], w.terms, q.query)
-                WHEN 0::float4 THEN NULL
-                WHEN ts_rank('{0.0625, 0.125, 0.5, 1}'::float4[], 'x:1A'::tsvector, 'x'::tsquery) THEN q.a
-                WHEN ts_rank('{0.0625, 0.125, 0.5, 1}'::float4[], 'x:1B'::tsvector, 'x'::tsquery) THEN q.b
-                WHEN ts_rank('{0.0625, 0.125, 0.5, 1}'::float4[], 'x:1C'::tsvector, 'x'::tsquery) THEN q.c
-                WHEN ts_rank('{0.0625, 0.125, 0.5, 1}'::float4[], 'x:1D'::tsvector, 'x'::tsquery) THEN q.d
-                ELSE (
-                    SELECT sum(CASE x WHEN 'A' THEN q.a WHEN 'B' THEN q.b WHEN 'C' THEN q.c ELSE q.d END)
-                    FROM unnest(w.terms) AS t, unnest(t.weights) AS x WHERE t.lexeme = q.lexeme
-                )
-            END AS found
+    ), ranks AS (
+        SELECT w.passage, w.length, w.terms, q.*,
+            ts_rank('{1, 1, 1, 1}'::float4[], w.terms, q.query) AS everywhere,
+            ts_rank('{0, 1, 0, 0}'::float4[], w.terms, q.query) AS in_content
         FROM words AS w CROSS JOIN wanted AS q
         WHERE w.workspace_id = word_scores.workspace AND w.terms @@ word_scores.query
-        OFFSET 0 -- so that `found` is computed once
+        OFFSET 0 -- so that ranks are computed once
+    ), hits AS (
+        SELECT r.passage, r.length, r.number, r.rarity, r.average, coalesce(
+            CASE WHEN r.everywhere = r.in_content OR (r.a = r.b AND r.b = r.c AND r.c = r.d)
+                THEN occurrences(r.everywhere) * r.c END,
+            (
+                SELECT sum(CASE x WHEN 'A' THEN r.a WHEN 'B' THEN r.b WHEN 'C' THEN r.c ELSE r.d END)
+                FROM unnest(r.terms) AS t, unnest(t.weights) AS x WHERE t.lexeme = r.lexeme
+            )
+        ) AS found
+        FROM ranks AS r WHERE r.everywhere > 0
+        OFFSET 0
     )
     SELECT h.passage, sum(
         h.rarity * ((h.found * 2.2) / (h.found + 1.2 * (0.25 + 0.75 * h.length / h.average))) ORDER BY h.number
