@@ -79,14 +79,18 @@ def fill(memory: Memory) -> None:
     for start in range(0, ENTITIES, 50):
         entities.create(memory, [draft(chance, number) for number in range(start, start + 50)], by="test")
     entities.delete(memory, [f"Name{number}" for number in range(0, ENTITIES, 9)], by="test")
-    observations.add(memory, [ObservationDraft(f"Name{number}", (text(chance),), 5_000_000) for number in (1, 2, 3)], by="test")
+    observations.add(
+        memory, [ObservationDraft(f"Name{number}", (text(chance),), 5_000_000) for number in (1, 2, 3)], by="test"
+    )
     for number in range(20):
         commit(memory, f"note {number}", text(chance), tags=(chance.choice(WORDS),), by="test")
 
 
 def draft(chance: random.Random, number: int) -> EntityDraft:
     texts = tuple([text(chance) for _ in range(3)])
-    return EntityDraft(f"Name{number}", chance.choice(["person", "place", "thing"]), texts, tags=(chance.choice(WORDS),))
+    return EntityDraft(
+        f"Name{number}", chance.choice(["person", "place", "thing"]), texts, tags=(chance.choice(WORDS),)
+    )
 
 
 def text(chance: random.Random) -> str:
@@ -101,6 +105,8 @@ def test_an_expression_gives_the_same_passages_with_the_same_scores(twins: Twins
     kinds = ("entity", "observation", "note")
     expected = twins.sqlite.match(expression, kinds)
     found = twins.postgres.match(expression, kinds)
-    assert [(each.id, each.entity, each.kind) for each in found] == [(each.id, each.entity, each.kind) for each in expected]
+    assert [(each.id, each.entity, each.kind) for each in found] == [
+        (each.id, each.entity, each.kind) for each in expected
+    ]
     assert [each.score for each in found] == pytest.approx([each.score for each in expected], rel=1e-12)
     assert twins.postgres.match(expression, ("entity",), 5) == twins.sqlite.match(expression, ("entity",), 5)

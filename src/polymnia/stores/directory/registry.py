@@ -115,9 +115,9 @@ class Registry:
         """Change the name of a workspace."""
         self._run("rename_project", workspace, name, _now())
 
-    def describe(self, workspace: str, description: str) -> None:
-        """Change the description of a workspace."""
-        self._run("describe_project", workspace, description, _now())
+    def describe(self, workspace: str, description: str, at: int | None = None) -> None:
+        """Change the description of a workspace, now or at another time."""
+        self._run("describe_project", workspace, description, _now() if at is None else _spell_time(at))
 
     def save_copy(self) -> None:
         """Write the workspaces to the copy if it does not hold them. The registry does not depend on it."""

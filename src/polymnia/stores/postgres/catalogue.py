@@ -34,15 +34,7 @@ class PostgresCatalogue:
             return [Workspace(*row) for row in run(connection, "workspaces_listed", status)]
 
     def create(self, name: str, description: str = "") -> Workspace:
-        check_name(name)
-        with self._writing() as connection:
-            row = (str(uuid4()), name, fold(name), description, _now())
-            added = run(connection, "insert_workspace", *row)
-            if not added:
-                raise _taken(run(connection, "workspace_like", fold(name)))
-            connection.write("set_workspace", added[0][0])
-            connection.write("fill_workspace", added[0][0])
-            connection.commit()
+        self._create(Workspace(str(uuid4()), name, description, created_at=_now()))
         return self.find(name)
 
     def archive(self, name: str) -> Workspace:
@@ -83,11 +75,28 @@ class PostgresCatalogue:
             connection.commit()
         return self.find(name)
 
-    def open(self, name: str) -> PostgresStore:
+    def adopt(self, workspace: Workspace) -> None:
+        try:
+            found = self._row(workspace.name)
+        except WorkspaceNotFound:
+            self._create(workspace)
+            found = self._row(workspace.name)
+        if found[0] != workspace.id:
+            raise _taken([(found[0], found[1], found[3])])
+        if found[3] != workspace.status:
+            query = "archive_workspace" if workspace.status == "archived" else "restore_workspace"
+            self._set_status(found, query, workspace.status)
+        with self._writing() as connection:
+            connection.write("describe_workspace", found[6], workspace.description, workspace.updated_at)
+            connection.commit()
+
+    def open(self, name: str, *, archived: bool = False) -> PostgresStore:
         found = self._row(name)
-        if found[3] != "active":
+        is_active = found[3] == "active"
+        if not is_active and not archived:
             raise WorkspaceArchived(name)
-        return PostgresStore(self._database, found[6], name, found[7], read_only=self._read_only)
+        read_only = self._read_only or not is_active
+        return PostgresStore(self._database, found[6], name, found[7], read_only=read_only)
 
     def is_current(self, store: Store) -> bool:
         if not isinstance(store, PostgresStore):
@@ -115,6 +124,17 @@ class PostgresCatalogue:
         if not rows:
             raise WorkspaceNotFound(name, f"`polymnia workspace create {name} --store URL` makes it")
         return rows[0]
+
+    def _create(self, new: Workspace) -> None:
+        check_name(new.name)
+        with self._writing() as connection:
+            row = (new.id, new.name, fold(new.name), new.description, new.created_at)
+            added = run(connection, "insert_workspace", *row)
+            if not added:
+                raise _taken(run(connection, "workspace_like", fold(new.name)))
+            connection.write("set_workspace", added[0][0])
+            connection.write("fill_workspace", added[0][0])
+            connection.commit()
 
     def _set_status(self, found: Row, query: str, status: Status) -> Workspace:
         with self._writing(found[6]) as connection:

@@ -32,6 +32,7 @@ from polymnia.stores.version_history import unpack_relations
 
 if TYPE_CHECKING:
     from polymnia.stores.postgres.presence import ServerPresence
+    from polymnia.stores.postgres.tables import PostgresTables
     from polymnia.stores.postgres.vectors import PostgresVectorReader
     from polymnia.stores.version_history import VersionHistory
     from polymnia.stores.version_notes import VersionNotes, VersionSessions
@@ -181,6 +182,12 @@ class PostgresReader:
         from polymnia.stores.version_history import VersionHistory
 
         return VersionHistory(PostgresRows(self._connection))
+
+    @property
+    def tables(self) -> "PostgresTables":
+        from polymnia.stores.postgres.tables import PostgresTables
+
+        return PostgresTables(self._connection)
 
     @property
     def trash(self) -> "VersionTrash":

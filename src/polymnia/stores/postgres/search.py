@@ -8,6 +8,7 @@ from polymnia.search.expression import Expression
 from polymnia.search.matching import PARTS, is_exact, matches
 from polymnia.search.terms import terms_of
 from polymnia.search.text import fold
+from polymnia.stores.contract import MAX_CONVERSATION_GAP, MAX_CONVERSATION_STEPS
 from polymnia.stores.postgres.database import WorkspaceConnection
 from polymnia.stores.postgres.match import (
     AnyOf,
@@ -118,10 +119,10 @@ def candidates(
     return passages_by_id(connection, [row[0] for row in rows])
 
 
-def bind_within(within: Within) -> tuple[list[str] | None, list[str] | None, int | None, int | None]:
-    """Return a filter as the values that queries take: names, types, since and until."""
-    names, types = (None if each is None else list(each) for each in (within.names, within.types))
-    return names, types, within.since, within.until
+def bind_within(within: Within) -> tuple[object, ...]:
+    """Return a filter as the values that queries take: names, types, since, until and tags."""
+    names, types, tags = (None if each is None else list(each) for each in (within.names, within.types, within.tags))
+    return names, types, within.since, within.until, tags
 
 
 def names_with(connection: WorkspaceConnection, terms: Collection[str], limit: int) -> list[str]:
@@ -137,9 +138,12 @@ def names_with(connection: WorkspaceConnection, terms: Collection[str], limit: i
 def neighbours(connection: WorkspaceConnection, passages: Collection[Passage]) -> dict[PassageKey, Neighbours]:
     """Return what was written around each of the observations."""
     keys = {each.id: each.key for each in passages if each.ordinal > 0}
-    rows = run(connection, "neighbour_ids", list(keys)) if keys else []
-    found = {each.id: each for each in passages_by_id(connection, {one for _, *three in rows for one in three if one})}
-    return {keys[number]: Neighbours(*[found.get(one) for one in three]) for number, *three in rows}
+    bounds = (MAX_CONVERSATION_STEPS, MAX_CONVERSATION_GAP)
+    rows = run(connection, "neighbour_ids", list(keys), *bounds) if keys else []
+    wanted = {one for _, before, after in rows for one in (*before, *after)}
+    found = {each.id: each for each in passages_by_id(connection, wanted)}
+    near = {number: [*before, 0, 0][:2] + [*after, 0][:1] for number, before, after in rows}
+    return {keys[number]: Neighbours(*[found.get(each) for each in three]) for number, three in near.items()}
 
 
 def cards(connection: WorkspaceConnection, names: Collection[str]) -> list[Passage]:
@@ -243,6 +247,14 @@ def _any_contains(texts: Iterable[str], folded: str) -> bool:
 
 
 def _passage(
-    number: int, name: str, kind: str, ordinal: int, text: str, created_at: int, valid_at: int, tags: list[str] | None
+    number: int,
+    name: str,
+    kind: str,
+    ordinal: int,
+    text: str,
+    created_at: int,
+    valid_at: int,
+    tags: list[str] | None,
+    source: str | None,
 ) -> Passage:
-    return Passage(name, kind, ordinal, text, created_at, valid_at, number, tuple(tags or ()))
+    return Passage(name, kind, ordinal, text, created_at, valid_at, number, tuple(tags or ()), source or "")

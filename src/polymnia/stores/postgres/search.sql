@@ -53,7 +53,7 @@ SELECT passage FROM word_scores($1::bigint, $2::tsquery, $3::text[], $4::tsquery
 ORDER BY score DESC, passage LIMIT $7::bigint;
 
 -- name: best_words_within
--- The same among the passages of some names, some types and a period; NULL allows any.
+-- The same among the passages of some names, some types, a period and all of some tags; NULL allows any.
 SELECT f.passage
 FROM word_scores($1::bigint, $2::tsquery, $3::text[], $4::tsquery[], $5::text[], $6::float8[]) AS f
 LEFT JOIN observations AS o ON o.workspace_id = $1 AND o.id = f.passage
@@ -64,6 +64,7 @@ WHERE ($8::text[] IS NULL OR coalesce(c.name, n.key) = ANY ($8::text[]))
     AND ($9::text[] IS NULL OR coalesce(c.type, 'note') = ANY ($9::text[]))
     AND ($10::bigint IS NULL OR coalesce(o.valid_at, o.created_at, c.created_at, n.updated_at) >= $10::bigint)
     AND ($11::bigint IS NULL OR coalesce(o.valid_at, o.created_at, c.created_at, n.updated_at) < $11::bigint)
+    AND ($12::text[] IS NULL OR coalesce(c.tags, n.tags, '{}') @> $12::text[])
 ORDER BY f.score DESC, f.passage LIMIT $7::bigint;
 
 -- name: word_counts
@@ -115,28 +116,28 @@ WHERE 'note' = ANY ($3::text[]);
 
 -- name: passages_by_id
 -- The living passages with these ids: cards, observations and notes.
-SELECT c.id, c.name, c.type, 0, coalesce(c.summary, ''), c.created_at, 0::bigint, c.tags
+SELECT c.id, c.name, c.type, 0, coalesce(c.summary, ''), c.created_at, 0::bigint, c.tags, NULL::text
 FROM unnest($2::bigint[]) AS wanted (id)
 JOIN cards AS c ON c.workspace_id = $1 AND c.id = wanted.id AND c.until IS NULL
 UNION ALL
-SELECT o.id, c.name, c.type, o.ordinal, o.text, o.created_at, coalesce(o.valid_at, 0), NULL
+SELECT o.id, c.name, c.type, o.ordinal, o.text, o.created_at, coalesce(o.valid_at, 0), c.tags, o.source
 FROM unnest($2::bigint[]) AS wanted (id)
 JOIN observations AS o ON o.workspace_id = $1 AND o.id = wanted.id AND o.until IS NULL
 JOIN cards AS c ON c.workspace_id = $1 AND c.entity = o.entity AND c.until IS NULL
 UNION ALL
-SELECT n.id, n.key, 'note', -1, n.text, n.updated_at, 0, n.tags
+SELECT n.id, n.key, 'note', -1, n.text, n.updated_at, 0, n.tags, NULL
 FROM unnest($2::bigint[]) AS wanted (id)
 JOIN notes AS n ON n.workspace_id = $1 AND n.id = wanted.id AND n.until IS NULL;
 
 -- name: cards_named
 -- The cards of the entities with these names, as passages.
-SELECT c.id, c.name, c.type, 0, coalesce(c.summary, ''), c.created_at, 0::bigint, c.tags
+SELECT c.id, c.name, c.type, 0, coalesce(c.summary, ''), c.created_at, 0::bigint, c.tags, NULL::text
 FROM unnest($2::text[]) AS wanted (name)
 JOIN cards AS c ON c.workspace_id = $1 AND text_key(c.name) = text_key(wanted.name) AND c.until IS NULL;
 
 -- name: observations_between
 -- The newest observations of a period, as passages.
-SELECT o.id, c.name, c.type, o.ordinal, o.text, o.created_at, coalesce(o.valid_at, 0), NULL::text[]
+SELECT o.id, c.name, c.type, o.ordinal, o.text, o.created_at, coalesce(o.valid_at, 0), c.tags, o.source
 FROM (
     SELECT * FROM observations
     WHERE workspace_id = $1 AND until IS NULL
@@ -146,30 +147,40 @@ FROM (
 JOIN cards AS c ON c.workspace_id = $1 AND c.entity = o.entity AND c.until IS NULL;
 
 -- name: neighbour_ids
--- For observations the two written before and the one after: among those with the same valid time or, without one, among
--- all without one. Ids are in order of writing.
+-- For observations up to two before and one after in the same conversation. Ids are in order of writing. Without a source, a
+-- few observations before and after ($3) are considered, if the same client wrote them and their times are at most $4 apart.
 SELECT o.id,
-    (SELECT n.id FROM observations AS n WHERE n.workspace_id = $1 AND n.until IS NULL
-        AND coalesce(n.valid_at, n.created_at) = o.valid_at AND n.valid_at IS NOT NULL AND n.id < o.id
-        ORDER BY n.id DESC LIMIT 1),
-    (SELECT n.id FROM observations AS n WHERE n.workspace_id = $1 AND n.until IS NULL
-        AND coalesce(n.valid_at, n.created_at) = o.valid_at AND n.valid_at IS NOT NULL AND n.id < o.id
-        ORDER BY n.id DESC LIMIT 1 OFFSET 1),
-    (SELECT n.id FROM observations AS n WHERE n.workspace_id = $1 AND n.until IS NULL
-        AND coalesce(n.valid_at, n.created_at) = o.valid_at AND n.valid_at IS NOT NULL AND n.id > o.id
+    ARRAY(SELECT n.id FROM observations AS n
+        WHERE n.workspace_id = $1 AND text_key(n.source) = text_key(o.source) AND n.source = o.source
+            AND n.source IS NOT NULL AND n.until IS NULL AND n.id < o.id
+        ORDER BY n.id DESC LIMIT 2),
+    ARRAY(SELECT n.id FROM observations AS n
+        WHERE n.workspace_id = $1 AND text_key(n.source) = text_key(o.source) AND n.source = o.source
+            AND n.source IS NOT NULL AND n.until IS NULL AND n.id > o.id
         ORDER BY n.id LIMIT 1)
 FROM unnest($2::bigint[]) AS wanted (id)
-JOIN observations AS o ON o.workspace_id = $1 AND o.id = wanted.id AND o.valid_at IS NOT NULL
+JOIN observations AS o ON o.workspace_id = $1 AND o.id = wanted.id AND o.source IS NOT NULL
 UNION ALL
 SELECT o.id,
-    (SELECT n.id FROM observations AS n WHERE n.workspace_id = $1 AND n.until IS NULL AND n.valid_at IS NULL
-        AND n.id < o.id ORDER BY n.workspace_id DESC, n.id DESC LIMIT 1),
-    (SELECT n.id FROM observations AS n WHERE n.workspace_id = $1 AND n.until IS NULL AND n.valid_at IS NULL
-        AND n.id < o.id ORDER BY n.workspace_id DESC, n.id DESC LIMIT 1 OFFSET 1),
-    (SELECT n.id FROM observations AS n WHERE n.workspace_id = $1 AND n.until IS NULL AND n.valid_at IS NULL
-        AND n.id > o.id ORDER BY n.workspace_id, n.id LIMIT 1)
+    ARRAY(SELECT near.id FROM (
+            SELECT n.id, n.since, coalesce(n.valid_at, n.created_at) AS at FROM observations AS n
+            WHERE n.workspace_id = $1 AND n.until IS NULL AND n.source IS NULL AND n.id < o.id
+            ORDER BY n.workspace_id DESC, n.id DESC LIMIT $3::bigint
+        ) AS near JOIN changes AS made ON made.workspace_id = $1 AND made.id = near.since
+        WHERE made.actor = own.actor AND made.server = own.server
+            AND abs(near.at - coalesce(o.valid_at, o.created_at)) <= $4::bigint
+        ORDER BY near.id DESC LIMIT 2),
+    ARRAY(SELECT near.id FROM (
+            SELECT n.id, n.since, coalesce(n.valid_at, n.created_at) AS at FROM observations AS n
+            WHERE n.workspace_id = $1 AND n.until IS NULL AND n.source IS NULL AND n.id > o.id
+            ORDER BY n.workspace_id, n.id LIMIT $3::bigint
+        ) AS near JOIN changes AS made ON made.workspace_id = $1 AND made.id = near.since
+        WHERE made.actor = own.actor AND made.server = own.server
+            AND abs(near.at - coalesce(o.valid_at, o.created_at)) <= $4::bigint
+        ORDER BY near.id LIMIT 1)
 FROM unnest($2::bigint[]) AS wanted (id)
-JOIN observations AS o ON o.workspace_id = $1 AND o.id = wanted.id AND o.valid_at IS NULL;
+JOIN observations AS o ON o.workspace_id = $1 AND o.id = wanted.id AND o.source IS NULL
+JOIN changes AS own ON own.workspace_id = $1 AND own.id = o.since;
 
 -- name: observation_counts
 -- How many living observations the entities with these names have.

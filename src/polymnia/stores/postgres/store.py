@@ -16,6 +16,7 @@ from polymnia.stores.postgres.rows import run
 
 if TYPE_CHECKING:
     from polymnia.stores.postgres.feed import PostgresChangeFeed
+    from polymnia.stores.postgres.tables import PostgresTableWriter
     from polymnia.stores.postgres.vectors import PostgresVectorStore
 
 _MAX_ATTEMPTS = 3
@@ -33,7 +34,7 @@ class PostgresStore:
         self.generation = generation
         self.url = f"{database.url.title}, workspace {name}"
         self.capabilities = Capabilities(
-            notes=True, match=True, vectors=True, history=True, trash=True, change_feed=True
+            notes=True, match=True, vectors=True, history=True, trash=True, change_feed=True, tables=True
         )
         self._database = database
         self._read_only = read_only
@@ -47,6 +48,12 @@ class PostgresStore:
         from polymnia.stores.postgres.vectors import PostgresVectorStore
 
         return PostgresVectorStore(self._database, self.workspace, self._writing_rows, self._database.server.name)
+
+    @property
+    def tables(self) -> "PostgresTableWriter":
+        from polymnia.stores.postgres.tables import PostgresTableWriter
+
+        return PostgresTableWriter(self._writing_rows)
 
     @contextmanager
     def reading(self) -> Iterator[PostgresReader]:

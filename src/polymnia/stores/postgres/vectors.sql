@@ -87,12 +87,13 @@ ON CONFLICT DO NOTHING;
 SELECT passage, cosine FROM nearest_vectors($1::bigint, $2::bigint, $3::bigint, $4::vector, $5::integer);
 
 -- name: nearest_within
--- The same among the passages of some names, some types and a period; NULL allows any.
+-- The same among the passages of some names, some types, a period and all of some tags; NULL allows any.
 WITH allowed AS (
     SELECT c.id FROM cards AS c
     WHERE c.workspace_id = $1 AND c.until IS NULL AND ($6::text[] IS NULL OR c.name = ANY ($6::text[]))
         AND ($7::text[] IS NULL OR c.type = ANY ($7::text[]))
         AND ($8::bigint IS NULL OR c.created_at >= $8::bigint) AND ($9::bigint IS NULL OR c.created_at < $9::bigint)
+        AND ($10::text[] IS NULL OR coalesce(c.tags, '{}') @> $10::text[])
     UNION ALL
     SELECT o.id FROM cards AS c
     JOIN observations AS o ON o.workspace_id = $1 AND o.entity = c.entity AND o.until IS NULL
@@ -100,11 +101,13 @@ WITH allowed AS (
         AND ($7::text[] IS NULL OR c.type = ANY ($7::text[]))
         AND ($8::bigint IS NULL OR coalesce(o.valid_at, o.created_at) >= $8::bigint)
         AND ($9::bigint IS NULL OR coalesce(o.valid_at, o.created_at) < $9::bigint)
+        AND ($10::text[] IS NULL OR coalesce(c.tags, '{}') @> $10::text[])
     UNION ALL
     SELECT n.id FROM notes AS n
     WHERE n.workspace_id = $1 AND n.until IS NULL AND ($6::text[] IS NULL OR n.key = ANY ($6::text[]))
         AND ($7::text[] IS NULL OR 'note' = ANY ($7::text[]))
         AND ($8::bigint IS NULL OR n.updated_at >= $8::bigint) AND ($9::bigint IS NULL OR n.updated_at < $9::bigint)
+        AND ($10::text[] IS NULL OR coalesce(n.tags, '{}') @> $10::text[])
 )
 SELECT v.passage, 1 - (v.vector::vector <=> $4::vector)
 FROM allowed AS a JOIN vectors AS v

@@ -39,6 +39,7 @@ from polymnia.stores.sqlite.write import apply_change
 
 if TYPE_CHECKING:
     from polymnia.disk.lock import ServerLock
+    from polymnia.stores.sqlite.tables import SqliteTables
     from polymnia.stores.sqlite.vectors import SqliteVectorReader, VectorCache
     from polymnia.stores.version_history import VersionHistory
     from polymnia.stores.version_notes import VersionNotes, VersionSessions
@@ -185,6 +186,12 @@ class SqliteReader:
         from polymnia.stores.version_history import VersionHistory
 
         return VersionHistory(SqliteRows(self._connection))
+
+    @property
+    def tables(self) -> "SqliteTables":
+        from polymnia.stores.sqlite.tables import SqliteTables
+
+        return SqliteTables(self._connection)
 
     @property
     def trash(self) -> "VersionTrash":

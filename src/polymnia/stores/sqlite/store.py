@@ -26,6 +26,7 @@ from polymnia.stores.sqlite.watch import FileWatch
 
 if TYPE_CHECKING:
     from polymnia.stores.sqlite.history import SqliteChangeFeed
+    from polymnia.stores.sqlite.tables import SqliteTableWriter
 
 IN_MEMORY = ":memory:"
 
@@ -44,7 +45,13 @@ class SqliteStore:
         self._read_only = read_only and not self._in_memory
         self.short_reads = not self._in_memory  # where readers wait for writers
         self.capabilities = Capabilities(
-            notes=True, match=True, vectors=True, history=True, trash=True, change_feed=not self._in_memory
+            notes=True,
+            match=True,
+            vectors=True,
+            history=True,
+            trash=True,
+            change_feed=not self._in_memory,
+            tables=True,
         )
         if create and not (self._in_memory or self._read_only):
             make_parent(Path(path))
@@ -62,6 +69,12 @@ class SqliteStore:
         self._server = ServerLock(None if self._in_memory else path)
         self._cache = VectorCache()
         self.vectors = SqliteVectorStore(self._commit.transaction, self._server.name)
+
+    @property
+    def tables(self) -> "SqliteTableWriter":
+        from polymnia.stores.sqlite.tables import SqliteTableWriter
+
+        return SqliteTableWriter(self._commit.transaction)
 
     @contextmanager
     def reading(self) -> Iterator[SqliteReader]:
