@@ -6,7 +6,8 @@
 
 FROM python:3.13-slim AS build
 WORKDIR /build
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml hatch_build.py README.md LICENSE ./
+COPY docs/man/polymnia.1 ./docs/man/
 COPY src ./src
 RUN python -m pip wheel --no-cache-dir --wheel-dir /wheels '.[oauth]'
 

@@ -20,7 +20,7 @@ TEST_FILES = sorted((ROOT / "tests").rglob("*.py"))
 LAYERS = [
     {"errors", "model", "__init__"},
     {"search"},
-    {"disk", "embedders", "stores"},
+    {"chat", "disk", "embedders", "stores"},
     {"engine"},
     {"dialects"},
     {"mcp"},

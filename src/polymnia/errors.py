@@ -14,6 +14,8 @@
     │   └── MissingCapability the client lacks a capability the request needs (-32021)
     ├── Cancelled             the client cancelled the request
     ├── ReadTooLong           a read that must be short is not; it is repeated where it may take long
+    ├── InputRequired         the client must be asked first; then the request is run again
+    ├── Unanswered            the client did not answer a question
     ├── EmbedderError         the embedding model is missing or failed
     ├── ChatModelError        the chat model did not answer
     ├── MissingPackage        an optional package is not installed
@@ -32,7 +34,7 @@
 Each message is one sentence that its reader, often a model, can act on.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 
 class PolymniaError(Exception):
@@ -135,6 +137,18 @@ class Cancelled(PolymniaError):
 
 class ReadTooLong(PolymniaError):
     """A read that must be short is not. A transport repeats the request where it may take long."""
+
+
+class InputRequired(PolymniaError):
+    """The client must be asked first; then the request is run again with its answers."""
+
+    def __init__(self, questions: Sequence[object]) -> None:
+        super().__init__("the client must be asked first")
+        self.questions = questions
+
+
+class Unanswered(PolymniaError):
+    """The client did not answer a question, or answered with an error."""
 
 
 class EmbedderError(PolymniaError):

@@ -52,6 +52,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     trash_days: Annotated[int, Meta(ge=0)] = 0
     embedder: str = "local"
     embedder_key: str = ""
+    chat_model: str = ""
+    chat_model_key: str = ""
 
     @property
     def address(self) -> str:

@@ -16,8 +16,8 @@ from polymnia.dialects import open_dialect
 from polymnia.dialects.schema import json_schema
 from polymnia.engine.workspaces import open_workspaces
 from polymnia.errors import SettingsError
+from polymnia.mcp.handled import Delivery
 from polymnia.mcp.server import Server
-from polymnia.mcp.session import Delivery
 from polymnia.model import Principal
 from polymnia.settings import load_settings
 from tests.dialects.conversation import Client as AnyClient

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from msgspec.json import decode, encode
 
+from polymnia.mcp.handled import Delivery
 from polymnia.mcp.params import LOG_LEVEL
 from polymnia.mcp.server import Server
-from polymnia.mcp.session import Delivery
 from tests.conformance.dialect import CONFORMING
 from tests.mcp.conversation import HANDSHAKE, REVISIONS, STATELESS, Client, new_server
 from tests.mcp.dialect import CLOCK_URI, NAMES_URI, entity_uri, only_tools

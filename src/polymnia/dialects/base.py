@@ -9,9 +9,10 @@ from msgspec.json import Decoder, encode
 from msgspec.json import format as reformat
 
 from polymnia.dialects.content import Block
+from polymnia.dialects.questions import Askable, Question, T
 from polymnia.engine.memory import Memory
 from polymnia.engine.workspaces import Workspaces
-from polymnia.errors import BadInput, Cancelled, NoWorkspace
+from polymnia.errors import BadInput, Cancelled, InputRequired, MissingCapability, NoWorkspace, Unanswered
 from polymnia.model import OWNER, Capability, Change, Principal
 
 # Log levels, least severe first.
@@ -52,10 +53,18 @@ class Client(Struct, kw_only=True):
 
     def declares(self, capability: str) -> bool:
         """Return True if the client declared the capability. Malformed declarations count as none."""
-        try:
-            return capability in _capabilities.decode(self.capabilities)
-        except DecodeError:
+        return capability in self._declared()
+
+    def may_be_asked(self, capability: Askable) -> bool:
+        """Return True if the client declared that it can be asked that. A form is the usual way to ask a user."""
+        declared = self._declared()
+        if capability not in declared:
             return False
+        modes = _decode_object(declared[capability]) if capability == "elicitation" else {}
+        return not modes or "form" in modes
+
+    def _declared(self) -> dict[str, Raw]:
+        return _decode_object(self.capabilities)
 
     def enter_session(self, session: str) -> None:
         """Use that session from now on, in this request and in the rest of the conversation."""
@@ -64,11 +73,22 @@ class Client(Struct, kw_only=True):
             self.conversation.session = session
 
 
+def _decode_object(raw: Raw) -> dict[str, Raw]:
+    try:
+        return _capabilities.decode(raw)
+    except DecodeError:
+        return {}
+
+
 def _ignore_progress(done: float, total: float | None, message: str | None) -> None:
     """Drop a progress report that the client did not ask for."""
 
 
 def _never() -> bool:
+    return False
+
+
+def _cannot(capability: Askable) -> bool:
     return False
 
 
@@ -89,6 +109,10 @@ class Call(Struct, frozen=True):
     progress: Callable[[float, float | None, str | None], None] = _ignore_progress
     cancelled: Callable[[], bool] = _never
     log: Callable[[Level, str], None] = _ignore_log
+    # Tells whether the client can be asked that.
+    may_ask: Callable[[Askable], bool] = _cannot
+    # The client's answers so far, by the keys of the questions, and why it did not answer others.
+    answers: Mapping[str, Raw | Unanswered] = {}
     # Call this when the client's list of resources changes for a reason other than a write.
     resources_changed: Callable[[], None] = _ignore
 
@@ -100,6 +124,27 @@ class Call(Struct, frozen=True):
             raise NoWorkspace("no workspace selected: send its name in the header X-Memory-Workspace")
         self.client.principal.require_entry(workspace)
         return self.workspaces.memory(workspace)
+
+    def ask(self, question: Question[T]) -> T:
+        """Return the client's answer: see `dialects/questions.py`. Ask before you change anything.
+
+        Raise InputRequired while there is no answer, Unanswered if there will be none, and MissingCapability if the
+        client cannot be asked; `may_ask` tells that beforehand.
+        """
+        self.require_answers(question)
+        answer = self.answers[question.key]
+        if isinstance(answer, Unanswered):
+            raise answer
+        return question.decode(answer)
+
+    def require_answers(self, *questions: Question[Any]) -> None:
+        """Ask several questions at once. `ask` then returns the answer to each."""
+        missing = [each for each in questions if each.key not in self.answers]
+        for question in missing:
+            if not self.may_ask(question.needs):
+                raise MissingCapability(question.needs)
+        if missing:
+            raise InputRequired(missing)
 
     def check(self) -> None:
         """Raise Cancelled if the client has cancelled the call."""

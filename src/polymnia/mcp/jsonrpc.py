@@ -39,6 +39,8 @@ class Answer(Struct, frozen=True):
     body: bytes | None = None
     error_code: int | None = None
     outcome: Outcome = "ok"
+    # True if the client is asked something first: the reply comes later, by the delivery or the outbox.
+    is_pending: bool = False
 
 
 class Envelope(Struct, frozen=True):
@@ -91,6 +93,13 @@ class Message(Struct, frozen=True):
     @property
     def is_request(self) -> bool:
         return self.envelope.id is not UNSET and self.envelope.method is not UNSET
+
+    @property
+    def is_response(self) -> bool:
+        """Return True for the client's answer to a request of ours."""
+        envelope = self.envelope
+        has_outcome = envelope.result is not UNSET or envelope.error is not UNSET
+        return envelope.id is not UNSET and envelope.method is UNSET and has_outcome
 
     @property
     def version(self) -> Any:
@@ -195,6 +204,11 @@ def encode_error(identifier: bytes | Raw, error: ProtocolError) -> bytes:
     if error.data is not None:
         body["data"] = error.data
     return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (bytes(identifier), _encoder.encode(body))
+
+
+def encode_request(identifier: str, method: str, params: dict[str, Any]) -> bytes:
+    """Return a request to the client."""
+    return _encoder.encode({"jsonrpc": "2.0", "id": identifier, "method": method, "params": params})
 
 
 def encode_notification(method: str, params: dict[str, Any]) -> bytes:

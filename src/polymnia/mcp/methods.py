@@ -9,6 +9,7 @@ from msgspec.json import Decoder
 from polymnia.dialects.base import Dialect, session_name
 from polymnia.errors import InvalidParams, ProtocolError
 from polymnia.mcp import catalogue, tools
+from polymnia.mcp.exchange import Exchange
 from polymnia.mcp.jsonrpc import INVALID_REQUEST, METHOD_NOT_FOUND, Message
 from polymnia.mcp.params import (
     CLIENT_CAPABILITIES,
@@ -23,20 +24,19 @@ from polymnia.mcp.params import (
     Listing,
     OneResource,
     Params,
+    ReadResource,
     SetLevel,
+    actor_name,
     negotiate_revision,
     require_stateless_revision,
 )
 from polymnia.mcp.push import ListenStream
 from polymnia.mcp.server import Server
-from polymnia.mcp.tools import Exchange
 
 Run = Callable[[Exchange, Any], Any]
 
 # Longer messages are not answered inline, whatever they ask.
 MAX_INLINE_BYTES = 8 * 1024
-# How much of a client's name the change log keeps.
-_MAX_NAME_CHARS = 200
 
 
 class Method(Struct, frozen=True, kw_only=True):
@@ -123,14 +123,6 @@ def capabilities(dialect: Dialect) -> dict[str, Any]:
     return offered
 
 
-def actor_name(client: ClientInfo | None) -> str:
-    """Return how the change log names a client."""
-    if client is None:
-        return "unknown client"
-    # Only the server may say whose token it was.
-    return f"{client.name} {client.version}".strip().replace("(token ", "(")[:_MAX_NAME_CHARS]
-
-
 def _client_session(client: ClientInfo | None) -> str:
     """Return the session in `clientInfo.extra.sessionId`, or "". Raise InvalidParams, BadInput."""
     extra = client.extra if client is not None else None
@@ -156,7 +148,7 @@ METHODS: dict[str, Method] = {
     "tools/call": _method(CallTool, tools.call_tool),
     "resources/list": _method(Listing, catalogue.list_resources, fresh_ms=0),
     "resources/templates/list": _method(Listing, catalogue.list_templates, fresh_ms=_HOUR_MS, is_short=True),
-    "resources/read": _method(OneResource, catalogue.read_resource, fresh_ms=0),
+    "resources/read": _method(ReadResource, catalogue.read_resource, fresh_ms=0),
     "resources/subscribe": _method(OneResource, subscribe, stateless=False),
     "resources/unsubscribe": _method(OneResource, unsubscribe, stateless=False),
     "subscriptions/listen": _method(Listen, listen, handshake=False),
@@ -170,7 +162,7 @@ DECODERS: dict[str, Decoder[Any]] = {name: method.decoder for name, method in ME
 
 def is_short(server: Server, message: Message, size: int) -> bool:
     """Return True if the work is bounded, or consists of reads that can be."""
-    if size > MAX_INLINE_BYTES or message.batch is not None:
+    if size > MAX_INLINE_BYTES or message.batch is not None or message.is_response:
         return False
     method = METHODS.get(message.method) if isinstance(message.method, str) else None
     if message.id is UNSET or message.problem is not None or method is None or method.is_short:

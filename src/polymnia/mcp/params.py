@@ -28,8 +28,12 @@ LATEST_HANDSHAKE = HANDSHAKE[-1]
 BATCHES = "2025-03-26"
 # The first revision whose tool results carry structured content.
 STRUCTURED_SINCE = "2025-06-18"
+# The first revision with questions to the user.
+ELICITATION_SINCE = "2025-06-18"
 
 UNSUPPORTED_VERSION = -32022
+# How much of a client's name the change log keeps.
+_MAX_NAME_CHARS = 200
 
 EMPTY = Raw(b"{}")
 
@@ -81,7 +85,14 @@ class Listing(Params, kw_only=True):
     cursor: str | None = None
 
 
-class CallTool(Params, kw_only=True):
+class Answered(Params, kw_only=True, rename="camel"):
+    """A request that may be repeated with the client's answers to questions."""
+
+    input_responses: dict[str, Raw] | UnsetType | None = UNSET
+    request_state: str | UnsetType | None = UNSET
+
+
+class CallTool(Answered, kw_only=True):
     name: str
     arguments: Raw = EMPTY
 
@@ -90,7 +101,11 @@ class OneResource(Params, kw_only=True):
     uri: str
 
 
-class GetPrompt(Params, kw_only=True):
+class ReadResource(Answered, kw_only=True):
+    uri: str
+
+
+class GetPrompt(Answered, kw_only=True):
     name: str
     arguments: dict[str, str] | None = None
 
@@ -129,3 +144,11 @@ class Listen(Params, kw_only=True):
 class Cancellation(Params, kw_only=True, rename="camel"):
     request_id: str | int | float
     reason: str | None = None
+
+
+def actor_name(client: ClientInfo | None) -> str:
+    """Return how the change log names a client."""
+    if client is None:
+        return "unknown client"
+    # Only the server may say whose token it was.
+    return f"{client.name} {client.version}".strip().replace("(token ", "(")[:_MAX_NAME_CHARS]

@@ -12,6 +12,7 @@ from polymnia import __version__
 from polymnia.dialects.base import Call, Client, Dialect
 from polymnia.engine.workspaces import DEFAULT, Workspaces
 from polymnia.errors import PolymniaError
+from polymnia.mcp.asking import Deadlines, RequestStates
 from polymnia.mcp.jsonrpc import encode
 from polymnia.mcp.params import SERVER_INFO
 from polymnia.model import Change
@@ -51,6 +52,8 @@ class Server:
         }
         # The `_meta` of every result that a stateless client gets.
         self.result_meta = Raw(encode({SERVER_INFO: self.info}))
+        self.deadlines = Deadlines()
+        self.states = RequestStates()
         self._lock = Lock()
         self._listeners: dict[Listener, None] = {}
         # The listeners that want to hear of changes.

@@ -3,18 +3,19 @@
 import logging
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from threading import Lock
 from typing import Any
 
-from msgspec import UNSET, Raw, Struct
+from msgspec import UNSET, Raw, structs
 from msgspec.json import Decoder
 
-from polymnia.dialects.base import Client, decode_arguments, session_name
+from polymnia.dialects.base import Client, decode_arguments
 from polymnia.errors import (
     BadInput,
     Cancelled,
+    InputRequired,
     InvalidParams,
     NotAdmitted,
     NotAllowed,
@@ -23,12 +24,14 @@ from polymnia.errors import (
     ReadTooLong,
 )
 from polymnia.mcp import jsonrpc, methods, params
-from polymnia.mcp.handled import Handled, describe_handled
+from polymnia.mcp.asking import ANSWER_TIMEOUT_S, Asking, Request
+from polymnia.mcp.exchange import Exchange, open_exchange, subject
+from polymnia.mcp.handled import PLAIN, Delivery, describe_handled
 from polymnia.mcp.jsonrpc import Answer, Message, RequestId
-from polymnia.mcp.methods import DECODERS, METHODS, Method, actor_name
-from polymnia.mcp.push import Push, require_level
+from polymnia.mcp.methods import DECODERS, METHODS, Method
+from polymnia.mcp.push import Push
 from polymnia.mcp.server import Server
-from polymnia.mcp.tools import Exchange, ToolResult, error_text
+from polymnia.mcp.tools import ToolResult, error_text
 from polymnia.model import NOBODY, Change, Principal
 from polymnia.stores.contract import LIMITS, ReadLimits
 
@@ -37,26 +40,10 @@ logger = logging.getLogger(__name__)
 # Replies to a batch are collected in memory. Beyond this size its further requests are refused.
 MAX_BATCH_REPLY_BYTES = 16 * 1024 * 1024
 NOTHING = Answer()
+_PENDING = Answer(is_pending=True)
 _CANCELLED_ANSWER = Answer(outcome="cancelled")
-_NO_META = params.Meta()
 _CANCELLED = "notifications/cancelled"
 _cancellation: Decoder[params.Cancellation] = Decoder(params.Cancellation)
-
-
-class Delivery(Struct, frozen=True):
-    """What a transport knows of a message besides its bytes."""
-
-    # The workspace that the message names in a header.
-    workspace: str | None = None
-    # Takes the notifications about this message; None sends them to the session's outbox.
-    tell: Callable[[bytes], None] | None = None
-    # Returns True once nobody waits for the answer any more.
-    gone: Callable[[], bool] | None = None
-    # Takes what logs and metrics may know of each request, after it was handled. A batch has several.
-    observe: Callable[[Handled], None] | None = None
-
-
-PLAIN = Delivery()
 
 
 def parse(data: bytes) -> Message:
@@ -94,6 +81,7 @@ class Session:
         self.revision = params.LATEST_HANDSHAKE
         self._running: dict[RequestId, Exchange] = {}
         self._unwanted: set[RequestId] = set()
+        self._asking = Asking()
         self._wake = wake
         self._admit = admit
         self._token: str | None = None
@@ -150,6 +138,9 @@ class Session:
             meta = {params.SUBSCRIPTION_ID: identifier, params.SERVER_INFO: self.server.info}
             self.outbox.append(jsonrpc.encode_reply(Raw(stream.raw_id), {"resultType": "complete", "_meta": meta}))
         self.push.streams.clear()
+        for request in self._asking.close():
+            gone = ProtocolError(jsonrpc.INTERNAL_ERROR, "the session ended before the client answered")
+            self._reply_later(request, jsonrpc.encode_error(request.raw_id, gone))
 
     def follow_changes(self) -> None:
         """Hear of changes if any of them could lead to a notification, and of log messages in any case."""
@@ -172,7 +163,10 @@ class Session:
 
     def notify(self, method: str, arguments: dict[str, Any]) -> None:
         """Queue a notification and wake the transport."""
-        self.outbox.append(jsonrpc.encode_notification(method, arguments))
+        self._send(jsonrpc.encode_notification(method, arguments))
+
+    def _send(self, message: bytes) -> None:
+        self.outbox.append(message)
         if self._wake is not None:
             self._wake()
 
@@ -184,6 +178,7 @@ class Session:
             messages = jsonrpc.parse_batch(data)
         except ProtocolError as exc:
             return self._observe(batch, _error(jsonrpc.NO_ID, exc), 0.0, delivery)
+        delivery = structs.replace(delivery, can_ask=False)  # all replies come together
         replies: list[bytes] = []
         size = 0
         for each in messages:
@@ -210,7 +205,7 @@ class Session:
             return self._dispatch(message, delivery, is_short)
         started = time.perf_counter()
         answer = self._dispatch(message, delivery, is_short)
-        return self._observe(message, answer, time.perf_counter() - started, delivery)
+        return answer if answer.is_pending else self._observe(message, answer, time.perf_counter() - started, delivery)
 
     def _observe(self, message: Message, answer: Answer, seconds: float, delivery: Delivery) -> Answer:
         """Report a request, or a malformed message, to whoever observes this delivery."""
@@ -226,27 +221,55 @@ class Session:
             return self._handle_notification(message)
         if message.problem is not None and envelope.method is UNSET:
             return _error(envelope.id, message.problem)  # malformed
-        if envelope.method is UNSET and (envelope.result is not UNSET or envelope.error is not UNSET):
-            return NOTHING  # a reply; this server sends no requests
+        if message.is_response:
+            return self._resume(message)
         try:
             identifier = jsonrpc.request_id(envelope.id)
         except ProtocolError as exc:
             return _error(jsonrpc.NO_ID, exc)
-        return self._answer(message, identifier, envelope.id, delivery, is_short)
+        request = Request(message=message, id=identifier, raw_id=envelope.id, delivery=delivery, is_short=is_short)
+        return self._answer(request)
 
-    def _answer(
-        self, message: Message, identifier: RequestId, raw_id: Raw, delivery: Delivery, is_short: bool
-    ) -> Answer:
+    def _resume(self, response: Message) -> Answer:
+        """Take the client's answer to a question, and run the request again that waits for it."""
+        request = self._asking.take_answer(response.envelope)
+        if request is not None:
+            self._finish(request)
+        return NOTHING
+
+    def _time_out(self, request: Request, rounds: int) -> None:
+        """Let a request go on whose client did not answer in time."""
+        if withdrawn := self._asking.give_up(request, rounds):
+            for each in withdrawn:
+                self.notify(_CANCELLED, {"requestId": each, "reason": "no answer in time"})
+            self._finish(request)
+
+    def _finish(self, request: Request) -> None:
+        """Run a request that has its answers, and send its reply."""
+        started = time.perf_counter()
+        answer = self._answer(request)
+        if not answer.is_pending:
+            self._observe(request.message, answer, time.perf_counter() - started, request.delivery)
+            self._reply_later(request, answer.body)
+
+    def _reply_later(self, request: Request, body: bytes | None) -> None:
+        if request.delivery.reply is not None:
+            request.delivery.reply(body)
+        elif body is not None:
+            self._send(body)
+
+    def _answer(self, request: Request) -> Answer:
+        raw_id, message = request.raw_id, request.message
         try:
-            if identifier in self._unwanted:
+            if request.id in self._unwanted:
                 raise Cancelled("cancelled before it began")
-            result = self._run(message, identifier, raw_id, delivery, is_short)
+            result = self._run(request)
         except ReadTooLong:
             raise
         except ProtocolError as exc:
             return _error(raw_id, exc)
         except Cancelled:
-            self._unwanted.discard(identifier)
+            self._unwanted.discard(request.id)
             return _CANCELLED_ANSWER
         except BadInput as exc:
             return _error(raw_id, InvalidParams(error_text(exc, is_remote=self.is_remote)))
@@ -259,19 +282,24 @@ class Session:
             logger.exception("%s failed", message.method)
             text = f"internal error in {message.method}; the server's log has the details"
             return _error(raw_id, ProtocolError(jsonrpc.INTERNAL_ERROR, text))
-        return NOTHING if result is None else _reply(raw_id, result)
+        if result is None:
+            return NOTHING
+        return _PENDING if result is _PENDING else _reply(raw_id, result)
 
-    def _run(self, message: Message, identifier: RequestId, raw_id: Raw, delivery: Delivery, is_short: bool) -> Any:
+    def _run(self, request: Request) -> Any:
+        message, identifier = request.message, request.id
         method = METHODS.get(message.method) if isinstance(message.method, str) else None
         if method is None or message.problem is not None or message.envelope.jsonrpc != "2.0":
             raise methods.refusal(message, method)
-        exchange = self._exchange(message.params.meta or _NO_META, identifier, raw_id, delivery)
+        exchange = open_exchange(self, request)
         if not (method.stateless if exchange.is_stateless else method.handshake):
             raise methods.wrong_era(message.method, exchange.revision if exchange.is_stateless else None)
         self._running[identifier] = exchange
-        limits = LIMITS.set(ReadLimits(exchange.is_unwanted, is_short))
+        limits = LIMITS.set(ReadLimits(exchange.is_unwanted, request.is_short))
         try:
             result = method.run(exchange, message.params)
+        except InputRequired as exc:
+            return self._ask(exchange, request, exc.questions)
         finally:
             LIMITS.reset(limits)
             if self._running.get(identifier) is exchange:
@@ -280,57 +308,35 @@ class Session:
             raise Cancelled("cancelled while it was running")
         return self._complete(result, method) if exchange.is_stateless else result
 
-    def _exchange(self, meta: params.Meta, identifier: RequestId, raw_id: Raw, delivery: Delivery) -> Exchange:
-        if self._admit is not None:
-            self._admit_client(self._admit, meta)
-        revision, actor, client = self.revision, self.actor, self.client
-        if is_stateless := meta.protocol_version is not UNSET:
-            revision, actor = _stateless_revision(meta), actor_name(meta.client_info or None)
-        if is_stateless or delivery.workspace is not None:
-            client = self._client_of_request(meta, delivery)
-        notify = self.notify if delivery.tell is None else partial(_tell, delivery.tell)
-        return Exchange(
-            self,
-            self.server.dialect,
-            identifier,
-            raw_id,
-            revision,
-            is_stateless,
-            meta,
-            client,
-            actor,
-            notify,
-            delivery.gone,
-        )
+    def _ask(self, exchange: Exchange, request: Request, questions: Sequence[Any]) -> Any:
+        """Ask the client what a request needs. A stateless one answers with its next request."""
+        if exchange.is_stateless:
+            asked = {each.key: {"method": each.method, "params": each.params} for each in questions}
+            state = self.server.states.seal(subject(exchange.client, request.message), exchange.answers)
+            return {
+                "resultType": "input_required",
+                "inputRequests": asked,
+                "requestState": state,
+                "_meta": self.server.result_meta,
+            }
+        if request.is_short:
+            raise ReadTooLong("the client is asked where its answer can be waited for")
+        self._asking.ask(request, questions, request.delivery.tell or self._send)
+        self.server.deadlines.add(ANSWER_TIMEOUT_S, partial(self._time_out, request, request.rounds))
+        return _PENDING
 
-    def _admit_client(self, admit: Callable[[str | None], Principal], meta: params.Meta) -> None:
+    def admit_client(self, meta: params.Meta) -> None:
         """Set the client's principal by the token that this request or an earlier one carries. Raise NotAdmitted."""
+        if self._admit is None:
+            return
         self._token = meta.token or self._token
         self.client.principal = NOBODY  # stays so if the token is refused
         try:
-            self.client.principal = admit(self._token)
+            self.client.principal = self._admit(self._token)
         except NotAdmitted as exc:
             if self._token is None:
                 raise NotAdmitted(f"a token is required: send it in params._meta as {params.TOKEN}") from exc
             raise
-
-    def _client_of_request(self, meta: params.Meta, delivery: Delivery) -> Client:
-        """Return the client of a request that names its own workspace or session."""
-        names_nothing = meta.workspace is None and meta.session is None and delivery.workspace is None
-        if names_nothing and not self.client.lasting and not self.client.id:  # it was made for this request
-            self.client.capabilities = params.EMPTY if meta.client_capabilities is UNSET else meta.client_capabilities
-            return self.client
-        is_stateless = meta.protocol_version is not UNSET
-        return Client(
-            principal=self.client.principal,
-            workspace=meta.workspace or delivery.workspace or self.client.workspace,
-            names_workspace=bool(meta.workspace or delivery.workspace),
-            session=self.client.session if meta.session is None else session_name(meta.session),
-            lasting=self.client.lasting and not is_stateless,
-            conversation=None if is_stateless else self.client,
-            capabilities=self.client.capabilities if meta.client_capabilities is UNSET else meta.client_capabilities,
-            id=self.client.id if self.client.lasting else "",
-        )
 
     def _complete(self, result: Any, method: Method) -> Any:
         """Return the result with what stateless clients expect on every result."""
@@ -365,6 +371,8 @@ class Session:
         self._unwanted.discard(identifier)
         if self.push.streams.pop(identifier, None) is not None:
             self.follow_changes()
+        if request := self._asking.cancel(identifier):
+            self._reply_later(request, None)
         if exchange := self._running.get(identifier):
             exchange.is_cancelled = True
 
@@ -376,15 +384,3 @@ def _error(identifier: bytes | Raw, exc: ProtocolError) -> Answer:
 def _reply(identifier: Raw, result: Any) -> Answer:
     is_failure = isinstance(result, ToolResult) and result.is_error
     return Answer(jsonrpc.encode_reply(identifier, result), outcome="error" if is_failure else "ok")
-
-
-def _tell(tell: Callable[[bytes], None], method: str, arguments: dict[str, Any]) -> None:
-    tell(jsonrpc.encode_notification(method, arguments))
-
-
-def _stateless_revision(meta: params.Meta) -> str:
-    if meta.client_capabilities is UNSET:
-        raise InvalidParams(f"_meta is missing {params.CLIENT_CAPABILITIES}")
-    if meta.log_level:
-        require_level(meta.log_level)
-    return params.require_stateless_revision(meta.protocol_version)

@@ -1,85 +1,27 @@
 """`tools/list` and `tools/call`, and the exchange that every method runs in."""
 
 import logging
-from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-from polymnia.dialects.base import Call, Client, Dialect, Level, Reply, Tool, decode_arguments
+from polymnia.dialects.base import Reply, Tool, decode_arguments
 from polymnia.dialects.content import Block
 from polymnia.dialects.schema import json_schema
 from polymnia.errors import (
     Cancelled,
+    InputRequired,
     InvalidParams,
     PolymniaError,
     ProtocolError,
     ReadTooLong,
     StoreError,
 )
-from polymnia.mcp.jsonrpc import RequestId
-from polymnia.mcp.params import STRUCTURED_SINCE, CallTool, Listing, Meta
-from polymnia.mcp.push import LIST_CHANGED, Notify, is_at_least
-
-if TYPE_CHECKING:
-    from polymnia.mcp.session import Session
+from polymnia.mcp.exchange import Exchange
+from polymnia.mcp.params import STRUCTURED_SINCE, CallTool, Listing
 
 logger = logging.getLogger(__name__)
-
-
-class Exchange(Struct):
-    """One request while it is being answered: what a method may use besides its parameters."""
-
-    session: "Session"
-    dialect: Dialect
-    id: RequestId
-    raw_id: Raw
-    revision: str
-    is_stateless: bool
-    meta: Meta
-    client: Client
-    actor: str
-    # Where notifications about this request go: on their own way, or with all others of the session.
-    notify: Notify
-    # Returns True once nobody waits for the answer any more.
-    gone: Callable[[], bool] | None = None
-    is_cancelled: bool = False
-
-    def call(self) -> Call:
-        """Return what tools, resources and prompts see of this exchange."""
-        token = self.client.principal.name
-        by = f"{self.actor} (token {token})" if token else self.actor
-        about: dict[str, Any] = {
-            "cancelled": self.is_unwanted,
-            "log": self._log,
-            "resources_changed": self._set_changed,
-        }
-        if self.meta.progress_token not in (UNSET, None):
-            about["progress"] = self._progress
-        return Call(self.session.server.workspaces, self.client, by, **about)
-
-    def is_unwanted(self) -> bool:
-        """Return True if the client has cancelled the request or is gone."""
-        return self.is_cancelled or (self.gone is not None and self.gone())
-
-    def _log(self, level: Level, text: str) -> None:
-        """Tell the client about its own request, if it asked for messages of that level."""
-        minimum = self.meta.log_level
-        wanted = is_at_least(level, minimum) if self.is_stateless else self.session.push.wants_level(level)
-        if wanted:
-            self.notify("notifications/message", {"level": level, "logger": self.dialect.name, "data": text})
-
-    def _set_changed(self) -> None:
-        self.session.notify(LIST_CHANGED, {})
-
-    def _progress(self, done: float, total: float | None, message: str | None) -> None:
-        params: dict[str, Any] = {"progressToken": self.meta.progress_token, "progress": done}
-        if total is not None:
-            params["total"] = total
-        if message is not None:
-            params["message"] = message
-        self.notify("notifications/progress", params)
 
 
 class TextContent(Struct, tag_field="type", tag="text"):
@@ -111,7 +53,7 @@ def call_tool(exchange: Exchange, params: CallTool) -> ToolResult:
         exchange.client.principal.require(tool.needs, tool.name)
         arguments = decode_arguments(tool.decoder, params.arguments)
         reply = tool.run(exchange.call(), arguments)
-    except (ProtocolError, Cancelled, ReadTooLong):
+    except (ProtocolError, Cancelled, ReadTooLong, InputRequired):
         raise
     except PolymniaError as exc:
         return ToolResult([TextContent(error_text(exc, is_remote=exchange.session.is_remote))], is_error=True)

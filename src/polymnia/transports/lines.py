@@ -9,10 +9,10 @@ from threading import Lock
 
 from polymnia.dialects.base import Client
 from polymnia.errors import ProtocolError
-from polymnia.mcp.handled import UNKNOWN, Handled
+from polymnia.mcp.handled import PLAIN, UNKNOWN, Delivery, Handled
 from polymnia.mcp.jsonrpc import INVALID_REQUEST, NO_ID, encode_error
 from polymnia.mcp.server import Server
-from polymnia.mcp.session import PLAIN, Delivery, Session
+from polymnia.mcp.session import Session
 from polymnia.model import OWNER, Principal
 from polymnia.transports.request_log import RequestRecord, access_logger
 

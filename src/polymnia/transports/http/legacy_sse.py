@@ -5,9 +5,9 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from polymnia.errors import Refused
+from polymnia.mcp.handled import Delivery
 from polymnia.mcp.jsonrpc import Message
 from polymnia.mcp.server import Server
-from polymnia.mcp.session import Delivery
 from polymnia.transports.http.context import HttpContext
 from polymnia.transports.http.guard import named_workspace
 from polymnia.transports.http.request import JSON, Receive, Request, Send

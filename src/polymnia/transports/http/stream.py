@@ -36,6 +36,12 @@ class EventStream:
             self._is_ended = self._is_overrun = True
         self._loop.call_soon_threadsafe(self._news.set)
 
+    def put_last(self, message: bytes | None) -> None:
+        """Queue the last message, if there is one, and end the stream after it. Safe from any thread."""
+        if message is not None:
+            self.put(message)
+        self.end()
+
     def end(self) -> None:
         """End the stream after the queued messages. Safe from any thread."""
         self._is_ended = True

@@ -2,16 +2,18 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from msgspec import UNSET, Struct
 
 from polymnia.dialects.base import Client
 from polymnia.errors import MissingCapability, ProtocolError, Refused
+from polymnia.mcp.handled import Delivery
 from polymnia.mcp.jsonrpc import INVALID_REQUEST, METHOD_NOT_FOUND, NO_ID, PARSE_ERROR, Answer, Message, encode_error
 from polymnia.mcp.params import STATELESS, UNSUPPORTED_VERSION
 from polymnia.mcp.server import Server
-from polymnia.mcp.session import Delivery, Session
+from polymnia.mcp.session import Session
 from polymnia.model import Principal
 from polymnia.transports.http import guard
 from polymnia.transports.http.context import HttpContext
@@ -45,9 +47,15 @@ class PendingMessage(Struct, frozen=True, kw_only=True):
     headers: Mapping[str, str] = {}
     is_stateless: bool = False
 
-    def delivery(self, tell: Callable[[bytes], None], gone: Callable[[], bool] | None = None) -> Delivery:
+    def delivery(
+        self,
+        tell: Callable[[bytes], None],
+        gone: Callable[[], bool] | None = None,
+        reply: Callable[[bytes | None], None] | None = None,
+    ) -> Delivery:
         """Return what the session needs to know of the message besides its bytes."""
-        return Delivery(self.workspace, tell, gone, self.request.record.handled.append)
+        can_ask = self.request.accepts(EVENTS)
+        return Delivery(self.workspace, tell, gone, reply, can_ask, self.request.record.handled.append)
 
 
 class Streamable:
@@ -187,11 +195,11 @@ class Streamable:
     async def _answer_from_thread(self, pending: PendingMessage) -> None:
         """Handle the message on a thread. Notifications turn the response into a stream; without any it is JSON."""
         context, request, stream = self._context, pending.request, EventStream()
-        delivery = pending.delivery(stream.put, request.is_abandoned)
+        delivery = pending.delivery(stream.put, request.is_abandoned, stream.put_last)
         loop = asyncio.get_running_loop()
         work = loop.run_in_executor(context.pool, pending.session.handle, pending.message, delivery)
         context.running += 1
-        work.add_done_callback(lambda _: _finish(context, stream))
+        work.add_done_callback(partial(_finish, context, stream))
         first = await stream.next() if request.accepts(EVENTS) else None
         if first is None and (work.done() or not request.accepts(EVENTS)):
             await _respond(pending, [], await work)
@@ -203,10 +211,11 @@ class Streamable:
         await request.write(b"" if answer.body is None else encode_event(answer.body), more=False)
 
 
-def _finish(context: HttpContext, stream: EventStream) -> None:
-    """Count a request as done. How long its client takes to read the answer is another matter."""
+def _finish(context: HttpContext, stream: EventStream, work: asyncio.Future[Answer]) -> None:
+    """Count a request as done. How long its client takes to read the answer, or to answer itself, is another matter."""
     context.running -= 1
-    stream.end()
+    if work.cancelled() or work.exception() is not None or not work.result().is_pending:
+        stream.end()
 
 
 async def _respond(pending: PendingMessage, notifications: list[bytes], answer: Answer) -> None:
