@@ -17,12 +17,14 @@ from bench.recall.smart import load_collection
 from bench.recall.stage import load_case
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall import recall
+from polymnia.model import PassageKind
 from polymnia.search.expression import And, Expression, Or, plain_words
 from polymnia.stores import open_store
 from polymnia.stores.contract import Store
 from tests.postgres import new_database, running_server
 
 DEPTH = 20
+KINDS: tuple[PassageKind, ...] = ("observation",)
 
 
 class Comparison(Struct):
@@ -71,8 +73,8 @@ def compare(case: Case, sqlite: str, postgres: str, words: Comparison, recalled:
             load_case(Memory(store), case)
         for asked in case.asked:
             for expression in _expressions(asked.text):
-                words.add(*[_match(store, expression) for store in stores])
-            recalled.add(*[_recall(store, asked.text) for store in stores])
+                words.add(_match(stores[0], expression), _match(stores[1], expression))
+            recalled.add(_recall(stores[0], asked.text), _recall(stores[1], asked.text))
     finally:
         for store in stores:
             store.close()
@@ -86,7 +88,7 @@ def _expressions(text: str) -> Iterator[Expression]:
 
 def _match(store: Store, expression: Expression) -> list[tuple[object, float]]:
     with store.reading() as read:
-        return [(each.id, each.score) for each in read.match(expression, ("observation",), DEPTH)]
+        return [(each.id, each.score) for each in read.match(expression, KINDS, DEPTH)]
 
 
 def _recall(store: Store, text: str) -> list[tuple[object, float]]:

@@ -107,7 +107,8 @@ def test_an_expression_gives_the_same_passages_with_the_same_scores(twins: Twins
     found = twins.postgres.match(expression, KINDS)
     assert [(each.id, each.entity, each.kind) for each in found] == [(e.id, e.entity, e.kind) for e in expected]
     assert [each.score for each in found] == pytest.approx([each.score for each in expected], rel=1e-12)
-    assert len(twins.postgres.match(expression, ("entity",), 5)) == len(twins.sqlite.match(expression, ("entity",), 5))
+    first = [[each.id for each in read.match(expression, KINDS[:1], 5)] for read in twins]
+    assert first[0] == first[1]
 
 
 @pytest.mark.parametrize(
@@ -168,8 +169,8 @@ def test_questions_are_answered_alike(tmp_path: Path) -> None:
     told = [Told(chance.choice(["Nora", "Otto"]), text(chance), 86_400_000_000 * (at // 10)) for at in range(200)]
     asked = [Asked(" ".join(chance.sample(WORDS, 4)), "any", {}) for _ in range(20)]
     words, recalled = Comparison(), Comparison()
-    urls = [STORES[kind](tmp_path) for kind in ("sqlite", "postgres")]
-    compare(Case("made", "person", told, asked), *urls, words, recalled)
+    case = Case("made", "person", told, asked)
+    compare(case, STORES["sqlite"](tmp_path), STORES["postgres"](tmp_path), words, recalled)
     assert (words.queries, words.ranked_otherwise, words.scored_otherwise) == (40, 0, 0)
     assert (recalled.queries, recalled.ranked_otherwise, recalled.scored_otherwise) == (20, 0, 0)
 
