@@ -50,7 +50,7 @@ def open_servers(settings: Settings) -> Iterator[dict[str, Server]]:
         # A read-only server must not delete the notes of earlier sessions.
         persist_sessions=settings.session_persist or settings.read_only,
     )
-    dialects = {name: open_dialect(name, rules) for name in (settings.dialect, *settings.dialects)}
+    dialects = {name: open_dialect(name, rules) for name in settings.served}
     for dialect in dialects.values():
         _check_store(dialect, settings)
     with (
@@ -91,7 +91,7 @@ def _check_store(dialect: Dialect, settings: Settings) -> None:
 
 def _make_server(settings: Settings, dialect: Dialect, workspaces: Workspaces) -> Server:
     if dialect.requires_workspace and not settings.workspace:
-        if settings.transport != "http":
+        if settings.transport == "stdio":
             raise SettingsError(
                 f"the {dialect.name} dialect needs a workspace: name it with --workspace or POLYMNIA_WORKSPACE; "
                 "`polymnia workspace create NAME` creates one"
