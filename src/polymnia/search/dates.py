@@ -81,6 +81,12 @@ def find_period(text: str) -> tuple[Period | None, str]:
     return None, text
 
 
+def describe_period(period: Period) -> str:
+    """Return a period as people write it: 8 May 2023, Dec 2023, 8 May, 2023."""
+    month = _MONTHS[period.month - 1].capitalize() if period.month else ""
+    return " ".join([str(part) for part in (period.day, month, period.year) if part])
+
+
 def agreement(period: Period, at: int) -> float:
     """Return how well a time in microseconds agrees with the period, from 0 to 1."""
     when = datetime.fromtimestamp(at / 1_000_000, UTC)

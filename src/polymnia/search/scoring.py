@@ -1,6 +1,6 @@
 """Score passages for a question: measure the evidence for each and add it up on fixed scales.
 
-    match = 4 words + 2 before + 0.3 near                                     without a vector
+    match = 4 words + 2.5 before + 0.3 near                                   without a vector
     match = 2 words + 0.8 before + 0.3 near + (meaning - 0.1) / 0.12          with a vector, when every passage has one
     score = match + 5 date + 2.8 tells_time + 0.7 length - 2 asks + 0.5 linked + entity (bonus + 0.35 max(0, match - 1))
 
@@ -35,9 +35,9 @@ NAME_WORD_COUNT = 0.5
 # Two words of the question count as near each other up to this many words apart.
 MAX_WORD_DISTANCE = 4
 
-WORDS, BEFORE, NEAR = 4.0, 2.0, 0.3
+WORDS, BEFORE, NEAR = 4.0, 2.5, 0.3
 # How much less the words count when every passage has a vector.
-WORDS_COVERED, BEFORE_COVERED = 2.0, 1.2
+WORDS_COVERED, BEFORE_COVERED = 2.0, 1.7
 # The cosine of unrelated texts, and the difference that counts 1.
 COSINE_ZERO, COSINE_UNIT = 0.1, 0.12
 DATE, TELLS_TIME, LENGTH, ASKS, LINKED = 5.0, 2.8, 0.7, -2.0, 0.5
@@ -83,6 +83,12 @@ class Matcher:
             count = terms.count(term) if term in present else NAME_WORD_COUNT if term in in_name else 0
             total += rarity * count * (K1 + 1) / (count + norm)
         return total
+
+    def share(self, terms: Collection[str]) -> float:
+        """Return the share of the question's words that these terms contain, by count or by rarity, the larger one."""
+        present, total = self._rarity.keys() & terms, sum(self._rarity.values())
+        by_rarity = sum([self._rarity[term] for term in present]) / total if total else 1.0
+        return max(by_rarity, len(present) / max(1, len(self._rarity)))
 
     def proximity(self, terms: Sequence[str]) -> float:
         """Return how close together neighbouring words of the question stand among the terms."""
