@@ -16,15 +16,16 @@ from polymnia.search.labels import label_groups
 from polymnia.stores import open_store
 from tests.behaviour.graphs import create, link
 from tests.behaviour.vectors import put_vectors
-from tests.conftest import STORES
+from tests.conftest import STORES, VERSIONED
 
 TEA = ("Assam", "Darjeeling", "Sencha", "Oolong")
 SHIP = ("Frigate", "Schooner", "Sloop")
 
 
-@pytest.fixture
-def embedded(tmp_path: Path) -> Iterator[Memory]:
-    store = open_store(STORES["sqlite"](tmp_path))
+@pytest.fixture(params=VERSIONED)
+def embedded(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
+    """Yield a memory on each kind of store with vectors."""
+    store = open_store(STORES[request.param](tmp_path))
     yield Memory(store)
     store.close()
 

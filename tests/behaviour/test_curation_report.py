@@ -23,9 +23,10 @@ from tests.conftest import STORES
 TIMEOUT_S = 30.0
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> str:
-    return STORES["sqlite"](tmp_path)
+@pytest.fixture(params=["sqlite", "postgres"])
+def path(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Return where to open each kind of store that keeps vectors and outlives its process."""
+    return STORES[request.param](tmp_path)
 
 
 @pytest.fixture
