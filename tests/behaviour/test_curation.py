@@ -18,10 +18,10 @@ from polymnia.model import EntityDraft, ObservationDraft, Rows
 from polymnia.search.mentions import MentionFinder
 from polymnia.stores import open_store
 from tests.behaviour.graphs import ME, create, link
-from tests.conftest import STORES, VERSIONED
+from tests.conftest import STORES
 
 
-@pytest.fixture(params=["memory", *VERSIONED])
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
 def summaries(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
     """Yield a memory on the kinds of store that keep summaries."""
     store = open_store(STORES[request.param](tmp_path))

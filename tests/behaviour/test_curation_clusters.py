@@ -1,7 +1,6 @@
 """Clusters by relations and meaning with labels, and duplicate names."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -16,16 +15,14 @@ from polymnia.search.labels import label_groups
 from polymnia.stores import open_store
 from tests.behaviour.graphs import create, link
 from tests.behaviour.vectors import put_vectors
-from tests.conftest import STORES, VERSIONED
 
 TEA = ("Assam", "Darjeeling", "Sencha", "Oolong")
 SHIP = ("Frigate", "Schooner", "Sloop")
 
 
-@pytest.fixture(params=VERSIONED)
-def embedded(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
-    """Yield a memory on each kind of store with vectors."""
-    store = open_store(STORES[request.param](tmp_path))
+@pytest.fixture
+def embedded(versioned_url: str) -> Iterator[Memory]:
+    store = open_store(versioned_url)
     yield Memory(store)
     store.close()
 

@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -18,15 +17,13 @@ from polymnia.stores import open_store
 from tests.behaviour.graphs import ME, create, link
 from tests.behaviour.vectors import put_vectors
 from tests.chat_server import ChatServer, serve_chat
-from tests.conftest import STORES
 
 TIMEOUT_S = 30.0
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def path(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Return where to open each kind of store that keeps vectors and outlives its process."""
-    return STORES[request.param](tmp_path)
+@pytest.fixture
+def path(versioned_url: str) -> str:
+    return versioned_url
 
 
 @pytest.fixture

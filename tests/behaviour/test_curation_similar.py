@@ -18,13 +18,13 @@ from polymnia.model import EntityDraft, Perspective
 from polymnia.stores import open_store
 from tests.behaviour.graphs import ME, create, link
 from tests.behaviour.vectors import put_vectors
-from tests.conftest import STORES, VERSIONED
+from tests.conftest import STORES
 
 # Stores keep vectors as float16.
 ROUNDING = 0.002
 
 
-@pytest.fixture(params=VERSIONED)
+@pytest.fixture(params=["sqlite", "sqlite in memory", "postgres"])
 def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
     """Yield a memory on each kind of store with vectors."""
     store = open_store(STORES[request.param](tmp_path))
