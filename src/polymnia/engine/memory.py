@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from polymnia.model import Change, Counts, Rows
-from polymnia.stores.contract import Reader, Store, Writer
+from polymnia.stores.contract import Reader, Store, Writer, check_cancelled
 
 if TYPE_CHECKING:
     from polymnia.engine.meaning import Meaning
@@ -68,6 +68,7 @@ class Transaction:
         rows = (before or Rows(), after or Rows())
         change = Change(self._operation, self._by, self.at, *rows, touched=tuple(touched))
         if change.before or change.after:
+            check_cancelled()  # nothing has happened so far
             self.change = replace(change, id=self._writer.apply(change))
 
 

@@ -10,6 +10,7 @@ from polymnia.engine.entities import missing_texts, new_observations
 from polymnia.engine.memory import Memory
 from polymnia.engine.notes import notes_of
 from polymnia.model import VAULT, Entity, Graph, Note, ObservationSet, Relation, Rows
+from polymnia.stores.contract import check_cancelled
 
 T = TypeVar("T")
 Progress = Callable[[int, int], None]
@@ -146,6 +147,7 @@ def _missing_observations(known: Entity, entity: Entity, at: int) -> Observation
 
 def _batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     for start in range(0, len(items), size):
+        check_cancelled()
         yield items[start : start + size]
 
 
