@@ -7,6 +7,7 @@ MARKED = {
         "directory/test_processes.py",
         "durability",
         "test_bench.py",
+        "test_bench_curation.py",
         "test_bench_recall.py",
         "test_newcomer.py",
         "test_run.py",

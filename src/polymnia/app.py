@@ -50,16 +50,19 @@ def open_servers(settings: Settings) -> Iterator[dict[str, Server]]:
         # A read-only server must not delete the notes of earlier sessions.
         persist_sessions=settings.session_persist or settings.read_only,
     )
-    dialects = {name: open_dialect(name, rules) for name in (settings.dialect, *settings.dialects)}
+    dialects = {name: open_dialect(name, rules) for name in settings.served}
     for dialect in dialects.values():
         _check_store(dialect, settings)
-    with opened_workspaces(
-        settings.store,
-        settings.workspace,
-        trash_days=0 if settings.read_only else settings.trash_days,
-        read_only=settings.read_only,
-        meaning=_meaning(settings),
-    ) as workspaces:
+    with (
+        opened_workspaces(
+            settings.store,
+            settings.workspace,
+            trash_days=0 if settings.read_only else settings.trash_days,
+            read_only=settings.read_only,
+            meaning=_meaning(settings),
+        ) as workspaces,
+        _drafting(settings, workspaces),
+    ):
         servers = {name: _make_server(settings, dialect, workspaces) for name, dialect in dialects.items()}
         if settings.transport == "stdio":
             logging.getLogger("polymnia").addHandler(_ClientLog(list(servers.values())))
@@ -88,7 +91,7 @@ def _check_store(dialect: Dialect, settings: Settings) -> None:
 
 def _make_server(settings: Settings, dialect: Dialect, workspaces: Workspaces) -> Server:
     if dialect.requires_workspace and not settings.workspace:
-        if settings.transport != "http":
+        if settings.transport == "stdio":
             raise SettingsError(
                 f"the {dialect.name} dialect needs a workspace: name it with --workspace or POLYMNIA_WORKSPACE; "
                 "`polymnia workspace create NAME` creates one"
@@ -264,6 +267,23 @@ def _meaning(settings: Settings) -> "Meaning | None":
 
     check_embedder(settings.embedder)
     return Meaning(SharedEmbedder(settings.embedder, partial(open_embedder, key=settings.embedder_key)))
+
+
+@contextmanager
+def _drafting(settings: Settings, workspaces: Workspaces) -> Iterator[None]:
+    """Let the chat model, if one is set, write drafts for all memories during the block. Raise SettingsError."""
+    if not settings.chat_model:
+        yield
+        return
+    from polymnia.chat import open_chat_model
+    from polymnia.engine.curation.drafts import Drafter
+
+    drafter = Drafter(open_chat_model(settings.chat_model, key=settings.chat_model_key))
+    workspaces.on_open(lambda memory: memory.use_drafter(drafter))
+    try:
+        yield
+    finally:
+        drafter.close()
 
 
 def configure_logging(level: str, form: str = "text") -> None:

@@ -91,7 +91,7 @@ def test_a_deleted_entity_is_read_as_it_was(memory: Memory) -> None:
     observations.add(memory, [ObservationDraft("Ann", ("coffee",))], by=ME, skip_repeats=False)
     entities.delete(memory, ["Ann"], by=ME)
     (ann,) = at(memory, then, "Ann").entities
-    assert (ann.texts, ann.updated_at) == (("tea",), ann.created_at)
+    assert (ann.texts, ann.updated_at) == (("tea",), then)
     assert [each.key for each in at(memory, then, "Ann").relations] == [("Ann", "Ben", "knows")]
     assert at(memory, changes(memory)[-1].at, "Ann").entities == ()
     assert at(memory, ann.created_at - 1) == Rows()

@@ -18,7 +18,10 @@ from polymnia.engine import (
     transfer,
     traverse,
 )
+from polymnia.engine.forget import Unwanted, forget
 from polymnia.engine.memory import Memory
+from polymnia.engine.remember import EntityFacts, FactDraft, Receipt, remember
+from polymnia.engine.revise import Edit, Revision, revise
 from polymnia.errors import BadInput, EntityNotFound
 from polymnia.model import Entity, EntityDraft, Graph, ObservationDraft, ObservationSet, Passage, Relation, Rows, Within
 from polymnia.search.terms import terms_of
@@ -29,10 +32,11 @@ from tests.conftest import ON_DISK, STORES
 
 ME = "model"
 # Few and similar, so that names collide; unusual, so that quoting, folding and short texts are covered.
-ODD = ["a", "A", "ab", "abc", "abcd", "É", "e\u0301", "北京", "北京大学", '"x"', "a\x00b", "", "straße", "%_"]
+ODD = ["a", "A", "ab", "abc", "abcd", "É", "e\u0301", "北京", "北京大学", '"x"', "a\nb", "", "straße", "%_"]
 WORDS = st.sampled_from(ODD)
+STORABLE = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=6)
 NAMES = st.lists(WORDS, max_size=4)
-TEXTS = st.lists(WORDS | st.text(max_size=6), max_size=4).map(tuple)
+TEXTS = st.lists(WORDS | STORABLE, max_size=4).map(tuple)
 DRAFTS = st.lists(st.builds(EntityDraft, WORDS, WORDS, TEXTS), max_size=4)
 RELATIONS = st.lists(st.builds(Relation, WORDS, WORDS, st.sampled_from(["r", "s"])), max_size=4)
 ADDITIONS = st.lists(st.builds(ObservationDraft, WORDS, TEXTS), max_size=3)
@@ -117,6 +121,33 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(drafts=DRAFTS)
     def upsert(self, drafts: list[EntityDraft]) -> None:
         assert entities.upsert(self.memory, drafts, by=ME) == entities.upsert(self.oracle, drafts, by=ME)
+
+    @rule(drafts=DRAFTS, wanted=RELATIONS)
+    def remember(self, drafts: list[EntityDraft], wanted: list[Relation]) -> None:
+        facts = [
+            EntityFacts(name=each.name, type=each.type, facts=tuple([FactDraft(text) for text in each.observations]))
+            for each in drafts
+        ]
+        verb = partial(remember, entities=facts, relations=wanted, by=ME)
+        assert _outcomes(_either(verb, self.memory)) == _outcomes(_either(verb, self.oracle))
+
+    @rule(name=WORDS, new=st.none() | WORDS, kind=st.none() | WORDS, text=WORDS, supersede=st.booleans())
+    def revise(self, name: str, new: str | None, kind: str | None, text: str, supersede: bool) -> None:
+        found = entities.open_named(self.oracle, [name]).entities
+        edit = (Edit(found[0].texts[0], text),) if found and found[0].texts else ()
+        corrected, superseded = ((), edit) if supersede else (edit, ())
+        revision = Revision(name=new, type=kind, replace=corrected, supersede=superseded)
+        verb = partial(revise, name=name, revision=revision, by=ME)
+        results = [_either(verb, each) for each in (self.memory, self.oracle)]
+        assert results[0] == results[1] if isinstance(results[1], str) else not isinstance(results[0], str)
+
+    @rule(names=NAMES, unwanted=RELATIONS)
+    def forget(self, names: list[str], unwanted: list[Relation]) -> None:
+        chosen = Unwanted(entities=tuple(names), relations=tuple(unwanted))
+        found = [forget(each, chosen, by=ME) for each in (self.memory, self.oracle)]
+        assert _plain(list(found[0].entities)) == _plain(list(found[1].entities))
+        assert sorted(_keys(list(found[0].relations))) == sorted(_keys(list(found[1].relations)))
+        assert found[0].unknown == found[1].unknown
 
     @rule(start=WORDS, end=WORDS)
     def merge(self, start: str, end: str) -> None:
@@ -218,6 +249,14 @@ def _either(verb: Callable[..., object], *arguments: object, **options: object) 
     except BadInput as exc:
         return str(exc)
     return _graph(found) if isinstance(found, Graph) else found
+
+
+def _outcomes(receipt: object) -> object:
+    """Return what became of each item; names that look alike are found by words, which stores index differently."""
+    if not isinstance(receipt, Receipt):
+        return receipt
+    entities = [(each.name, each.outcome, [fact.outcome for fact in each.facts]) for each in receipt.entities]
+    return entities, [(each.relation.key, each.outcome, each.reason) for each in receipt.relations]
 
 
 def _added(memory: Memory, additions: list[ObservationDraft], skip_repeats: bool) -> object:

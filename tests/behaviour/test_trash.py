@@ -344,3 +344,14 @@ def test_notes_of_a_session_leave_nothing_to_restore_and_no_text_in_the_history(
     notes.prune(memory, [session], by=ME)
     assert trash.items(memory) == []
     assert [change.after.notes for change in changes(memory)[-3:]] == [(), (), ()]
+
+
+def test_a_relation_is_not_restored_between_entities_that_are_gone(memory: Memory) -> None:
+    entities.create(memory, [EntityDraft("Ann", "person"), EntityDraft("Ben", "person")], by=ME)
+    relations.create(memory, [Relation("Ann", "Ben", "knows"), Relation("Ann", "later", "knows")], by=ME)
+    relations.delete(memory, [Relation("Ann", "Ben", "knows"), Relation("Ann", "later", "knows")], by=ME)
+    entities.delete(memory, ["Ben"], by=ME)
+    lone = {each.rows.relations[0].target: each.id for each in trash.items(memory) if not each.rows.entities}
+    with pytest.raises(BadInput, match="the entity Ben at its end is deleted too; restore that first"):
+        trash.restore(memory, lone["Ben"], by=ME)
+    assert trash.restore(memory, lone["later"], by=ME).relations[0].target == "later"

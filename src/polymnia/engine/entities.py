@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from uuid import uuid4
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from polymnia.engine.memory import Memory, Transaction
 from polymnia.errors import BadInput, EntityNotFound
@@ -61,14 +62,19 @@ def merge(memory: Memory, source: str, target: str, *, by: str) -> MergeCounts:
 
     Delete relations that would lead from the target to itself. Raise EntityNotFound, or BadInput if both are the same.
     """
-    if source == target:
-        raise BadInput(f"source and target are the same entity, {source}; name two to merge")
     with memory.writing("merge_entities", by) as transaction:
-        found = {each.name: each for each in transaction.read.find({source, target})}
-        for name in (source, target):
-            if name not in found:
-                raise EntityNotFound(name)
-        return _merge(transaction, found[source], found[target])
+        return merge_into(transaction, [source], target)
+
+
+def merge_into(transaction: Transaction, sources: Sequence[str], target: str) -> MergeCounts:
+    """Do the same for several sources inside a transaction. Observations keep their times; tags are joined."""
+    if target in sources:
+        raise BadInput(f"source and target are the same entity, {target}; name two to merge")
+    found = {each.name: each for each in transaction.read.find({*sources, target})}
+    for name in (*sources, target):
+        if name not in found:
+            raise EntityNotFound(name)
+    return _merge(transaction, [found[name] for name in sources], found[target])
 
 
 def open_named(memory: Memory, names: Collection[str]) -> Graph:
@@ -164,21 +170,33 @@ class _UpsertBatch:
         return Rows(entities=tuple(created), observations=tuple(added))
 
 
-def _merge(transaction: Transaction, source: Entity, target: Entity) -> MergeCounts:
-    added = missing_texts(source.texts, target.texts)
-    old = transaction.read.touching([source.name])
-    wanted = {each.key: each for each in (_redirect(each, source.name, target.name) for each in old)}
+def _merge(transaction: Transaction, sources: Sequence[Entity], target: Entity) -> MergeCounts:
+    new = {text: one for each in reversed(sources) for text, one in zip(each.texts, each.observations, strict=True)}
+    moved = [text for each in sources for text in each.texts]
+    texts = missing_texts(moved, target.texts)
+    observations = [replace(new[text], ordinal=ordinal) for ordinal, text in enumerate(texts, target.next_ordinal)]
+    names = {each.name for each in sources}
+    old = transaction.read.touching(names)
+    wanted = {each.key: each for each in (_redirect_all(each, names, target.name) for each in old)}
     wanted = {key: each for key, each in wanted.items() if each.source != each.target}
     linked = transaction.read.linked(wanted)
-    new = tuple([each for key, each in wanted.items() if key not in linked])
-    observations = (new_observations(target, added, transaction.at),) if added else ()
+    relations = tuple([each for key, each in wanted.items() if key not in linked])
+    tags = tuple(dict.fromkeys((*target.tags, *(tag for each in sources for tag in each.tags))))
+    card = (replace(target, tags=tags, updated_at=transaction.at),) if tags != target.tags else ()
     transaction.apply(
-        before=Rows(entities=(source,), relations=tuple(old)), after=Rows(observations=observations, relations=new)
+        before=Rows(entities=(*sources, *((target,) if card else ())), relations=tuple(old)),
+        after=Rows(card, (ObservationSet(target.name, tuple(observations)),) if observations else (), relations),
     )
-    return MergeCounts(len(source.observations), len(added), len(new))
+    return MergeCounts(len(moved), len(observations), len(relations))
 
 
-def _redirect(relation: Relation, old: str, new: str) -> Relation:
+def _redirect_all(relation: Relation, names: Collection[str], new: str) -> Relation:
+    for name in names:
+        relation = redirect(relation, name, new)
+    return relation
+
+
+def redirect(relation: Relation, old: str, new: str) -> Relation:
     """Return the relation with the new name at every end that had the old one."""
     source = new if relation.source == old else relation.source
     target = new if relation.target == old else relation.target

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from polymnia.model import Change, Counts, Rows
+from polymnia.model import Change, Counts, Rows, require_storable
 from polymnia.stores.contract import Reader, Store, Writer, check_cancelled
 
 if TYPE_CHECKING:
+    from polymnia.engine.curation.drafts import Drafter
     from polymnia.engine.meaning import Meaning
 
 ChangeListener = Callable[[Change], None]
@@ -22,6 +23,7 @@ class Memory:
     def __init__(self, store: Store, meaning: "Meaning | None" = None) -> None:
         self.store = store
         self.meaning = meaning if store.capabilities.vectors else None
+        self.drafter: Drafter | None = None
         self._listeners: list[ChangeListener] = []
 
     def reading(self) -> AbstractContextManager[Reader]:
@@ -46,6 +48,10 @@ class Memory:
         if self.meaning is not None:
             self.meaning.request_indexing(self)
 
+    def use_drafter(self, drafter: "Drafter") -> None:
+        """Let a chat model draft texts for the reports on this memory."""
+        self.drafter = drafter
+
     def _announce(self, change: Change) -> None:
         self.request_indexing()
         for listener in self._listeners:
@@ -64,8 +70,12 @@ class Transaction:
         self._by = by
 
     def apply(self, *, before: Rows | None = None, after: Rows | None = None, touched: Collection[str] = ()) -> None:
-        """Write the rows as one change, and count the touched entities as updated. Nothing happens without rows."""
+        """Write the rows as one change, and count the touched entities as updated. Nothing happens without rows.
+
+        Raise BadInput for a text that cannot be stored.
+        """
         rows = (before or Rows(), after or Rows())
+        require_storable(rows[1])
         change = Change(self._operation, self._by, self.at, *rows, touched=tuple(touched))
         if change.before or change.after:
             check_cancelled()  # nothing has happened so far

@@ -1,5 +1,6 @@
 """Verbs on deleted things: list them, restore them, purge them on request or after some days."""
 
+from collections.abc import Iterable
 from time import time
 from weakref import WeakKeyDictionary
 
@@ -53,6 +54,13 @@ class Retention:
             purge(memory, days=self._days)
 
 
+def deleted_ends(read: Reader, relations: Iterable[Relation], deleted_at: int) -> set[str]:
+    """Return the ends of relations that were entities just before the relations were deleted and are none now."""
+    ends = {end for each in relations for end in (each.source, each.target)}
+    missing = ends - read.known(ends)
+    return {each.name for each in read.history.at(deleted_at - 1, missing).entities} if missing else set()
+
+
 def _items(memory: Memory, read: Reader) -> list[TrashItem]:
     _require_trash(memory)
     return read.trash.items()
@@ -84,6 +92,8 @@ def _restorable_rows(read: Reader, item: TrashItem) -> Rows:
         raise BadInput(f"there is a note {rows.notes[0].key} again; delete that one first to restore the older")
     if item.owner_gone:
         raise BadInput(f"its entity is deleted too; restore that first: {item.owner}")
+    if not names and (gone := deleted_ends(read, rows.relations, item.deleted_at)):
+        raise BadInput(f"the entity {gone.pop()} at its end is deleted too; restore that first")
     relations = [each for each in rows.relations if not names or _has_other_end(read, each, names)]
     linked = read.linked({each.key for each in relations})
     return Rows(

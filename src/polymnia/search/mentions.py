@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from unicodedata import category, normalize
 
@@ -24,55 +24,57 @@ class MentionFinder:
     """
 
     def __init__(self, names: Iterable[str]) -> None:
-        self._names: defaultdict[str, list[str]] = defaultdict(list)
+        self._names: defaultdict[str, list[_Name]] = defaultdict(list)
         lengths: defaultdict[str, set[int]] = defaultdict(set)
         for name in names:
             words = _split(normalize("NFC", name))
-            if not 0 < len(words) <= MAX_NAME_WORDS or (len(words) == 1 and words[0] in STOP_WORDS):
-                continue
-            folded = [fold(word) for word in words]
-            self._names[" ".join(folded)].append(name)
-            lengths[folded[0]].add(len(words))
+            if 0 < len(words) <= MAX_NAME_WORDS and not (len(words) == 1 and words[0] in STOP_WORDS):
+                folded = [fold(word) for word in words]
+                self._names[" ".join(folded)].append(_Name(name, tuple(words)))
+                lengths[folded[0]].add(len(words))
         # How many words the names have that start with a word, the longest first.
         self._lengths = {first: sorted(found, reverse=True) for first, found in lengths.items()}
 
     def find(self, text: str) -> Iterator[str]:
         """Yield the names in the text, once for each mention. Of names inside names only the longest counts."""
-        folded = _folded_words(text)
-        if self._lengths.keys().isdisjoint(folded):
-            return
-        words: list[str] | None = None
+        words = _split(normalize("NFC", text))
+        folded = list(map(str.lower if text.isascii() else fold, words))
         end = 0
-        for start, first in enumerate(folded):
-            if start < end or first not in self._lengths:
-                continue
-            words = words if words is not None else _split(normalize("NFC", text))
-            for length in self._lengths[first]:
-                found = self._mentioned(folded[start : start + length], words[start : start + length])
-                if found and start + length <= len(folded):
-                    yield from found
-                    end = start + length
-                    break
-
-    def _mentioned(self, folded: list[str], words: list[str]) -> list[str]:
-        """Return the names that these words are: those written in the same way if there are any."""
-        names = [name for name in self._names.get(" ".join(folded), ()) if _is_written(name, words)]
-        exact = [name for name in names if len(names) > 1 and _split(normalize("NFC", name)) == words]
-        return exact or names
+        for start in [at for at, word in enumerate(folded) if word in self._lengths]:
+            for length in self._lengths[folded[start]] if start >= end else ():
+                found = self._names.get(" ".join(folded[start : start + length]))
+                if found is not None and start + length <= len(folded):
+                    mentioned = _choose(found, words[start : start + length])
+                    if mentioned:
+                        yield from mentioned
+                        end = start + length
+                        break
 
 
-def _is_written(name: str, words: list[str]) -> bool:
-    if len(words) > 1:
-        return True
-    if name.isupper():
-        return words[0] == normalize("NFC", name)
-    return not name.istitle() or words[0][0].isupper()
+class _Name:
+    """A name, its words, and how a text must write it."""
+
+    __slots__ = ("in_capitals", "is_capitalized", "name", "words")
+
+    def __init__(self, name: str, words: tuple[str, ...]) -> None:
+        self.name = name
+        self.words = words
+        self.in_capitals = len(words) == 1 and name.isupper()
+        self.is_capitalized = len(words) == 1 and name.istitle()
+
+    def is_written(self, words: Sequence[str]) -> bool:
+        """Return True if the text has capital letters where the name needs them."""
+        if self.in_capitals:
+            return words[0] == self.words[0]
+        return not self.is_capitalized or words[0][0].isupper()
 
 
-def _folded_words(text: str) -> list[str]:
-    if text.isascii():
-        return _split(text.lower())
-    return [fold(word) for word in _split(normalize("NFC", text))]
+def _choose(found: Sequence[_Name], words: Sequence[str]) -> list[str]:
+    """Return the names that these words are: those written in the same way if there are any."""
+    if len(found) == 1:
+        return [found[0].name] if found[0].is_written(words) else []
+    exact = [each.name for each in found if each.words == tuple(words)]
+    return exact or [each.name for each in found if each.is_written(words)]
 
 
 def _split(text: str) -> list[str]:

@@ -33,6 +33,7 @@ from polymnia.stores.contract import (
     HistoryReader,
     NoteReader,
     Sessions,
+    TableReader,
     TrashReader,
     VectorReader,
 )
@@ -189,6 +190,10 @@ class MemoryGraph:
     def history(self) -> HistoryReader:
         raise not_supported("history")
 
+    @property
+    def tables(self) -> TableReader:
+        raise not_supported("copies of its rows")
+
     def clock(self) -> int:
         """Return the time for a change made now, later than that of the last one here."""
         now = time_ns() // 1000
@@ -269,17 +274,24 @@ class MemoryGraph:
             del touching[name][number]
 
     def _replace_entities(self, before: Sequence[Entity], after: Sequence[Entity]) -> None:
-        """Remove and add entities. One with the same id or, in files without ids, the same name is the same entity."""
+        """Remove and add entities. One with the same id or, in files without ids, the same name keeps its place."""
         known = {key: self._entities[each.name] for each in before for key in ((each.id, ""), ("", each.name))}
-        for each in before:
-            self.remove(each.name)
+        if len(before) == len(after) == 1 and not after[0].id:  # a renamed entity without an id
+            known["", after[0].name] = self._entities[before[0].name]
+        gone = {each.name for each in before} - {each.name for each in after}
+        for name in gone:
+            self.remove(name)
         for entity in after:
             same = known.get((entity.id, "") if entity.id else ("", entity.name))
             if same is not None:
                 number, old = same
                 entity = replace(entity, observations=old.observations, next_ordinal=old.next_ordinal)
                 self._entities[entity.name] = (number, entity)
+            elif entity.name in self._entities:
+                self.remove(entity.name)
             self.put(entity)
+        if gone and after:
+            self._entities = dict(sorted(self._entities.items(), key=lambda item: item[1][0]))
 
     def _next(self) -> int:
         self._created += 1

@@ -85,6 +85,22 @@ def best_pairs(
     return [(int(keys[at]) // count, int(keys[at]) % count, min(1.0, float(scores[at]))) for at in order]
 
 
+def nearest_pairs(
+    rows: Rows, *, nearest: int, min_score: float, progress: Progress, check: Check
+) -> dict[tuple[int, int], float]:
+    """Return the pairs in which one entity is among the nearest of the other, with their cosines."""
+    found: dict[tuple[int, int], float] = {}
+    for block in compare(rows, progress=progress, check=check):
+        scores = np.where(block.left[:, None] == block.right, -1, block.scores)
+        columns = _best_columns(scores, min(nearest, scores.shape[1]))
+        best = np.take_along_axis(scores, columns, axis=1)
+        row, place = np.nonzero(best >= min_score)
+        one, other = block.left[row], block.right[columns[row, place]]
+        ends = zip(np.minimum(one, other).tolist(), np.maximum(one, other).tolist(), strict=True)
+        found.update(zip(ends, best[row, place].tolist(), strict=True))
+    return found
+
+
 def _related_keys(names: Sequence[str], related: Iterable[tuple[str, str]]) -> Indexes:
     """Return the keys of the related pairs, sorted: the lower place times the number of entities plus the higher."""
     place = {name: number for number, name in enumerate(names)}
@@ -97,8 +113,16 @@ def _pairs_above(block: Block, floor: float, count: int, excluded: Indexes) -> t
     row, column = np.nonzero(block.scores >= floor)
     one, other = block.left[row], block.right[column]
     keys = np.minimum(one, other) * count + np.maximum(one, other)
-    kept = (one != other) & ~np.isin(keys, excluded)
+    kept = (one != other) & ~_contains(excluded, keys)
     return keys[kept], block.scores[row, column][kept]
+
+
+def _contains(ordered: Indexes, keys: Indexes) -> NDArray[np.bool_]:
+    """Return for each key whether it is among the ordered ones."""
+    if not len(ordered):
+        return np.zeros(len(keys), np.bool_)
+    place = np.minimum(np.searchsorted(ordered, keys), len(ordered) - 1)
+    return np.asarray(ordered[place] == keys)
 
 
 def _merge(keys: Indexes, scores: Rows, more: Indexes, more_scores: Rows, limit: int) -> tuple[Indexes, Rows]:
@@ -159,7 +183,7 @@ def _blocks(rows: Rows, groups: Sequence[tuple[Indexes, Indexes]], progress: Pro
         size = max(1, _BLOCK_CELLS // len(right))
         for start in range(0, len(left), size):
             check()
-            progress(done, len(rows), "comparing entities")
             part = left[start : start + size]
             yield Block(part, right, rows[part] @ columns)
             done += len(part)
+            progress(done, len(rows), "comparing entities")

@@ -22,10 +22,19 @@ def never_stop() -> None:
     """Let the work go on."""
 
 
-def scan(read: Reader, message: str, *, progress: Progress = ignore_progress, check: Check) -> Iterator[Entity]:
+def part_of(progress: Progress, first: float, last: float) -> Progress:
+    """Return a progress report for one part of a longer work, which takes it from `first` to `last` percent."""
+
+    def report(done: float, total: float | None, message: str | None) -> None:
+        progress(first + (last - first) * done / total if total else last, 100, message)
+
+    return report
+
+
+def scan(read: Reader, message: str, *, progress: Progress, check: Check) -> Iterator[Entity]:
     """Yield every entity with its observations, in order of creation, without holding all of them in memory."""
     total = read.counts().entities
     for offset in range(0, total, PAGE_SIZE):
         check()
-        progress(offset, total, message)
         yield from read.page(None, offset, PAGE_SIZE)
+        progress(min(offset + PAGE_SIZE, total), total, message)

@@ -79,10 +79,8 @@ class VectorIndex:
         owner = np.array([number[name] for _, name in known], np.int64)
         sums = np.zeros((len(names), self._dimension), np.float32)
         for start in range(0, len(rows), _MEAN_BATCH):
-            group = owner[start : start + _MEAN_BATCH]
-            first = np.flatnonzero(np.diff(group, prepend=-1))
             batch = self._rows[rows[start : start + _MEAN_BATCH]].astype(np.float32, copy=False)
-            sums[group[first]] += np.add.reduceat(batch, first, axis=0)
+            _add_by_owner(sums, owner[start : start + _MEAN_BATCH], batch)
         sums /= np.bincount(owner, minlength=len(names))[:, None]
         return dict(zip(names, [mean.tobytes() for mean in sums.astype("<f4", copy=False)], strict=True))
 
@@ -114,6 +112,15 @@ class VectorIndex:
         self._living = np.pad(self._living, (0, more))
         self._rows = np.pad(self._rows, ((0, more), (0, 0)))
         self._bits = np.pad(self._bits, ((0, more), (0, 0)))
+
+
+def _add_by_owner(sums: NDArray[np.float32], owner: NDArray[np.int64], rows: NDArray[np.float32]) -> None:
+    """Add each row to the sum of its owner: first the first row of every owner, then the second ones, and so on."""
+    first = np.flatnonzero(np.diff(owner, prepend=-1))
+    lengths = np.diff(first, append=len(owner))
+    for place in range(int(lengths.max())):
+        at = first[lengths > place] + place
+        sums[owner[at]] += rows[at]
 
 
 def _read(vectors: Sequence[bytes], dimension: int) -> NDArray[np.float32]:

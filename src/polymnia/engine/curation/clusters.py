@@ -1,0 +1,124 @@
+"""Clusters: groups of entities that relations and similar meaning hold together."""
+
+from collections import Counter
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from polymnia.engine.curation.scan import Check, Progress, ignore_progress, never_stop, part_of
+from polymnia.engine.curation.similar import load_points
+from polymnia.engine.memory import Memory
+from polymnia.errors import MissingPackage
+from polymnia.search.labels import label_groups
+from polymnia.stores.contract import TEXT, Reader
+
+if TYPE_CHECKING:
+    from polymnia.engine.curation.comparison import Points
+
+# Each entity is joined to its most similar ones, if they are at least this similar.
+NEAREST = 5
+MIN_SIMILARITY = 0.6
+# What a label is made from: the most connected members of a cluster, and their first observations.
+LABEL_MEMBERS = 20
+LABEL_OBSERVATIONS = 5
+
+Edges = Counter[tuple[str, str]]
+
+
+class Cluster(Struct, frozen=True):
+    """A group of entities, the most connected first, labelled with its most distinctive words."""
+
+    number: int
+    names: tuple[str, ...]
+    label: str | None
+
+
+def clusters(
+    memory: Memory,
+    *,
+    limit: int | None = None,
+    min_size: int = 3,
+    resolution: float = 1.0,
+    perspective: str = TEXT,
+    progress: Progress = ignore_progress,
+    check: Check = never_stop,
+) -> list[Cluster]:
+    """Return the clusters, the largest first. A higher resolution makes more and smaller ones.
+
+    Without numpy or vectors, only relations count. Raise MissingPackage without networkx.
+    """
+    with memory.reading() as read:
+        can_compare = memory.store.capabilities.vectors and find_spec("numpy") is not None
+        points = load_points(memory, read, perspective) if can_compare else None
+        return clusters_in(
+            read, points, limit=limit, min_size=min_size, resolution=resolution, progress=progress, check=check
+        )
+
+
+def clusters_in(
+    read: Reader,
+    points: "Points | None",
+    *,
+    limit: int | None = None,
+    min_size: int = 3,
+    resolution: float = 1.0,
+    progress: Progress,
+    check: Check,
+) -> list[Cluster]:
+    """Return the clusters of a snapshot."""
+    if find_spec("networkx") is None:
+        raise MissingPackage("finding clusters", "networkx", "semantic")
+    edges = _relation_edges(read)
+    if points is not None:
+        edges.update(_similarity_edges(points, progress=part_of(progress, 0, 50), check=check))
+    groups = _communities(edges, resolution, check)
+    found = [group for group in groups if len(group) >= min_size][:limit]
+    progress(90, 100, "labelling clusters")
+    labels = _labels(read, found, check)
+    return [
+        Cluster(number, tuple(group), label) for number, (group, label) in enumerate(zip(found, labels, strict=True), 1)
+    ]
+
+
+def _relation_edges(read: Reader) -> Edges:
+    """Return the pairs of entities that relations join, with weight 1, whatever the number of relations."""
+    pairs = [sorted((each.source, each.target)) for each in read.relations() if each.source != each.target]
+    known = read.known({name for pair in pairs for name in pair}) if pairs else set()
+    return Counter(dict.fromkeys([(a, b) for a, b in pairs if a in known and b in known], 1))
+
+
+def _similarity_edges(points: "Points", *, progress: Progress, check: Check) -> dict[tuple[str, str], float]:
+    from polymnia.engine.curation.comparison import nearest_pairs
+
+    found = nearest_pairs(points.rows, nearest=NEAREST, min_score=MIN_SIMILARITY, progress=progress, check=check)
+    named = [(sorted((points.names[a], points.names[b])), score) for (a, b), score in found.items()]
+    return {(a, b): score for (a, b), score in named}
+
+
+def _communities(edges: Edges, resolution: float, check: Check) -> list[list[str]]:
+    """Return groups of entities by Louvain's method, the largest first, each with its most connected entity first."""
+    import networkx as nx
+
+    names = sorted({name for pair in edges for name in pair})
+    place = {name: number for number, name in enumerate(names)}
+    graph = nx.Graph()
+    graph.add_weighted_edges_from(sorted([(place[a], place[b], weight) for (a, b), weight in edges.items()]))
+    groups: list[set[int]] = []
+    for level in nx.community.louvain_partitions(graph, resolution=resolution, seed=0) if edges else ():
+        check()
+        groups = level
+    degrees = dict(graph.degree(weight="weight"))
+    ordered = [sorted(group, key=lambda number: (-degrees[number], number)) for group in groups]
+    ordered.sort(key=lambda group: (-len(group), group[0]))
+    return [[names[number] for number in group] for group in ordered]
+
+
+def _labels(read: Reader, groups: Sequence[Sequence[str]], check: Check) -> list[str | None]:
+    texts = []
+    for group in groups:
+        check()
+        members = read.find(group[:LABEL_MEMBERS])
+        texts.append([text for each in members for text in (each.name, *each.texts[:LABEL_OBSERVATIONS])])
+    return label_groups(texts)

@@ -1,0 +1,112 @@
+"""Duplicate names: entities whose names are so alike that they may be the same thing."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from difflib import SequenceMatcher
+from itertools import combinations
+
+from msgspec import Struct
+
+from polymnia.engine.curation.scan import Check, Progress, ignore_progress, never_stop
+from polymnia.engine.memory import Memory
+from polymnia.search.terms import plain
+
+# Shorter words are names of their own if a letter differs: `Team A` and `Team B`, `node` and `code`.
+MIN_TYPO_LETTERS = 5
+# Longer names are only compared as wholes.
+MAX_TYPO_NAME_LETTERS = 60
+# Of more names that are all alike, these are compared.
+MAX_ALIKE = 50
+REORDERED = 0.95
+_CHECK_EVERY = 10_000
+
+_WORD = re.compile(r"[^\W_]+")
+
+
+class DuplicateNames(Struct, frozen=True):
+    """Two entities with similar names. The similarity is 1 if only case, accents, spaces or punctuation differ."""
+
+    a: str
+    b: str
+    similarity: float
+    a_type: str
+    b_type: str
+
+
+def duplicate_names(
+    memory: Memory, *, limit: int | None = None, progress: Progress = ignore_progress, check: Check = never_stop
+) -> list[DuplicateNames]:
+    """Return pairs of entities that may be the same thing, the most similar names first.
+
+    Their names have the same letters, or the same words in another order, or one word differs by a letter. Numbers
+    and short words must be equal.
+    """
+    with memory.reading() as read:
+        types = {entity.name: entity.type for entity in read.outlines()}
+    pairs: dict[tuple[str, str], float] = {}
+    for alike in _alike(list(types), progress, check):
+        for a, b in combinations(alike[:MAX_ALIKE], 2):
+            pair = (a, b) if a < b else (b, a)
+            if pair not in pairs and (score := name_similarity(a, b)):
+                pairs[pair] = score
+    ranked = sorted(pairs.items(), key=lambda item: (-item[1], item[0]))
+    return [DuplicateNames(a, b, score, types[a], types[b]) for (a, b), score in ranked[:limit]]
+
+
+def name_similarity(a: str, b: str) -> float:
+    """Return how similar two names are, from 0 to 1; 0 unless they are as alike as `duplicate_names` wants."""
+    one, other = _words(a), _words(b)
+    if "".join(one) == "".join(other):
+        return 1.0
+    if sorted(one) == sorted(other):
+        return REORDERED
+    text, other_text = " ".join(one), " ".join(other)
+    if not _differ_by_a_letter(text, other_text):
+        return 0.0
+    return min(REORDERED, SequenceMatcher(None, text, other_text, autojunk=False).ratio())
+
+
+def _differ_by_a_letter(a: str, b: str) -> bool:
+    """Return True if a letter was added, left out, replaced or swapped with the next."""
+    start = _common_start(a, b)
+    end = _common_start(a[start:][::-1], b[start:][::-1])
+    a, b = a[start : len(a) - end], b[start : len(b) - end]
+    return max(len(a), len(b)) == 1 or (len(a) == 2 and a == b[::-1])
+
+
+def _common_start(a: str, b: str) -> int:
+    return next((at for at, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+
+
+def _alike(names: list[str], progress: Progress, check: Check) -> Iterator[list[str]]:
+    """Yield groups of names that share a key."""
+    by_key: defaultdict[str, list[str]] = defaultdict(list)
+    for place, name in enumerate(names):
+        if place % _CHECK_EVERY == 0:
+            check()
+            progress(place + 1, len(names), "comparing names")
+        for key in _keys(name):
+            by_key[key].append(name)
+    return (alike for alike in by_key.values() if len(alike) > 1)
+
+
+def _keys(name: str) -> set[str]:
+    """Return keys of which two names share one if they are alike."""
+    words = _words(name)
+    if not words:
+        return set()
+    keys = {"".join(words), " ".join(sorted(words))}
+    if len(name) > MAX_TYPO_NAME_LETTERS:
+        return keys
+    for place, word in enumerate(words):
+        if len(word) >= MIN_TYPO_LETTERS and not any(map(str.isdigit, word)):
+            before, after = " ".join(words[:place]), " ".join(words[place + 1 :])
+            # With one letter less, words that differ by one letter are equal.
+            shorter = [word[:at] + word[at + 1 :] for at in range(len(word))]
+            keys.update([f"{before}|{each}|{after}" for each in (word, *shorter)])
+    return keys
+
+
+def _words(name: str) -> list[str]:
+    return _WORD.findall(plain(name))

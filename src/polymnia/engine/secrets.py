@@ -1,0 +1,81 @@
+"""Recognize keys, tokens and passwords in a text, without mistaking ordinary prose for one."""
+
+import re
+from collections import Counter
+from math import log2
+
+# Formats that nothing else has. The first group, or the whole match, is the secret.
+_FORMATS = (
+    ("a private key", r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY-----"),
+    ("an AWS access key", r"\b(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{16}\b"),
+    ("a GitHub token", r"\bgh[pousr]_[A-Za-z0-9]{36,255}\b|\bgithub_pat_[A-Za-z0-9_]{40,}"),
+    ("a GitLab token", r"\bgl(?:pat|dt|rt|cbt|ptt)-[A-Za-z0-9_\-.]{20,}"),
+    ("a Slack token", r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}|\bxapp-\d-[A-Za-z0-9-]{20,}"),
+    ("an Anthropic key", r"\bsk-ant-[A-Za-z0-9_\-]{20,}"),
+    ("an API key", r"\bsk-(?:proj-|svcacct-|or-v1-)?[A-Za-z0-9_\-]{20,}"),
+    ("a Stripe key", r"\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,}"),
+    ("a Google API key", r"\bAIza[A-Za-z0-9_\-]{35}\b"),
+    ("a Google OAuth token", r"\bya29\.[A-Za-z0-9_\-]{20,}"),
+    ("an npm token", r"\bnpm_[A-Za-z0-9]{36}\b"),
+    ("a PyPI token", r"\bpypi-[A-Za-z0-9_\-]{50,}"),
+    ("a Hugging Face token", r"\bhf_[A-Za-z0-9]{30,}\b"),
+    ("a SendGrid key", r"\bSG\.[A-Za-z0-9_\-]{16,}\.[A-Za-z0-9_\-]{16,}"),
+    ("a Twilio key", r"\bSK[0-9a-f]{32}\b"),
+    ("a Telegram bot token", r"\b\d{8,10}:AA[A-Za-z0-9_\-]{33}\b"),
+    ("a DigitalOcean token", r"\bdo[por]_v1_[a-f0-9]{64}\b"),
+    ("a JSON web token", r"\beyJ[A-Za-z0-9_\-]{10,}\.eyJ[A-Za-z0-9_\-]{10,}\.[A-Za-z0-9_\-]{10,}"),
+    ("an Azure storage key", r"\bAccountKey=[A-Za-z0-9+/]{60,}={0,2}"),
+    ("a password in a URL", r"\b[a-z][a-z0-9+.\-]*://[^\s:/@<>{}$*]+:([^\s:/@<>{}$*]{3,})@[\w\-]"),
+)
+_COMPILED = [(kind, re.compile(pattern)) for kind, pattern in _FORMATS]
+# `password = …`, `api_key: …`, `Authorization: Bearer …`: the value decides.
+_ASSIGNED = re.compile(
+    r"(?i)\b(?P<label>pass(?:word|wd|phrase)?|pwd|secret(?:[ _-]?key)?|(?:api|access|auth|private)[ _-]?(?:key|token)"
+    r"|client[ _-]?secret|token|bearer|credentials?)['\"]?\s*(?:(?P<sign>[:=]+>?)|\bis\b)\s*"
+    r"(?:bearer\s+)?[`'\"]?(?P<value>[^\s'\"`,;]{6,})"
+)
+# Values that stand for a secret or describe one.
+_PLACEHOLDER = re.compile(
+    r"(?i)^(?:[<{$\[(*%].*|.*(?:example|placeholder|changeme|redacted|your[_-]|xxxx|\.\.\.|\*\*\*).*)$"
+)
+# A random value has more bits per character than words have; short ones cannot show it.
+_MIN_BITS = 3.0
+_MIN_RANDOM_LENGTH = 16
+
+
+def find_secret(text: str) -> str:
+    """Return what kind of key or token the text seems to contain, for example "a GitHub token"; empty if none."""
+    for kind, pattern in _COMPILED:
+        if any(not _PLACEHOLDER.match(found[1] if pattern.groups else found[0]) for found in pattern.finditer(text)):
+            return kind
+    return "a password or token" if any(map(_is_secret_value, _ASSIGNED.finditer(text))) else ""
+
+
+def _is_secret_value(found: re.Match[str]) -> bool:
+    """Return True if the value after a label is no word of a sentence: "the token is rotated" names no token."""
+    value = found["value"].rstrip(".!?)")
+    if _PLACEHOLDER.match(value) or "/" in value[:1] or value.isalpha() or value.isdigit():
+        return False
+    kinds = sum(bool(re.search(pattern, value)) for pattern in (r"[a-z]", r"[A-Z]", r"\d", r"[^\w\s]"))
+    if _is_password(found["label"]):
+        # With `=` or `:` a mix of letters and digits is enough; in a sentence it must look made up.
+        return len(value) >= 6 and kinds >= (2 if found["sign"] else 3) and not _is_plain_phrase(value)
+    return len(value) >= _MIN_RANDOM_LENGTH and bool(re.search(r"\d", value)) and _bits(value) >= _MIN_BITS
+
+
+def _is_password(label: str) -> bool:
+    return label.lower().startswith(("pass", "pwd", "credential"))
+
+
+def _is_plain_phrase(value: str) -> bool:
+    """Return True for words joined by punctuation: `min-length`, `users.password_hash`, `bcrypt/argon2`."""
+    parts = [part for part in re.split(r"[\W_]+", value) if part]
+    return all(part.isalpha() and (part.islower() or part.istitle() or part.isupper()) for part in parts) or (
+        not re.search(r"\d", value)
+    )
+
+
+def _bits(value: str) -> float:
+    """Return the entropy of the characters, in bits per character."""
+    counts = Counter(value).values()
+    return -sum(count / len(value) * log2(count / len(value)) for count in counts)

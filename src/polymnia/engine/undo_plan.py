@@ -1,0 +1,286 @@
+"""Plan an undo: the rows that take changes back, and the conflicts with what others changed since."""
+
+from collections.abc import Iterable, Sequence
+from typing import cast
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from polymnia.engine.entities import redirect
+from polymnia.engine.undo_items import (
+    ATTRIBUTES,
+    Altered,
+    Item,
+    Value,
+    describe_item,
+    find_altered,
+    is_same,
+    items_of,
+)
+from polymnia.model import VAULT, Change, ChangeQuery, Entity, Note, Observation, ObservationSet, Relation, Rows
+from polymnia.stores.contract import Reader
+
+# How many later changes are searched for the present name of an entity.
+_MAX_SEARCHED = 1_000
+
+
+class Conflict(Struct, frozen=True):
+    """Something that cannot be undone: what it is, the name it belongs to, why, and the change that would be undone."""
+
+    what: str
+    name: str
+    reason: str
+    change: int
+
+
+class UndoPlan(Struct, frozen=True):
+    """The rows that an undo ends and creates, and what it has to leave as it is."""
+
+    before: Rows
+    after: Rows
+    conflicts: tuple[Conflict, ...]
+
+
+def plan_undo(read: Reader, changes: Sequence[Change], at: int) -> UndoPlan:
+    """Return how to undo these changes, which are in order, on the present state."""
+    planner = _Planner(read, find_altered(read, changes), at)
+    planner.compare()
+    planner.require_structure()
+    return UndoPlan(planner.before(), planner.after(), tuple(planner.conflicts))
+
+
+class _Planner:
+    """The items to set back, by comparing what the changes left with what there is now."""
+
+    def __init__(self, read: Reader, altered: Altered, at: int) -> None:
+        self._read = read
+        self._spans = altered.spans
+        self._names = altered.names
+        self._wholes = altered.wholes
+        self._at = at
+        identities = {str(item[1]) for item in self._spans if item[0] not in ("relation", "note")}
+        self._living = _living_entities(read, {each: altered.names[each] for each in identities})
+        self._names |= {identity: each.name for identity, each in self._living.items()}
+        self._now = self._present_values()
+        self._targets: dict[Item, Value] = {}
+        self.conflicts: list[Conflict] = []
+
+    def compare(self) -> None:
+        """Decide for each item by itself: nothing to do, to be set back, or changed by others since."""
+        for item, span in self._spans.items():
+            now = self._now.get(item)
+            if is_same(item, now, span.before):
+                continue
+            if span.is_interrupted or not is_same(item, now, span.after):
+                self._refuse(item, "it was changed since" if now is not None else "it was deleted since")
+            else:
+                self._targets[item] = span.before
+
+    def require_structure(self) -> None:
+        """Refuse what would lose facts that others added, leave facts without their entity, or use a name twice."""
+        for item in [each for each in self._targets if each[0] == "entity" and self._targets[each] is None]:
+            self._require_unused(str(item[1]))
+        while self._refuse_taken_names():
+            continue
+        for item in [each for each in self._targets if each[0] in ("observation", *ATTRIBUTES)]:
+            if self._targets[item] is not None and not self._will_live(str(item[1])):
+                self._refuse(item, "its entity was deleted since")
+        for item in [each for each in self._targets if each[0] == "relation"]:
+            self._require_ends(item)
+
+    def before(self) -> Rows:
+        """Return the rows that the undo ends."""
+        relations = [cast("Relation", self._now[item]) for item in self._ending("relation")]
+        notes = [cast("Note", self._now[item]) for item in self._ending("note")]
+        entities = [each for identity, each in self._living.items() if self._has_card_target(identity)]
+        observations = [(str(item[1]), cast("Observation", self._now[item])) for item in self._ending("observation")]
+        moved = [each for each, _ in self._moved_relations()]
+        return Rows(tuple(entities), self._sets(observations), (*relations, *moved), tuple(notes))
+
+    def after(self) -> Rows:
+        """Return the rows that the undo creates."""
+        relations = [cast("Relation", self._targets[item]) for item in self._creating("relation")]
+        notes = [cast("Note", self._targets[item]) for item in self._creating("note")]
+        observations = [
+            (str(item[1]), cast("Observation", self._targets[item])) for item in self._creating("observation")
+        ]
+        kept = [self._set_back(each) for identity, each in self._living.items() if self._changes_card(identity)]
+        returning = [str(item[1]) for item in self._creating("entity")]
+        moved = self._distinct_moves(relations)
+        return Rows(
+            (*kept, *map(self._bring_back, returning)), self._sets(observations), (*relations, *moved), tuple(notes)
+        )
+
+    def _present_values(self) -> dict[Item, Value]:
+        now = {item: value for each in self._living.values() for item, value in items_of(each)}
+        keys = [cast("tuple[str, str, str]", item[1:]) for item in self._spans if item[0] == "relation"]
+        now |= {("relation", *key): relation for key, relation in self._read.linked(keys).items()}
+        notes = [str(item[1]) for item in self._spans if item[0] == "note"]
+        now |= {("note", key): note for key in notes if (note := self._read.notes.find(VAULT, key)) is not None}
+        return now
+
+    def _refuse(self, item: Item, reason: str) -> None:
+        self._targets.pop(item, None)
+        what, name = describe_item(item, self._names)
+        self.conflicts.append(Conflict(what, name, reason, self._spans[item].last.id))
+
+    def _require_unused(self, identity: str) -> None:
+        """Refuse to delete an entity that the changes created if others have added to it or changed it since."""
+        entity, item = self._living[identity], ("entity", identity)
+        added = [each for each in entity.observations if ("observation", identity, each.ordinal) not in self._targets]
+        changed = [each for each in ATTRIBUTES if (each, identity) not in self._targets]
+        since = self._spans[item].first.at
+        related = [each for each in self._others_relations(entity.name) if each.created_at > since]
+        if added or changed or related:
+            reasons = [f"{len(added)} observations were added" if added else "", "it was changed" if changed else ""]
+            reasons.append(f"{len(related)} relations were added" if related else "")
+            self._refuse(item, " and ".join([each for each in reasons if each]) + " since")
+            for attribute in ATTRIBUTES:
+                self._targets.pop((attribute, identity), None)
+
+    def _refuse_taken_names(self) -> bool:
+        """Refuse entities whose former name another one has now. Return True if that may affect others."""
+        wanted = [str(item[1]) for item in self._creating("name")]
+        freed = {each.name for identity, each in self._living.items() if not self._keeps_name(identity)}
+        taken = self._read.known([self._name_target(each) for each in wanted]) - freed
+        for identity in wanted:
+            name = self._name_target(identity)
+            if name in taken:
+                self._refuse_entity(identity, f"there is another entity {name} now")
+                return True
+            taken.add(name)
+        return False
+
+    def _refuse_entity(self, identity: str, reason: str) -> None:
+        """Refuse to rename an entity or, with all it had, to bring it back."""
+        if identity in self._living:
+            self._refuse(("name", identity), reason)
+            return
+        for item in [each for each in self._targets if each[0] not in ("relation", "note") and each[1] == identity]:
+            del self._targets[item]
+        self._targets[("entity", identity)] = True
+        self._refuse(("entity", identity), reason)
+
+    def _require_ends(self, item: Item) -> None:
+        """Refuse to restore a relation if an entity at its end was deleted since."""
+        if self._targets[item] is None:
+            return
+        _, source, target, _ = cast("tuple[str, str, str, str]", item)
+        ends = {source, target} - self._names_then()
+        missing = ends - self._read.known(ends)
+        restored = cast("Relation", self._targets[item])
+        missing |= {
+            end for end, created_at in self._ending_names().items() if end in ends and created_at < restored.created_at
+        }
+        if missing:
+            then = self._read.history.at(self._spans[item].first.at - 1, missing)
+            if gone := {each.name for each in then.entities}:
+                self._refuse(item, f"the entity {' and '.join(sorted(gone))} was deleted since")
+
+    def _names_then(self) -> set[str]:
+        """Return the names that entities have only after the undo."""
+        return {self._name_target(str(item[1])) for item in self._creating("name")}
+
+    def _ending_names(self) -> dict[str, int]:
+        """Return the names of entities that the undo deletes, and when the changes created these."""
+        ending = [each for identity, each in self._living.items() if not self._will_live(identity)]
+        return {each.name: self._spans["entity", each.id].first.at for each in ending}
+
+    def _others_relations(self, name: str) -> list[Relation]:
+        return [each for each in self._read.touching([name]) if ("relation", *each.key) not in self._targets]
+
+    def _moved_relations(self) -> list[tuple[Relation, Relation]]:
+        """Return the relations that others made since an entity was renamed, and what they become with its old name."""
+        moved: dict[Item, tuple[Relation, Relation]] = {}
+        for identity, each in self._living.items():
+            span = self._spans.get(("name", identity))
+            if ("name", identity) not in self._targets or span is None or not self._will_live(identity):
+                continue
+            for relation in self._others_relations(each.name):
+                if relation.created_at > span.last.at:
+                    start = moved.get(("relation", *relation.key), (relation, relation))[1]
+                    moved["relation", *relation.key] = (
+                        relation,
+                        redirect(start, each.name, self._name_target(identity)),
+                    )
+        return list(moved.values())
+
+    def _distinct_moves(self, relations: Iterable[Relation]) -> list[Relation]:
+        """Return what moved relations become, without those that exist anyway."""
+        wanted = {each.key: each for _, each in self._moved_relations()}
+        present = {*self._read.linked(wanted), *(each.key for each in relations)}
+        return [each for key, each in wanted.items() if key not in present]
+
+    def _set_back(self, entity: Entity) -> Entity:
+        """Return a living entity with the attributes it had."""
+        values = {kind: self._targets[kind, entity.id] for kind in ATTRIBUTES if (kind, entity.id) in self._targets}
+        return _with_attributes(replace(entity, updated_at=self._at), values)
+
+    def _bring_back(self, identity: str) -> Entity:
+        """Return a deleted entity with all it had."""
+        whole = self._wholes[identity]
+        found = [value for item, value in self._targets.items() if item[0] == "observation" and item[1] == identity]
+        observations = sorted(cast("list[Observation]", found), key=lambda each: each.ordinal)
+        values = {kind: self._targets[kind, identity] for kind in ATTRIBUTES}
+        return _with_attributes(replace(whole, observations=tuple(observations), updated_at=self._at), values)
+
+    def _sets(self, observations: Iterable[tuple[str, Observation]]) -> tuple[ObservationSet, ...]:
+        """Return observations of entities that live before and after, by the present name."""
+        sets: dict[str, list[Observation]] = {}
+        for identity, each in observations:
+            if identity in self._living and self._will_live(identity):
+                sets.setdefault(self._living[identity].name, []).append(each)
+        return tuple([ObservationSet(name, tuple(several)) for name, several in sets.items()])
+
+    def _ending(self, kind: str) -> list[Item]:
+        return [item for item in self._targets if item[0] == kind and self._now.get(item) is not None]
+
+    def _creating(self, kind: str) -> list[Item]:
+        return [item for item, value in self._targets.items() if item[0] == kind and value is not None]
+
+    def _has_card_target(self, identity: str) -> bool:
+        return any((kind, identity) in self._targets for kind in ("entity", *ATTRIBUTES))
+
+    def _changes_card(self, identity: str) -> bool:
+        return self._will_live(identity) and self._has_card_target(identity)
+
+    def _will_live(self, identity: str) -> bool:
+        item = ("entity", identity)
+        return self._targets[item] is not None if item in self._targets else identity in self._living
+
+    def _keeps_name(self, identity: str) -> bool:
+        return self._will_live(identity) and ("name", identity) not in self._targets
+
+    def _name_target(self, identity: str) -> str:
+        return cast("str", self._targets["name", identity])
+
+
+def _with_attributes(entity: Entity, values: dict[str, Value]) -> Entity:
+    summary, summary_at = cast("tuple[str | None, int]", values.get("summary", (entity.summary, entity.summary_at)))
+    return replace(
+        entity,
+        name=cast("str", values.get("name", entity.name)),
+        type=cast("str", values.get("type", entity.type)),
+        summary=summary,
+        summary_at=summary_at,
+        tags=cast("tuple[str, ...]", values.get("tags", entity.tags)),
+    )
+
+
+def _living_entities(read: Reader, names: dict[str, str]) -> dict[str, Entity]:
+    """Return those of the entities that live, by id. `names` has the last name that is known of each."""
+    living = {each.id: each for each in read.find(set(names.values())) if each.id in names}
+    renamed = {each: _present_name(read, each, name) for each, name in names.items() if each not in living}
+    found = read.find({name for name in renamed.values() if name}) if any(renamed.values()) else []
+    return living | {each.id: each for each in found if each.id in names}
+
+
+def _present_name(read: Reader, identity: str, name: str) -> str:
+    """Return the name that the latest change gave to an entity; empty if it deleted the entity."""
+    for change in read.history.latest(ChangeQuery(limit=_MAX_SEARCHED, names=(name,))):
+        cards = [each for each in change.after.entities if each.id == identity]
+        if cards:
+            return cards[0].name
+        if any(each.id == identity for each in change.before.entities):
+            return ""
+    return ""

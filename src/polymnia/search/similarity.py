@@ -1,0 +1,67 @@
+"""Compare texts by their words: names that may mean the same thing, and observations that say something similar."""
+
+import re
+from difflib import SequenceMatcher
+
+from polymnia.model import Entity, Observation
+from polymnia.search.question import content_words
+from polymnia.search.terms import terms_of, words_of
+from polymnia.search.text import fold
+
+# The share of characters that two similar names have in common, in order.
+MIN_NAME_RATIO = 0.85
+# The share of the shorter text's content words that a similar text has too.
+MIN_SHARED_WORDS = 0.5
+MAX_SIMILAR = 3
+# The observations of an entity that are compared, the newest ones.
+MAX_COMPARED = 500
+_NOT_WORDS = re.compile(r"[\W_]+")
+
+
+def normalize_text(text: str) -> str:
+    """Return the text without differences of case and spaces, and without a final full stop."""
+    return " ".join(fold(text).split()).rstrip(".")
+
+
+def are_names_alike(one: Entity, other: Entity) -> bool:
+    """Return True if two names may mean the same thing.
+
+    They differ in case, spaces and punctuation only, or in few letters; or the entities have the same type and all
+    words of one name are in the other (`Ada` and `Ada Lovelace`).
+    """
+    if one.name == other.name:
+        return False
+    first, second = [_NOT_WORDS.sub("", fold(each.name)) for each in (one, other)]
+    if first == second or _ratio(first, second) >= MIN_NAME_RATIO:
+        return True
+    words = [set(words_of(each.name)) for each in (one, other)]
+    return fold(one.type) == fold(other.type) and (words[0] <= words[1] or words[1] <= words[0])
+
+
+def similar_observations(text: str, entity: Entity) -> tuple[Observation, ...]:
+    """Return the entity's observations that say something similar to the text, best first.
+
+    They share content words with it, apart from the entity's name.
+    """
+    named = set(terms_of(entity.name))
+    wanted = _content_terms(text) - named
+    scored = [
+        (_overlap(wanted, _content_terms(each.text) - named), each) for each in entity.observations[-MAX_COMPARED:]
+    ]
+    found = sorted([pair for pair in scored if pair[0] >= MIN_SHARED_WORDS], key=lambda pair: -pair[0])
+    return tuple([each for _, each in found[:MAX_SIMILAR]])
+
+
+def _content_terms(text: str) -> set[str]:
+    return set(terms_of(" ".join(content_words(text))))
+
+
+def _overlap(one: set[str], other: set[str]) -> float:
+    return len(one & other) / min(len(one), len(other)) if one and other else 0.0
+
+
+def _ratio(first: str, second: str) -> float:
+    """Return the share of characters in common; digits must agree, because `server1` is not `server2`."""
+    if re.sub(r"\D", "", first) != re.sub(r"\D", "", second):
+        return 0.0
+    return SequenceMatcher(None, first, second, autojunk=False).ratio()

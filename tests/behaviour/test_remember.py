@@ -1,0 +1,211 @@
+"""Remember, revise and forget: one change each, with a receipt for every item, on every store."""
+
+from pathlib import Path
+
+import pytest
+
+from polymnia.engine import entities, history
+from polymnia.engine.forget import Unwanted, forget
+from polymnia.engine.memory import Memory
+from polymnia.engine.remember import EntityFacts, FactDraft, remember
+from polymnia.engine.revise import Edit, Revision, merge, revise
+from polymnia.errors import BadInput, EntityNotFound
+from polymnia.model import Entity, EntityDraft, Relation
+from polymnia.stores.sqlite.store import SqliteStore
+from tests.behaviour.graphs import ME, create, keys, link, names, texts
+
+
+def facts(name: str, *given: str, kind: str = "person") -> EntityFacts:
+    return EntityFacts(name=name, type=kind, facts=tuple([FactDraft(text) for text in given]))
+
+
+def find(memory: Memory, name: str) -> Entity:
+    (entity,) = entities.open_named(memory, [name]).entities
+    return entity
+
+
+def test_entities_and_relations_are_remembered_together(memory: Memory) -> None:
+    receipt = remember(memory, [facts("Ann", "tea"), facts("Ben")], [Relation("Ann", "Ben", "knows")], by=ME)
+    assert [(each.name, each.type, each.outcome) for each in receipt.entities] == [
+        ("Ann", "person", "created"),
+        ("Ben", "person", "created"),
+    ]
+    assert [(each.text, each.outcome, each.ordinal) for each in receipt.entities[0].facts] == [("tea", "added", 1)]
+    assert [(each.outcome, each.reason) for each in receipt.relations] == [("created", "")]
+    assert receipt.change == (1 if memory.store.capabilities.history else 0)
+    assert keys(entities.read_all(memory)) == [("Ann", "Ben", "knows")]
+
+
+def test_a_known_entity_gains_what_is_new(memory: Memory) -> None:
+    remember(memory, [facts("Ann", "tea")], by=ME)
+    receipt = remember(memory, [facts("Ann", "Tea.", "milk", kind="robot")], [Relation("Ann", "Zoe", "knows")], by=ME)
+    (ann,) = receipt.entities
+    assert (ann.outcome, ann.type, ann.reason) == ("added", "person", "it stays a person; revise changes a type")
+    assert [(each.outcome, each.reason) for each in ann.facts] == [("unchanged", "already known"), ("added", "")]
+    assert receipt.relations[0].reason == "there is no entity Zoe yet"
+    assert texts(memory, "Ann") == ("tea", "milk")
+    again = remember(memory, [facts("Ann", "milk")], [Relation("Ann", "Zoe", "knows")], by=ME)
+    assert (again.change, again.entities[0].outcome, again.relations[0].outcome) == (0, "unchanged", "unchanged")
+
+
+def test_similar_facts_and_names_are_pointed_out(memory: Memory) -> None:
+    remember(memory, [facts("Ada Lovelace", "lives in Berlin", "likes tea")], by=ME)
+    receipt = remember(memory, [facts("Ada Lovelace", "lives in Munich")], by=ME)
+    assert [each.text for each in receipt.entities[0].facts[0].similar] == ["lives in Berlin"]
+    receipt = remember(memory, [facts("ada lovelace")], by=ME)
+    assert receipt.entities[0].similar_names == ("Ada Lovelace",)
+
+
+def test_a_name_that_comes_twice_is_one_entity(memory: Memory) -> None:
+    receipt = remember(memory, [facts("Ann", "tea"), facts("Ann", "tea", "milk")], by=ME)
+    assert [each.name for each in receipt.entities] == ["Ann"]
+    assert texts(memory, "Ann") == ("tea", "milk")
+
+
+def test_blank_items_are_refused_and_nothing_is_stored(memory: Memory) -> None:
+    for wrong in (facts(" "), facts("Ann", " ")):
+        with pytest.raises(BadInput):
+            remember(memory, [facts("Ben"), wrong], by=ME)
+    with pytest.raises(BadInput, match="a relation needs two names and a type"):
+        remember(memory, [facts("Ben")], [Relation("Ben", "", "knows")], by=ME)
+    assert names(entities.read_all(memory)) == []
+
+
+def test_a_secret_is_flagged_refused_or_ignored(memory: Memory) -> None:
+    key = "sk_live_" + "51Habcdefghijklmnopqr"
+    with pytest.raises(BadInput, match="looks like a Stripe key, so nothing was stored"):
+        remember(memory, [facts("billing", key)], by=ME, secrets="refuse")
+    flagged = remember(memory, [facts("billing", key)], by=ME)
+    assert flagged.entities[0].facts[0].secret == "a Stripe key"
+    ignored = remember(memory, [facts("payments", key)], by=ME, secrets="off")
+    assert ignored.entities[0].facts[0].secret == ""
+
+
+def test_tags_and_a_summary_are_merged(tmp_path: Path) -> None:
+    memory = Memory(SqliteStore(str(tmp_path / "memory.db")))
+    remember(memory, [EntityFacts(name="Ann", tags=("a",), summary="first")], by=ME)
+    receipt = remember(memory, [EntityFacts(name="Ann", tags=("b", "a"), summary="second")], by=ME)
+    ann = find(memory, "Ann")
+    assert (ann.type, ann.tags, ann.summary) == ("thing", ("a", "b"), "second")
+    assert (ann.updated_at, receipt.entities[0].outcome) == (ann.summary_at, "added")
+    memory.store.close()
+
+
+def test_a_valid_time_is_kept(tmp_path: Path) -> None:
+    memory = Memory(SqliteStore(str(tmp_path / "memory.db")))
+    remember(memory, [EntityFacts(name="Ann", facts=(FactDraft("tea", 42),))], by=ME)
+    assert find(memory, "Ann").observations[0].valid_at == 42
+    memory.store.close()
+
+
+def test_a_renamed_entity_keeps_its_relations_and_observations(memory: Memory) -> None:
+    create(memory, EntityDraft("Ann", "person", ("tea",)), EntityDraft("Ben", "person"))
+    link(memory, ("Ann", "Ben", "knows"), ("Ben", "Ann", "likes"), ("Ann", "Ann", "is"))
+    before = find(memory, "Ann")
+    receipt = revise(memory, "Ann", Revision(name="Anna", type="scientist", replace=(Edit("tea", "milk"),)), by=ME)
+    anna = find(memory, "Anna")
+    assert (anna.id, anna.type, anna.texts, receipt.relations) == (before.id, "scientist", ("milk",), 3)
+    assert sorted(keys(entities.read_all(memory))) == [
+        ("Anna", "Anna", "is"),
+        ("Anna", "Ben", "knows"),
+        ("Ben", "Anna", "likes"),
+    ]
+
+
+def test_a_taken_name_is_refused(memory: Memory) -> None:
+    create(memory, EntityDraft("Ann", "person"), EntityDraft("Ben", "person"))
+    with pytest.raises(BadInput, match="there is an entity Ben already; merge the two instead"):
+        revise(memory, "Ann", Revision(name="Ben"), by=ME)
+    with pytest.raises(EntityNotFound):
+        revise(memory, "Zoe", Revision(name="Ben"), by=ME)
+
+
+def test_a_replaced_fact_keeps_its_ordinal_and_a_superseded_one_does_not(memory: Memory) -> None:
+    create(memory, EntityDraft("Ann", "person", ("tea", "lives in Berlin")))
+    revise(memory, "Ann", Revision(replace=(Edit(1, "green tea"),), supersede=(Edit(2, "lives in Munich"),)), by=ME)
+    assert [(each.ordinal, each.text) for each in find(memory, "Ann").observations] == [
+        (1, "green tea"),
+        (3, "lives in Munich"),
+    ]
+
+
+def test_an_unknown_observation_is_refused_with_those_that_may_be_meant(memory: Memory) -> None:
+    create(memory, EntityDraft("Ann", "person", ("tea", "lives in Berlin")))
+    with pytest.raises(BadInput, match=r"Ann has no observation 'she lives in Munich'; it has 2: lives in Berlin$"):
+        revise(memory, "Ann", Revision(replace=(Edit("she lives in Munich", "x"),)), by=ME)
+    with pytest.raises(BadInput, match="revised twice in one call"):
+        revise(memory, "Ann", Revision(replace=(Edit(1, "x"),), supersede=(Edit("tea", "y"),)), by=ME)
+
+
+def test_superseded_facts_are_hidden_and_can_be_listed(tmp_path: Path) -> None:
+    memory = Memory(SqliteStore(str(tmp_path / "memory.db")))
+    create(memory, EntityDraft("Ann", "person", ("lives in Berlin",)))
+    revise(memory, "Ann", Revision(supersede=(Edit(1, "lives in Munich"),)), by="second")
+    revise(memory, "Ann", Revision(name="Anna"), by=ME)
+    assert texts(memory, "Anna") == ("lives in Munich",)
+    (fact,) = history.superseded(memory, "Anna")
+    assert (fact.old.text, [each.text for each in fact.new], fact.actor, fact.change) == (
+        "lives in Berlin",
+        ["lives in Munich"],
+        "second",
+        2,
+    )
+    memory.store.close()
+
+
+def test_merged_entities_keep_the_times_of_their_facts(tmp_path: Path) -> None:
+    memory = Memory(SqliteStore(str(tmp_path / "memory.db")))
+    given = [EntityFacts(name="Anna", facts=(FactDraft("milk", 42),), tags=("x",)), EntityFacts(name="A")]
+    remember(memory, [facts("Ann", "tea"), *given], [Relation("Anna", "A", "is")], by=ME)
+    milk = find(memory, "Anna").observations[0]
+    receipt = merge(memory, ["Anna", "A"], "Ann", by=ME)
+    ann = find(memory, "Ann")
+    assert (receipt.observations, receipt.relations, ann.tags) == (1, 0, ("x",))
+    assert [(each.text, each.created_at, each.valid_at) for each in ann.observations[1:]] == [
+        ("milk", milk.created_at, 42)
+    ]
+    memory.store.close()
+
+
+def test_only_what_is_named_is_forgotten(memory: Memory) -> None:
+    create(memory, EntityDraft("Ann", "person", ("tea", "milk")), EntityDraft("Ben", "person"))
+    link(memory, ("Ann", "Ben", "knows"))
+    unwanted = Unwanted(observations=(("Ann", "tea"), ("Zoe", 1)), relations=(Relation("Ann", "Ben", "likes"),))
+    dry = forget(memory, unwanted, by=ME, dry_run=True)
+    assert (dry.change, dry.unknown) == (0, ("Zoe", "Ann likes Ben"))
+    assert texts(memory, "Ann") == ("tea", "milk")
+    receipt = forget(memory, unwanted, by=ME)
+    assert [each.text for each in receipt.observations[0].observations] == ["tea"]
+    assert texts(memory, "Ann") == ("milk",)
+    assert keys(entities.read_all(memory)) == [("Ann", "Ben", "knows")]
+
+
+def test_a_whole_entity_takes_its_relations_along(memory: Memory) -> None:
+    create(memory, EntityDraft("Ann", "person", ("tea",)), EntityDraft("Ben", "person"))
+    link(memory, ("Ann", "Ben", "knows"))
+    receipt = forget(memory, Unwanted(entities=("Ann",), observations=(("Ann", 1),)), by=ME)
+    assert ([each.name for each in receipt.entities], len(receipt.relations)) == (["Ann"], 1)
+    graph = entities.read_all(memory)
+    assert (names(graph), keys(graph)) == (["Ben"], [])
+
+
+def test_differences_say_what_a_change_altered(tmp_path: Path) -> None:
+    memory = Memory(SqliteStore(str(tmp_path / "memory.db")))
+    create(memory, EntityDraft("Ann", "person", ("tea",)), EntityDraft("Ben", "person"))
+    link(memory, ("Ann", "Ben", "knows"))
+    revise(memory, "Ann", Revision(name="Anna", replace=(Edit(1, "milk"),)), by=ME)
+    page = history.latest(memory, names=["Anna"], limit=2)
+    assert ([each.id for each in page.changes], page.next) == ([3, 2], 2)
+    found = history.differences(page.changes[0], history.names_of(memory, "Anna"))
+    assert [(each.what, each.name, each.before, each.after) for each in found] == [
+        ("name", "Anna", "Ann", "Anna"),
+        ("observation", "Ann", "tea", "milk"),
+        ("relation", "Ann", "knows Ben", None),
+        ("relation", "Anna", None, "knows Ben"),
+    ]
+    (first,) = history.latest(memory, names=["Anna"], before=2).changes
+    assert [(each.what, each.after) for each in history.differences(first, {"Ann"})] == [
+        ("entity", "person"),
+        ("observation", "tea"),
+    ]
+    memory.store.close()

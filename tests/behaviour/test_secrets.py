@@ -1,0 +1,73 @@
+"""Keys, tokens and passwords are recognized; ordinary prose about them is not."""
+
+import pytest
+
+from polymnia.engine.secrets import find_secret
+
+# Made up for this test: the right shapes with no account behind them.
+SECRETS = {
+    "a private key": "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAA",
+    "an AWS access key": "deploys use AKIA" + "2E0A8F3B244CABCD",
+    "a GitHub token": "push with ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8",
+    "a GitLab token": "CI variable glpat-" + "x9Y8z7W6v5U4t3S2r1Q0",
+    "a Slack token": "bot: xoxb-" + "123456789012-abcdefABCDEF",
+    "an Anthropic key": "export KEY=sk-ant-api03-" + "Zm9vYmFyYmF6cXV4MTIzNDU2",
+    "an API key": "sk-proj-" + "Ab3dEf6hIj9kLm2nOp5qRs8t",
+    "a Stripe key": "sk_live_" + "51Habcdefghijklmnopqr",
+    "a Google API key": "AIza" + "SyA1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q",
+    "an npm token": "npm_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8",
+    "a Hugging Face token": "hf_" + "abcdefghijklmnopqrstuvwxyzABCDEFGH",
+    "a SendGrid key": "SG." + "abcdefghijklmnopqrstuv" + "." + "abcdefghijklmnopqrstuvwxyz",
+    "a Telegram bot token": "123456789:AA" + "abcdefghijklmnopqrstuvwxyzABCDEFG",
+    "a JSON web token": "eyJhbGciOiJIUzI1NiJ9" + ".eyJzdWIiOiIxMjM0NTY3ODkwIn0" + ".dozjgNryP4J3jVmNHl0w5N",
+    "a password in a URL": "the database is postgres://app:s3cr3tPass@db.internal/main",
+    "a password or token": "the password is hunter2!Xy",
+}
+ASSIGNMENTS = [
+    "password: Tr0ub4dor",
+    "DB_PASSWORD is set as password=correct7horse",
+    'api_key = "8f14e45fceea167a5a36dedd4bea2543"',
+    "Authorization: token: 6f9619ff8b86d011b42d00c04fc964ff",
+    "client_secret: 7Fjfp0ZBr1KtDRbnfVdmIw1x",
+]
+PROSE = [
+    "The API token is rotated every 90 days by the platform team.",
+    "Ada prefers tokens in the Authorization header; never in the URL.",
+    "password: required, at least 12 characters",
+    "The password is stored as bcrypt hashes in users.password_hash.",
+    "The secret is in 1Password under Staging/Database.",
+    "secret: kubernetes-sealed-secrets",
+    "Set API_KEY=<your-key> before you start the server",
+    "token = os.environ['GITHUB_TOKEN']",
+    "Set the password in DATABASE_URL, as in postgres://user@localhost/dev",
+    "postgres://${USER}:${PASSWORD}@db/main is the template",
+    "The commit 210548b9f0e1d2c3b4a5968778695a4b3c2d1e0f fixed the login.",
+    "Entity id 6f9619ff-8b86-d011-b42d-00c04fc964ff was merged.",
+    "sk-learn 1.4 is pinned; sk-image is not used.",
+    "The token bucket allows 100 requests per second.",
+    "Bearer of bad news: the token expired.",
+    "He is the key person for access tokens and private keys.",
+    "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+    "The passphrase is known to Ada and Ben only.",
+    "The auth token is about 2,000 characters long.",
+    "pwd: prints the working directory",
+    "https://example.com/reset?user=ada",
+    "git clone git@github.com:acme/app.git",
+    "The key is: simplicity-first",
+    "Passwords: min-length 12, no rotation.",
+]
+
+
+@pytest.mark.parametrize("kind", SECRETS)
+def test_a_secret_is_recognized(kind: str) -> None:
+    assert find_secret(SECRETS[kind]) == kind
+
+
+@pytest.mark.parametrize("text", ASSIGNMENTS)
+def test_an_assigned_value_that_looks_random_is_a_secret(text: str) -> None:
+    assert find_secret(text)
+
+
+@pytest.mark.parametrize("text", PROSE)
+def test_prose_is_no_secret(text: str) -> None:
+    assert find_secret(text) == ""

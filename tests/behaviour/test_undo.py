@@ -1,0 +1,225 @@
+"""Undo: changes are taken back as one new change, exactly, and never over what others wrote since."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from polymnia.engine import entities, notes, observations, relations, trash, undo
+from polymnia.engine.memory import Memory
+from polymnia.engine.remember import EntityFacts, FactDraft, remember
+from polymnia.engine.revise import Edit, Revision, merge, revise
+from polymnia.errors import BadInput, NotSupported
+from polymnia.model import VAULT, EntityDraft, Note, ObservationDraft, Relation
+from polymnia.stores import open_store
+from tests.behaviour.graphs import ME, create, keys, link, names, texts
+from tests.behaviour.steps import ACTORS, STEPS, Step, last_change, rows_state, state_of, take
+from tests.conftest import STORES
+
+ANY = settings(max_examples=60, suppress_health_check=list(HealthCheck), deadline=None)
+WITH_HISTORY = ("memory", "sqlite in memory")
+
+
+@pytest.fixture(params=WITH_HISTORY)
+def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
+    store = open_store(STORES[request.param](tmp_path))
+    yield Memory(store)
+    store.close()
+
+
+def fresh(kind: str) -> Memory:
+    return Memory(open_store(STORES[kind](Path())))
+
+
+def run(memory: Memory, steps: list[Step]) -> dict[int, object]:
+    """Take the steps; return the state after each change, by its id."""
+    states = {0: state_of(memory)}
+    for step in steps:
+        take(memory, step)
+        states[last_change(memory)[0]] = state_of(memory)
+    return states
+
+
+@pytest.mark.parametrize("kind", WITH_HISTORY)
+@ANY
+@given(STEPS, st.integers(0, 20))
+def test_undoing_the_latest_changes_restores_the_earlier_state(kind: str, steps: list[Step], left: int) -> None:
+    memory = fresh(kind)
+    states = run(memory, steps)
+    last, _ = last_change(memory)
+    kept = min(left, last)
+    receipt = undo.undo(memory, range(kept + 1, last + 1), by=ME)
+    assert receipt.conflicts == ()
+    assert state_of(memory) == states[kept]
+    if receipt.change:
+        undo.undo(memory, [receipt.change], by=ME)
+    assert state_of(memory) == states[last]
+    assert memory.store.check() == []
+
+
+@pytest.mark.parametrize("kind", WITH_HISTORY)
+@ANY
+@given(STEPS)
+def test_a_past_state_is_the_one_recorded_then(kind: str, steps: list[Step]) -> None:
+    memory = fresh(kind)
+    states: dict[int, object] = {}
+    for step in steps:
+        take(memory, step)
+        states[last_change(memory)[1]] = state_of(memory)
+    with memory.reading() as read:
+        for time, state in states.items():
+            if time:
+                assert rows_state(read.history.at(time)) == state
+
+
+@pytest.mark.parametrize("kind", WITH_HISTORY)
+@ANY
+@given(STEPS, st.sampled_from(ACTORS), st.booleans())
+def test_undoing_an_actor_touches_nothing_of_others(kind: str, steps: list[Step], actor: str, skip: bool) -> None:
+    memory = fresh(kind)
+    run(memory, steps)
+    state = state_of(memory)
+    theirs = _texts_by(memory, set(ACTORS) - {actor})
+    try:
+        receipt = undo.undo_since(memory, 0, actor=actor, by=ME, skip_conflicts=skip)
+    except BadInput:
+        return  # the actor did nothing
+    if receipt.conflicts and not skip:
+        assert state_of(memory) == state
+    assert theirs <= _texts_by(memory, set(ACTORS) - {actor})
+    assert memory.store.check() == []
+
+
+def _texts_by(memory: Memory, actors: set[str]) -> set[tuple[int, str]]:
+    """Return the observations that only these actors wrote, as (ordinal, text)."""
+    with memory.reading() as read:
+        found = [(each, one) for each in read.entities() for one in each.observations]
+        authors = read.history.authors([(each.name, one.ordinal) for each, one in found])
+    by = {(one.ordinal, one.text): authors[each.name, one.ordinal].actor for each, one in found}
+    return {key for key, actor in by.items() if actor in actors}
+
+
+def test_a_dry_run_changes_nothing_and_says_what_would_change(memory: Memory) -> None:
+    create(memory, EntityDraft("Ann", "person", ("tea",)))
+    receipt = undo.undo(memory, [1], by=ME, dry_run=True)
+    assert (receipt.change, [each.name for each in receipt.before.entities]) == (0, ["Ann"])
+    assert names(entities.read_all(memory)) == ["Ann"]
+
+
+def test_a_fact_that_was_changed_since_is_a_conflict(memory: Memory) -> None:
+    create(memory, EntityDraft("Ann", "person", ("tea",)))
+    revise(memory, "Ann", Revision(replace=(Edit(1, "coffee"),)), by="first")
+    revise(memory, "Ann", Revision(replace=(Edit(1, "water"),), type="scientist"), by="second")
+    receipt = undo.undo(memory, [2], by=ME)
+    assert receipt.change == 0
+    assert [(each.what, each.reason, each.change) for each in receipt.conflicts] == [
+        ("observation 1 of Ann", "it was changed since", 2)
+    ]
+    assert texts(memory, "Ann") == ("water",)
+
+
+def test_conflicts_can_be_skipped_and_the_rest_is_undone(memory: Memory) -> None:
+    first = EntityFacts(name="Ann", facts=(FactDraft("tea"), FactDraft("milk")))
+    remember(memory, [first, EntityFacts(name="Ben")], [Relation("Ann", "Ben", "knows")], by="first")
+    observations.add(memory, [ObservationDraft("Ann", ("water",))], by="second", skip_repeats=False)
+    assert undo.undo(memory, [1], by=ME).change == 0
+    receipt = undo.undo(memory, [1], by=ME, skip_conflicts=True)
+    assert [each.what for each in receipt.conflicts] == ["the entity Ann"]
+    assert receipt.conflicts[0].reason == "1 observations were added since"
+    graph = entities.read_all(memory)
+    assert (names(graph), keys(graph), texts(memory, "Ann")) == (["Ann"], [], ("water",))
+
+
+def test_a_name_that_is_taken_again_is_a_conflict(memory: Memory) -> None:
+    create(memory, EntityDraft("Ann", "person", ("tea",)))
+    entities.delete(memory, ["Ann"], by=ME)
+    create(memory, EntityDraft("Ann", "robot"))
+    receipt = undo.undo(memory, [2], by=ME)
+    assert [(each.what, each.reason) for each in receipt.conflicts] == [
+        ("the entity Ann", "there is another entity Ann now")
+    ]
+
+
+def test_a_fact_of_an_entity_that_is_gone_is_a_conflict(memory: Memory) -> None:
+    create(memory, EntityDraft("Ann", "person", ("tea",)))
+    observations.remove(memory, [ObservationDraft("Ann", ("tea",))], by="first")
+    entities.delete(memory, ["Ann"], by="second")
+    receipt = undo.undo(memory, [2], by=ME)
+    assert [each.reason for each in receipt.conflicts] == ["its entity was deleted since"]
+
+
+def test_a_relation_to_an_entity_that_is_gone_is_a_conflict(memory: Memory) -> None:
+    create(memory, EntityDraft("Ann", "person"), EntityDraft("Ben", "person"))
+    link(memory, ("Ann", "Ben", "knows"))
+    relations.delete(memory, [Relation("Ann", "Ben", "knows")], by="first")
+    entities.delete(memory, ["Ben"], by="second")
+    receipt = undo.undo(memory, [3], by=ME)
+    assert [each.reason for each in receipt.conflicts] == ["the entity Ben was deleted since"]
+
+
+def test_undoing_a_rename_takes_newer_relations_and_facts_along(memory: Memory) -> None:
+    create(memory, EntityDraft("Ann", "person", ("tea",)), EntityDraft("Ben", "person"))
+    link(memory, ("Ann", "Ben", "knows"))
+    revise(memory, "Ann", Revision(name="Anna"), by="first")
+    link(memory, ("Ben", "Anna", "likes"))
+    observations.add(memory, [ObservationDraft("Anna", ("milk",))], by="second", skip_repeats=False)
+    assert undo.undo(memory, [3], by=ME).conflicts == ()
+    graph = entities.open_named(memory, ["Ann"])
+    assert sorted(keys(graph)) == [("Ann", "Ben", "knows"), ("Ben", "Ann", "likes")]
+    assert texts(memory, "Ann") == ("tea", "milk")
+
+
+def test_a_fact_is_undone_though_its_entity_was_renamed_since(memory: Memory) -> None:
+    create(memory, EntityDraft("Ann", "person", ("tea",)))
+    observations.add(memory, [ObservationDraft("Ann", ("milk",))], by="first", skip_repeats=False)
+    revise(memory, "Ann", Revision(name="Anna"), by="second")
+    assert undo.undo(memory, [2], by=ME).conflicts == ()
+    assert texts(memory, "Anna") == ("tea",)
+
+
+def test_a_merge_can_be_undone(memory: Memory) -> None:
+    create(memory, EntityDraft("Ann", "person", ("tea",)), EntityDraft("Anna", "person", ("milk",)))
+    link(memory, ("Anna", "Ben", "knows"))
+    before = state_of(memory)
+    merge(memory, ["Anna"], "Ann", by=ME)
+    assert texts(memory, "Ann") == ("tea", "milk")
+    undo.undo(memory, [3], by=ME)
+    assert state_of(memory) == before
+
+
+def test_an_unknown_change_is_refused(memory: Memory) -> None:
+    create(memory, EntityDraft("Ann", "person"))
+    for unknown in (0, 2, -1):
+        with pytest.raises(BadInput, match=f"there is no change {unknown};"):
+            undo.undo(memory, [unknown], by=ME)
+    with pytest.raises(BadInput, match="nobody called 'Zoe' has changed anything; those who have: test"):
+        undo.undo_since(memory, 0, actor="Zoe", by=ME)
+
+
+def test_a_purged_change_is_refused() -> None:
+    memory = fresh("sqlite in memory")
+    create(memory, EntityDraft("Ann", "person", ("tea",)))
+    entities.delete(memory, ["Ann"], by=ME)
+    trash.purge(memory, days=-1)
+    with pytest.raises(BadInput, match="has been purged"):
+        undo.undo(memory, [2], by=ME)
+
+
+def test_a_deleted_note_comes_back_with_its_vector() -> None:
+    memory = fresh("sqlite in memory")
+    vector = bytes(range(16))
+    notes.commit(memory, Note("plan", "text", ("tag",), embedding=vector), by=ME)
+    notes.prune(memory, [VAULT], key="plan", by=ME)
+    undo.undo(memory, [2], by=ME)
+    found = notes.read(memory, VAULT, "plan")
+    assert found is not None
+    assert (found.content, found.tags, found.embedding) == ("text", ("tag",), vector)
+
+
+def test_a_store_without_history_refuses(tmp_path: Path) -> None:
+    memory = Memory(open_store(str(tmp_path / "memory.jsonl")))
+    with pytest.raises(NotSupported, match="has no history"):
+        undo.undo(memory, [1], by=ME)
+    memory.store.close()
