@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from polymnia.dialects import DIALECTS
 from polymnia.errors import SettingsError
 from polymnia.settings import Settings, load_settings
 
@@ -113,7 +114,7 @@ def test_a_wrong_settings_file_is_a_clear_error(config: Path, text: str) -> None
         ({"POLYMNIA_TRANSPORT": "pigeon"}, "POLYMNIA_TRANSPORT: 'pigeon' is not one of http, stdio, tcp"),
         (
             {"POLYMNIA_DIALECT": "latin"},
-            "POLYMNIA_DIALECT: unknown dialect 'latin': use graph, project, reference, vault",
+            f"POLYMNIA_DIALECT: unknown dialect 'latin': use {', '.join(sorted(DIALECTS))}",
         ),
     ],
 )
