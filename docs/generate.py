@@ -138,18 +138,20 @@ def dialects_page() -> str:
 def dialect_page(name: str) -> str:
     """Return the page of one dialect: how to start it, where its memory is, and its tools."""
     dialect = open_dialect(name)
-    flag = "" if name == DEFAULT_DIALECT else f" --dialect {name}"
+    start = "polymnia serve" if name == DEFAULT_DIALECT else f"polymnia serve --dialect {name}"
+    if dialect.requires_workspace:
+        start = f"polymnia workspace create team --store {DIALECTS[name].store}\n{start} --workspace team"
     rows = [
         f"| `{tool.name}` | {_first_sentence(tool.description)} | {tool.needs} |" for tool in dialect.tools.values()
     ]
     resources = [f"| `{each.uri}` | {_first_sentence(each.description)} |" for each in dialect.resources]
     resources += [f"| `{each.uri_template}` | {_first_sentence(each.description)} |" for each in dialect.templates]
-    more = DOCS / f"{name}.md"
+    more = next((page for page in (f"{name}.md", f"{name}s.md") if (DOCS / page).exists()), "")
     parts = [
         f"# The {name} dialect\n",
-        f"```sh\npolymnia serve{flag}\n```\n",
+        f"```sh\n{start}\n```\n",
         f"The memory is {_default_store(name)}.\n",
-        f"[More about it](../{name}.md).\n" if more.exists() else "",
+        f"[More about it](../{more}).\n" if more else "",
         "## Tools\n\n| tool | what it does | needs |\n|---|---|---|\n" + "\n".join(rows) + "\n",
         "## Resources\n\n| URI | what it is |\n|---|---|\n" + "\n".join(resources) + "\n" if resources else "",
     ]
