@@ -62,6 +62,7 @@ DIALECTS: Mapping[str, DialectSpec] = {
         scheme="binlog",
         flags=_MEMORY_FILE,
     ),
+    "native": DialectSpec(module="polymnia.dialects.native", store=""),
     "project": DialectSpec(module="polymnia.dialects.project", store="data/", port=8081, flags=_DATA_DIR),
     "reference": DialectSpec(
         module="polymnia.dialects.reference",
