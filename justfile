@@ -45,6 +45,11 @@ bench *arguments='--quick':
 docs:
     {{bin}}/pytest -n 0 tests/test_docs.py
 
+# Check and pack the bundle for hosts of .mcpb files (needs Node 20).
+bundle:
+    npx --yes @anthropic-ai/mcpb@2.1.2 validate packages/mcpb/manifest.json
+    npx --yes @anthropic-ai/mcpb@2.1.2 pack packages/mcpb dist/polymnia.mcpb
+
 # Report which lines the unmarked tests reach.
 coverage:
     {{bin}}/pytest --cov --cov-report=term --cov-report=xml

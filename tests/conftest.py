@@ -12,7 +12,7 @@ from xdist.scheduler import LoadScopeScheduling
 from polymnia.engine.memory import Memory
 from polymnia.stores import open_store
 from tests.groups import MARKED, ONE_AT_A_TIME
-from tests.postgres import new_database, shared_by_test_run, shared_server
+from tests.postgres import new_database, new_workspace, shared_by_test_run, shared_server
 
 HERE = Path(__file__).parent
 
@@ -29,8 +29,12 @@ STORES: dict[str, Callable[[Path], str]] = {
     "binlog": lambda directory: str(directory / "memory.mcpmem"),
     "sqlite": lambda directory: str(directory / "memory.db"),
     "sqlite in memory": lambda directory: ":memory:",
+    "postgres": lambda directory: new_workspace(),
 }
 ON_DISK = ("jsonl", "binlog", "sqlite")
+# The stores that can be closed and opened again, and those that keep a history, notes and vectors.
+PERSISTENT = (*ON_DISK, "postgres")
+VERSIONED = ("sqlite", "sqlite in memory", "postgres")
 
 # What ends with the test run.
 _RUN = pytest.StashKey[ExitStack]()

@@ -126,6 +126,11 @@ def shared_server() -> str:
         return url.read_text(encoding="utf-8")
 
 
+def new_workspace() -> str:
+    """Return the URL of a workspace on the test run's server that does not exist yet."""
+    return f"{shared_server()}?workspace=test-{secrets.token_hex(8)}"
+
+
 @contextmanager
 def new_database(server: str) -> Iterator[str]:
     """Create an empty database for the block and return its URL."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from polymnia.stores.sql import load_queries
+from polymnia.stores.sql import read_queries
 from tests.groups import MARKED, ONE_AT_A_TIME
 
 ROOT = Path(__file__).parent.parent
@@ -97,7 +97,7 @@ def test_every_named_query_has_a_reason() -> None:
     offenders = [
         f"{name(file)}: {query}"
         for file in query_files()
-        for query in load_queries(file.parent)
+        for query in read_queries(file)
         if f"-- name: {query}\n-- " not in file.read_text("utf-8")
     ]
     assert offenders == []
@@ -107,8 +107,8 @@ def test_every_named_query_is_used() -> None:
     offenders = [
         f"{name(file)}: {query}"
         for file in query_files()
-        for query in load_queries(file.parent)
-        if f'"{query}"' not in "\n".join(path.read_text("utf-8") for path in file.parent.glob("*.py"))
+        for query in read_queries(file)
+        if f'"{query}"' not in source_of(file.parent) + source_of(file.parent.parent)
     ]
     assert offenders == []
 
@@ -208,4 +208,10 @@ def has_broad_except(path: Path) -> bool:
 
 
 def query_files() -> list[Path]:
-    return sorted((SOURCE / "stores").glob("*/queries.sql"))
+    return sorted((SOURCE / "stores").glob("*/*.sql"))
+
+
+@cache
+def source_of(package: Path) -> str:
+    """Return the text of a package's own modules."""
+    return "\n".join(path.read_text("utf-8") for path in package.glob("*.py"))

@@ -9,15 +9,18 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 import yaml
 
+from polymnia.dialects.registry import DIALECTS
 from polymnia.settings import Settings, load_settings
 from tests.processes import TIMEOUT_S, Log, end_with_parent
 
 ROOT = Path(__file__).parent.parent
-PORT = 8081
+PORT = 8765
 
 
 def instructions() -> list[tuple[str, str]]:
@@ -58,9 +61,9 @@ def test_every_copied_file_exists_and_is_not_ignored() -> None:
 
 def test_the_package_has_the_extras_and_the_script_that_the_image_uses() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    extras = re.findall(r"\[([a-z]+)\]'", (ROOT / "Dockerfile").read_text("utf-8"))
-    assert extras
-    assert set(extras) <= set(project["optional-dependencies"])
+    named = re.findall(r"\[([a-z,]+)\]'", (ROOT / "Dockerfile").read_text("utf-8"))
+    assert len(set(named)) == 1
+    assert {"semantic", "oauth"} <= set(named[0].split(",")) <= set(project["optional-dependencies"])
     assert command()[0] in project["scripts"]
 
 
@@ -109,7 +112,8 @@ def container_command(directory: Path) -> list[str]:
 
 
 def container_environment(directory: Path) -> dict[str, str]:
-    return {"PATH": os.environ["PATH"], "HOME": str(directory)}
+    kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
+    return {**kept, "HOME": str(directory)}
 
 
 @pytest.fixture
@@ -132,6 +136,19 @@ def test_the_health_check_finds_the_server_healthy(address: str, tmp_path: Path)
     check = [each.replace(f"127.0.0.1:{PORT}", address) for each in health_check()]
     subprocess.run([sys.executable, *check[1:]], check=True, timeout=TIMEOUT_S)
     assert (tmp_path / "data" / "_meta.db").is_file()
+
+
+def test_every_dialect_is_served(address: str, tmp_path: Path) -> None:
+    for name in DIALECTS:
+        request = Request(f"http://{address}/{name}/mcp", b"{}", {"Content-Type": "application/json"})
+        with pytest.raises(HTTPError) as refused:
+            urlopen(request, timeout=TIMEOUT_S)
+        assert (name, refused.value.code) == (name, 401)  # the path exists and wants a token
+        refused.value.close()
+    with pytest.raises(HTTPError) as missing:
+        urlopen(Request(f"http://{address}/latin/mcp", b"{}"), timeout=TIMEOUT_S)
+    assert missing.value.code == 404
+    missing.value.close()
 
 
 def test_the_server_does_not_start_without_a_token(tmp_path: Path) -> None:

@@ -39,17 +39,17 @@ class Newcomer:
             "POLYMNIA_EMBEDDER": "local",
         }
 
-    def run(self, line: str, **more: Any) -> str:
-        """Run a line of shell and return what it prints."""
+    def run(self, line: str, given: str = "") -> str:
+        """Run a line of shell with this on standard input and return what it prints."""
         done = subprocess.run(
             ["bash", "-c", line],
+            input=given,
             cwd=self.home,
             env=self.environment,
             capture_output=True,
             text=True,
             timeout=600,
             check=False,
-            **{"stdin": subprocess.DEVNULL, **more} if "input" not in more else more,
         )
         assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
         return done.stdout
@@ -78,8 +78,7 @@ def documented(start: str) -> str:
     blocks = re.findall(r"```sh\n(.*?)```", README.partition("## Start")[2].partition("\n## ")[0], re.DOTALL)
     lines = [line for block in blocks for line in block.splitlines()]
     either = [part.strip() for line in lines for part in line.split("# or:")]
-    (found,) = [part for part in either if part.startswith(start)]
-    return found
+    return str(next(part for part in either if part.startswith(start)))
 
 
 def test_uv_installs_the_command(newcomer: Newcomer) -> None:
@@ -98,7 +97,7 @@ def test_uvx_runs_the_server_without_installing_it(newcomer: Newcomer) -> None:
     newcomer.has_tools("uv")
     (command,) = re.findall(r"`(uvx polymnia serve)`", README)
     hello = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-    assert '"tools"' in newcomer.run(command, input=json.dumps(hello) + "\n")
+    assert '"tools"' in newcomer.run(command, json.dumps(hello) + "\n")
     entry = json.loads(newcomer.run("uvx polymnia install cursor --print"))["mcpServers"]["memory"]
     assert (Path(entry["command"]).name, entry["args"]) == ("uvx", ["polymnia", "serve"])
 
@@ -128,5 +127,5 @@ def remember(newcomer: Newcomer, entry: dict[str, Any]) -> None:
     entities = [{"name": "Ada", "entityType": "person", "observations": ["likes tea"]}]
     call = {"name": "create_entities", "arguments": {"entities": entities}}
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
-    reply = json.loads(newcomer.run(" ".join([entry["command"], *entry["args"]]), input=json.dumps(message) + "\n"))
+    reply = json.loads(newcomer.run(" ".join([entry["command"], *entry["args"]]), json.dumps(message) + "\n"))
     assert not reply["result"].get("isError"), reply

@@ -42,7 +42,7 @@ class Stage:
         self._cleanup = ExitStack()
         self.memory = Memory(open_store(self._path))
         self._cleanup.callback(self.memory.store.close)
-        self._labels = self._load(case)
+        self._labels = load_case(self.memory, case)
         self.memory.store.compact()  # the plain rankings look into the index themselves
         self.meaning: Meaning | None = None
         self.embedding_seconds = 0.0
@@ -68,21 +68,6 @@ class Stage:
     def close(self) -> None:
         """Stop everything and close the store."""
         self._cleanup.close()
-
-    def _load(self, case: Case) -> dict[Place, str]:
-        names = list(dict.fromkeys(told.entity for told in case.told))
-        entities.create(self.memory, [EntityDraft(name, case.kind) for name in names], by=ME)
-        labels = {}
-        for told in _together(case.told):
-            added = observations.add(
-                self.memory,
-                [ObservationDraft(each.entity, (each.text,), each.valid_at) for each in told],
-                by=ME,
-                skip_repeats=False,
-            )
-            for each, noted in zip(told, added, strict=True):
-                labels[noted.entity, noted.observations[0].ordinal] = each.label
-        return labels
 
     def _embed(self, embedder: Embedder) -> None:
         self.meaning = Meaning(SharedEmbedder("local", lambda url: embedder))
@@ -122,6 +107,23 @@ class Stage:
         memory = Memory(self.memory.store, meaning)
         hits = recall(memory, question, limit=_DEEPEST, timeout=_TIMEOUT_S).hits
         return [self._labels.get(hit.passage.key, "") for hit in hits]
+
+
+def load_case(memory: Memory, case: Case) -> dict[Place, str]:
+    """Write what a case tells; return the labels of the observations."""
+    names = list(dict.fromkeys(told.entity for told in case.told))
+    entities.create(memory, [EntityDraft(name, case.kind) for name in names], by=ME)
+    labels = {}
+    for told in _together(case.told):
+        added = observations.add(
+            memory,
+            [ObservationDraft(each.entity, (each.text,), each.valid_at) for each in told],
+            by=ME,
+            skip_repeats=False,
+        )
+        for each, noted in zip(told, added, strict=True):
+            labels[noted.entity, noted.observations[0].ordinal] = each.label
+    return labels
 
 
 def _together(told: Sequence[Told]) -> list[list[Told]]:

@@ -50,7 +50,7 @@ def open_servers(settings: Settings) -> Iterator[dict[str, Server]]:
         # A read-only server must not delete the notes of earlier sessions.
         persist_sessions=settings.session_persist or settings.read_only,
     )
-    dialects = {name: open_dialect(name, rules) for name in (settings.dialect, *settings.dialects)}
+    dialects = {name: open_dialect(name, rules) for name in settings.served}
     for dialect in dialects.values():
         _check_store(dialect, settings)
     with (

@@ -22,6 +22,7 @@
     ├── SettingsError         a flag, variable or entry of the settings file is wrong
     └── StoreError            the store failed
         ├── StoreBusy         another process locked it for too long
+        ├── StoreUnavailable  the database cannot be reached at the moment
         ├── StoreFull         the disk is full; existing data is intact
         ├── StoreDamaged      the data on disk is damaged
         ├── StoreTooNew       a later version wrote it
@@ -186,6 +187,12 @@ class StoreBusy(StoreError):
     """Another process locked the store for too long."""
 
     summary = "the store is busy; try again"
+
+
+class StoreUnavailable(StoreError):
+    """The database cannot be reached at the moment."""
+
+    summary = "the database cannot be reached at the moment; try again"
 
 
 class StoreFull(StoreError):

@@ -13,6 +13,8 @@ from polymnia.dialects.registry import DEFAULT_DIALECT, DIALECTS, STORE_FLAGS, D
 from polymnia.errors import SettingsError
 
 _PREFIX = "POLYMNIA_"
+# In `dialects`, it stands for every one.
+ALL_DIALECTS = "all"
 # Settings with several values; a variable separates them by commas.
 _LISTS = ("dialects", "allow_hosts", "allow_origins")
 # Suffixes that tell the kind of a store.
@@ -54,6 +56,12 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     embedder_key: str = ""
     chat_model: str = ""
     chat_model_key: str = ""
+
+    @property
+    def served(self) -> tuple[str, ...]:
+        """The names of the dialects to serve, the chosen one first."""
+        others = DIALECTS if ALL_DIALECTS in self.dialects else self.dialects
+        return tuple(dict.fromkeys((self.dialect, *others)))
 
     @property
     def address(self) -> str:

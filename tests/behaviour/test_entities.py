@@ -1,8 +1,11 @@
 """Entities on every store: creating, opening, reading all, deleting."""
 
+import pytest
+
 from polymnia.engine import entities
 from polymnia.engine.memory import Memory
-from polymnia.model import EntityDraft
+from polymnia.errors import BadInput
+from polymnia.model import EntityDraft, Graph, Relation, Rows, require_storable
 from tests.behaviour.graphs import ME, create, keys, link, names, texts
 
 ALICE = EntityDraft("Alice", "person", ("Is a student", "Likes tea"))
@@ -117,8 +120,6 @@ def test_any_text_is_stored_unchanged(memory: Memory) -> None:
         " ",
         "a\nb",
         "tab\t",
-        "\x00",
-        "a\x00b",
         "'; DROP TABLE entities; --",
         '"',
         "\\",
@@ -131,6 +132,32 @@ def test_any_text_is_stored_unchanged(memory: Memory) -> None:
     assert [(entity.name, entity.type, entity.texts) for entity in graph.entities] == [
         (text, text, (text,)) for text in strange
     ]
+
+
+@pytest.mark.parametrize("text", ["\x00", "a\x00b"])
+def test_a_text_that_no_database_can_hold_is_refused_everywhere(memory: Memory, text: str) -> None:
+    drafts = [
+        EntityDraft(text, "t"),
+        EntityDraft("n", text),
+        EntityDraft("n", "t", (text,)),
+        EntityDraft("n", "t", (), text),
+    ]
+    for draft in drafts:
+        with pytest.raises(BadInput):
+            create(memory, draft)
+    with pytest.raises(BadInput):
+        link(memory, ("a", "b", text))
+    assert entities.read_all(memory) == Graph([], [])
+
+
+def test_half_of_a_surrogate_pair_is_refused() -> None:
+    with pytest.raises(BadInput, match="surrogate"):
+        require_storable(Rows(relations=(Relation("a", "b", "\ud800"),)))
+
+
+def test_a_name_that_cannot_be_stored_is_not_found(memory: Memory) -> None:
+    create(memory, ALICE)
+    assert entities.open_named(memory, ["Alice\x00", "\x00"]) == Graph([], [])
 
 
 def test_counts_exclude_deleted_rows(memory: Memory) -> None:

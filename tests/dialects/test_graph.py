@@ -28,7 +28,6 @@ STRANGE = [
     "end",
     "graph",
     "日本語",
-    "\x00",
 ]
 
 

@@ -33,7 +33,6 @@ ODD_KEYS = [
     "🦊",
     "a+b&c=d",
     "..",
-    "x\x00y",
     '"',
     "%2F",
     "memory://vault",

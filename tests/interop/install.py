@@ -40,8 +40,10 @@ def judges(cache: Path) -> Path:
 
 
 def client_programs(cache: Path) -> Path:
-    """Return a directory with the programs of MCP clients."""
-    return _npm(cache, "clients", CLIENTS / "package.json")
+    """Return a directory with the programs of MCP clients, and with tools that check what we publish."""
+    home = _npm(cache, "clients", CLIENTS / "package.json")
+    shutil.copy(CLIENTS / "lint_workflows.mjs", home)
+    return home
 
 
 def node() -> str:

@@ -141,8 +141,9 @@ def test_a_rarely_named_entity_has_a_higher_bonus_up_to_a_limit() -> None:
 
 def test_a_score_does_not_depend_on_the_other_passages() -> None:
     one, other = turn(1, "it is rare"), turn(2, "a common thing")
-    both = score_passages(query("rare common"), [one, other], {}, {1: 0.3}, scale=[one, other], coverage=1)
-    (alone,) = score_passages(query("rare common"), [one], {}, {1: 0.3}, scale=[one, other], coverage=1)
+    asked = query("rare common")
+    both = score_passages(asked, [one, other], {}, {1: 0.3}, scale=[one, other], coverage=1)
+    (alone,) = score_passages(asked, [one], {}, {1: 0.3}, scale=[one, other], coverage=1)
     assert alone == both[0]
 
 

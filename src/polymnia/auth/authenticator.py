@@ -9,7 +9,7 @@ from threading import Lock
 from polymnia.auth.tokens import Tokens
 from polymnia.errors import NotAdmitted, SettingsError, StoreError
 from polymnia.model import NOBODY, OWNER, Capability, Principal
-from polymnia.stores.open import is_in_memory, store_kind
+from polymnia.stores.open import has_files, store_kind
 
 logger = logging.getLogger(__name__)
 
@@ -104,11 +104,11 @@ class _FailedLogins:
 
 
 def tokens_of(store: str, file: str = "") -> Tokens | None:
-    """Return the tokens of a store: in the given file, or beside the store. None for a store in memory."""
+    """Return the tokens of a store: in the given file, or beside the store. None for a store without files."""
     if file:
         return Tokens(Path(file))
     kind, path = store_kind(store)
-    if is_in_memory(kind, path):
+    if not has_files(kind, path):
         return None
     if kind == "directory":
         return Tokens(Path(path) / "_meta.tokens")

@@ -12,7 +12,7 @@ from unicodedata import combining, east_asian_width
 
 from polymnia.dialects.registry import STORE_FLAGS
 from polymnia.errors import BadInput
-from polymnia.stores import store_kind
+from polymnia.stores.open import has_files, store_kind
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -65,7 +65,7 @@ def require_store(url: str) -> None:
     if kind == "directory":
         if not any((Path(path) / name).exists() for name in ("_meta.db", "projects", "archive")):
             raise BadInput(f"there are no workspaces in {path}")
-    elif kind != "memory" and path != ":memory:" and not Path(path).is_file():
+    elif has_files(kind, path) and not Path(path).is_file():
         raise BadInput(f"there is no file {path}")
 
 

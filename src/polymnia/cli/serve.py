@@ -65,7 +65,7 @@ def _add_http_arguments(group: "argparse._ArgumentGroup") -> None:
         dest="dialects",
         action="append",
         metavar="DIALECT",
-        help="serve this dialect too, at /DIALECT/mcp (repeatable)",
+        help="serve this dialect too, at /DIALECT/mcp, or all of them with `all` (repeatable)",
     )
     group.add_argument(
         "--allow-host",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from polymnia.model import Change, Counts, Rows
+from polymnia.model import Change, Counts, Rows, require_storable
 from polymnia.stores.contract import Reader, Store, Writer
 
 if TYPE_CHECKING:
@@ -70,8 +70,12 @@ class Transaction:
         self._by = by
 
     def apply(self, *, before: Rows | None = None, after: Rows | None = None, touched: Collection[str] = ()) -> None:
-        """Write the rows as one change, and count the touched entities as updated. Nothing happens without rows."""
+        """Write the rows as one change, and count the touched entities as updated. Nothing happens without rows.
+
+        Raise BadInput for a text that cannot be stored.
+        """
         rows = (before or Rows(), after or Rows())
+        require_storable(rows[1])
         change = Change(self._operation, self._by, self.at, *rows, touched=tuple(touched))
         if change.before or change.after:
             self.change = replace(change, id=self._writer.apply(change))

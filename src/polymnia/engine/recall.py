@@ -1,18 +1,19 @@
 """Find the passages that answer a question: by words, meaning, names and dates, in one ranking."""
 
-from collections import Counter
-from collections.abc import Collection
+from collections import Counter, deque
+from collections.abc import Collection, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from polymnia.engine.memory import Memory
 from polymnia.engine.spelling import repair_spelling, terms_starting, variants
 from polymnia.model import Hit, Neighbours, Passage, PassageKey, Within, WordCounts
 from polymnia.search import hits
 from polymnia.search.question import content_without, content_words, match_names, parse_question, text_without
-from polymnia.search.scoring import Matcher, Query, ScoredPassage, entity_bonus, score_passages
+from polymnia.search.scoring import Matcher, Query, ScoredPassage, entity_bonus, fuse, score_passages
 from polymnia.search.terms import terms_of
 from polymnia.search.text import fold
 from polymnia.stores.contract import Reader
@@ -29,6 +30,9 @@ MAX_SEARCH_TERMS = 40
 # Terms are looked up, rarest first, until they occur in this many passages: common ones only weigh what is found.
 MAX_TERM_PASSAGES = 2_000
 MAX_NAMES = 8
+# How many other phrasings of a question count, and how many neighbours a hit may have on each side.
+MAX_ALSO = 5
+MAX_CONTEXT = 10
 # A term in more passages than this is no help in finding a name.
 MAX_NAME_TERM_PASSAGES = 5_000
 MAX_PREFIXED_TERMS = 20
@@ -50,23 +54,64 @@ class RecallResult(Struct, frozen=True):
 
 
 def recall(
-    memory: Memory, question: str, *, limit: int = 10, within: Within | None = None, timeout: float | None = None
+    memory: Memory,
+    question: str,
+    *,
+    also: Sequence[str] = (),
+    limit: int = 10,
+    within: Within | None = None,
+    context: int = 0,
+    timeout: float | None = None,
 ) -> RecallResult:
     """Return the passages that answer the question, best first, each with the evidence for it.
 
-    Without a `timeout` in seconds, the embedder gets half a second to embed the question.
+    `also` are other ways to ask it, or guesses at the answer. The first MAX_ALSO count, if they have a word that the
+    question has not. `context` is how many observations before and after each hit are returned with it, at most
+    MAX_CONTEXT. Without a `timeout` in seconds, the embedder gets half a second to embed the question.
     """
     with memory.reading() as read:
-        query, corrections = _prepare(read, question[:MAX_QUESTION_CHARACTERS])
-        asking = _ask(memory, read, query, timeout)
-        scale = _by_words(read, query, None)  # while the embedder works
-        proposed = scale if within is None else scale + _by_words(read, query, within)
-        asked = asking if isinstance(asking, str) else asking.answer()
-        vectors = _Vectors.of(read, asked) if not isinstance(asked, str) else None
-        scored = _score(read, query, proposed, scale, vectors, within)
-    coverage = vectors.coverage if vectors else 0.0
-    note = asked if isinstance(asked, str) else _coverage_note(coverage)
-    return RecallResult(hits.best_hits(query, scored, limit), note, coverage, corrections)
+        searches = _start_searches(memory, read, [question, *also[:MAX_ALSO]], timeout)
+        for search in searches:
+            search.propose(read, within)  # while the embedder works
+        scored = _score(read, searches, within)
+        found = hits.best_hits(searches[0].query.folded, scored, limit)
+        found = _with_context(read, found, min(context, MAX_CONTEXT)) if context > 0 else found
+    corrections = {wrong: right for search in searches for wrong, right in search.corrections.items()}
+    return RecallResult(found, searches[0].note, searches[0].coverage, corrections)
+
+
+def _start_searches(memory: Memory, read: Reader, texts: Sequence[str], timeout: float | None) -> list["_Search"]:
+    """Start to search for the first text, and for those of the others that have words it has not."""
+    prepared = [_prepare(read, text[:MAX_QUESTION_CHARACTERS]) for text in texts]
+    known = set(prepared[0][0].question.content)
+    others = [each for each in prepared[1:] if not known.issuperset(each[0].question.content)]
+    return [_Search(*each, _ask(memory, read, each[0], timeout)) for each in (prepared[0], *others)]
+
+
+class _Search:
+    """One text that is searched for: the query it becomes, the passages proposed for it, and its vector."""
+
+    def __init__(self, query: Query, corrections: dict[str, str], asking: "PendingQuestion | str") -> None:
+        self.query = query
+        self.corrections = corrections
+        self.scale: list[Passage] = []
+        self.proposed: list[Passage] = []
+        self.vectors: _Vectors | None = None
+        self.coverage = 0.0
+        self.note = ""
+        self._asking = asking
+
+    def propose(self, read: Reader, within: Within | None) -> None:
+        """Find passages by words; those without the filter are the scale of the scores."""
+        self.scale = _by_words(read, self.query, None)
+        self.proposed = self.scale if within is None else self.scale + _by_words(read, self.query, within)
+
+    def embed(self, read: Reader) -> None:
+        """Wait for the vector of the text."""
+        asked = self._asking if isinstance(self._asking, str) else self._asking.answer()
+        self.vectors = None if isinstance(asked, str) else _Vectors.of(read, asked)
+        self.coverage = self.vectors.coverage if self.vectors else 0.0
+        self.note = asked if isinstance(asked, str) else _coverage_note(self.coverage)
 
 
 def _coverage_note(coverage: float) -> str:
@@ -187,21 +232,12 @@ def _named_card(read: Reader, query: Query) -> list[Passage]:
     return read.cards(names) if names else []
 
 
-def _score(
-    read: Reader,
-    query: Query,
-    proposed: Collection[Passage],
-    scale: Collection[Passage],
-    vectors: _Vectors | None,
-    within: Within | None,
-) -> list[ScoredPassage]:
-    """Score the candidates by words and by meaning, and what was written after them, as far as the filter allows."""
-    found = {passage.key: passage for passage in proposed}
-    if vectors is not None:
-        nearest = set(read.vectors.nearest(vectors.model, vectors.question, MAX_NEAREST, within))
-        if query.names:
-            nearest.update(read.vectors.nearest(vectors.model, vectors.question, MAX_NEAREST, _about(query)))
-        found |= {passage.key: passage for passage in read.passages_by_id(nearest)}
+def _score(read: Reader, searches: Sequence[_Search], within: Within | None) -> list[ScoredPassage]:
+    """Score the candidates of all searches, and what was written after them, as far as the filter allows."""
+    found = {passage.key: passage for search in searches for passage in search.proposed}
+    for search in searches:
+        search.embed(read)
+        found |= {passage.key: passage for passage in _by_meaning(read, search, within)}
     neighbours = read.neighbours(found.values())
     after = {
         near.after.key: near.after
@@ -210,10 +246,30 @@ def _score(
     }
     neighbours |= read.neighbours(after.values())
     passages = [each for each in (found | after).values() if within is None or within.has(each)]
-    if vectors is None:
-        return score_passages(query, passages, neighbours, {}, scale=scale, coverage=0.0)
-    cosines = _cosines(read, vectors, passages, neighbours)
-    return score_passages(query, passages, neighbours, cosines, scale=scale, coverage=vectors.coverage)
+    return fuse(
+        [
+            score_passages(
+                search.query,
+                passages,
+                neighbours,
+                _cosines(read, search.vectors, passages, neighbours),
+                scale=search.scale,
+                coverage=search.coverage,
+            )
+            for search in searches
+        ]
+    )
+
+
+def _by_meaning(read: Reader, search: _Search, within: Within | None) -> list[Passage]:
+    """Return the candidates by meaning: the nearest of all, and those of the named entities."""
+    if search.vectors is None:
+        return []
+    model, question = search.vectors.model, search.vectors.question
+    nearest = set(read.vectors.nearest(model, question, MAX_NEAREST, within))
+    if search.query.names:
+        nearest.update(read.vectors.nearest(model, question, MAX_NEAREST, _about(search.query)))
+    return read.passages_by_id(nearest)
 
 
 def _leads_on(passage: Passage) -> bool:
@@ -222,10 +278,34 @@ def _leads_on(passage: Passage) -> bool:
 
 
 def _cosines(
-    read: Reader, vectors: _Vectors, passages: Collection[Passage], neighbours: dict[PassageKey, Neighbours]
+    read: Reader,
+    vectors: _Vectors | None,
+    passages: Collection[Passage],
+    neighbours: dict[PassageKey, Neighbours],
 ) -> dict[int, float]:
+    if vectors is None:
+        return {}
     from polymnia.search.context import context_cosines  # numpy is loaded with the first model
 
     around = [each for near in neighbours.values() for each in (near.before, near.earlier, near.after) if each]
     found = read.vectors.vectors(vectors.model, {each.id for each in [*passages, *around]})
     return context_cosines(vectors.question, found, passages, neighbours)
+
+
+def _with_context(read: Reader, found: list[Hit], count: int) -> list[Hit]:
+    """Return the hits with up to `count` observations before and after each."""
+    around = [deque([hit.passage]) for hit in found]
+    for _ in range(count):
+        near = read.neighbours([end for each in around for end in (each[0], each[-1])])
+        for each in around:
+            first, last = near.get(each[0].key), near.get(each[-1].key)
+            if first and first.before:
+                each.appendleft(first.before)
+            if last and last.after:
+                each.append(last.after)
+    return [_with_neighbours(hit, list(each)) for hit, each in zip(found, around, strict=True)]
+
+
+def _with_neighbours(hit: Hit, around: list[Passage]) -> Hit:
+    at = around.index(hit.passage)
+    return replace(hit, before=tuple(around[:at]), after=tuple(around[at + 1 :]))

@@ -32,6 +32,7 @@ from polymnia.model.passages import (
     Within,
     WordCounts,
 )
+from polymnia.model.texts import require_storable
 
 __all__ = [
     "CAPABILITIES",
@@ -79,4 +80,5 @@ __all__ = [
     "Within",
     "WordCounts",
     "Workspace",
+    "require_storable",
 ]

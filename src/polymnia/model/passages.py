@@ -110,13 +110,18 @@ class Signals(Struct, frozen=True, gc=False):
 
 
 class Hit(Struct, frozen=True):
-    """A passage that answers a question, its evidence, and how many similar passages it stands for."""
+    """A passage that answers a question, its evidence, and how many similar passages it stands for.
+
+    `before` and `after` are the observations around it in its conversation, in order, as far as they were asked for.
+    """
 
     passage: Passage
     score: float
     match_kind: str
     signals: Signals
     alike: int = 0
+    before: tuple[Passage, ...] = ()
+    after: tuple[Passage, ...] = ()
 
 
 class Perspective(Struct, frozen=True):

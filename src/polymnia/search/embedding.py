@@ -5,6 +5,7 @@ import sys
 from array import array
 from collections.abc import Callable, Sequence
 from operator import mul
+from struct import pack, unpack
 
 from polymnia.errors import BadInput
 
@@ -40,6 +41,20 @@ def length(vector: bytes) -> float:
 def cosine(vector: Sequence[float], norm: float, other: bytes, other_norm: float) -> float:
     """Return the cosine of two vectors whose lengths are given: 1 for the same direction, -1 for the opposite one."""
     return _dot(vector, unpack_vector(other)) / (norm * other_norm)
+
+
+def shorten(vector: bytes) -> bytes:
+    """Return a float32 vector as float16 with length one."""
+    numbers = unpack_vector(vector)
+    norm = math.hypot(*numbers) or 1.0
+    return pack(f"<{len(numbers)}e", *[number / norm for number in numbers])
+
+
+def widen(vector: bytes, dimension: int) -> bytes:
+    """Return a stored vector as float32: float16 is widened, a client's float32 stays as it is."""
+    if len(vector) != 2 * dimension:
+        return vector
+    return pack(f"<{dimension}f", *unpack(f"<{dimension}e", vector))
 
 
 def _product(left: Sequence[float], right: Sequence[float]) -> float:

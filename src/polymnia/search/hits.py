@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from polymnia.model import Hit, Passage
-from polymnia.search.scoring import Query, ScoredPassage
+from polymnia.search.scoring import ScoredPassage
 from polymnia.search.text import fold
 
 # Kinds of match, best first.
@@ -16,9 +16,9 @@ EXACT_KINDS = (NAME, KEY, TEXT)
 MIN_SHARED_TERMS = 0.9
 
 
-def best_hits(query: Query, scored: Sequence[ScoredPassage], limit: int) -> list[Hit]:
-    """Return the best hits, each standing for all passages that say the same about its entity."""
-    exact = {each.passage.key: exact_kind(each.passage, query.folded) for each in scored}
+def best_hits(folded: str, scored: Sequence[ScoredPassage], limit: int) -> list[Hit]:
+    """Return the best hits for a folded question, each standing for all passages that say the same about its entity."""
+    exact = {each.passage.key: exact_kind(each.passage, folded) for each in scored}
 
     def order(each: ScoredPassage) -> tuple[int, float, tuple[str, int]]:
         kind = exact[each.passage.key]
@@ -28,7 +28,7 @@ def best_hits(query: Query, scored: Sequence[ScoredPassage], limit: int) -> list
     # A note and an observation may say the same, but one may change without the other.
     subjects = [((each.passage.entity, each.passage.kind == "note"), each.terms) for each in ranked]
     return [
-        Hit(each.passage, each.score, exact[each.passage.key] or match_kind(query, each), each.signals, alike)
+        Hit(each.passage, each.score, exact[each.passage.key] or match_kind(each), each.signals, alike)
         for each, alike in ((ranked[position], alike) for position, alike in distinct(subjects, limit))
     ]
 
@@ -40,8 +40,9 @@ def exact_kind(passage: Passage, folded: str) -> str:
     return TEXT if passage.kind != "entity" and _equals(passage.text.strip(), folded) else ""
 
 
-def match_kind(query: Query, scored: ScoredPassage) -> str:
+def match_kind(scored: ScoredPassage) -> str:
     """Return the best kind of match of a passage."""
+    query = scored.query
     kind = word_kind(query.question.spoken, query.terms, query.widened, scored.terms)
     if kind:
         return TYPO if query.corrected.intersection(scored.terms) else kind

@@ -15,6 +15,7 @@ from itertools import pairwise
 from math import log
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from polymnia.model import Neighbours, Passage, PassageKey, Signals, WordCounts
 from polymnia.search.dates import agreement, tells_time
@@ -49,6 +50,9 @@ HALF_CONTEXT_WORDS = 30
 MIN_ENTITY_BONUS, ENTITY_RARITY, MAX_ENTITY_BONUS = 0.75, 0.5, 2.5
 # The bonus grows with a match above 1, so that a wrong name raises only passages that match.
 ENTITY_MATCH_SHARE = 0.35
+
+# How much the other phrasings of a question count together: a wrong guess at the answer then does little harm.
+ALSO_SHARE = 0.3
 
 _SENTENCE = re.compile(r"[^.!?\u2026\u3002\uff1f\n]+[.!?\u2026\u3002\uff1f\n]*")
 
@@ -145,12 +149,13 @@ class Query(Struct, frozen=True):
 
 
 class ScoredPassage(Struct, frozen=True):
-    """A passage, its terms, the evidence for it, and its score."""
+    """A passage, its terms, the evidence for it, its score, and the query that they answer."""
 
     passage: Passage
     terms: list[str]
     signals: Signals
     score: float
+    query: Query
 
 
 def score_passages(
@@ -177,8 +182,18 @@ def score_passages(
         shares = words[key] / unit, lead_share(earlier.text) * words[earlier.key] / unit if earlier else 0.0
         signals = _signals(query, passage, terms[key], shares, cosines.get(passage.id))
         total = score(signals, query.bonuses.get(passage.entity, 0.0), coverage)
-        scored.append(ScoredPassage(passage, terms[key], signals, total))
+        scored.append(ScoredPassage(passage, terms[key], signals, total, query))
     return scored
+
+
+def fuse(scored: Sequence[Sequence[ScoredPassage]]) -> list[ScoredPassage]:
+    """Join the scores of the same passages for a question and for other phrasings of it.
+
+    Each passage has the evidence for the phrasing that it answers best.
+    """
+    if len(scored) == 1:
+        return list(scored[0])
+    return [_fuse(each) for each in zip(*scored, strict=True)]
 
 
 def score(signals: Signals, bonus: float, coverage: float) -> float:
@@ -221,6 +236,13 @@ def question_share(text: str) -> float:
     sentences = [(len(each.split()), "?" in each or "\uff1f" in each) for each in _SENTENCE.findall(text)]
     total = sum([count for count, _ in sentences])
     return sum([count for count, asks in sentences if asks]) / total if total else 0.0
+
+
+def _fuse(scored: Sequence[ScoredPassage]) -> ScoredPassage:
+    asked, *others = scored
+    best = max(scored, key=lambda each: each.score)
+    mean = sum([each.score for each in others]) / len(others)
+    return replace(best, score=asked.score + ALSO_SHARE * (mean - asked.score))
 
 
 def _signals(

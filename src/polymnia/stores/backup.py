@@ -88,6 +88,8 @@ def _require_file(url: str) -> tuple[str, str]:
     kind, path = store_kind(url)
     if is_in_memory(kind, path):
         raise BadInput("a store in memory has no file; name one with --store")
+    if kind == "postgres":
+        raise BadInput("PostgreSQL has its own backups: use pg_dump, or continuous archiving; docs/scaling.md says how")
     return kind, path
 
 

@@ -18,7 +18,7 @@ from polymnia.model import (
     PurgeCounts,
     Rows,
 )
-from polymnia.stores.contract import Capabilities, ChangeFeed, VectorStore
+from polymnia.stores.contract import Capabilities, ChangeFeed, TableWriter, VectorStore
 from polymnia.stores.memory_graph import MemoryGraph, not_supported, passages_of
 
 
@@ -150,6 +150,10 @@ class GraphOnlyStore:
     @property
     def vectors(self) -> VectorStore:
         raise not_supported("vectors")
+
+    @property
+    def tables(self) -> TableWriter:
+        raise not_supported("copies of its rows")
 
     def follow(self) -> ChangeFeed:
         raise not_supported("a change feed")

@@ -33,6 +33,7 @@ from polymnia.stores.contract import (
     HistoryReader,
     NoteReader,
     Sessions,
+    TableReader,
     TrashReader,
     VectorReader,
 )
@@ -188,6 +189,10 @@ class MemoryGraph:
     @property
     def history(self) -> HistoryReader:
         raise not_supported("history")
+
+    @property
+    def tables(self) -> TableReader:
+        raise not_supported("copies of its rows")
 
     def clock(self) -> int:
         """Return the time for a change made now, later than that of the last one here."""

@@ -1,7 +1,8 @@
 """Open the store that a URL names. Its scheme or ending tells the kind, and only that kind is imported."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ _BINLOG = (".mcpmem", ".bin")
 
 
 def open_store(url: str, *, read_only: bool = False) -> Store:
-    """Open the store behind a URL: `memory:`, or a path whose scheme or ending tells its kind.
+    """Open the store behind a URL: `memory:`, `postgresql://…`, or a path whose scheme or ending tells its kind.
 
     A read-only store changes no byte on disk and creates no file. Raise SettingsError for an unknown kind or a data
     directory, StoreError if the store cannot be opened.
@@ -26,6 +27,10 @@ def open_store(url: str, *, read_only: bool = False) -> Store:
     kind, path = store_kind(url)
     if kind == "directory":
         raise SettingsError(f"{path} is a directory of workspaces; name one of them with --workspace")
+    if kind == "postgres":
+        with _postgres():
+            from polymnia.stores.postgres.catalogue import open_workspace
+        return open_workspace(url, read_only=read_only)
     if read_only and not is_in_memory(kind, path) and not Path(path).exists():
         raise StoreError(f"there is no memory at {path}; start without --read-only to begin one")
     if kind == "memory":
@@ -48,11 +53,24 @@ def open_store(url: str, *, read_only: bool = False) -> Store:
 def open_catalogue(url: str, *, read_only: bool = False) -> Catalogue | None:
     """Open the catalogue behind a URL; None if the URL names a single store. Raise SettingsError, StoreError."""
     kind, path = store_kind(url)
+    if kind == "postgres":
+        with _postgres():
+            from polymnia.stores.postgres import catalogue
+        return catalogue.open_catalogue(url, read_only=read_only)
     if kind != "directory":
         return None
     from polymnia.stores.directory.catalogue import DirectoryCatalogue
 
     return DirectoryCatalogue(path, read_only=read_only)
+
+
+@contextmanager
+def _postgres() -> Iterator[None]:
+    """Import the store for PostgreSQL in the block. Raise SettingsError if its driver is not installed."""
+    try:
+        yield
+    except ImportError as exc:
+        raise SettingsError("PostgreSQL needs another package: run `pip install 'polymnia[postgres]'`") from exc
 
 
 def check_catalogue(url: str) -> list["WorkspaceReport"]:
@@ -126,9 +144,16 @@ def is_in_memory(kind: str, path: str) -> bool:
     return kind == "memory" or path == ":memory:"
 
 
+def has_files(kind: str, path: str) -> bool:
+    """Return True if the store is a file or a directory."""
+    return kind != "postgres" and not is_in_memory(kind, path)
+
+
 def store_kind(url: str) -> tuple[str, str]:
     """Return the kind of store that a URL names, and its path. Raise SettingsError."""
     scheme, colon, path = url.partition(":")
+    if scheme in ("postgresql", "postgres") and path.startswith("//"):
+        return "postgres", url
     if colon and scheme in ("memory", "sqlite", "jsonl", "binlog", "directory"):
         return scheme, path
     if url.endswith(("/", os.sep)) or Path(url).is_dir():
@@ -142,5 +167,5 @@ def store_kind(url: str) -> tuple[str, str]:
         return "binlog", url
     raise SettingsError(
         f"{url!r} is not a store; use a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory "
-        "(ending in / to create one), or `memory:`"
+        "(ending in / to create one), postgresql://…, or `memory:`"
     )

@@ -1,4 +1,4 @@
-"""Load named SQL from `queries.sql`, and numbered migrations."""
+"""Load named SQL from the files of a package, and numbered migrations."""
 
 from functools import lru_cache
 from pathlib import Path
@@ -7,9 +7,14 @@ _NAME = "-- name: "
 
 
 def load_queries(package: Path) -> dict[str, str]:
-    """Return the statements of `queries.sql` by name. Comments after the name say why; the rest is one statement."""
+    """Return the statements of the package's `.sql` files by name."""
+    return {name: text for file in sorted(package.glob("*.sql")) for name, text in read_queries(file).items()}
+
+
+def read_queries(file: Path) -> dict[str, str]:
+    """Return the statements of a file by name. Comments after the name say why; the rest is one statement."""
     queries: dict[str, str] = {}
-    for block in (package / "queries.sql").read_text("utf-8").split(_NAME)[1:]:
+    for block in file.read_text("utf-8").split(_NAME)[1:]:
         name, _, body = block.partition("\n")
         lines = [line for line in body.splitlines() if not line.startswith("--")]
         queries[name.strip()] = "\n".join(lines).strip().rstrip(";")

@@ -16,11 +16,13 @@ from polymnia.stores.contract.reader import (
     Writer,
 )
 from polymnia.stores.contract.store import Capabilities, Catalogue, ChangeFeed, Store, VectorStore
+from polymnia.stores.contract.tables import TABLES, TableReader, TableRow, TableWriter
 
 __all__ = [
     "LIMITS",
     "MAX_CONVERSATION_GAP",
     "MAX_CONVERSATION_STEPS",
+    "TABLES",
     "TEXT",
     "Capabilities",
     "Catalogue",
@@ -33,6 +35,9 @@ __all__ = [
     "SearchReader",
     "Sessions",
     "Store",
+    "TableReader",
+    "TableRow",
+    "TableWriter",
     "TrashReader",
     "VectorReader",
     "VectorStore",

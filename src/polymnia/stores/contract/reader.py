@@ -32,6 +32,7 @@ from polymnia.model import (
     WordCounts,
 )
 from polymnia.search.expression import Expression
+from polymnia.stores.contract.tables import TableReader
 
 # The perspective that embeds a passage's own text. Every store has it.
 TEXT = "text"
@@ -294,6 +295,10 @@ class Reader(GraphReader, SearchReader, Protocol):
     @property
     def trash(self) -> TrashReader:
         """The trash, with `capabilities.trash`."""
+
+    @property
+    def tables(self) -> TableReader:
+        """All rows as they are, with `capabilities.tables`."""
 
 
 class Writer(Reader, Protocol):

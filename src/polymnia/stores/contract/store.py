@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from polymnia.model import Change, EmbeddingModel, Perspective, PurgeCounts, Status, Workspace
 from polymnia.stores.contract.reader import TEXT, Reader, Writer
+from polymnia.stores.contract.tables import TableWriter
 
 
 class Capabilities(Struct, frozen=True, kw_only=True):
@@ -19,6 +20,7 @@ class Capabilities(Struct, frozen=True, kw_only=True):
     history: bool = False
     trash: bool = False
     change_feed: bool = False
+    tables: bool = False  # copies of its rows with all their versions
 
 
 class Store(Protocol):
@@ -43,6 +45,10 @@ class Store(Protocol):
     @property
     def vectors(self) -> "VectorStore":
         """Writes of vectors, with `capabilities.vectors`."""
+
+    @property
+    def tables(self) -> TableWriter:
+        """Writes of rows as they are elsewhere, with `capabilities.tables`."""
 
     def reading(self) -> AbstractContextManager[Reader]:
         """Open one snapshot for the block. Reads never write and never wait for a writer."""
@@ -131,8 +137,17 @@ class Catalogue(Protocol):
     def describe(self, name: str, description: str) -> Workspace:
         """Change the description of a workspace. Raise WorkspaceNotFound."""
 
-    def open(self, name: str) -> Store:
-        """Open the store of an active workspace. Raise WorkspaceNotFound, WorkspaceArchived, StoreError."""
+    def adopt(self, workspace: Workspace) -> None:
+        """Make a workspace what it is in another catalogue: its id, description, status and times.
+
+        Create it if there is none of that name. Raise BadInput if the name is invalid or belongs to another id.
+        """
+
+    def open(self, name: str, *, archived: bool = False) -> Store:
+        """Open the store of an active workspace or, to read it only, of an archived one.
+
+        Raise WorkspaceNotFound, WorkspaceArchived, StoreError.
+        """
 
     def is_current(self, store: Store) -> bool:
         """Return False if the workspace was archived, restored or deleted since the store was opened."""

@@ -11,6 +11,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
+from msgspec.structs import replace
+
 from polymnia.disk.errors import map_os_errors
 from polymnia.disk.lock import file_lock
 from polymnia.errors import (
@@ -27,7 +29,8 @@ from polymnia.model import Status, Workspace
 from polymnia.stores.contract import Store
 from polymnia.stores.directory import files
 from polymnia.stores.directory.adoption import adopt
-from polymnia.stores.directory.registry import COPY, REGISTRY, Intent, Operation, Registry, check_name, same_name
+from polymnia.stores.directory.registry import COPY, REGISTRY, Intent, Operation, Registry
+from polymnia.stores.names import check_name, same_name
 from polymnia.stores.sqlite.store import SqliteStore
 
 logger = logging.getLogger(__name__)
@@ -113,7 +116,27 @@ class DirectoryCatalogue:
             self._registry.describe(self.find(name).id, description)
             return self.find(name)
 
-    def open(self, name: str) -> SqliteStore:
+    def adopt(self, workspace: Workspace) -> None:
+        check_name(workspace.name)
+        with self._exclusive():
+            known = self._registry.find(workspace.name)
+            if known is None:
+                self._refuse_taken(workspace.name)
+                _refuse_in_the_way(self._active_path(workspace.id))
+                with self._intent(workspace.id, "create"):
+                    SqliteStore(str(self._active_path(workspace.id))).close()
+                    self._registry.add(replace(workspace, status="active"), f"{ACTIVE}/{workspace.id}.db")
+            elif known.id != workspace.id:
+                self._refuse_taken(workspace.name)
+        if self.find(workspace.name).status != workspace.status:
+            (self.archive if workspace.status == "archived" else self.restore)(workspace.name)
+        with self._exclusive():
+            self._registry.describe(workspace.id, workspace.description, workspace.updated_at)
+
+    def open(self, name: str, *, archived: bool = False) -> SqliteStore:
+        if archived and self.find(name).status == "archived":
+            path = self._path(self.find(name).id)
+            return SqliteStore(str(path), create=False, read_only=True, allow_archived=True)
         path = self._path(self._find_active(name).id)
         if not path.is_file() and not self._read_only:
             with self._exclusive():  # a process may have died while it moved the file

@@ -1,9 +1,7 @@
 """The registry of a data directory, `_meta.db`: its workspaces, and unfinished changes to their files."""
 
 import logging
-import re
 import threading
-import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -16,9 +14,8 @@ import apsw
 from msgspec import DecodeError, Struct, json
 
 from polymnia.disk.replace import make_parent, replace_file
-from polymnia.errors import BadInput, StoreError, StoreTooNew
+from polymnia.errors import StoreError, StoreTooNew
 from polymnia.model import Status, Workspace
-from polymnia.search.text import fold
 from polymnia.stores.sql import load_migrations, load_queries
 from polymnia.stores.sqlite.connection import connect, file_identity, map_errors
 from polymnia.stores.sqlite.read_only import ReadOnlyPool
@@ -30,12 +27,9 @@ QUERIES = load_queries(Path(__file__).parent)
 REGISTRY = "_meta.db"
 # The same workspaces once more, so that a lost registry can be rebuilt with their names.
 COPY = "_meta.json"
-MAX_NAME_LENGTH = 100
 # "PLYR", in the file's header.
 _APPLICATION_ID = 0x504C5952
 _COLUMNS = {"id", "name", "description", "db_path", "status", "created_at", "updated_at"}
-_PUNCTUATION = "-_."
-_BETWEEN = re.compile(r"[^\w]+")
 
 Operation = Literal["create", "archive", "restore", "delete"]
 
@@ -121,9 +115,9 @@ class Registry:
         """Change the name of a workspace."""
         self._run("rename_project", workspace, name, _now())
 
-    def describe(self, workspace: str, description: str) -> None:
-        """Change the description of a workspace."""
-        self._run("describe_project", workspace, description, _now())
+    def describe(self, workspace: str, description: str, at: int | None = None) -> None:
+        """Change the description of a workspace, now or at another time."""
+        self._run("describe_project", workspace, description, _now() if at is None else _spell_time(at))
 
     def save_copy(self) -> None:
         """Write the workspaces to the copy if it does not hold them. The registry does not depend on it."""
@@ -181,35 +175,6 @@ def read_copy(path: Path) -> list[Workspace] | None:
         return json.decode(path.read_bytes(), type=list[Workspace])
     except (OSError, DecodeError):
         return None
-
-
-def check_name(name: str) -> None:
-    """Raise BadInput, with a name that is allowed, if this one is not."""
-    if len(name) > MAX_NAME_LENGTH:
-        raise BadInput(f"the name has {len(name)} characters: {MAX_NAME_LENGTH} are allowed")
-    if not _is_name(name):
-        example = _BETWEEN.sub("-", name).strip("-_").lower() or "my-project"
-        raise BadInput(
-            f"{name!r} cannot be a name: use letters, digits, '-', '_' and '.', beginning with a letter or digit, "
-            f"for example {example!r}"
-        )
-
-
-def same_name(first: str, second: str) -> bool:
-    """Return True if people, or some file systems, would take one name for the other."""
-    return fold(first) == fold(second)
-
-
-def _is_name(name: str) -> bool:
-    """Return True for a letter or digit followed by letters, digits, combining marks and punctuation.
-
-    So a name is never a hidden file, an option or a way out of a directory, should it become a path.
-    """
-    return name[:1].isalnum() and not name.endswith(".") and all(map(_is_allowed, name))
-
-
-def _is_allowed(character: str) -> bool:
-    return character.isalnum() or character in _PUNCTUATION or unicodedata.category(character).startswith("M")
 
 
 def _look(path: str, uri: str) -> apsw.Connection:

@@ -21,7 +21,8 @@ from polymnia.search.text import fold
 from polymnia.stores.directory import files
 from polymnia.stores.directory.adoption import is_adoptable
 from polymnia.stores.directory.catalogue import ACTIVE, ARCHIVE, workspace_files
-from polymnia.stores.directory.registry import COPY, REGISTRY, Registry, check_name, read_copy
+from polymnia.stores.directory.registry import COPY, REGISTRY, Registry, read_copy
+from polymnia.stores.names import check_name
 from polymnia.stores.sqlite.connection import SEALED_ID, connect, map_errors
 from polymnia.stores.sqlite.rows import Row
 from polymnia.stores.sqlite.store import SqliteStore

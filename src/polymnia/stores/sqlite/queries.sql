@@ -432,9 +432,9 @@ SELECT n.id, n.key, n.text, n.tags, n.created_at, n.updated_at, (
 FROM notes AS n WHERE n.key = ? AND n.until IS NULL;
 
 -- name: notes_page
--- A page of the vault's notes without vectors, oldest first; -1 is no limit. A rewritten note keeps its place.
+-- A page of the vault's notes without vectors, oldest first; NULL is no limit. A rewritten note keeps its place.
 SELECT id, key, text, tags, created_at, updated_at, NULL
-FROM notes WHERE until IS NULL ORDER BY created_at, id LIMIT ? OFFSET ?;
+FROM notes WHERE until IS NULL ORDER BY created_at, id LIMIT coalesce(?1, -1) OFFSET ?2;
 
 -- name: notes_like
 -- Vault notes with their vectors; an empty JSON array is no tags, NULL any time.
@@ -526,9 +526,9 @@ SELECT server, owner, session FROM session_members;
 SELECT DISTINCT owner, session FROM session_notes;
 
 -- name: changes_since
--- Changes after an id, oldest first; -1 is no limit.
+-- Changes after an id, oldest first; NULL is no limit.
 SELECT c.id, c.at, a.name, c.operation, c.last_row, a.server FROM changes AS c CROSS JOIN actors AS a ON a.id = c.actor
-WHERE c.id > ? ORDER BY c.id LIMIT ?;
+WHERE c.id > ?1 ORDER BY c.id LIMIT coalesce(?2, -1);
 
 -- name: latest_changes
 -- Changes between two ids, newest first, perhaps of some actors, operations or ids (JSON arrays; NULL allows any).
@@ -817,16 +817,21 @@ SELECT DISTINCT c.entity FROM losing CROSS JOIN cards AS c ON c.entity = losing.
 WHERE c.since <= ?1 AND (c.until IS NULL OR c.until > ?1);
 
 -- name: forget_updates
--- Delete what one settled time of update replaces.
-DELETE FROM updates WHERE entity = ? AND change <= ?;
+-- Delete what the settled times of update of entities (a JSON array of row ids) replace.
+DELETE FROM updates WHERE entity IN (SELECT value FROM json_each(?1)) AND change <= ?2;
+
+-- name: settle_updates
+-- Record when entities (a JSON array of row ids) counted as updated (a JSON array of times) as of a change.
+INSERT OR REPLACE INTO updates (entity, change, at)
+SELECT wanted.value, ?3, times.value FROM json_each(?1) AS wanted CROSS JOIN json_each(?2) AS times ON times.key = wanted.key;
 
 -- name: purge_updates
 -- Delete the times of update of identities that are gone.
 DELETE FROM updates WHERE NOT EXISTS (SELECT 1 FROM entities AS e WHERE e.id = updates.entity);
 
 -- name: delete_vectors_of
--- Delete the vectors of a passage whose text is gone.
-DELETE FROM vectors WHERE passage = ?;
+-- Delete the vectors of passages (a JSON array of ids) whose texts are gone.
+DELETE FROM vectors WHERE passage IN (SELECT value FROM json_each(?));
 
 -- name: record_purge
 -- Record that states up to this change can no longer be read.

@@ -39,10 +39,11 @@ from polymnia.stores.sqlite.write import apply_change
 
 if TYPE_CHECKING:
     from polymnia.disk.lock import ServerLock
-    from polymnia.stores.sqlite.history import SqliteHistory
-    from polymnia.stores.sqlite.notes import SqliteNotes, SqliteSessions
-    from polymnia.stores.sqlite.trash import SqliteTrash
+    from polymnia.stores.sqlite.tables import SqliteTables
     from polymnia.stores.sqlite.vectors import SqliteVectorReader, VectorCache
+    from polymnia.stores.version_history import VersionHistory
+    from polymnia.stores.version_notes import VersionNotes, VersionSessions
+    from polymnia.stores.version_trash import VersionTrash
 
 
 class SqliteReader:
@@ -158,16 +159,20 @@ class SqliteReader:
     # Each of the following is used by few servers, so it is imported when first needed.
 
     @property
-    def notes(self) -> "SqliteNotes":
-        from polymnia.stores.sqlite.notes import SqliteNotes
+    def notes(self) -> "VersionNotes":
+        from polymnia.stores.sqlite.history import SqliteRows
+        from polymnia.stores.sqlite.notes import SqliteNoteSearch
+        from polymnia.stores.version_notes import VersionNotes
 
-        return SqliteNotes(self._connection, self.vectors)
+        return VersionNotes(SqliteRows(self._connection), SqliteNoteSearch(self._connection, self.vectors))
 
     @property
-    def sessions(self) -> "SqliteSessions":
-        from polymnia.stores.sqlite.notes import SqliteSessions
+    def sessions(self) -> "VersionSessions":
+        from polymnia.stores.sqlite.history import SqliteRows
+        from polymnia.stores.sqlite.notes import SqliteServer
+        from polymnia.stores.version_notes import VersionSessions
 
-        return SqliteSessions(self._connection, self._server)
+        return VersionSessions(SqliteRows(self._connection), SqliteServer(self._server))
 
     @property
     def vectors(self) -> "SqliteVectorReader":
@@ -176,16 +181,24 @@ class SqliteReader:
         return SqliteVectorReader(self._connection, self._cache)
 
     @property
-    def history(self) -> "SqliteHistory":
-        from polymnia.stores.sqlite.history import SqliteHistory
+    def history(self) -> "VersionHistory":
+        from polymnia.stores.sqlite.history import SqliteRows
+        from polymnia.stores.version_history import VersionHistory
 
-        return SqliteHistory(self._connection)
+        return VersionHistory(SqliteRows(self._connection))
 
     @property
-    def trash(self) -> "SqliteTrash":
-        from polymnia.stores.sqlite.trash import SqliteTrash
+    def tables(self) -> "SqliteTables":
+        from polymnia.stores.sqlite.tables import SqliteTables
 
-        return SqliteTrash(self._connection)
+        return SqliteTables(self._connection)
+
+    @property
+    def trash(self) -> "VersionTrash":
+        from polymnia.stores.sqlite.history import SqliteRows
+        from polymnia.stores.version_trash import VersionTrash
+
+        return VersionTrash(SqliteRows(self._connection))
 
     def _by_id(self, ids: Iterable[int]) -> list[Entity]:
         """Return the living entities with these row ids, oldest first."""

@@ -26,6 +26,7 @@ from polymnia.stores.sqlite.watch import FileWatch
 
 if TYPE_CHECKING:
     from polymnia.stores.sqlite.history import SqliteChangeFeed
+    from polymnia.stores.sqlite.tables import SqliteTableWriter
 
 IN_MEMORY = ":memory:"
 
@@ -44,7 +45,13 @@ class SqliteStore:
         self._read_only = read_only and not self._in_memory
         self.short_reads = not self._in_memory  # where readers wait for writers
         self.capabilities = Capabilities(
-            notes=True, match=True, vectors=True, history=True, trash=True, change_feed=not self._in_memory
+            notes=True,
+            match=True,
+            vectors=True,
+            history=True,
+            trash=True,
+            change_feed=not self._in_memory,
+            tables=True,
         )
         if create and not (self._in_memory or self._read_only):
             make_parent(Path(path))
@@ -62,6 +69,12 @@ class SqliteStore:
         self._server = ServerLock(None if self._in_memory else path)
         self._cache = VectorCache()
         self.vectors = SqliteVectorStore(self._commit.transaction, self._server.name)
+
+    @property
+    def tables(self) -> "SqliteTableWriter":
+        from polymnia.stores.sqlite.tables import SqliteTableWriter
+
+        return SqliteTableWriter(self._commit.transaction)
 
     @contextmanager
     def reading(self) -> Iterator[SqliteReader]:
@@ -88,10 +101,11 @@ class SqliteStore:
         return SqliteChangeFeed(self._server.name, last[0][0] if last else 0, self._read_changes)
 
     def purge(self, before: int) -> PurgeCounts:
-        from polymnia.stores.sqlite.trash import purge
+        from polymnia.stores.sqlite.history import SqliteRows
+        from polymnia.stores.version_trash import purge
 
         with self._commit.transaction() as connection:
-            purged = purge(connection, before)
+            purged = purge(SqliteRows(connection), before)
         self.compact()
         return purged
 
@@ -156,10 +170,11 @@ class SqliteStore:
         self._writer.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
 
     def _read_changes(self, since: int, limit: int) -> list[tuple[str, Change]]:
-        from polymnia.stores.sqlite.history import changes_by_server
+        from polymnia.stores.sqlite.history import SqliteRows
+        from polymnia.stores.version_history import changes_by_server
 
         with self._map_errors, self._snapshot() as connection:
-            return changes_by_server(connection, since, limit)
+            return changes_by_server(SqliteRows(connection), since, limit)
 
     def _merge_step(self, merge: Callable[..., bool], start: bool) -> bool:
         with self._commit.transaction() as connection:

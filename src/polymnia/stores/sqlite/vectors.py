@@ -1,11 +1,9 @@
 """Vectors in SQLite: one table, compared in memory with numpy or, without it, one by one."""
 
-import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from heapq import nlargest
 from importlib.util import find_spec
-from struct import pack, unpack
 from threading import Lock
 from time import time_ns
 from typing import TYPE_CHECKING
@@ -14,7 +12,7 @@ import apsw
 
 from polymnia.errors import BadInput, StoreError
 from polymnia.model import EmbeddingModel, Perspective, Within
-from polymnia.search.embedding import cosine, length, unpack_vector
+from polymnia.search.embedding import cosine, length, shorten, unpack_vector, widen
 from polymnia.search.templates import render_document
 from polymnia.stores.contract import TEXT
 from polymnia.stores.sqlite.rows import QUERIES, as_json, run, run_many
@@ -257,17 +255,3 @@ def find_template(connection: apsw.Connection, perspective: str) -> tuple[int, s
 def no_perspective(name: str) -> BadInput:
     """Return the error for a perspective that does not exist."""
     return BadInput(f"there is no perspective {name!r}; `polymnia perspective list` shows which there are")
-
-
-def shorten(vector: bytes) -> bytes:
-    """Return a float32 vector as float16 with length one."""
-    numbers = unpack_vector(vector)
-    norm = math.hypot(*numbers) or 1.0
-    return pack(f"<{len(numbers)}e", *[number / norm for number in numbers])
-
-
-def widen(vector: bytes, dimension: int) -> bytes:
-    """Return a stored vector as float32: float16 is widened, a client's float32 stays as it is."""
-    if len(vector) != 2 * dimension:
-        return vector
-    return pack(f"<{dimension}f", *unpack(f"<{dimension}e", vector))

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from polymnia.stores.open import is_in_memory, store_kind
+from polymnia.stores.open import has_files, store_kind
 from polymnia.transports.http.context import HttpContext
 from polymnia.transports.request_log import RequestRecord
 
@@ -89,9 +89,9 @@ class Metrics:
 
 
 def store_bytes(url: str) -> int | None:
-    """Return the size of a store's files with their logs; None if the store is in memory or cannot be found."""
+    """Return the size of a store's files with their logs; None if it has none, or they cannot be found."""
     kind, path = store_kind(url)
-    if is_in_memory(kind, path):
+    if not has_files(kind, path):
         return None
     files = Path(path).iterdir() if kind == "directory" else (Path(path), Path(path + _LOG_SUFFIX))
     try:

@@ -1,0 +1,110 @@
+"""`python -m bench.recall.stores PATH`: whether PostgreSQL ranks as SQLite does, question by question.
+
+Without --postgres, a server is started for the run (tests/postgres.py).
+"""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from msgspec import Struct
+
+from bench.recall.locomo import load_locomo
+from bench.recall.questions import Case
+from bench.recall.smart import load_collection
+from bench.recall.stage import load_case
+from polymnia.engine.memory import Memory
+from polymnia.engine.recall import recall
+from polymnia.model import PassageKind
+from polymnia.search.expression import And, Expression, Or, plain_words
+from polymnia.stores import open_store
+from polymnia.stores.contract import Store
+from tests.postgres import new_database, running_server
+
+DEPTH = 20
+KINDS: tuple[PassageKind, ...] = ("observation",)
+
+
+class Comparison(Struct):
+    """How many queries were compared, and those that gave another ranking or other scores."""
+
+    queries: int = 0
+    ranked_otherwise: int = 0
+    scored_otherwise: int = 0
+    largest_difference: float = 0.0
+
+    def add(self, expected: list[tuple[object, float]], found: list[tuple[object, float]]) -> None:
+        """Compare two rankings of things with scores."""
+        self.queries += 1
+        self.ranked_otherwise += [thing for thing, _ in expected] != [thing for thing, _ in found]
+        pairs = zip([score for _, score in expected], [score for _, score in found], strict=False)
+        difference = max([abs(one - other) / max(abs(one), 1e-9) for one, other in pairs], default=0.0)
+        self.scored_otherwise += difference > 1e-9
+        self.largest_difference = max(self.largest_difference, difference)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print how many rankings are equal; 1 if one is not."""
+    options = _parser().parse_args(arguments)
+    cases = load_collection(options.path) if options.path.is_dir() else load_locomo(options.path)
+    words, recalled = Comparison(), Comparison()
+    with ExitStack() as stack:
+        server = options.postgres or stack.enter_context(running_server()).url
+        folder = Path(stack.enter_context(TemporaryDirectory()))
+        for number, case in enumerate(cases):
+            with new_database(server) as database:
+                compare(case, str(folder / f"{number}.db"), database, words, recalled)
+    for name, each in (("BM25, all and any words", words), ("recall, words alone", recalled)):
+        same = each.queries - each.ranked_otherwise
+        print(
+            f"{name}: {same} of {each.queries} rankings equal, {each.scored_otherwise} with other scores "
+            f"(largest relative difference {each.largest_difference:.1e})"
+        )
+    return int(bool(words.ranked_otherwise or recalled.ranked_otherwise))
+
+
+def compare(case: Case, sqlite: str, postgres: str, words: Comparison, recalled: Comparison) -> None:
+    """Load a case into both stores and ask its questions of both."""
+    stores = [open_store(sqlite), open_store(postgres)]
+    try:
+        for store in stores:
+            load_case(Memory(store), case)
+        for asked in case.asked:
+            for expression in _expressions(asked.text):
+                words.add(_match(stores[0], expression), _match(stores[1], expression))
+            recalled.add(_recall(stores[0], asked.text), _recall(stores[1], asked.text))
+    finally:
+        for store in stores:
+            store.close()
+
+
+def _expressions(text: str) -> Iterator[Expression]:
+    every = plain_words(text)
+    yield And(every.parts)
+    yield Or(every.parts)
+
+
+def _match(store: Store, expression: Expression) -> list[tuple[object, float]]:
+    with store.reading() as read:
+        return [(each.id, each.score) for each in read.match(expression, KINDS, DEPTH)]
+
+
+def _recall(store: Store, text: str) -> list[tuple[object, float]]:
+    return [(hit.passage.key, hit.score) for hit in recall(Memory(store), text, limit=DEPTH).hits]
+
+
+def _parser() -> argparse.ArgumentParser:
+    new = argparse.ArgumentParser(
+        prog="python -m bench.recall.stores", description="Compare the rankings of SQLite and PostgreSQL."
+    )
+    new.add_argument(
+        "path", type=Path, help="a LoCoMo-format .json file, or the directory of a SMART collection (Cranfield, CISI)"
+    )
+    new.add_argument("--postgres", metavar="URL", help="a superuser's URL of a server with pgvector and pg_trgm")
+    return new
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,205 @@
+"""The workspaces of a database."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import time_ns
+from uuid import uuid4
+
+from polymnia.errors import BadInput, StoreError, WorkspaceArchived, WorkspaceNotFound
+from polymnia.model import Status, Workspace
+from polymnia.search.text import fold
+from polymnia.stores.contract import Store
+from polymnia.stores.names import check_name
+from polymnia.stores.postgres.connection import Row
+from polymnia.stores.postgres.database import Database, WorkspaceConnection, open_database, parse_url
+from polymnia.stores.postgres.rows import run
+from polymnia.stores.postgres.schema import migrate, require_schema, set_row_security
+from polymnia.stores.postgres.store import PostgresStore
+
+
+class PostgresCatalogue:
+    """The workspaces of one database. Safe for several threads and several processes."""
+
+    def __init__(self, url: str, *, read_only: bool = False) -> None:
+        """Connect, and create the tables in a new database. A read-only catalogue changes nothing. Raise StoreError."""
+        self.url = url
+        self._read_only = read_only
+        self._database = open_migrated(url, read_only=read_only)
+
+    def find(self, name: str) -> Workspace:
+        return Workspace(*self._row(name)[:6])
+
+    def find_all(self, status: Status | None = None) -> list[Workspace]:
+        with self._transaction() as connection:
+            return [Workspace(*row) for row in run(connection, "workspaces_listed", status)]
+
+    def create(self, name: str, description: str = "") -> Workspace:
+        self._create(Workspace(str(uuid4()), name, description, created_at=_now()))
+        return self.find(name)
+
+    def archive(self, name: str) -> Workspace:
+        found = self._row(name)
+        if found[3] != "active":
+            raise WorkspaceArchived(name)
+        return self._set_status(found, "archive_workspace", "archived")
+
+    def restore(self, name: str) -> Workspace:
+        found = self._row(name)
+        if found[3] != "archived":
+            raise BadInput(f"{name} is not archived: there is nothing to restore")
+        return self._set_status(found, "restore_workspace", "active")
+
+    def delete(self, name: str) -> Workspace:
+        found = self._row(name)
+        with self._writing(found[6]) as connection:
+            for query in ("archive_workspace", "delete_workspace", "delete_workspace_roots", "delete_from_catalogue"):
+                connection.write(query)
+            connection.commit()
+        return Workspace(*found[:6])
+
+    def rename(self, name: str, new: str) -> Workspace:
+        check_name(new)
+        found = self._row(name)
+        with self._writing() as connection:
+            other = run(connection, "workspace_like", fold(new))
+            if other and other[0][0] != found[0]:
+                raise _taken(other)
+            connection.write("rename_workspace", found[6], new, fold(new), _now())
+            connection.commit()
+        return self.find(new)
+
+    def describe(self, name: str, description: str) -> Workspace:
+        found = self._row(name)
+        with self._writing() as connection:
+            connection.write("describe_workspace", found[6], description, _now())
+            connection.commit()
+        return self.find(name)
+
+    def adopt(self, workspace: Workspace) -> None:
+        try:
+            found = self._row(workspace.name)
+        except WorkspaceNotFound:
+            self._create(workspace)
+            found = self._row(workspace.name)
+        if found[0] != workspace.id:
+            raise _taken([(found[0], found[1], found[3])])
+        if found[3] != workspace.status:
+            query = "archive_workspace" if workspace.status == "archived" else "restore_workspace"
+            self._set_status(found, query, workspace.status)
+        with self._writing() as connection:
+            connection.write("describe_workspace", found[6], workspace.description, workspace.updated_at)
+            connection.commit()
+
+    def open(self, name: str, *, archived: bool = False) -> PostgresStore:
+        found = self._row(name)
+        is_active = found[3] == "active"
+        if not is_active and not archived:
+            raise WorkspaceArchived(name)
+        read_only = self._read_only or not is_active
+        return PostgresStore(self._database, found[6], name, found[7], read_only=read_only)
+
+    def is_current(self, store: Store) -> bool:
+        if not isinstance(store, PostgresStore):
+            return False
+        with self._transaction() as connection:
+            return run(connection, "workspace_generation", store.workspace) == [(store.generation,)]
+
+    def close_store(self, store: Store) -> None:
+        store.close()
+
+    def check(self) -> list[str]:
+        problems: list[str] = []
+        for each in self.find_all("active"):
+            store = self.open(each.name)
+            problems += store.check()
+            store.close()
+        return problems
+
+    def close(self) -> None:
+        self._database.close()
+
+    def _row(self, name: str) -> Row:
+        with self._transaction() as connection:
+            rows = run(connection, "workspace_named", fold(name), name)
+        if not rows:
+            raise WorkspaceNotFound(name, f"`polymnia workspace create {name} --store URL` makes it")
+        return rows[0]
+
+    def _create(self, new: Workspace) -> None:
+        check_name(new.name)
+        with self._writing() as connection:
+            row = (new.id, new.name, fold(new.name), new.description, new.created_at)
+            added = run(connection, "insert_workspace", *row)
+            if not added:
+                raise _taken(run(connection, "workspace_like", fold(new.name)))
+            connection.write("set_workspace", added[0][0])
+            connection.write("fill_workspace", added[0][0])
+            connection.commit()
+
+    def _set_status(self, found: Row, query: str, status: Status) -> Workspace:
+        with self._writing(found[6]) as connection:
+            connection.write(query)
+            connection.write("set_workspace_status", status, _now())
+            connection.commit()
+        return self.find(found[1])
+
+    @contextmanager
+    def _transaction(self) -> Iterator[WorkspaceConnection]:
+        with self._database.transaction() as connection:
+            yield connection
+
+    @contextmanager
+    def _writing(self, workspace: int | None = None) -> Iterator[WorkspaceConnection]:
+        if self._read_only:
+            raise StoreError(f"{self._database.url.title} was opened with --read-only; nothing was changed")
+        with self._database.transaction(workspace, write=True) as connection:
+            yield connection
+
+
+def open_migrated(url: str, *, read_only: bool) -> Database:
+    """Return the database of a URL, with the newest schema. Raise StoreError."""
+    parts = parse_url(url)
+    database = open_database(parts)
+    try:
+        with database.connection() as connection:
+            (require_schema if read_only else migrate)(parts.title, connection)
+            wanted = None if read_only else parts.row_security
+            database.row_security = set_row_security(parts.title, connection, wanted)
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def open_catalogue(url: str, *, read_only: bool = False) -> PostgresCatalogue | None:
+    """Open the catalogue of a database; None if the URL names one of its workspaces. Raise StoreError."""
+    return None if parse_url(url).workspace else PostgresCatalogue(url, read_only=read_only)
+
+
+def open_workspace(url: str, *, read_only: bool = False) -> PostgresStore:
+    """Open the workspace that a URL names, `default` if it names none; it is created if it is missing."""
+    catalogue = PostgresCatalogue(url, read_only=read_only)
+    try:
+        name = parse_url(url).workspace or DEFAULT_WORKSPACE
+        try:
+            return catalogue.open(name)
+        except WorkspaceNotFound:
+            if read_only:
+                raise
+            catalogue.create(name)
+            return catalogue.open(name)
+    finally:
+        catalogue.close()
+
+
+DEFAULT_WORKSPACE = "default"
+
+
+def _taken(rows: list[Row]) -> BadInput:
+    state = " (archived)" if rows and rows[0][2] != "active" else ""
+    name = rows[0][1] if rows else "of that name"
+    return BadInput(f"there is a project {name} already{state}; choose another name")
+
+
+def _now() -> int:
+    return time_ns() // 1000

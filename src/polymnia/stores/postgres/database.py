@@ -1,0 +1,358 @@
+"""A PostgreSQL database: its pool of connections, and transactions of one workspace that survive lost connections."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from threading import Lock
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+import psycopg
+from msgspec import Struct
+from psycopg import errors, pq
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
+
+from polymnia.errors import (
+    SettingsError,
+    StoreBusy,
+    StoreDamaged,
+    StoreError,
+    StoreFull,
+    StoreUnavailable,
+)
+from polymnia.stores.postgres.connection import Connection, ConnectionLost, Pipeline, Row
+from polymnia.stores.postgres.presence import ServerPresence
+
+logger = logging.getLogger(__name__)
+
+# A connection is given up when the network loses packets for this long. The URL may say otherwise.
+_NETWORK: dict[str, str | int] = {
+    "connect_timeout": 10,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+    "target_session_attrs": "read-write",  # of several hosts, the one that may be written to
+    "application_name": "polymnia",
+}
+_LOCK_TIMEOUT_MS = 15_000
+_Status = pq.TransactionStatus
+# How much longer than the server a client waits, which then says what is wrong.
+_GRACE_S = 5.0
+# How often a transaction that has not been answered at all is begun again.
+_MAX_ATTEMPTS = 3
+# The server ended the connection, or will not let it write any more: after a failover it may have become a replica.
+_ENDED = (
+    ConnectionLost,
+    errors.AdminShutdown,
+    errors.CrashShutdown,
+    errors.CannotConnectNow,
+    errors.IdleInTransactionSessionTimeout,
+    errors.TransactionTimeout,
+    errors.ReadOnlySqlTransaction,
+)
+
+
+class PostgresUrl(Struct, frozen=True):
+    """A store's URL, taken apart: how to connect, and what concerns Polymnia."""
+
+    conninfo: str
+    workspace: str = ""
+    timeout: float = 30.0
+    connections: int = 10
+    row_security: bool | None = None
+
+    @property
+    def title(self) -> str:
+        """What errors call the database: where it is, without a password."""
+        parts = conninfo_to_dict(self.conninfo)
+        host, port = parts.get("host") or "localhost", parts.get("port")
+        return f"PostgreSQL at {host}{f':{port}' if port else ''}/{parts.get('dbname') or ''}"
+
+
+def parse_url(url: str) -> PostgresUrl:
+    """Return the parts of a URL `postgresql://…?workspace=…&timeout=…&connections=…&row_security=…`.
+
+    Raise SettingsError.
+    """
+    parts = urlsplit(url)
+    given = dict(parse_qsl(parts.query, keep_blank_values=True))
+    ours = {name: given.pop(name) for name in ("workspace", "timeout", "connections", "row_security") if name in given}
+    try:
+        plain = parts._replace(query=urlencode(given)).geturl()
+        wanted = {name: value for name, value in _NETWORK.items() if name not in conninfo_to_dict(plain)}
+        return PostgresUrl(
+            make_conninfo(plain, **wanted),
+            ours.get("workspace", ""),
+            _positive("timeout", ours.get("timeout", "30")),
+            int(_positive("connections", ours.get("connections", "10"))),
+            _switch(ours.get("row_security")),
+        )
+    except psycopg.ProgrammingError as exc:
+        raise SettingsError(f"invalid store URL: {str(exc).strip()}; use postgresql://user@host/database") from exc
+
+
+class Database:
+    """Connections to one database. Stores and catalogues of a process share them, and the last one closes them."""
+
+    def __init__(self, url: PostgresUrl) -> None:
+        self.url = url
+        self.row_security = False
+        self.users = 0
+        self.server = ServerPresence(self._connect_apart)
+        self._pool: ConnectionPool[Connection] = ConnectionPool(
+            url.conninfo,
+            connection_class=Connection,
+            kwargs=self._arguments(),
+            min_size=1,
+            max_size=max(url.connections, 1),
+            timeout=url.timeout,
+            reconnect_timeout=url.timeout,
+            num_workers=1,
+            open=False,
+        )
+
+    @contextmanager
+    def connection(self) -> Iterator[Connection]:
+        """Yield a connection for work that is not in a pipeline. Raise StoreError."""
+        try:
+            with self._pool.connection() as connection:
+                yield connection
+        except psycopg.Error as exc:
+            raise store_error(self.url.title, exc) from exc
+
+    @contextmanager
+    def transaction(self, workspace: int | None = None, *, write: bool = False) -> Iterator["WorkspaceConnection"]:
+        """Yield a transaction on a workspace or, without one, on the catalogue. Raise StoreError.
+
+        What was written is undone at the end, unless it was committed.
+        """
+        connection = WorkspaceConnection(self, workspace, write=write)
+        try:
+            yield connection
+        except psycopg.Error as exc:
+            raise store_error(self.url.title, exc) from exc
+        finally:
+            connection.close()
+
+    def acquire(self) -> Connection:
+        """Return a connection from the pool. Raise psycopg.Error."""
+        return self._pool.getconn()
+
+    def release(self, connection: Connection) -> None:
+        """Return a connection to the pool, which replaces it if it is broken."""
+        self._pool.putconn(connection)
+
+    def replace_broken(self) -> None:
+        """Let the pool replace the idle connections that no longer work, as after a restart of the server."""
+        self._pool.check()
+
+    def close(self) -> None:
+        """Close the connections when the last user closes the database."""
+        with _opening:
+            self.users -= 1
+            if self.users:
+                return
+            _open.pop(self.url.conninfo, None)
+        self.server.close()
+        self._pool.close()
+
+    def share(self) -> None:
+        """Count one more user, who closes the database too."""
+        with _opening:
+            self.users += 1
+
+    def connect(self) -> None:
+        """Fill the pool. Raise StoreError with what the server says: the pool itself only says that it waited."""
+        try:
+            psycopg.connect(self.url.conninfo).close()
+            self._pool.open(wait=True, timeout=self.url.timeout)
+        except psycopg.Error as exc:
+            self._pool.close()
+            raise store_error(self.url.title, exc) from exc
+
+    def _connect_apart(self) -> Connection:
+        """Return a connection that is not in the pool."""
+        connection = Connection.connect(self.url.conninfo, **self._arguments())
+        connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+        return connection
+
+    def _arguments(self) -> dict[str, Any]:
+        return {"autocommit": True, "options": _options(self.url), "cursor_factory": psycopg.RawCursor}
+
+
+_opening = Lock()
+_open: dict[str, Database] = {}
+
+
+def open_database(url: PostgresUrl) -> Database:
+    """Return the database of a URL, which this process may have open already. Raise StoreError."""
+    with _opening:
+        database = _open.get(url.conninfo)
+        if database is None:
+            database = Database(url)
+            database.connect()
+            _open[url.conninfo] = database
+        database.users += 1
+        return database
+
+
+class WorkspaceConnection:
+    """One transaction on the rows of a workspace. It takes a connection when rows are first fetched.
+
+    Every query about a workspace has the workspace's id as its first parameter.
+    """
+
+    def __init__(self, database: Database, workspace: int | None = None, *, write: bool = False) -> None:
+        """Without a workspace the transaction is about the catalogue."""
+        self.workspace = workspace
+        self._database = database
+        self._write = write
+        self._connection: Connection | None = None
+        self._pipeline: Pipeline | None = None
+        self._queue: list[tuple[str, tuple[object, ...]]] = []
+        self._written: list[tuple[str, tuple[object, ...]]] = []
+        self._is_answered = False
+
+    def send(self, query: str, *values: object) -> None:
+        """Queue a named query for the next `fetch` or `commit`."""
+        self._queue.append((query, values if self.workspace is None else (self.workspace, *values)))
+
+    def write(self, query: str, *values: object) -> None:
+        """Queue a named query that changes rows and returns none that are needed."""
+        self.send(query, *values)
+        self._written.append(self._queue[-1])
+
+    @property
+    def has_written(self) -> bool:
+        """True if there is something to commit."""
+        return bool(self._written)
+
+    def repeat(self, other: "WorkspaceConnection") -> None:
+        """Queue everything that another transaction wrote."""
+        self._written += other._written
+        self._queue += other._written
+
+    def fetch(self) -> list[list[Row]]:
+        """Return the rows of every query that was queued, in one round trip. Raise psycopg.Error.
+
+        Begin again on another connection if the server has not answered anything yet.
+        """
+        for attempt in range(1, _MAX_ATTEMPTS + 1):
+            try:
+                rows = self._send_queue().fetch()
+            except psycopg.Error as exc:
+                if not self._is_lost(exc) or self._is_answered or attempt == _MAX_ATTEMPTS:
+                    raise
+                logger.info("a connection to %s was lost: %s", self._database.url.title, exc)
+                self._discard()
+                self._database.replace_broken()
+            else:
+                self._is_answered = True
+                self._queue.clear()
+                return rows
+        raise AssertionError("every attempt returns or raises")
+
+    def commit(self) -> None:
+        """Carry out what is queued, and make everything durable, in one round trip.
+
+        Raise psycopg.Error. If it is ConnectionLost, nobody knows whether the commit took place.
+        """
+        pipeline = self._send_queue()
+        try:
+            pipeline.send("commit")
+            pipeline.end()
+        except psycopg.Error as exc:
+            if self._is_lost(exc) and not isinstance(exc, ConnectionLost):
+                raise ConnectionLost(str(exc)) from exc
+            raise
+        self._pipeline = None
+
+    def close(self) -> None:
+        """Return the connection. What was written and not committed is undone."""
+        connection, pipeline = self._connection, self._pipeline
+        self._connection = self._pipeline = None
+        if connection is None:
+            return
+        try:
+            with suppress(psycopg.Error):
+                if pipeline is not None:
+                    pipeline.end()
+                if connection.pgconn.transaction_status in (_Status.INTRANS, _Status.INERROR):
+                    connection.rollback()
+            if connection.pgconn.pipeline_status != pq.PipelineStatus.OFF:
+                connection.close()
+        finally:
+            self._database.release(connection)
+
+    def _send_queue(self) -> Pipeline:
+        if self._pipeline is None:
+            self._connection = self._database.acquire()
+            self._pipeline = Pipeline(self._connection, self._database.url.timeout + _GRACE_S)
+            if self._write:
+                self._pipeline.send("begin", has_rows=False)
+            if self._database.row_security and self.workspace is not None:
+                self._pipeline.send("set_workspace", (self.workspace,), has_rows=False)
+        for query, values in self._queue:
+            self._pipeline.send(query, values)
+        return self._pipeline
+
+    def _is_lost(self, exc: psycopg.Error) -> bool:
+        return isinstance(exc, _ENDED) or (
+            self._connection is not None and self._connection.pgconn.status == pq.ConnStatus.BAD
+        )
+
+    def _discard(self) -> None:
+        connection, self._connection, self._pipeline = self._connection, None, None
+        if connection is not None:
+            connection.close()
+            self._database.release(connection)
+
+
+def store_error(title: str, exc: psycopg.Error) -> StoreError:
+    """Return our error for what the driver raised."""
+    said = str(exc).strip().partition("\n")[0]
+    if isinstance(exc, errors.LockNotAvailable | errors.DeadlockDetected | errors.SerializationFailure):
+        return StoreBusy(f"{title}: the workspace is being written by another process; nothing was changed, try again")
+    if isinstance(exc, errors.QueryCanceled):
+        return StoreBusy(f"{title} needed too long; nothing was changed, try again")
+    if isinstance(exc, errors.DiskFull):
+        return StoreFull(f"no space left on the disk of {title}; nothing was changed, free some space")
+    if isinstance(exc, errors.DataCorrupted | errors.IndexCorrupted):
+        return StoreDamaged(f"{title} is damaged: {said}; restore it from a backup")
+    if isinstance(exc, PoolTimeout | errors.TooManyConnections):
+        return StoreUnavailable(f"{title}: no connection became free in time; try again")
+    if isinstance(exc, errors.InvalidAuthorizationSpecification | errors.InsufficientPrivilege):
+        return StoreError(f"{title} refused the role: {said}; check the URL and the role's privileges")
+    if isinstance(exc, psycopg.OperationalError | PoolClosed):
+        return StoreUnavailable(f"{title} cannot be reached: {said}; nothing was changed, try again")
+    return StoreError(f"{title}: {said}")
+
+
+def _options(url: PostgresUrl) -> str:
+    """Return the settings of every connection: what it reads outside of BEGIN and COMMIT is one snapshot."""
+    given = conninfo_to_dict(url.conninfo).get("options")
+    ours = {
+        "default_transaction_isolation": "repeatable\\ read",
+        "search_path": "polymnia,public",
+        "statement_timeout": int(url.timeout * 1000),
+        "lock_timeout": min(_LOCK_TIMEOUT_MS, int(url.timeout * 1000)),
+        "idle_in_transaction_session_timeout": int(2 * url.timeout * 1000),
+    }
+    return " ".join([*[f"-c {name}={value}" for name, value in ours.items()], str(given or "")]).strip()
+
+
+def _positive(name: str, value: str) -> float:
+    with suppress(ValueError):
+        if (number := float(value)) > 0:
+            return number
+    raise SettingsError(f"store URL: {name} must be a positive number, got {value!r}")
+
+
+def _switch(value: str | None) -> bool | None:
+    if value is None:
+        return None
+    if value not in ("on", "off"):
+        raise SettingsError(f"store URL: row_security must be on or off, got {value!r}")
+    return value == "on"

@@ -1,0 +1,49 @@
+"""The changes that other servers make: read by id, and without delay when the database notifies this process."""
+
+from threading import Event
+from time import monotonic
+
+from polymnia.model import Change
+from polymnia.stores.postgres.database import Database
+from polymnia.stores.postgres.history import PostgresRows
+from polymnia.stores.postgres.rows import run
+from polymnia.stores.version_history import changes_by_server
+
+# Changes read at once, so that a large import elsewhere arrives in steps.
+MAX_FEED_CHANGES = 100
+# A notification is only a hint: without one, a feed is read this often.
+_POLL_S = 2.0
+
+
+class PostgresChangeFeed:
+    """The changes that other servers make to one workspace."""
+
+    def __init__(self, database: Database, workspace: int) -> None:
+        """Follow from now on. Raise StoreError."""
+        self.workspace = workspace
+        self._database = database
+        self._is_awake = Event()
+        self._next_poll = 0.0
+        with database.transaction(workspace, write=True) as connection:
+            database.server.wake(self)
+            connection.write("follow_workspace")
+            connection.commit()
+        with database.transaction(workspace) as connection:
+            self._since: int = run(connection, "last_change")[0][0]
+
+    def wake(self) -> None:
+        """Let the next call read."""
+        self._is_awake.set()
+
+    def read(self) -> list[Change]:
+        if not self._is_awake.is_set() and monotonic() < self._next_poll:
+            return []
+        self._is_awake.clear()
+        self._next_poll = monotonic() + _POLL_S
+        with self._database.transaction(self.workspace) as connection:
+            found = changes_by_server(PostgresRows(connection), self._since, MAX_FEED_CHANGES)
+        if found:
+            self._since = found[-1][1].id
+        if len(found) == MAX_FEED_CHANGES:
+            self._is_awake.set()
+        return [change for server, change in found if server != self._database.server.name]

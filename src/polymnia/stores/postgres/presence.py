@@ -1,0 +1,107 @@
+"""The presence of a server process in the database: others see that it runs, and it hears of their changes."""
+
+import logging
+import os
+from collections.abc import Callable
+from threading import Event, Lock, Thread
+from time import monotonic
+from typing import TYPE_CHECKING
+from weakref import WeakSet
+
+import psycopg
+
+from polymnia.stores.postgres.connection import QUERIES, Connection
+
+if TYPE_CHECKING:
+    from polymnia.stores.postgres.database import WorkspaceConnection
+    from polymnia.stores.postgres.feed import PostgresChangeFeed
+
+logger = logging.getLogger(__name__)
+
+# Writers notify for a while after a follower was last there (`follow_workspace`); it renews that this often.
+_RENEW_S = 20.0
+# How often the thread looks whether it is still needed, and how long it waits before it connects again.
+_PAUSE_S = 1.0
+
+
+class ServerPresence:
+    """One connection of this process that others can see: it holds a lock in the server's name, and it listens.
+
+    It is made when first needed. A thread keeps it, and makes it again when it is lost.
+    """
+
+    def __init__(self, connect: Callable[[], Connection]) -> None:
+        self.name = os.urandom(8).hex()
+        self._connect = connect
+        self._lock = Lock()
+        self._thread: Thread | None = None
+        self._is_closed = Event()
+        self._feeds: WeakSet[PostgresChangeFeed] = WeakSet()
+
+    def acquire(self) -> str:
+        """Show that this server runs, and return its name. Raise psycopg.Error."""
+        with self._lock:
+            if self._thread is None:
+                connection = self._appear()
+                self._thread = Thread(target=self._run, args=(connection,), name="polymnia-presence", daemon=True)
+                self._thread.start()
+        return self.name
+
+    def is_running(self, connection: "WorkspaceConnection", name: str) -> bool:
+        """Return True if the named server runs."""
+        if name == self.name:
+            return True
+        connection.send("is_server_running", _lock_key(name))
+        return bool(connection.fetch()[-1][0][0])
+
+    def wake(self, feed: "PostgresChangeFeed") -> None:
+        """Wake the feed, from now on, when somebody changes its workspace. Raise psycopg.Error."""
+        self.acquire()
+        self._feeds.add(feed)
+
+    def close(self) -> None:
+        """Let the thread end the connection."""
+        self._is_closed.set()
+
+    def _appear(self) -> Connection:
+        connection = self._connect()
+        connection.execute(QUERIES["show_server"], [_lock_key(self.name)])
+        connection.execute(QUERIES["listen"])
+        return connection
+
+    def _run(self, connection: Connection | None) -> None:
+        renewed = monotonic()
+        while not self._is_closed.is_set():
+            try:
+                if connection is None:
+                    connection = self._appear()
+                    self._wake_all()
+                for notification in connection.notifies(timeout=_PAUSE_S, stop_after=1):
+                    self._wake_all(int(notification.payload))
+                if monotonic() > renewed + _RENEW_S:
+                    self._renew(connection)
+                    renewed = monotonic()
+            except psycopg.Error as exc:
+                logger.info("the connection that listens for changes was lost: %s", exc)
+                if connection is not None:
+                    connection.close()
+                connection = None
+                self._is_closed.wait(_PAUSE_S)
+        if connection is not None:
+            connection.close()
+
+    def _wake_all(self, workspace: int | None = None) -> None:
+        for feed in list(self._feeds):
+            if workspace is None or feed.workspace == workspace:
+                feed.wake()
+
+    def _renew(self, connection: Connection) -> None:
+        for workspace in {feed.workspace for feed in list(self._feeds)}:
+            with connection.transaction():
+                connection.execute(QUERIES["set_workspace"], [workspace])
+                connection.execute(QUERIES["follow_workspace"], [workspace])
+
+
+def _lock_key(server: str) -> int:
+    """Return the advisory lock that stands for a server."""
+    return int.from_bytes(bytes.fromhex(server), signed=True)

@@ -1,0 +1,1014 @@
+-- name: begin
+-- A transaction that may write. It waits for the lock of its workspace and then sees everything that was committed.
+BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
+
+-- name: commit
+-- The end of a transaction that wrote.
+COMMIT;
+
+-- name: set_workspace
+-- For row-level security: the only workspace whose rows this transaction sees.
+SELECT set_config('polymnia.workspace', $1::bigint::text, true);
+
+-- name: known_names
+-- Which of the names are taken. The keys are an array, here and below, so that the planner always uses the index.
+SELECT c.name FROM cards AS c
+WHERE c.workspace_id = $1 AND text_key(c.name) = ANY (ARRAY(SELECT text_key(n) FROM unnest($2::text[]) AS n))
+    AND c.name = ANY ($2::text[]) AND c.until IS NULL;
+
+-- name: entity_ids
+-- The identities behind names, and their living cards, to change them.
+SELECT c.name, c.entity, c.id FROM cards AS c
+WHERE c.workspace_id = $1 AND text_key(c.name) = ANY (ARRAY(SELECT text_key(n) FROM unnest($2::text[]) AS n))
+    AND c.name = ANY ($2::text[]) AND c.until IS NULL;
+
+-- name: entities_by_uid
+-- The identities with these ids and, while they live, their names: a deleted entity comes back to its own.
+SELECT e.uid, e.id, (
+    SELECT c.name FROM cards AS c WHERE c.workspace_id = $1 AND c.entity = e.id AND c.until IS NULL)
+FROM entities AS e
+WHERE e.workspace_id = $1 AND text_key(e.uid) = ANY (ARRAY(SELECT text_key(n) FROM unnest($2::text[]) AS n))
+    AND e.uid = ANY ($2::text[]);
+
+-- name: entity_named
+-- One entity by name: the most frequent read.
+SELECT e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at
+FROM cards AS c JOIN entities AS e ON e.workspace_id = $1 AND e.id = c.entity
+WHERE c.workspace_id = $1 AND text_key(c.name) = text_key($2) AND c.name = $2 AND c.until IS NULL;
+
+-- name: entities_named
+-- The entities with these names, oldest first.
+SELECT e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at
+FROM cards AS c JOIN entities AS e ON e.workspace_id = $1 AND e.id = c.entity
+WHERE c.workspace_id = $1 AND text_key(c.name) = ANY (ARRAY(SELECT text_key(n) FROM unnest($2::text[]) AS n))
+    AND c.name = ANY ($2::text[]) AND c.until IS NULL
+ORDER BY e.id;
+
+-- name: entities_by_id
+-- The entities with these row ids, oldest first.
+SELECT e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at
+FROM entities AS e JOIN cards AS c ON c.workspace_id = $1 AND c.entity = e.id AND c.until IS NULL
+WHERE e.workspace_id = $1 AND e.id = ANY ($2::bigint[])
+ORDER BY e.id;
+
+-- name: headings
+-- Names and types of the entities with these row ids.
+SELECT c.entity, c.name, c.type FROM cards AS c
+WHERE c.workspace_id = $1 AND c.entity = ANY ($2::bigint[]) AND c.until IS NULL;
+
+-- name: entities_all
+-- Every living entity, oldest first.
+SELECT e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at
+FROM cards AS c JOIN entities AS e ON e.workspace_id = $1 AND e.id = c.entity
+WHERE c.workspace_id = $1 AND c.until IS NULL
+ORDER BY e.id;
+
+-- name: entities_page
+-- A page of the entities, or of those of one type, oldest first; a limit of NULL is none.
+SELECT e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at
+FROM entities AS e JOIN cards AS c ON c.workspace_id = $1 AND c.entity = e.id AND c.until IS NULL
+WHERE e.workspace_id = $1 AND ($2::text IS NULL OR c.type = $2)
+ORDER BY e.id LIMIT $3 OFFSET $4;
+
+-- name: outlines
+-- The entities with these names and of this type, without their observations, oldest first.
+SELECT e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at
+FROM cards AS c JOIN entities AS e ON e.workspace_id = $1 AND e.id = c.entity
+WHERE c.workspace_id = $1 AND text_key(c.name) = ANY (ARRAY(SELECT text_key(n) FROM unnest($2::text[]) AS n))
+    AND c.name = ANY ($2::text[]) AND c.until IS NULL AND ($3::text IS NULL OR c.type = $3)
+ORDER BY e.id;
+
+-- name: outlines_all
+-- The entities of a type, or all, without their observations, oldest first.
+SELECT e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at
+FROM cards AS c JOIN entities AS e ON e.workspace_id = $1 AND e.id = c.entity
+WHERE c.workspace_id = $1 AND c.until IS NULL AND ($2::text IS NULL OR c.type = $2)
+ORDER BY e.id;
+
+-- name: recent_entities
+-- The entities updated since a time, the latest first, without their observations.
+SELECT e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at
+FROM entities AS e JOIN cards AS c ON c.workspace_id = $1 AND c.entity = e.id AND c.until IS NULL
+WHERE e.workspace_id = $1 AND e.updated_at >= $2
+ORDER BY e.updated_at DESC, e.id DESC LIMIT $3;
+
+-- name: observations_of
+-- The observations of the entity with a name.
+SELECT o.entity, o.ordinal, o.text, o.created_at, o.valid_at, o.source
+FROM cards AS c JOIN observations AS o ON o.workspace_id = $1 AND o.entity = c.entity AND o.until IS NULL
+WHERE c.workspace_id = $1 AND text_key(c.name) = text_key($2) AND c.name = $2 AND c.until IS NULL
+ORDER BY o.ordinal;
+
+-- name: observations_of_names
+-- The observations of the entities with these names, entity by entity.
+SELECT o.entity, o.ordinal, o.text, o.created_at, o.valid_at, o.source
+FROM cards AS c JOIN observations AS o ON o.workspace_id = $1 AND o.entity = c.entity AND o.until IS NULL
+WHERE c.workspace_id = $1 AND text_key(c.name) = ANY (ARRAY(SELECT text_key(n) FROM unnest($2::text[]) AS n))
+    AND c.name = ANY ($2::text[]) AND c.until IS NULL
+ORDER BY o.entity, o.ordinal;
+
+-- name: observations_of_many
+-- The observations of these entities (row ids), entity by entity.
+SELECT o.entity, o.ordinal, o.text, o.created_at, o.valid_at, o.source FROM observations AS o
+WHERE o.workspace_id = $1 AND o.entity = ANY ($2::bigint[]) AND o.until IS NULL
+ORDER BY o.entity, o.ordinal;
+
+-- name: observations_all
+-- Every living observation, for exports and snapshots.
+SELECT entity, ordinal, text, created_at, valid_at, source FROM observations
+WHERE workspace_id = $1 AND until IS NULL
+ORDER BY entity, ordinal;
+
+-- name: relations_of
+-- The relations of one name, oldest first.
+SELECT id, source, target, type, created_at FROM relations
+WHERE workspace_id = $1 AND text_key(source) = text_key($2) AND source = $2 AND until IS NULL
+UNION ALL
+SELECT id, source, target, type, created_at FROM relations
+WHERE workspace_id = $1 AND text_key(target) = text_key($2) AND target = $2 AND source <> $2 AND until IS NULL
+ORDER BY 1;
+
+-- name: relations_of_many
+-- The relations that touch one of these names, oldest first.
+SELECT id, source, target, type, created_at FROM relations
+WHERE workspace_id = $1 AND text_key(source) = ANY (ARRAY(SELECT text_key(n) FROM unnest($2::text[]) AS n))
+    AND source = ANY ($2::text[]) AND until IS NULL
+UNION
+SELECT id, source, target, type, created_at FROM relations
+WHERE workspace_id = $1 AND text_key(target) = ANY (ARRAY(SELECT text_key(n) FROM unnest($2::text[]) AS n))
+    AND target = ANY ($2::text[]) AND until IS NULL
+ORDER BY 1;
+
+-- name: relations_all
+-- Every living relation, oldest first.
+SELECT id, source, target, type, created_at FROM relations WHERE workspace_id = $1 AND until IS NULL ORDER BY id;
+
+-- name: relations_keyed
+-- The relations with these keys: sources, targets and types.
+SELECT r.id, r.source, r.target, r.type, r.created_at
+FROM unnest($2::text[], $3::text[], $4::text[]) AS wanted (source, target, type)
+CROSS JOIN LATERAL (
+    SELECT * FROM relations AS r
+    WHERE r.workspace_id = $1 AND text_key(r.source) = text_key(wanted.source) AND text_key(r.target) = text_key(wanted.target)
+        AND text_key(r.type) = text_key(wanted.type) AND r.until IS NULL
+        AND r.source = wanted.source AND r.target = wanted.target AND r.type = wanted.type
+    LIMIT 1
+) AS r
+ORDER BY r.id;
+
+-- name: relations_from
+-- Relations from a name, perhaps with a given target and type.
+SELECT id, source, target, type, created_at FROM relations
+WHERE workspace_id = $1 AND text_key(source) = text_key($2) AND source = $2
+    AND ($3::text IS NULL OR target = $3) AND ($4::text IS NULL OR type = $4) AND until IS NULL
+ORDER BY id;
+
+-- name: relations_to
+-- Relations to a name, perhaps of a given type.
+SELECT id, source, target, type, created_at FROM relations
+WHERE workspace_id = $1 AND text_key(target) = text_key($2) AND target = $2 AND ($3::text IS NULL OR type = $3) AND until IS NULL
+ORDER BY id;
+
+-- name: relations_typed
+-- Relations of a type, or all.
+SELECT id, source, target, type, created_at FROM relations
+WHERE workspace_id = $1 AND ($2::text IS NULL OR type = $2) AND until IS NULL
+ORDER BY id;
+
+-- name: entity_types
+-- The types of living entities, the most frequent first.
+SELECT type, count(*) FROM cards WHERE workspace_id = $1 AND until IS NULL GROUP BY type ORDER BY count(*) DESC, type;
+
+-- name: relation_types
+-- The types of living relations, the most frequent first.
+SELECT type, count(*) FROM relations WHERE workspace_id = $1 AND until IS NULL GROUP BY type ORDER BY count(*) DESC, type;
+
+-- name: distinct_texts
+-- How many distinct texts there are, and their size in bytes.
+SELECT count(*), coalesce(sum(octet_length(text)), 0)::bigint FROM (
+    SELECT name AS text FROM cards WHERE workspace_id = $1 AND until IS NULL
+    UNION SELECT type FROM cards WHERE workspace_id = $1 AND until IS NULL
+    UNION SELECT text FROM observations WHERE workspace_id = $1 AND until IS NULL
+    UNION SELECT source FROM relations WHERE workspace_id = $1 AND until IS NULL
+    UNION SELECT target FROM relations WHERE workspace_id = $1 AND until IS NULL
+    UNION SELECT type FROM relations WHERE workspace_id = $1 AND until IS NULL
+) AS texts;
+
+-- name: counts
+-- How many rows live.
+SELECT
+    (SELECT count(*) FROM cards WHERE workspace_id = $1 AND until IS NULL),
+    (SELECT count(*) FROM observations WHERE workspace_id = $1 AND until IS NULL),
+    (SELECT count(*) FROM relations WHERE workspace_id = $1 AND until IS NULL);
+
+-- name: last_change
+-- The last change: its id, its time and the last row id given out.
+SELECT last_change, last_at, last_row FROM workspaces WHERE workspace_id = $1;
+
+-- name: lock_workspace
+-- Lock the workspace for a change, like the UPDATE that ends it: the last change, its time, the last row id, and whether the
+-- workspace may be changed.
+SELECT last_change, last_at, last_row, is_active FROM workspaces WHERE workspace_id = $1 FOR NO KEY UPDATE;
+
+-- name: record_change
+-- Record a change, after all its rows, and notify followers if there are any.
+WITH workspace AS (
+    UPDATE workspaces SET last_change = $2, last_at = $3, last_row = $7, passages = passages + $9, words = words + $10
+    WHERE workspace_id = $1
+    RETURNING workspace_id
+), change AS (
+    INSERT INTO changes (workspace_id, id, at, actor, server, operation, last_row, key)
+    SELECT workspace_id, $2, $3, $4::text, $5::text, $6::text, $7, $8::uuid FROM workspace
+)
+SELECT pg_notify('polymnia', $1::bigint::text) FROM followers WHERE workspace_id = $1 AND expires_at > now();
+
+-- name: change_keyed
+-- Whether the change with this random key was committed. It is one of the last.
+SELECT id FROM changes WHERE workspace_id = $1 AND id > $2 AND key = $3;
+
+-- name: insert_entities
+-- Add identities.
+INSERT INTO entities (workspace_id, id, uid, next_ordinal, updated_at, touched)
+SELECT $1, * FROM unnest($2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[]);
+
+-- name: update_entities
+-- Update the times of entities and the ordinals that their next observations get.
+UPDATE entities AS e SET next_ordinal = greatest(e.next_ordinal, u.next_ordinal), updated_at = u.updated_at, touched = $5
+FROM (
+    SELECT id, max(next_ordinal) AS next_ordinal, max(updated_at) AS updated_at
+    FROM unnest($2::bigint[], $3::bigint[], $4::bigint[]) AS u (id, next_ordinal, updated_at)
+    GROUP BY id
+) AS u
+WHERE e.workspace_id = $1 AND e.id = u.id;
+
+-- name: touch_entities
+-- Update the times of the entities with these names, whose own rows stay as they are.
+WITH touched AS (
+    UPDATE entities AS e SET updated_at = $3, touched = $4
+    FROM cards AS c
+    WHERE e.workspace_id = $1 AND c.workspace_id = $1 AND c.entity = e.id AND c.until IS NULL
+        AND text_key(c.name) = ANY (ARRAY(SELECT text_key(n) FROM unnest($2::text[]) AS n)) AND c.name = ANY ($2::text[])
+    RETURNING e.id
+)
+INSERT INTO updates (workspace_id, entity, change, at) SELECT $1, id, $4, $3 FROM touched
+ON CONFLICT (workspace_id, entity, change) DO UPDATE SET at = excluded.at;
+
+-- name: set_updated
+-- Set the times at which entities from elsewhere (ids) were updated there.
+UPDATE entities AS e SET updated_at = u.at
+FROM unnest($2::text[], $3::bigint[]) AS u (uid, at)
+WHERE e.workspace_id = $1 AND text_key(e.uid) = text_key(u.uid) AND e.uid = u.uid;
+
+-- name: insert_cards
+-- Add versions of entities' attributes. Tags come as array literals.
+INSERT INTO cards (workspace_id, id, entity, name, type, summary, summary_at, tags, created_at, since)
+SELECT $1, c.id, c.entity, c.name, c.type, c.summary, c.summary_at, c.tags::text[], c.created_at, $10
+FROM unnest($2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::text[], $9::bigint[])
+    AS c (id, entity, name, type, summary, summary_at, tags, created_at);
+
+-- name: end_cards
+-- End cards.
+UPDATE cards SET until = $3 WHERE workspace_id = $1 AND id = ANY ($2::bigint[]);
+
+-- name: insert_observations
+-- Add observations.
+INSERT INTO observations (workspace_id, id, entity, ordinal, text, created_at, valid_at, source, since)
+SELECT $1, o.*, $9
+FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bigint[], $7::bigint[], $8::text[]) AS o;
+
+-- name: end_observations
+-- End single observations of entities: row ids and ordinals.
+UPDATE observations AS o SET until = $4
+FROM unnest($2::bigint[], $3::bigint[]) AS u (entity, ordinal)
+WHERE o.workspace_id = $1 AND o.entity = u.entity AND o.ordinal = u.ordinal AND o.until IS NULL;
+
+-- name: end_observations_of
+-- End all observations of entities.
+UPDATE observations SET until = $3 WHERE workspace_id = $1 AND entity = ANY ($2::bigint[]) AND until IS NULL;
+
+-- name: insert_relations
+-- Add relations.
+INSERT INTO relations (workspace_id, id, source, target, type, created_at, since)
+SELECT $1, r.*, $7 FROM unnest($2::bigint[], $3::text[], $4::text[], $5::text[], $6::bigint[]) AS r;
+
+-- name: end_relations
+-- End relations: sources, targets and types.
+UPDATE relations AS r SET until = $5
+FROM unnest($2::text[], $3::text[], $4::text[]) AS u (source, target, type)
+WHERE r.workspace_id = $1 AND text_key(r.source) = text_key(u.source) AND text_key(r.target) = text_key(u.target)
+    AND text_key(r.type) = text_key(u.type) AND r.source = u.source AND r.target = u.target AND r.type = u.type
+    AND r.until IS NULL;
+
+-- name: insert_notes
+-- Add versions of vault notes. Tags come as array literals.
+INSERT INTO notes (workspace_id, id, key, text, tags, created_at, updated_at, since)
+SELECT $1, n.id, n.key, n.text, n.tags::text[], n.created_at, n.updated_at, $8
+FROM unnest($2::bigint[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[])
+    AS n (id, key, text, tags, created_at, updated_at);
+
+-- name: insert_note_tags
+-- Add the tags of the living vault notes that a change created.
+INSERT INTO note_tags (workspace_id, tag, note)
+SELECT DISTINCT n.workspace_id, t.tag, n.id FROM notes AS n CROSS JOIN LATERAL unnest(n.tags) AS t (tag)
+WHERE n.workspace_id = $1 AND n.id = ANY ($2::bigint[]);
+
+-- name: end_notes
+-- End vault notes and delete their tags.
+WITH ended AS (
+    UPDATE notes SET until = $3
+    WHERE workspace_id = $1 AND text_key(key) = ANY (ARRAY(SELECT text_key(n) FROM unnest($2::text[]) AS n))
+        AND key = ANY ($2::text[]) AND until IS NULL
+    RETURNING workspace_id, id
+)
+DELETE FROM note_tags AS t USING ended WHERE t.workspace_id = $1 AND t.note = ended.id;
+
+-- name: upsert_session_notes
+-- Add notes of sessions, or replace those with the same key.
+INSERT INTO session_notes (workspace_id, id, owner, session, key, text, tags, embedding, created_at, updated_at)
+SELECT $1, s.id, s.owner, s.session, s.key, s.text, s.tags::text[], s.embedding, s.created_at, s.updated_at
+FROM unnest($2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::bytea[], $9::bigint[], $10::bigint[])
+    AS s (id, owner, session, key, text, tags, embedding, created_at, updated_at)
+ON CONFLICT (workspace_id, text_key(owner), text_key(session), text_key(key)) DO UPDATE SET text = excluded.text,
+    tags = excluded.tags, embedding = excluded.embedding, created_at = excluded.created_at, updated_at = excluded.updated_at;
+
+-- name: delete_session_notes
+-- Delete notes of sessions: owners, sessions and keys. They have no history.
+DELETE FROM session_notes AS s USING unnest($2::text[], $3::text[], $4::text[]) AS d (owner, session, key)
+WHERE s.workspace_id = $1 AND text_key(s.owner) = text_key(d.owner) AND text_key(s.session) = text_key(d.session)
+    AND text_key(s.key) = text_key(d.key);
+
+-- name: insert_words
+-- Index the words of passages: ids, lengths and tsvectors.
+INSERT INTO words (workspace_id, passage, length, terms)
+SELECT $1, w.passage, w.length, w.terms::tsvector
+FROM unnest($2::bigint[], $3::integer[], $4::text[]) AS w (passage, length, terms);
+
+-- name: insert_terms
+-- Remember words, for spelling.
+INSERT INTO terms (workspace_id, term) SELECT $1, unnest($2::text[]) ON CONFLICT DO NOTHING;
+
+-- name: unindex_ended
+-- Remove the passages that a change ended from the words, the vectors and the totals. A note keeps its client's vector.
+WITH ended AS (
+    SELECT id FROM cards WHERE workspace_id = $1 AND until = $2
+    UNION ALL SELECT id FROM observations WHERE workspace_id = $1 AND until = $2
+    UNION ALL SELECT id FROM notes WHERE workspace_id = $1 AND until = $2
+), removed AS (
+    DELETE FROM words AS w USING ended WHERE w.workspace_id = $1 AND w.passage = ended.id RETURNING w.length
+), compared AS (
+    DELETE FROM vectors AS v USING ended WHERE v.workspace_id = $1 AND v.passage = ended.id AND v.raw IS NULL
+), totals AS (
+    SELECT count(*) AS passages, coalesce(sum(length), 0) AS words FROM removed
+)
+UPDATE workspaces AS w SET passages = w.passages - t.passages, words = w.words - t.words
+FROM totals AS t WHERE w.workspace_id = $1;
+
+-- name: add_client_model
+-- Add the model that stands for the clients' own vectors of some dimension, unless it exists.
+INSERT INTO models (workspace_id, id, identity, url, dimension)
+SELECT $1, coalesce(max(m.id), 0) + 1, $2::text, $3::text, $4::integer FROM models AS m WHERE m.workspace_id = $1
+ON CONFLICT (workspace_id, text_key(identity)) DO NOTHING;
+
+-- name: insert_client_vector
+-- Add the vector that a client supplied for a passage, as it came and as it is compared.
+INSERT INTO vectors (workspace_id, model, template, passage, raw, vector)
+SELECT $1, m.id, 1, $3::bigint, $4::bytea, $5::halfvec FROM models AS m WHERE m.workspace_id = $1 AND m.identity = $2::text;
+
+-- name: has_schema
+-- Whether a Polymnia has been here before.
+SELECT to_regclass('polymnia.migrations') IS NOT NULL;
+
+-- name: last_migration
+-- The newest migration that was applied.
+SELECT coalesce(max(number), 0) FROM migrations;
+
+-- name: lock_migrations
+-- Wait until no other process changes the schema.
+SELECT pg_advisory_xact_lock($1);
+
+-- name: without_timeouts
+-- Let a migration take as long as it needs.
+SELECT set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true);
+
+-- name: record_migration
+-- Record that a migration was applied.
+INSERT INTO migrations (number) VALUES ($1);
+
+-- name: has_row_security
+-- Whether the rows are protected, and whether this role passes by the protection.
+SELECT c.relrowsecurity, r.rolsuper OR r.rolbypassrls
+FROM pg_class AS c CROSS JOIN pg_roles AS r WHERE c.oid = 'entities'::regclass AND r.rolname = current_user;
+
+-- name: enable_row_security
+-- Let every role, even the owner of the tables, see only the rows of the workspace that its transaction has named.
+DO $$
+DECLARE found regclass;
+BEGIN
+    FOR found IN
+        SELECT c.oid FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = 'workspace_id'
+        WHERE c.relnamespace = 'polymnia'::regnamespace AND c.relkind IN ('r', 'p') AND c.relname <> 'catalogue'
+    LOOP
+        EXECUTE format('ALTER TABLE %s ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', found);
+        EXECUTE format('DROP POLICY IF EXISTS one_workspace ON %s', found);
+        EXECUTE format('CREATE POLICY one_workspace ON %s USING '
+            '(workspace_id = nullif(current_setting(''polymnia.workspace'', true), '''')::bigint)', found);
+    END LOOP;
+END
+$$;
+
+-- name: disable_row_security
+-- Undo that.
+DO $$
+DECLARE found regclass;
+BEGIN
+    FOR found IN
+        SELECT c.oid FROM pg_class AS c
+        WHERE c.relnamespace = 'polymnia'::regnamespace AND c.relkind IN ('r', 'p') AND c.relrowsecurity
+    LOOP
+        EXECUTE format('ALTER TABLE %s DISABLE ROW LEVEL SECURITY, NO FORCE ROW LEVEL SECURITY', found);
+    END LOOP;
+END
+$$;
+
+-- name: workspace_named
+-- One workspace by its name, with the id that its rows have and its generation.
+SELECT uid, name, description, status, created_at, updated_at, workspace_id, generation
+FROM catalogue WHERE folded = $1 AND name = $2;
+
+-- name: workspaces_listed
+-- The workspaces of a status, or all, by name.
+SELECT uid, name, description, status, created_at, updated_at FROM catalogue
+WHERE $1::text IS NULL OR status = $1 ORDER BY name;
+
+-- name: workspace_like
+-- The workspace whose name differs in case at most.
+SELECT uid, name, status FROM catalogue WHERE folded = $1;
+
+-- name: insert_workspace
+-- Add a workspace to the catalogue, unless one has nearly the same name.
+INSERT INTO catalogue (uid, name, folded, description, status, created_at, updated_at)
+VALUES ($1, $2, $3, $4, 'active', $5, $5) ON CONFLICT (folded) DO NOTHING RETURNING workspace_id;
+
+-- name: fill_workspace
+-- Add what every workspace has: its lock, and the perspective of the passages' own text.
+WITH lock AS (
+    INSERT INTO workspaces (workspace_id) VALUES ($1)
+), template AS (
+    INSERT INTO templates (workspace_id, id, template) VALUES ($1, 1, '{text}')
+)
+INSERT INTO perspectives (workspace_id, id, name, template, query) VALUES ($1, 1, 'text', 1, '{query}');
+
+-- name: archive_workspace
+-- Refuse writers from now on. It waits for the one that is at work.
+UPDATE workspaces SET is_active = false WHERE workspace_id = $1;
+
+-- name: restore_workspace
+-- Admit writers again.
+UPDATE workspaces SET is_active = true WHERE workspace_id = $1;
+
+-- name: set_workspace_status
+-- Archive or restore a workspace in the catalogue. Stores that were opened before are of an earlier generation.
+UPDATE catalogue SET status = $2, generation = generation + 1, updated_at = $3 WHERE workspace_id = $1;
+
+-- name: rename_workspace
+-- Change the name of a workspace, unless another one has nearly the same.
+UPDATE catalogue SET name = $2, folded = $3, updated_at = $4 WHERE workspace_id = $1;
+
+-- name: describe_workspace
+-- Change the description of a workspace.
+UPDATE catalogue SET description = $2, updated_at = $3 WHERE workspace_id = $1;
+
+-- name: workspace_generation
+-- The generation of a workspace while it is active.
+SELECT generation FROM catalogue WHERE workspace_id = $1 AND status = 'active';
+
+-- name: delete_workspace
+-- Delete everything of a workspace, whose writers wait. What refers to other rows goes first.
+WITH vectors AS (DELETE FROM vectors WHERE workspace_id = $1),
+    words AS (DELETE FROM words WHERE workspace_id = $1),
+    terms AS (DELETE FROM terms WHERE workspace_id = $1),
+    session_notes AS (DELETE FROM session_notes WHERE workspace_id = $1),
+    session_members AS (DELETE FROM session_members WHERE workspace_id = $1),
+    note_tags AS (DELETE FROM note_tags WHERE workspace_id = $1),
+    relations AS (DELETE FROM relations WHERE workspace_id = $1),
+    observations AS (DELETE FROM observations WHERE workspace_id = $1),
+    cards AS (DELETE FROM cards WHERE workspace_id = $1),
+    perspectives AS (DELETE FROM perspectives WHERE workspace_id = $1),
+    updates AS (DELETE FROM updates WHERE workspace_id = $1),
+    marks AS (DELETE FROM marks WHERE workspace_id = $1),
+    purges AS (DELETE FROM purges WHERE workspace_id = $1),
+    changes AS (DELETE FROM changes WHERE workspace_id = $1),
+    leases AS (DELETE FROM leases WHERE workspace_id = $1),
+    followers AS (DELETE FROM followers WHERE workspace_id = $1)
+DELETE FROM workspaces WHERE workspace_id = $1;
+
+-- name: delete_workspace_roots
+-- Delete what the rows of a workspace referred to.
+WITH notes AS (DELETE FROM notes WHERE workspace_id = $1),
+    entities AS (DELETE FROM entities WHERE workspace_id = $1),
+    models AS (DELETE FROM models WHERE workspace_id = $1)
+DELETE FROM templates WHERE workspace_id = $1;
+
+-- name: delete_from_catalogue
+-- Delete the name of a workspace.
+DELETE FROM catalogue WHERE workspace_id = $1;
+
+-- name: show_server
+-- Hold a lock in the server's name as long as the connection lasts.
+SELECT pg_advisory_lock($1);
+
+-- name: is_server_running
+-- Whether a connection holds the lock of a server's name.
+SELECT EXISTS (
+    SELECT 1 FROM pg_locks
+    WHERE locktype = 'advisory' AND objsubid = 1 AND granted
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+        AND classid = (($2::bigint >> 32) & 4294967295)::oid AND objid = ($2::bigint & 4294967295)::oid
+        AND $1::bigint IS NOT NULL
+);
+
+-- name: listen
+-- Receive the notifications of writers.
+LISTEN polymnia;
+
+-- name: follow_workspace
+-- Let writers notify for a minute.
+INSERT INTO followers (workspace_id, expires_at) VALUES ($1, now() + interval '1 minute')
+ON CONFLICT (workspace_id) DO UPDATE SET expires_at = excluded.expires_at;
+
+-- name: without_timeout
+-- Let maintenance take as long as it needs.
+SET statement_timeout = 0;
+
+-- name: with_timeout
+-- Go back to the connection's own timeout.
+RESET statement_timeout;
+
+-- name: vacuum
+-- Free the space of deleted rows, and update the statistics of the planner.
+VACUUM (ANALYZE) changes, entities, cards, observations, relations, notes, note_tags, session_notes, words, terms, vectors;
+
+-- name: count_problems
+-- Observations without an entity, passages that a search by words does not find, indexed ones that do not live, and how far
+-- the totals of the index are off. Only damage makes them.
+WITH living AS (
+    SELECT id FROM cards WHERE workspace_id = $1 AND until IS NULL
+    UNION ALL SELECT id FROM observations WHERE workspace_id = $1 AND until IS NULL
+    UNION ALL SELECT id FROM notes WHERE workspace_id = $1 AND until IS NULL
+), indexed AS (
+    SELECT passage, length FROM words WHERE workspace_id = $1
+)
+SELECT
+    (SELECT count(*) FROM observations AS o WHERE o.workspace_id = $1 AND o.until IS NULL AND NOT EXISTS (
+        SELECT 1 FROM cards AS c WHERE c.workspace_id = $1 AND c.entity = o.entity AND c.until IS NULL)),
+    (SELECT count(*) FROM living WHERE id NOT IN (SELECT passage FROM indexed)),
+    (SELECT count(*) FROM indexed WHERE passage NOT IN (SELECT id FROM living)),
+    w.passages - (SELECT count(*) FROM indexed),
+    w.words - (SELECT coalesce(sum(length), 0)::bigint FROM indexed)
+FROM workspaces AS w WHERE w.workspace_id = $1;
+
+-- name: changes_since
+-- Changes after an id, oldest first; NULL is no limit.
+SELECT id, at, actor, operation, last_row, server FROM changes WHERE workspace_id = $1 AND id > $2 ORDER BY id LIMIT $3;
+
+-- name: latest_changes
+-- Changes between two ids, newest first, perhaps of some actors, operations or ids; NULL allows any.
+SELECT id, at, actor, operation, last_row, server FROM changes
+WHERE workspace_id = $1 AND id > $2 AND id < $3 AND ($4::text[] IS NULL OR actor = ANY ($4::text[]))
+    AND ($5::text[] IS NULL OR operation = ANY ($5::text[])) AND ($6::bigint[] IS NULL OR id = ANY ($6::bigint[]))
+ORDER BY id DESC LIMIT $7;
+
+-- name: actor_names
+-- Everyone who made a change.
+SELECT DISTINCT actor COLLATE "C" AS name FROM changes WHERE workspace_id = $1 ORDER BY name;
+
+-- name: identities_named
+-- The entities that have or had one of these names, with every name they had.
+SELECT c.entity, c.name FROM cards AS c WHERE c.workspace_id = $1 AND c.entity IN (
+    SELECT n.entity FROM cards AS n
+    WHERE n.workspace_id = $1 AND text_key(n.name) = ANY (ARRAY(SELECT text_key(t) FROM unnest($2::text[]) AS t))
+        AND n.name = ANY ($2::text[]) AND n.until IS NULL
+    UNION
+    SELECT n.entity FROM cards AS n
+    WHERE n.workspace_id = $1 AND text_key(n.name) = ANY (ARRAY(SELECT text_key(t) FROM unnest($2::text[]) AS t))
+        AND n.name = ANY ($2::text[]) AND n.until IS NOT NULL
+);
+
+-- name: changes_of
+-- The changes that touched entities (row ids), or relations and notes with some names.
+WITH keys AS MATERIALIZED (SELECT array_agg(text_key(n)) AS wanted FROM unnest($3::text[]) AS n)
+SELECT since, until FROM cards WHERE workspace_id = $1 AND entity = ANY ($2::bigint[])
+UNION
+SELECT since, until FROM observations WHERE workspace_id = $1 AND entity = ANY ($2::bigint[])
+UNION
+SELECT since, until FROM relations WHERE workspace_id = $1 AND until IS NULL
+    AND text_key(source) = ANY ((SELECT wanted FROM keys)::uuid[]) AND source = ANY ($3::text[])
+UNION
+SELECT since, until FROM relations WHERE workspace_id = $1 AND until IS NULL
+    AND text_key(target) = ANY ((SELECT wanted FROM keys)::uuid[]) AND target = ANY ($3::text[])
+UNION
+SELECT since, until FROM relations WHERE workspace_id = $1 AND until IS NOT NULL
+    AND text_key(source) = ANY ((SELECT wanted FROM keys)::uuid[]) AND source = ANY ($3::text[])
+UNION
+SELECT since, until FROM relations WHERE workspace_id = $1 AND until IS NOT NULL
+    AND text_key(target) = ANY ((SELECT wanted FROM keys)::uuid[]) AND target = ANY ($3::text[])
+UNION
+SELECT since, until FROM notes WHERE workspace_id = $1 AND until IS NULL
+    AND text_key(key) = ANY ((SELECT wanted FROM keys)::uuid[]) AND key = ANY ($3::text[])
+UNION
+SELECT since, until FROM notes WHERE workspace_id = $1 AND until IS NOT NULL
+    AND text_key(key) = ANY ((SELECT wanted FROM keys)::uuid[]) AND key = ANY ($3::text[]);
+
+-- name: authors_of
+-- The changes that first wrote living passages (names or keys, and ordinals): a text that was deleted and came back still
+-- has its first author.
+WITH wanted AS MATERIALIZED (SELECT * FROM unnest($2::text[], $3::bigint[]) AS w (name, ordinal)),
+first AS (
+    SELECT w.name, w.ordinal, (SELECT min(f.since) FROM cards AS f WHERE f.workspace_id = $1 AND f.entity = c.entity) AS change
+    FROM wanted AS w JOIN cards AS c ON c.workspace_id = $1 AND text_key(c.name) = text_key(w.name) AND c.name = w.name AND c.until IS NULL
+    WHERE w.ordinal = 0
+    UNION ALL
+    SELECT w.name, w.ordinal, (SELECT min(f.since) FROM observations AS f
+        WHERE f.workspace_id = $1 AND f.entity = o.entity AND f.ordinal = o.ordinal AND f.text = o.text)
+    FROM wanted AS w JOIN cards AS c ON c.workspace_id = $1 AND text_key(c.name) = text_key(w.name) AND c.name = w.name AND c.until IS NULL
+    JOIN observations AS o ON o.workspace_id = $1 AND o.entity = c.entity AND o.ordinal = w.ordinal AND o.until IS NULL
+    WHERE w.ordinal > 0
+    UNION ALL
+    SELECT w.name, w.ordinal, coalesce((SELECT min(f.since) FROM notes AS f WHERE f.workspace_id = $1
+        AND text_key(f.key) = text_key(n.key) AND f.key = n.key AND f.until IS NOT NULL AND f.text = n.text), n.since)
+    FROM wanted AS w JOIN notes AS n ON n.workspace_id = $1 AND text_key(n.key) = text_key(w.name) AND n.key = w.name AND n.until IS NULL
+    WHERE w.ordinal < 0
+)
+SELECT f.name, f.ordinal, ch.actor, ch.at, ch.id FROM first AS f JOIN changes AS ch ON ch.workspace_id = $1 AND ch.id = f.change;
+
+-- name: last_row_of
+-- The last row id that a change and all before it gave out.
+SELECT last_row FROM changes WHERE workspace_id = $1 AND id <= $2 ORDER BY id DESC LIMIT 1;
+
+-- name: change_at
+-- The last change at or before a time.
+SELECT id FROM changes WHERE workspace_id = $1 AND at <= $2 ORDER BY at DESC LIMIT 1;
+
+-- name: last_change_before
+-- The last change before a time.
+SELECT coalesce((SELECT id FROM changes WHERE workspace_id = $1 AND at < $2 ORDER BY at DESC LIMIT 1), 0);
+
+-- name: change_times
+-- The times of changes.
+SELECT id, at FROM changes WHERE workspace_id = $1 AND id = ANY ($2::bigint[]);
+
+-- name: last_purge
+-- The last change whose ended rows were purged.
+SELECT coalesce(max(change), 0) FROM purges WHERE workspace_id = $1;
+
+-- name: updates_until
+-- When entities (row ids) counted as updated by changes up to one, where rows do not tell.
+SELECT change, at, entity FROM updates WHERE workspace_id = $1 AND entity = ANY ($3::bigint[]) AND change <= $2;
+
+-- name: cards_changed
+-- The cards that changes created (row ids $2 to $3) or ended (changes $4 to $5).
+SELECT c.id, c.since, c.until, e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at
+FROM cards AS c JOIN entities AS e ON e.workspace_id = $1 AND e.id = c.entity
+WHERE c.workspace_id = $1 AND c.id BETWEEN $2 AND $3
+UNION
+SELECT c.id, c.since, c.until, e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at
+FROM cards AS c JOIN entities AS e ON e.workspace_id = $1 AND e.id = c.entity
+WHERE c.workspace_id = $1 AND c.until BETWEEN $4 AND $5
+ORDER BY 1;
+
+-- name: observations_changed
+-- The observations that changes created or ended.
+SELECT id, since, until, entity, ordinal, text, created_at, valid_at, source FROM observations
+WHERE workspace_id = $1 AND id BETWEEN $2 AND $3
+UNION
+SELECT id, since, until, entity, ordinal, text, created_at, valid_at, source FROM observations
+WHERE workspace_id = $1 AND until BETWEEN $4 AND $5
+ORDER BY 1;
+
+-- name: relations_changed
+-- The relations that changes created or ended.
+SELECT id, since, until, source, target, type, created_at FROM relations WHERE workspace_id = $1 AND id BETWEEN $2 AND $3
+UNION
+SELECT id, since, until, source, target, type, created_at FROM relations WHERE workspace_id = $1 AND until BETWEEN $4 AND $5
+ORDER BY 1;
+
+-- name: notes_changed
+-- The vault notes that changes created or ended, with the vectors their clients gave.
+SELECT n.id, n.since, n.until, n.key, n.text, n.tags, n.created_at, n.updated_at, (
+    SELECT v.raw FROM vectors AS v WHERE v.workspace_id = $1 AND v.passage = n.id AND v.raw IS NOT NULL)
+FROM notes AS n WHERE n.workspace_id = $1 AND (n.id BETWEEN $2 AND $3 OR n.until BETWEEN $4 AND $5) ORDER BY n.id;
+
+-- name: card_versions
+-- Every version of the cards of these entities (row ids), to know an entity's name at a change.
+SELECT entity, name, since, until FROM cards WHERE workspace_id = $1 AND entity = ANY ($2::bigint[]) ORDER BY id;
+
+-- name: count_events
+-- How many entities and relations were created, how often entities were updated, and how many entities and relations were
+-- deleted after a change ($2; $3 is its last row id). A card that follows another one in the same change is an update.
+WITH begun AS MATERIALIZED (
+    SELECT c.entity, c.since AS change FROM cards AS c WHERE c.workspace_id = $1 AND c.id > $3 AND NOT EXISTS (
+        SELECT 1 FROM cards AS p WHERE p.workspace_id = $1 AND p.entity = c.entity AND p.until = c.since)
+), ended AS MATERIALIZED (
+    SELECT c.entity, c.until AS change FROM cards AS c WHERE c.workspace_id = $1 AND c.until > $2 AND NOT EXISTS (
+        SELECT 1 FROM cards AS n WHERE n.workspace_id = $1 AND n.entity = c.entity AND n.since = c.until)
+), touched AS (
+    SELECT entity, since AS change FROM cards WHERE workspace_id = $1 AND id > $3
+    UNION SELECT entity, since FROM observations WHERE workspace_id = $1 AND id > $3
+    UNION SELECT entity, until FROM observations WHERE workspace_id = $1 AND until > $2
+    EXCEPT SELECT entity, change FROM begun
+    EXCEPT SELECT entity, change FROM ended
+)
+SELECT
+    (SELECT count(*) FROM begun) + (SELECT count(*) FROM relations WHERE workspace_id = $1 AND id > $3),
+    (SELECT count(*) FROM touched),
+    (SELECT count(*) FROM ended) + (SELECT count(*) FROM relations WHERE workspace_id = $1 AND until > $2);
+
+-- name: mark_named
+-- A point of history by the name it was marked with.
+SELECT change, at FROM marks WHERE workspace_id = $1 AND name = $2;
+
+-- name: set_mark
+-- Mark a point of history, in place of the last one with that name.
+INSERT INTO marks (workspace_id, name, change, at) VALUES ($1, $2, $3, $4)
+ON CONFLICT (workspace_id, name) DO UPDATE SET change = excluded.change, at = excluded.at;
+
+-- name: entities_called
+-- The entities that had one of these names at a change.
+SELECT c.entity FROM cards AS c
+WHERE c.workspace_id = $1 AND text_key(c.name) = ANY (ARRAY(SELECT text_key(n) FROM unnest($2::text[]) AS n))
+    AND c.name = ANY ($2::text[]) AND c.until IS NULL AND c.since <= $3
+UNION
+SELECT c.entity FROM cards AS c
+WHERE c.workspace_id = $1 AND text_key(c.name) = ANY (ARRAY(SELECT text_key(n) FROM unnest($2::text[]) AS n))
+    AND c.name = ANY ($2::text[]) AND c.until IS NOT NULL AND c.since <= $3 AND c.until > $3;
+
+-- name: cards_until
+-- The versions up to a change of the cards of some entities (row ids), to read a past state.
+SELECT c.since, c.until, e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at, e.touched
+FROM cards AS c JOIN entities AS e ON e.workspace_id = $1 AND e.id = c.entity
+WHERE c.workspace_id = $1 AND c.entity = ANY ($3::bigint[]) AND c.since <= $2;
+
+-- name: observations_until
+-- The versions up to a change of the observations of some entities (row ids).
+SELECT since, until, entity, ordinal, text, created_at, valid_at, source FROM observations
+WHERE workspace_id = $1 AND entity = ANY ($3::bigint[]) AND since <= $2;
+
+-- name: all_cards_until
+-- The versions up to a change of every card.
+SELECT c.since, c.until, e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at, e.touched
+FROM cards AS c JOIN entities AS e ON e.workspace_id = $1 AND e.id = c.entity WHERE c.workspace_id = $1 AND c.since <= $2;
+
+-- name: all_observations_until
+-- The versions up to a change of every observation.
+SELECT since, until, entity, ordinal, text, created_at, valid_at, source FROM observations WHERE workspace_id = $1 AND since <= $2;
+
+-- name: relations_at
+-- The relations that lived at a change.
+SELECT id, source, target, type, created_at FROM relations
+WHERE workspace_id = $1 AND since <= $2 AND (until IS NULL OR until > $2) ORDER BY id;
+
+-- name: relations_of_at
+-- The relations that touched one of the names at a change.
+WITH keys AS MATERIALIZED (SELECT array_agg(text_key(n)) AS wanted FROM unnest($3::text[]) AS n)
+SELECT id, source, target, type, created_at FROM relations WHERE workspace_id = $1 AND until IS NULL AND since <= $2
+    AND text_key(source) = ANY ((SELECT wanted FROM keys)::uuid[]) AND source = ANY ($3::text[])
+UNION
+SELECT id, source, target, type, created_at FROM relations WHERE workspace_id = $1 AND until IS NULL AND since <= $2
+    AND text_key(target) = ANY ((SELECT wanted FROM keys)::uuid[]) AND target = ANY ($3::text[])
+UNION
+SELECT id, source, target, type, created_at FROM relations WHERE workspace_id = $1 AND until IS NOT NULL AND until > $2 AND since <= $2
+    AND text_key(source) = ANY ((SELECT wanted FROM keys)::uuid[]) AND source = ANY ($3::text[])
+UNION
+SELECT id, source, target, type, created_at FROM relations WHERE workspace_id = $1 AND until IS NOT NULL AND until > $2 AND since <= $2
+    AND text_key(target) = ANY ((SELECT wanted FROM keys)::uuid[]) AND target = ANY ($3::text[])
+ORDER BY 1;
+
+-- name: notes_at
+-- The vault notes that lived at a change.
+SELECT id, key, text, tags, created_at, updated_at, NULL::bytea FROM notes
+WHERE workspace_id = $1 AND since <= $2 AND (until IS NULL OR until > $2) ORDER BY created_at, id;
+
+-- name: trashed_cards
+-- The last card of each deleted entity, the latest deletion first.
+SELECT e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at, c.until, ch.at
+FROM cards AS c JOIN entities AS e ON e.workspace_id = $1 AND e.id = c.entity
+JOIN changes AS ch ON ch.workspace_id = $1 AND ch.id = c.until
+WHERE c.workspace_id = $1 AND c.until IS NOT NULL AND NOT EXISTS (
+    SELECT 1 FROM cards AS later
+    WHERE later.workspace_id = $1 AND later.entity = c.entity AND (later.until IS NULL OR later.until > c.until)
+)
+ORDER BY c.until DESC, e.id;
+
+-- name: ended_with
+-- The observations of an entity that ended with a change.
+SELECT entity, ordinal, text, created_at, valid_at, source FROM observations
+WHERE workspace_id = $1 AND entity = $2 AND until = $3 ORDER BY ordinal;
+
+-- name: trashed_observations
+-- The last version of each observation that was deleted by itself, the latest first, with its entity.
+SELECT o.ordinal, o.text, o.created_at, o.valid_at, o.source, ch.at, e.uid, c.name, c.until
+FROM observations AS o JOIN changes AS ch ON ch.workspace_id = $1 AND ch.id = o.until
+JOIN entities AS e ON e.workspace_id = $1 AND e.id = o.entity
+CROSS JOIN LATERAL (
+    SELECT last.name, last.until FROM cards AS last
+    WHERE last.workspace_id = $1 AND last.entity = o.entity ORDER BY last.until DESC NULLS FIRST LIMIT 1
+) AS c
+WHERE o.workspace_id = $1 AND o.until IS NOT NULL AND o.until IS DISTINCT FROM c.until
+    AND NOT EXISTS (
+        SELECT 1 FROM observations AS later
+        WHERE later.workspace_id = $1 AND later.entity = o.entity AND later.ordinal = o.ordinal
+            AND (later.until IS NULL OR later.until > o.until)
+    )
+ORDER BY o.until DESC, o.id;
+
+-- name: trashed_relations
+-- The last version of each deleted relation, the latest first.
+SELECT r.id, r.source, r.target, r.type, r.created_at, r.until, ch.at
+FROM relations AS r JOIN changes AS ch ON ch.workspace_id = $1 AND ch.id = r.until
+WHERE r.workspace_id = $1 AND r.until IS NOT NULL
+    AND NOT EXISTS (
+        SELECT 1 FROM relations AS living
+        WHERE living.workspace_id = $1 AND text_key(living.source) = text_key(r.source)
+            AND text_key(living.target) = text_key(r.target) AND text_key(living.type) = text_key(r.type)
+            AND living.until IS NULL
+    )
+    AND NOT EXISTS (
+        SELECT 1 FROM relations AS later
+        WHERE later.workspace_id = $1 AND text_key(later.source) = text_key(r.source) AND later.source = r.source
+            AND later.target = r.target AND later.type = r.type AND later.until IS NOT NULL AND later.until > r.until
+    )
+ORDER BY r.until DESC, r.id;
+
+-- name: trashed_notes
+-- The last version of each deleted vault note, the latest first.
+SELECT n.id, n.key, n.text, n.tags, n.created_at, n.updated_at, (
+    SELECT v.raw FROM vectors AS v WHERE v.workspace_id = $1 AND v.passage = n.id AND v.raw IS NOT NULL), ch.at
+FROM notes AS n JOIN changes AS ch ON ch.workspace_id = $1 AND ch.id = n.until
+WHERE n.workspace_id = $1 AND n.until IS NOT NULL
+    AND NOT EXISTS (
+        SELECT 1 FROM notes AS living
+        WHERE living.workspace_id = $1 AND text_key(living.key) = text_key(n.key) AND living.until IS NULL)
+    AND NOT EXISTS (
+        SELECT 1 FROM notes AS later
+        WHERE later.workspace_id = $1 AND text_key(later.key) = text_key(n.key) AND later.until IS NOT NULL AND later.until > n.until)
+ORDER BY n.until DESC, n.id;
+
+-- name: purge_cards
+-- Delete the cards that ended at or before a change.
+DELETE FROM cards WHERE workspace_id = $1 AND until <= $2 RETURNING id;
+
+-- name: purge_observations
+-- Delete the observations that ended at or before a change.
+DELETE FROM observations WHERE workspace_id = $1 AND until <= $2 RETURNING id;
+
+-- name: purge_relations
+-- Delete the relations that ended at or before a change.
+DELETE FROM relations WHERE workspace_id = $1 AND until <= $2 RETURNING id;
+
+-- name: purge_notes
+-- Delete the vault notes that ended at or before a change.
+DELETE FROM notes WHERE workspace_id = $1 AND until <= $2 RETURNING id;
+
+-- name: purge_entities
+-- Delete the identities that have no rows left.
+DELETE FROM entities AS e
+WHERE e.workspace_id = $1
+    AND NOT EXISTS (SELECT 1 FROM cards AS c WHERE c.workspace_id = $1 AND c.entity = e.id)
+    AND NOT EXISTS (SELECT 1 FROM observations AS o WHERE o.workspace_id = $1 AND o.entity = e.id)
+RETURNING e.id;
+
+-- name: entities_to_purge
+-- The entities that lose rows to a purge up to a change and lived after it.
+WITH losing AS MATERIALIZED (
+    SELECT entity FROM observations WHERE workspace_id = $1 AND until <= $2
+    UNION
+    SELECT entity FROM cards WHERE workspace_id = $1 AND until <= $2
+)
+SELECT DISTINCT c.entity FROM losing JOIN cards AS c ON c.workspace_id = $1 AND c.entity = losing.entity
+WHERE c.since <= $2 AND (c.until IS NULL OR c.until > $2);
+
+-- name: forget_updates
+-- Delete what the settled times of update of entities (row ids) replace.
+DELETE FROM updates WHERE workspace_id = $1 AND entity = ANY ($2::bigint[]) AND change <= $3;
+
+-- name: settle_updates
+-- Record when entities (row ids) counted as updated as of a change.
+INSERT INTO updates (workspace_id, entity, change, at)
+SELECT $1, u.entity, $4, u.at FROM unnest($2::bigint[], $3::bigint[]) AS u (entity, at);
+
+-- name: purge_updates
+-- Delete the times of update of identities that are gone.
+DELETE FROM updates AS u WHERE u.workspace_id = $1
+    AND NOT EXISTS (SELECT 1 FROM entities AS e WHERE e.workspace_id = $1 AND e.id = u.entity);
+
+-- name: delete_vectors_of
+-- Delete the vectors of passages whose texts are gone.
+DELETE FROM vectors WHERE workspace_id = $1 AND passage = ANY ($2::bigint[]);
+
+-- name: record_purge
+-- Record that states up to this change can no longer be read.
+INSERT INTO purges (workspace_id, change) VALUES ($1, $2) ON CONFLICT DO NOTHING;
+
+-- name: insert_updates
+-- Record when entities counted as updated by a change, if the change's rows do not tell: row ids and times.
+INSERT INTO updates (workspace_id, entity, change, at)
+SELECT $1, u.entity, $4, u.at FROM unnest($2::bigint[], $3::bigint[]) AS u (entity, at)
+ON CONFLICT (workspace_id, entity, change) DO UPDATE SET at = excluded.at;
+
+-- name: insert_own_updates
+-- Record the times at which entities from elsewhere (ids) were updated there, for their history.
+INSERT INTO updates (workspace_id, entity, change, at)
+SELECT e.workspace_id, e.id, e.touched, u.at FROM entities AS e
+JOIN unnest($2::text[], $3::bigint[]) AS u (uid, at) ON text_key(e.uid) = text_key(u.uid) AND e.uid = u.uid
+WHERE e.workspace_id = $1
+ON CONFLICT (workspace_id, entity, change) DO UPDATE SET at = excluded.at;
+
+-- name: note_keyed
+-- One vault note with the vector its client gave.
+SELECT n.id, n.key, n.text, n.tags, n.created_at, n.updated_at, (
+    SELECT v.raw FROM vectors AS v WHERE v.workspace_id = $1 AND v.passage = n.id AND v.raw IS NOT NULL)
+FROM notes AS n WHERE n.workspace_id = $1 AND text_key(n.key) = text_key($2) AND n.key = $2 AND n.until IS NULL;
+
+-- name: notes_page
+-- A page of the vault's notes without vectors, oldest first; NULL is no limit. A rewritten note keeps its place.
+SELECT id, key, text, tags, created_at, updated_at, NULL::bytea FROM notes
+WHERE workspace_id = $1 AND until IS NULL ORDER BY created_at, id LIMIT $2 OFFSET $3;
+
+-- name: notes_like
+-- Vault notes with their vectors that have all of the different tags; NULL is any time.
+SELECT n.id, n.key, n.text, n.tags, n.created_at, n.updated_at, (
+    SELECT v.raw FROM vectors AS v WHERE v.workspace_id = $1 AND v.passage = n.id AND v.raw IS NOT NULL)
+FROM notes AS n
+WHERE n.workspace_id = $1 AND n.until IS NULL AND ($3::bigint IS NULL OR n.created_at < $3)
+    AND coalesce(n.tags, '{}') @> $2::text[]
+ORDER BY n.created_at, n.id;
+
+-- name: note_keys
+-- The vault's keys between two texts, for completion.
+SELECT key FROM notes
+WHERE workspace_id = $1 AND left(key, 100) >= left($2, 100) AND key >= $2 AND key < $3 AND until IS NULL ORDER BY key;
+
+-- name: notes_by_id
+-- The vault notes that a search found, without vectors.
+SELECT id, key, text, tags, created_at, updated_at, NULL::bytea FROM notes
+WHERE workspace_id = $1 AND id = ANY ($2::bigint[]) AND until IS NULL;
+
+-- name: notes_exactly
+-- The vault notes whose key or whole text is the query.
+SELECT id FROM notes WHERE workspace_id = $1 AND text_key(key) = text_key($2) AND key = $2 AND until IS NULL
+UNION
+SELECT id FROM notes WHERE workspace_id = $1 AND text_key(text) = text_key($2) AND text = $2 AND until IS NULL;
+
+-- name: count_notes
+-- How many notes the vault has.
+SELECT count(*) FROM notes WHERE workspace_id = $1 AND until IS NULL;
+
+-- name: notes_tagged
+-- The ids of the vault notes that have all of the different tags.
+SELECT t.note FROM note_tags AS t
+WHERE t.workspace_id = $1 AND text_key(t.tag) = ANY (ARRAY(SELECT text_key(n) FROM unnest($2::text[]) AS n))
+    AND t.tag = ANY ($2::text[])
+GROUP BY t.note HAVING count(*) = cardinality($2::text[]);
+
+-- name: newest_notes
+-- The ids of the newest vault notes.
+SELECT id FROM notes WHERE workspace_id = $1 AND until IS NULL ORDER BY id DESC LIMIT $2;
+
+-- name: session_notes
+-- All notes of one session, oldest first: there are few.
+SELECT id, key, text, tags, created_at, updated_at, embedding FROM session_notes
+WHERE workspace_id = $1 AND text_key(owner) = text_key($2) AND text_key(session) = text_key($3) ORDER BY id;
+
+-- name: session_note_keyed
+-- One note of a session.
+SELECT id, key, text, tags, created_at, updated_at, embedding FROM session_notes
+WHERE workspace_id = $1 AND text_key(owner) = text_key($2) AND text_key(session) = text_key($3) AND text_key(key) = text_key($4);
+
+-- name: join_session
+-- Record that a conversation uses a session now.
+INSERT INTO session_members (workspace_id, member, owner, session, server, used_at) VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT (workspace_id, text_key(member), text_key(owner), text_key(session))
+DO UPDATE SET server = excluded.server, used_at = excluded.used_at;
+
+-- name: has_joined
+-- Whether a conversation uses a session or, with a time, one that it has not used since then.
+SELECT EXISTS (
+    SELECT 1 FROM session_members
+    WHERE workspace_id = $1 AND text_key(member) = text_key($2) AND ($3::bigint IS NULL OR used_at < $3));
+
+-- name: leave_sessions
+-- Remove a conversation from its sessions or, with a time, from those that it has not used since then.
+DELETE FROM session_members
+WHERE workspace_id = $1 AND text_key(member) = text_key($2) AND ($3::bigint IS NULL OR used_at < $3);
+
+-- name: remove_server
+-- Remove all conversations of a server that has died.
+DELETE FROM session_members WHERE workspace_id = $1 AND server = $2;
+
+-- name: session_members
+-- The servers that use each session.
+SELECT server, owner, session FROM session_members WHERE workspace_id = $1;
+
+-- name: sessions
+-- The sessions that have notes.
+SELECT DISTINCT owner, session FROM session_notes WHERE workspace_id = $1;

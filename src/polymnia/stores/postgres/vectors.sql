@@ -1,0 +1,199 @@
+-- name: models_all
+-- The models that embedders made vectors with, oldest first; clients' own vectors are not among them.
+SELECT id, identity, url, dimension FROM models WHERE workspace_id = $1 AND url <> 'client' ORDER BY id;
+
+-- name: model_of
+-- One model by its identity.
+SELECT id, identity, url, dimension FROM models WHERE workspace_id = $1 AND text_key(identity) = text_key($2::text);
+
+-- name: model_dimension
+-- How long a model's vectors are.
+SELECT dimension FROM models WHERE workspace_id = $1 AND id = $2::bigint;
+
+-- name: insert_model
+-- Add a model with a number that no model before it had, unless there is one with that identity.
+INSERT INTO models (workspace_id, id, identity, url, dimension)
+SELECT $1, greatest(coalesce(max(m.id), 0) + 1, $2::bigint), $3::text, $4::text, $5::integer
+FROM models AS m WHERE m.workspace_id = $1
+ON CONFLICT DO NOTHING;
+
+-- name: delete_model
+-- Delete a model without vectors.
+DELETE FROM models WHERE workspace_id = $1 AND id = $2::bigint;
+
+-- name: delete_vectors_of_model
+-- Delete some vectors of a model.
+DELETE FROM vectors WHERE workspace_id = $1 AND model = $2::bigint AND (template, passage) IN (
+    SELECT template, passage FROM vectors WHERE workspace_id = $1 AND model = $2::bigint LIMIT $3::bigint
+) RETURNING passage;
+
+-- name: perspectives_all
+-- The perspectives, oldest first.
+SELECT p.name, t.template, p.query
+FROM perspectives AS p JOIN templates AS t ON t.workspace_id = $1 AND t.id = p.template
+WHERE p.workspace_id = $1 ORDER BY p.id;
+
+-- name: template_of
+-- The template of a perspective.
+SELECT t.id, t.template
+FROM perspectives AS p JOIN templates AS t ON t.workspace_id = $1 AND t.id = p.template
+WHERE p.workspace_id = $1 AND text_key(p.name) = text_key($2::text);
+
+-- name: insert_template
+-- Add a template.
+INSERT INTO templates (workspace_id, id, template)
+SELECT $1, coalesce(max(t.id), 0) + 1, $2::text FROM templates AS t WHERE t.workspace_id = $1
+ON CONFLICT DO NOTHING;
+
+-- name: upsert_perspective
+-- Add a perspective, or replace the one with that name.
+INSERT INTO perspectives (workspace_id, id, name, template, query)
+SELECT $1, (coalesce((SELECT max(p.id) FROM perspectives AS p WHERE p.workspace_id = $1), 0) + 1), $2::text, t.id, $4::text
+FROM templates AS t WHERE t.workspace_id = $1 AND text_key(t.template) = text_key($3::text)
+ON CONFLICT (workspace_id, text_key(name)) DO UPDATE SET template = excluded.template, query = excluded.query;
+
+-- name: delete_perspective
+-- Remove a perspective; return a row if there was one.
+DELETE FROM perspectives WHERE workspace_id = $1 AND text_key(name) = text_key($2::text) RETURNING id;
+
+-- name: unused_templates
+-- The templates that no perspective has.
+SELECT t.id FROM templates AS t
+WHERE t.workspace_id = $1 AND NOT EXISTS (
+    SELECT 1 FROM perspectives AS p WHERE p.workspace_id = $1 AND p.template = t.id
+);
+
+-- name: delete_unused_vectors
+-- Delete some vectors of templates.
+DELETE FROM vectors WHERE workspace_id = $1 AND (model, template, passage) IN (
+    SELECT model, template, passage FROM vectors
+    WHERE workspace_id = $1 AND template = ANY ($2::bigint[]) LIMIT $3::bigint
+) RETURNING passage;
+
+-- name: delete_templates
+-- Delete templates that have no vectors.
+DELETE FROM templates WHERE workspace_id = $1 AND id = ANY ($2::bigint[]);
+
+-- name: insert_vectors
+-- Add vectors of passages that still live. An existing vector stays.
+INSERT INTO vectors (workspace_id, model, template, passage, vector)
+SELECT $1, $2::bigint, $3::bigint, n.passage, n.vector
+FROM unnest($4::bigint[], $5::halfvec[]) AS n (passage, vector)
+WHERE EXISTS (SELECT 1 FROM words AS w WHERE w.workspace_id = $1 AND w.passage = n.passage)
+ON CONFLICT DO NOTHING;
+
+-- name: nearest_vectors
+-- The nearest vectors of one model and template.
+SELECT passage, cosine FROM nearest_vectors($1::bigint, $2::bigint, $3::bigint, $4::vector, $5::integer);
+
+-- name: nearest_within
+-- The same among the passages of some names, some types, a period and all of some tags; NULL allows any.
+WITH allowed AS (
+    SELECT c.id FROM cards AS c
+    WHERE c.workspace_id = $1 AND c.until IS NULL AND ($6::text[] IS NULL OR c.name = ANY ($6::text[]))
+        AND ($7::text[] IS NULL OR c.type = ANY ($7::text[]))
+        AND ($8::bigint IS NULL OR c.created_at >= $8::bigint) AND ($9::bigint IS NULL OR c.created_at < $9::bigint)
+        AND ($10::text[] IS NULL OR coalesce(c.tags, '{}') @> $10::text[])
+    UNION ALL
+    SELECT o.id FROM cards AS c
+    JOIN observations AS o ON o.workspace_id = $1 AND o.entity = c.entity AND o.until IS NULL
+    WHERE c.workspace_id = $1 AND c.until IS NULL AND ($6::text[] IS NULL OR c.name = ANY ($6::text[]))
+        AND ($7::text[] IS NULL OR c.type = ANY ($7::text[]))
+        AND ($8::bigint IS NULL OR coalesce(o.valid_at, o.created_at) >= $8::bigint)
+        AND ($9::bigint IS NULL OR coalesce(o.valid_at, o.created_at) < $9::bigint)
+        AND ($10::text[] IS NULL OR coalesce(c.tags, '{}') @> $10::text[])
+    UNION ALL
+    SELECT n.id FROM notes AS n
+    WHERE n.workspace_id = $1 AND n.until IS NULL AND ($6::text[] IS NULL OR n.key = ANY ($6::text[]))
+        AND ($7::text[] IS NULL OR 'note' = ANY ($7::text[]))
+        AND ($8::bigint IS NULL OR n.updated_at >= $8::bigint) AND ($9::bigint IS NULL OR n.updated_at < $9::bigint)
+        AND ($10::text[] IS NULL OR coalesce(n.tags, '{}') @> $10::text[])
+)
+SELECT v.passage, 1 - (v.vector::vector <=> $4::vector)
+FROM allowed AS a JOIN vectors AS v
+    ON v.workspace_id = $1 AND v.model = $2::bigint AND v.template = $3::bigint AND v.passage = a.id
+ORDER BY 2 DESC, 1 LIMIT $5::integer;
+
+-- name: nearest_notes
+-- The clients' own vectors of the nearest living notes, or of the nearest of some.
+SELECT v.passage, v.raw
+FROM vectors AS v JOIN notes AS n ON n.workspace_id = $1 AND n.id = v.passage AND n.until IS NULL
+WHERE v.workspace_id = $1 AND v.model = $2::bigint AND v.raw IS NOT NULL
+    AND ($5::bigint[] IS NULL OR v.passage = ANY ($5::bigint[]))
+ORDER BY v.vector <=> $3::halfvec LIMIT $4::integer;
+
+-- name: vectors_by_passage
+-- The vectors of some passages, in pgvector's binary format.
+SELECT v.passage, v.vector::vector FROM vectors AS v
+WHERE v.workspace_id = $1 AND v.model = $2::bigint AND v.template = $3::bigint AND v.passage = ANY ($4::bigint[]);
+
+-- name: mean_vectors
+-- The mean vector of the living observations of each entity, by name.
+SELECT c.name, avg(v.vector::vector)
+FROM cards AS c JOIN observations AS o ON o.workspace_id = $1 AND o.entity = c.entity AND o.until IS NULL
+JOIN vectors AS v ON v.workspace_id = $1 AND v.model = $2::bigint AND v.template = $3::bigint AND v.passage = o.id
+WHERE c.workspace_id = $1 AND c.until IS NULL GROUP BY c.name;
+
+-- name: pending_vectors
+-- Living observations and notes between two row ids without a vector of the model, the newest first, with what a template
+-- may use: text, name, type and time.
+SELECT id, text, name, type, at FROM (
+    (
+        SELECT o.id, o.text, c.name, c.type, coalesce(o.valid_at, o.created_at) AS at FROM observations AS o
+        JOIN cards AS c ON c.workspace_id = $1 AND c.entity = o.entity AND c.until IS NULL
+        WHERE o.workspace_id = $1 AND o.id > $5::bigint AND o.id < $6::bigint AND o.until IS NULL AND NOT EXISTS (
+            SELECT 1 FROM vectors AS v WHERE v.workspace_id = $1
+                AND v.model = $2::bigint AND v.template = $3::bigint AND v.passage = o.id
+        )
+        ORDER BY o.id DESC LIMIT $4::bigint
+    )
+    UNION ALL
+    (
+        SELECT n.id, n.key || ': ' || n.text, n.key, 'note', n.updated_at FROM notes AS n
+        WHERE n.workspace_id = $1 AND n.id > $5::bigint AND n.id < $6::bigint AND n.until IS NULL AND NOT EXISTS (
+            SELECT 1 FROM vectors AS v WHERE v.workspace_id = $1
+                AND v.model = $2::bigint AND v.template = $3::bigint AND v.passage = n.id
+        )
+        ORDER BY n.id DESC LIMIT $4::bigint
+    )
+) AS found
+ORDER BY id DESC LIMIT $4::bigint;
+
+-- name: last_row
+-- The last row id that was given out.
+SELECT last_row FROM workspaces WHERE workspace_id = $1;
+
+-- name: vector_coverage
+-- How many living observations and notes have a vector of the model, and how many there are.
+SELECT
+    (SELECT count(*) FROM vectors WHERE workspace_id = $1 AND model = $2::bigint AND template = $3::bigint),
+    (SELECT count(*) FROM observations WHERE workspace_id = $1 AND until IS NULL)
+    + (SELECT count(*) FROM notes WHERE workspace_id = $1 AND until IS NULL);
+
+-- name: take_lease
+-- Take a lease that is free, expired or already held by the server; return a row if that worked.
+INSERT INTO leases AS l (workspace_id, name, server, expires_at) VALUES ($1, $2::text, $3::text, $4::bigint)
+ON CONFLICT (workspace_id, name) DO UPDATE SET server = excluded.server, expires_at = excluded.expires_at
+WHERE l.server = excluded.server OR l.expires_at <= $5::bigint
+RETURNING l.server;
+
+-- name: release_lease
+-- Give up a lease.
+DELETE FROM leases WHERE workspace_id = $1 AND name = $2::text AND server = $3::text;
+
+-- name: lock_vector_index
+-- Take the lock of whoever builds an index, until the connection ends.
+SELECT pg_try_advisory_lock(hashtext($1::text), 0);
+
+-- name: has_many_vectors
+-- A row if a workspace has more vectors of a model and template than that.
+SELECT 1 FROM vectors
+WHERE workspace_id = $1::bigint AND model = $2::bigint AND template = $3::bigint OFFSET $4::bigint LIMIT 1;
+
+-- name: vector_index_is_valid
+-- Whether an index was built to the end; no row if there is none.
+SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass($1::text);
+
+-- name: vector_indexes
+-- The indexes whose names start with this.
+SELECT indexname FROM pg_indexes WHERE tablename = 'vectors' AND starts_with(indexname, $1::text);

@@ -1,0 +1,308 @@
+"""History of a store whose rows are versions: what a change created and ended, and what lived at a time.
+
+Every such store has the named queries that are run here, with the same parameters and columns.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from itertools import groupby
+from typing import Any, Generic, Protocol, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from polymnia.errors import BadInput
+from polymnia.model import (
+    Author,
+    Change,
+    ChangeQuery,
+    Entity,
+    EventCounts,
+    Mark,
+    Note,
+    Observation,
+    ObservationSet,
+    PassageKey,
+    Relation,
+    Rows,
+)
+
+Row = tuple[Any, ...]
+
+# Above the id of every change.
+_NO_CHANGE = 1 << 62
+
+
+class VersionRows(Protocol):
+    """The rows of a store, as one transaction sees them."""
+
+    def run(self, query: str, *values: object) -> list[Row]:
+        """Return the rows of a named query. Collections are passed as they are; None as a limit is none."""
+
+    def unpack_entity(self, row: Row, observations: tuple[Observation, ...]) -> Entity:
+        """Return the entity of a row."""
+
+    def unpack_note(self, row: Row) -> Note:
+        """Return the vault note of a row."""
+
+    def unpack_uid(self, uid: Any) -> str:
+        """Return the id of an entity."""
+
+    def sort(self, rows: Iterable[Row]) -> list[Row]:
+        """Return the rows in order."""
+
+
+class VersionHistory:
+    """The history in versioned rows."""
+
+    def __init__(self, rows: VersionRows) -> None:
+        self._rows = rows
+
+    def changes(self, since: int = 0, limit: int | None = None) -> list[Change]:
+        rows = self._rows.run("changes_since", since, limit)
+        return assemble_changes(self._rows, rows)
+
+    def latest(self, query: ChangeQuery) -> list[Change]:
+        above = self._last_before(query.since) if query.since is not None else 0
+        below = self._last_before(query.until) + 1 if query.until is not None else _NO_CHANGE
+        below = below if query.before is None else min(below, query.before)
+        touching = self._touching(query.names) if query.names is not None else None
+        rows = self._rows.run("latest_changes", above, below, query.actors, query.operations, touching, query.limit)
+        # Those that follow one another are read together.
+        runs = [[row for _, row in group] for _, group in groupby(enumerate(rows), lambda pair: pair[0] + pair[1][0])]
+        return [each for group in runs for each in reversed(assemble_changes(self._rows, group[::-1]))]
+
+    def actors(self) -> list[str]:
+        return [name for (name,) in self._rows.run("actor_names")]
+
+    def authors(self, passages: Collection[PassageKey]) -> dict[PassageKey, Author]:
+        rows = self._rows.run("authors_of", passages)
+        return {(name, ordinal): Author(*author) for name, ordinal, *author in rows}
+
+    def at(self, time: int, names: Collection[str] | None = None) -> Rows:
+        found = self._rows.run("change_at", time)
+        if not found:
+            return Rows()
+        change: int = found[0][0]
+        ((purged,),) = self._rows.run("last_purge")
+        if change < purged:
+            raise BadInput("what was remembered at that time has been purged; ask for a later time")
+        if names is None:
+            return self._all_at(change)
+        return self._named_at(change, names)
+
+    def _last_before(self, time: int) -> int:
+        """Return the last change before that time."""
+        return int(self._rows.run("last_change_before", time)[0][0])
+
+    def _touching(self, names: Collection[str]) -> set[int]:
+        """Return the changes that touched an entity of one of the names, under whatever name, or a note."""
+        known = self._rows.run("identities_named", names)
+        identities = {entity for entity, _ in known}
+        rows = self._rows.run("changes_of", identities, {*names, *(name for _, name in known)})
+        return {change for row in rows for change in row if change is not None}
+
+    def count_events(self, since: int = 0) -> EventCounts:
+        last = self._rows.run("last_change")
+        before = self._rows.run("last_row_of", since)
+        ((creates, updates, deletes),) = self._rows.run("count_events", since, before[0][0] if before else 0)
+        return EventCounts(creates, updates, deletes, last[0][0] if last else 0)
+
+    def mark(self, name: str) -> Mark | None:
+        rows = self._rows.run("mark_named", name)
+        return Mark(*rows[0]) if rows else None
+
+    def set_mark(self, name: str, mark: Mark) -> None:
+        self._rows.run("set_mark", name, mark.change, mark.at)
+
+    def _all_at(self, change: int) -> Rows:
+        cards = self._rows.run("all_cards_until", change)
+        observations = self._rows.run("all_observations_until", change)
+        relations = unpack_relations(self._rows.run("relations_at", change))
+        notes = [self._rows.unpack_note(row) for row in self._rows.run("notes_at", change)]
+        return Rows(tuple(self._entities_at(change, cards, observations)), (), tuple(relations), tuple(notes))
+
+    def _named_at(self, change: int, names: Collection[str]) -> Rows:
+        entities = [row[0] for row in self._rows.run("entities_called", names, change)]
+        cards = self._rows.run("cards_until", change, entities)
+        observations = self._rows.run("observations_until", change, entities)
+        found = self._entities_at(change, cards, observations)
+        touching = self._rows.run("relations_of_at", change, [each.name for each in found])
+        return Rows(tuple(found), (), tuple(unpack_relations(self._rows.sort(set(touching)))))
+
+    def _entities_at(self, change: int, cards: list[Row], observations: list[Row]) -> list[Entity]:
+        """Return the entities that lived after the change, from all their versions until then."""
+        lived = [row[2:12] for row in cards if _lives(row, change)]
+        then = self._rows.sort([row[2:] for row in observations if _lives(row, change)])
+        entities = assemble(self._rows, self._rows.sort(lived), then)
+        touched = self._touched_before(change, cards, observations)
+        order = sorted([row[0] for row in lived])
+        return [
+            replace(each, updated_at=touched[number]) if number in touched else each
+            for number, each in zip(order, entities, strict=True)
+        ]
+
+    def _touched_before(self, change: int, cards: list[Row], observations: list[Row]) -> dict[int, int]:
+        """Return when entities were last updated until a change, for those that were touched again after it."""
+        later = {row[2] for row in cards if row[12] > change}
+        return last_updates(self._rows, change, [row for row in cards if row[2] in later], observations)
+
+
+def last_updates(rows: VersionRows, change: int, cards: list[Row], observations: list[Row]) -> dict[int, int]:
+    """Return when the entities of these cards were last updated until a change, by the versions until then."""
+    last: defaultdict[int, int] = defaultdict(int)
+    for since, _, entity, *_ in cards:
+        last[entity] = max(last[entity], since)
+    for since, until, entity, *_ in observations:
+        if entity in last:
+            last[entity] = max(last[entity], until if until is not None and until <= change else since)
+    times: dict[int, int] = dict(rows.run("change_times", set(last.values())))
+    found = {entity: (number, times[number]) for entity, number in last.items()}
+    for number, at, entity in rows.run("updates_until", change, last):
+        if number >= found[entity][0]:
+            found[entity] = (number, at)
+    return {entity: at for entity, (_, at) in found.items()}
+
+
+def changes_by_server(rows: VersionRows, since: int, limit: int) -> list[tuple[str, Change]]:
+    """Return the changes after an id, each with the server that made it."""
+    found = rows.run("changes_since", since, limit)
+    return list(zip([row[5] for row in found], assemble_changes(rows, found), strict=True))
+
+
+def assemble_changes(rows: VersionRows, changes: list[Row]) -> list[Change]:
+    """Return the changes of consecutive rows of the change table, with the rows each created and ended."""
+    if not changes:
+        return []
+    first, last = changes[0][0], changes[-1][0]
+    before = rows.run("last_row_of", first - 1)
+    span = ((before[0][0] if before else 0) + 1, changes[-1][4], first, last)
+    versions = _Versions(rows, span)
+    return [
+        Change(operation, actor, at, versions.ended_by(number), versions.created_by(number), number)
+        for number, at, actor, operation, *_ in changes
+    ]
+
+
+def assemble(rows: VersionRows, entities: list[Row], observations: Iterable[Row]) -> list[Entity]:
+    """Return the entities of these rows; the observations' rows start with the entity and are in order."""
+    of: dict[int, list[Observation]] = {row[0]: [] for row in entities}
+    for entity, *rest in observations:
+        of.setdefault(entity, []).append(unpack_observation(*rest))
+    return [rows.unpack_entity(row, tuple(of[row[0]])) for row in entities]
+
+
+def unpack_observation(
+    ordinal: int, text: str, created_at: int, valid_at: int | None, source: str | None
+) -> Observation:
+    """Return the observation of a row."""
+    return Observation(ordinal, text, created_at, valid_at or 0, source or "")
+
+
+def unpack_relations(rows: Iterable[Row]) -> list[Relation]:
+    """Return the relations of rows that start with a row id."""
+    return [Relation(source, target, kind, at) for _, source, target, kind, at in rows]
+
+
+T = TypeVar("T")
+
+
+class _Version(Struct, Generic[T], frozen=True):
+    """A row: the changes that created and ended it, the entity it belongs to, and its value."""
+
+    since: int
+    until: int | None
+    entity: int
+    value: T
+
+
+class _Side(Struct, frozen=True):
+    """What a change created, or what it ended: the rows on this side, and the entities with a card on the other."""
+
+    cards: list[_Version[Entity]]
+    observations: list[_Version[Observation]]
+    relations: list[_Version[Relation]]
+    notes: list[_Version[Note]]
+    kept: set[int]
+
+
+class _Versions:
+    """The rows that a span of changes created or ended."""
+
+    def __init__(self, rows: VersionRows, span: tuple[int, int, int, int]) -> None:
+        cards = rows.run("cards_changed", *span)
+        self._cards = [_Version(row[1], row[2], row[3], rows.unpack_entity(row[3:], ())) for row in cards]
+        observations = rows.run("observations_changed", *span)
+        self._observations = [_Version(row[1], row[2], row[3], unpack_observation(*row[4:])) for row in observations]
+        relations = rows.run("relations_changed", *span)
+        self._relations = [_Version(row[1], row[2], 0, Relation(*row[3:])) for row in relations]
+        notes = rows.run("notes_changed", *span)
+        self._notes = [_Version(row[1], row[2], 0, rows.unpack_note((row[0], *row[3:]))) for row in notes]
+        self._names: defaultdict[int, list[Row]] = defaultdict(list)
+        entities = {each.entity for each in self._observations}
+        for entity, *version in rows.run("card_versions", entities):
+            self._names[entity].append(tuple(version))
+
+    def created_by(self, change: int) -> Rows:
+        """Return what is new, or as it is, after the change."""
+        kept = {each.entity for each in self._cards if each.until == change}
+        return self._values(
+            change,
+            _Side(
+                [each for each in self._cards if each.since == change],
+                [each for each in self._observations if each.since == change],
+                [each for each in self._relations if each.since == change],
+                [each for each in self._notes if each.since == change],
+                kept,
+            ),
+        )
+
+    def ended_by(self, change: int) -> Rows:
+        """Return what is gone, or as it was, before the change."""
+        kept = {each.entity for each in self._cards if each.since == change}
+        return self._values(
+            change,
+            _Side(
+                [each for each in self._cards if each.until == change],
+                [each for each in self._observations if each.until == change],
+                [each for each in self._relations if each.until == change],
+                [each for each in self._notes if each.until == change],
+                kept,
+            ),
+        )
+
+    def _values(self, change: int, side: _Side) -> Rows:
+        """Return one side of a change as values. An entity on this side only carries its observations."""
+        whole = {each.entity for each in side.cards} - side.kept
+        of: defaultdict[int, list[Observation]] = defaultdict(list)
+        for each in side.observations:
+            of[each.entity].append(each.value)
+        for group in of.values():
+            group.sort(key=lambda observation: observation.ordinal)
+        return Rows(
+            tuple([_with(each.value, of[each.entity] if each.entity in whole else []) for each in side.cards]),
+            tuple(
+                [
+                    ObservationSet(self._name(entity, change), tuple(group))
+                    for entity, group in of.items()
+                    if entity not in whole and group
+                ]
+            ),
+            tuple([each.value for each in side.relations]),
+            tuple([each.value for each in side.notes]),
+        )
+
+    def _name(self, entity: int, change: int) -> str:
+        """Return the name that the entity had when the change was made; empty if that was purged."""
+        for name, since, until in self._names[entity]:
+            if since <= change and (until is None or until >= change):
+                return str(name)
+        return ""
+
+
+def _with(entity: Entity, observations: list[Observation]) -> Entity:
+    return replace(entity, observations=tuple(observations))
+
+
+def _lives(row: Row, change: int) -> bool:
+    return row[1] is None or row[1] > change

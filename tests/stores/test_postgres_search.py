@@ -1,0 +1,186 @@
+"""Search in PostgreSQL finds, ranks and scores exactly as SQLite does, on the same memory."""
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from bench.recall.questions import Asked, Case, Told
+from bench.recall.stores import Comparison, compare
+from polymnia.engine import entities, notes, observations
+from polymnia.engine.memory import Memory
+from polymnia.engine.search import QUERY_COLUMNS
+from polymnia.model import EntityDraft, Note, ObservationDraft, PassageKind, Within
+from polymnia.search.expression import parse, plain_words
+from polymnia.search.terms import terms_of
+from polymnia.search.text import fold
+from polymnia.stores import open_store
+from polymnia.stores.contract import Reader
+from tests.conftest import STORES
+
+ENTITIES = 300
+_VOCABULARY = """
+running runs runner organize organization organizing general generalize naïve café résumé Straße STRASSE Ångström
+getUserName HTTPServer2 parse_json data database 数据库 索引 東京 memory graph agent tool note river mountain lake
+quickly slowly don't o'neil back\\slash 100% under_score é É communicate communication relational relations relate
+"""
+WORDS = _VOCABULARY.split()
+_QUERIES = """
+running
+organize OR river
+"general memory"
+organiz*
+gen* mountain
+river NOT lake
+(river AND lake) OR agent
+NEAR(river lake, 3)
+^river OR agent
+name: name7
+entity_type: place AND river
+{name entity_type} : thing
+getusername
+server
+数据库
+数据 OR river
+"data base"
+naive cafe
+nothingatall
+river river lake
+"don't"
+content: "memory graph" OR name: agent
+- name : river
+com*
+"""
+QUERIES = _QUERIES.strip().splitlines()
+KINDS: tuple[PassageKind, ...] = ("entity", "observation", "note")
+
+
+class Twins(NamedTuple):
+    """The same memory in both stores."""
+
+    sqlite: Reader
+    postgres: Reader
+
+
+@pytest.fixture(scope="module")
+def twins(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Twins]:
+    folder = tmp_path_factory.mktemp("twins")
+    one, other = [open_store(STORES[kind](folder)) for kind in ("sqlite", "postgres")]
+    for store in (one, other):
+        fill(Memory(store))
+    with one.reading() as sqlite, other.reading() as postgres:
+        yield Twins(sqlite, postgres)
+    one.close()
+    other.close()
+
+
+def fill(memory: Memory) -> None:
+    """Write entities, delete some of what was written, and keep some notes, the same in every store."""
+    chance = random.Random(11)
+    for start in range(0, ENTITIES, 50):
+        entities.create(memory, [draft(chance, number) for number in range(start, start + 50)], by="test")
+    entities.delete(memory, [f"Name{number}" for number in range(0, ENTITIES, 9)], by="test")
+    drafts = [ObservationDraft(f"Name{number}", (text(chance),), 5_000_000, "talk") for number in (1, 2, 3)]
+    observations.add(memory, drafts, by="test", skip_repeats=False)
+    for number in range(20):
+        notes.commit(memory, Note(f"note {number}", text(chance), (chance.choice(WORDS),)), by="test")
+
+
+def draft(chance: random.Random, number: int) -> EntityDraft:
+    texts = tuple([text(chance) for _ in range(3)])
+    kind = chance.choice(["person", "place", "thing"])
+    return EntityDraft(f"Name{number}", kind, texts, tags=(chance.choice(WORDS),))
+
+
+def text(chance: random.Random) -> str:
+    # Some words are common and others rare.
+    weights = [1 / (rank + 1) for rank in range(len(WORDS))]
+    return " ".join(chance.choices(WORDS, weights, k=chance.randint(1, 25)))
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_an_expression_gives_the_same_passages_with_the_same_scores(twins: Twins, query: str) -> None:
+    expression = parse(query, QUERY_COLUMNS) or plain_words(query)
+    expected = twins.sqlite.match(expression, KINDS)
+    found = twins.postgres.match(expression, KINDS)
+    assert [(each.id, each.entity, each.kind) for each in found] == [(e.id, e.entity, e.kind) for e in expected]
+    assert [each.score for each in found] == pytest.approx([each.score for each in expected], rel=1e-12)
+    first = [[each.id for each in read.match(expression, KINDS[:1], 5)] for read in twins]
+    assert first[0] == first[1]
+
+
+@pytest.mark.parametrize(
+    "query", ["river lake", "naive", "数据库 东京", "getUserName relate", "Name17", "nothingatall"]
+)
+@pytest.mark.parametrize("every", [False, True])
+@pytest.mark.parametrize(
+    "within",
+    [None, Within(names=("Name7", "Name8", "note 3")), Within(types=("place", "note")), Within(tags=("river",))],
+)
+def test_candidates_are_the_same(twins: Twins, query: str, every: bool, within: Within | None) -> None:
+    terms = list(dict.fromkeys(terms_of(query)))
+    found, expected = [
+        {each.id: each for each in read.candidates(terms, 15, within, every=every)}
+        for read in (twins.postgres, twins.sqlite)
+    ]
+    assert {key: each.text for key, each in found.items()} == {key: each.text for key, each in expected.items()}
+
+
+def test_words_are_counted_alike(twins: Twins) -> None:
+    terms = {term for word in WORDS for term in terms_of(word)} | {"nothingatall"}
+    assert twins.postgres.word_counts(terms) == twins.sqlite.word_counts(terms)
+
+
+def test_the_vocabulary_is_the_same(twins: Twins) -> None:
+    assert twins.postgres.vocabulary("", "\U0010ffff", 1000) == twins.sqlite.vocabulary("", "\U0010ffff", 1000)
+
+
+def test_names_are_found_alike(twins: Twins) -> None:
+    terms = terms_of("Name7 Name70 river")
+    assert twins.postgres.names_with(terms, 10) == twins.sqlite.names_with(terms, 10)
+
+
+@pytest.mark.parametrize("query", ["É", "e\u0301", "strasse", "back\\sl", "100%", "_", "数", "note 1", "ame29", "\n"])
+def test_any_part_of_a_text_is_found_alike(twins: Twins, query: str) -> None:
+    folded = fold(query)
+    expected = [entity.name for entity in twins.sqlite.containing(folded)]
+    assert [entity.name for entity in twins.postgres.containing(folded)] == expected
+    assert {each.name for each in twins.postgres.headings(folded)} == set(expected)
+    found = {note.key for note in twins.postgres.notes.containing(folded)}
+    assert found == {note.key for note in twins.sqlite.notes.containing(folded)}
+
+
+def test_neighbours_are_the_same(twins: Twins) -> None:
+    passages = twins.sqlite.candidates(terms_of("river lake agent"), 100)
+    near = [
+        {
+            key: [each and each.id for each in (near.before, near.earlier, near.after)]
+            for key, near in read.neighbours(passages).items()
+        }
+        for read in twins
+    ]
+    assert near[0] == near[1]
+
+
+def test_questions_are_answered_alike(tmp_path: Path) -> None:
+    chance = random.Random(5)
+    told = [Told(chance.choice(["Nora", "Otto"]), text(chance), 86_400_000_000 * (at // 10)) for at in range(200)]
+    asked = [Asked(" ".join(chance.sample(WORDS, 4)), "any", {}) for _ in range(20)]
+    words, recalled = Comparison(), Comparison()
+    case = Case("made", "person", told, asked)
+    compare(case, STORES["sqlite"](tmp_path), STORES["postgres"](tmp_path), words, recalled)
+    assert (words.queries, words.ranked_otherwise, words.scored_otherwise) == (40, 0, 0)
+    assert (recalled.queries, recalled.ranked_otherwise, recalled.scored_otherwise) == (20, 0, 0)
+
+
+def test_a_passage_with_more_words_than_a_tsvector_holds_can_be_written_and_found(tmp_path: Path) -> None:
+    store = open_store(STORES["postgres"](tmp_path))
+    memory = Memory(store)
+    long = " ".join(["needle", *[f"word{number:06}" for number in range(120_000)], "x" * 5000])
+    entities.create(memory, [EntityDraft("Long", "thing", (long,))], by="test")
+    with store.reading() as read:
+        assert [each.entity for each in read.candidates(["needl"], 5)] == ["Long"]
+        assert [entity.name for entity in read.containing("word119999")] == ["Long"]
+    store.close()
