@@ -19,7 +19,16 @@ def config(tmp_path: Path) -> Path:
 
 def test_by_default_the_memory_is_in_the_data_directory() -> None:
     settings = load()
-    assert (settings.dialect, settings.store) == ("reference", "/data/polymnia/memory.db")
+    assert (settings.dialect, settings.store) == ("native", "/data/polymnia/workspaces/")
+
+
+def test_a_single_file_from_earlier_is_still_used(tmp_path: Path) -> None:
+    file = tmp_path / "polymnia" / "memory.db"
+    file.parent.mkdir()
+    file.touch()
+    assert load(XDG_DATA_HOME=str(tmp_path)).store == str(file)
+    (file.parent / "workspaces").mkdir()
+    assert load(XDG_DATA_HOME=str(tmp_path)).store == f"{file.parent}/workspaces/"
 
 
 def test_the_reference_dialect_chosen_by_name_uses_its_own_file() -> None:
@@ -113,7 +122,7 @@ def test_a_wrong_settings_file_is_a_clear_error(config: Path, text: str) -> None
         ({"POLYMNIA_TRANSPORT": "pigeon"}, "POLYMNIA_TRANSPORT: 'pigeon' is not one of http, stdio, tcp"),
         (
             {"POLYMNIA_DIALECT": "latin"},
-            "POLYMNIA_DIALECT: unknown dialect 'latin': use graph, project, reference, vault",
+            "POLYMNIA_DIALECT: unknown dialect 'latin': use graph, native, project, reference, vault",
         ),
     ],
 )

@@ -34,11 +34,23 @@ def project_workspace(workspaces: Workspaces, root: Path) -> str:
     It is the directory's name or, if the workspace of another directory has that name, the name with a part of a hash
     of the path.
     """
-    name = _NOT_IN_NAMES.sub("-", root.name).strip("-")[:MAX_NAME_LENGTH] or "project"
+    name = _NOT_IN_NAMES.sub("-", root.name).strip("-")[:MAX_NAME_LENGTH] or "work"
     taken = _find(workspaces, name)
     if name != PERSONAL and (taken is None or taken.description == str(root)):
         return name
     return f"{name}-{sha256(str(root).encode(errors='replace')).hexdigest()[:6]}"
+
+
+def default_workspace(workspaces: Workspaces, directory: Path) -> str:
+    """Return the workspace of whoever works in the directory: that of its project, or the personal one."""
+    root = find_project(directory)
+    return PERSONAL if root is None else project_workspace(workspaces, root)
+
+
+def existing_default(workspaces: Workspaces, directory: Path) -> str | None:
+    """Return the first of the project's and the personal workspace that exists; None if neither does."""
+    names = (default_workspace(workspaces, directory), PERSONAL)
+    return next((name for name in names if _find(workspaces, name) is not None), None)
 
 
 def create_missing(workspaces: Workspaces, name: str, description: str = "") -> None:

@@ -95,7 +95,16 @@ def _cut(item: Item, max_tokens: int) -> Item:
             best, low = tried, middle + 1
         else:
             high = middle - 1
-    return _with_text(item, text, best)
+    return _shrink(_with_text(item, text, best), max_tokens)
+
+
+def _shrink(item: Item, max_tokens: int) -> Item:
+    """Return an item that fits though its names are too long: only what it is about, shortened."""
+    if item.tokens <= max_tokens:
+        return item
+    room = max(max_tokens // 3, 1)
+    about = {key: shorten_to(str(value), room) for key, value in list(item.data.items())[:1]}
+    return Item(shorten_to(item.line, max_tokens - 2), about)
 
 
 def _with_text(item: Item, old: str, new: str) -> Item:

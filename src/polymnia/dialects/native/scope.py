@@ -12,7 +12,7 @@ from polymnia.dialects.questions import list_roots
 from polymnia.engine.memory import Memory
 from polymnia.engine.projects import PERSONAL, create_missing, find_project, project_workspace
 from polymnia.engine.workspaces import Workspaces
-from polymnia.errors import BadInput, Unanswered, WorkspaceArchived, WorkspaceNotFound
+from polymnia.errors import BadInput, Unanswered, WorkspaceNotFound
 
 # What an argument may say instead of the name of the client's own workspace.
 PROJECT = "project"
@@ -28,31 +28,24 @@ class Place(Struct, frozen=True):
 def own_names(call: Call) -> list[str]:
     """Return the client's workspaces: its project, then the personal one. They may not exist yet."""
     if call.workspaces.sole is not None:
-        return [call.workspaces.sole]
+        return [call.client.workspace or call.workspaces.sole]
     return list(dict.fromkeys([_project(call), PERSONAL]))
 
 
 def places(call: Call, wanted: str = "") -> list[Place]:
     """Return the workspaces to read: the named one, or all of the client's own that exist and that it may enter.
 
-    Raise NotAllowed, or WorkspaceNotFound for a name that is not the client's own.
+    Raise NotAllowed, or WorkspaceNotFound for a name that does not exist and is not the client's own.
     """
-    if wanted and wanted != PROJECT and wanted not in own_names(call):
-        call.client.principal.require_entry(wanted)
-        return [Place(wanted, call.workspaces.memory(wanted))]
-    names = _chosen(call, wanted)
-    found = [_open(call, name) for name in names if call.client.principal.enters(name)]
-    if not found:
-        call.client.principal.require_entry(names[0])
+    found = [_open(call, name) for name in _chosen(call, wanted) if _is_open_to(call, name, wanted)]
     return [each for each in found if each is not None]
 
 
 def target(call: Call, wanted: str = "") -> Place:
     """Return the workspace to write to: the project, unless another is named. Create it if it is the client's own."""
-    names = _chosen(call, wanted)
-    name = names[0]
+    name = _chosen(call, wanted)[0]
     call.client.principal.require_entry(name)
-    if call.workspaces.sole is None and name in own_names(call):
+    if _may_be_missing(call, name):
         create_missing(call.workspaces, name, _description(call, name))
     return Place(name, call.workspaces.memory(name))
 
@@ -63,8 +56,7 @@ def others(call: Call, read: Sequence[Place]) -> list[Place]:
         return []
     known = {each.name for each in read}
     names = [each.name for each in call.workspaces.find_all("active") if each.name not in known]
-    found = [_open(call, name) for name in names if call.client.principal.enters(name)]
-    return [each for each in found if each is not None]
+    return [Place(name, call.workspaces.memory(name)) for name in names if call.client.principal.enters(name)]
 
 
 def describe_workspaces(workspaces: Workspaces, client: Client) -> str:
@@ -87,11 +79,28 @@ def _chosen(call: Call, wanted: str) -> list[str]:
     return [wanted]
 
 
+def _is_open_to(call: Call, name: str, wanted: str) -> bool:
+    """Return True if the client may read the workspace. Raise NotAllowed unless it is one of several that are meant."""
+    principal = call.client.principal
+    if wanted or name == own_names(call)[0]:
+        principal.require_entry(name)
+    return principal.enters(name)
+
+
+def _may_be_missing(call: Call, name: str) -> bool:
+    """Return True for the client's own workspaces, unless a request names one itself."""
+    if call.workspaces.sole is not None or name not in own_names(call):
+        return False
+    return not (call.client.names_workspace and name == call.client.workspace)
+
+
 def _open(call: Call, name: str) -> Place | None:
     try:
         return Place(name, call.workspaces.memory(name))
-    except (WorkspaceNotFound, WorkspaceArchived):
-        return None
+    except WorkspaceNotFound:
+        if _may_be_missing(call, name):
+            return None
+        raise
 
 
 def _project(call: Call) -> str:

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct, field
 
 Limit = Annotated[int, Meta(ge=1, le=200)]
-Tokens = Annotated[int, Meta(ge=50, le=20_000)]
+Tokens = Annotated[int, Meta(ge=200, le=20_000)]
 ReviewKind = Literal["duplicates", "gaps", "orphans", "summaries", "similar"]
 Detail = Literal["names", "summary", "full"]
 
