@@ -86,6 +86,12 @@ def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
     store.close()
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+def versioned_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Return an unused URL for each kind of store with a history, notes and vectors that several servers may open."""
+    return STORES[request.param](tmp_path)
+
+
 @pytest.fixture(params=ON_DISK)
 def store_path(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Return an unused path for each kind of store that is kept on disk."""

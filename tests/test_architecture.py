@@ -27,6 +27,7 @@ LAYERS = [
     {"transports", "auth", "web"},
     {"settings"},
     {"app", "clients"},
+    {"api"},
     {"cli", "__main__"},
 ]
 SQLITE_DRIVER_HOMES = {"stores/sqlite", "stores/directory", "search/terms.py"}

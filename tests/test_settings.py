@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from polymnia.dialects import DIALECTS
 from polymnia.errors import SettingsError
 from polymnia.settings import Settings, load_settings
 
@@ -70,7 +71,7 @@ def test_the_vault_dialect_uses_its_own_file() -> None:
     assert load(vault).store == "memory.db"
     assert load(vault, MEMORY_MCP_DB_PATH="/data/agent.sqlite").store == "/data/agent.sqlite"
     assert load(vault, MEMORY_MCP_DB_PATH="/data/agent").store == "sqlite:/data/agent"
-    assert load(MEMORY_MCP_DB_PATH="/data/agent.db").store == "/data/polymnia/memory.db"
+    assert load(MEMORY_MCP_DB_PATH="/data/agent.db").store == "/data/polymnia/workspaces/"
 
 
 def test_our_variables_override_those_of_the_vault_dialect() -> None:
@@ -122,7 +123,7 @@ def test_a_wrong_settings_file_is_a_clear_error(config: Path, text: str) -> None
         ({"POLYMNIA_TRANSPORT": "pigeon"}, "POLYMNIA_TRANSPORT: 'pigeon' is not one of http, stdio, tcp"),
         (
             {"POLYMNIA_DIALECT": "latin"},
-            "POLYMNIA_DIALECT: unknown dialect 'latin': use graph, native, project, reference, vault",
+            f"POLYMNIA_DIALECT: unknown dialect 'latin': use {', '.join(sorted(DIALECTS))}",
         ),
     ],
 )

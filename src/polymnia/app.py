@@ -95,7 +95,7 @@ def _check_store(dialect: Dialect, settings: Settings) -> None:
 
 def _make_server(settings: Settings, dialect: Dialect, workspaces: Workspaces) -> Server:
     if dialect.requires_workspace and not settings.workspace:
-        if settings.transport != "http":
+        if settings.transport == "stdio":
             raise SettingsError(
                 f"the {dialect.name} dialect needs a workspace: name it with --workspace or POLYMNIA_WORKSPACE; "
                 "`polymnia workspace create NAME` creates one"

@@ -1,7 +1,6 @@
 """Clusters by relations and meaning with labels, and duplicate names."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -16,15 +15,14 @@ from polymnia.search.labels import label_groups
 from polymnia.stores import open_store
 from tests.behaviour.graphs import create, link
 from tests.behaviour.vectors import put_vectors
-from tests.conftest import STORES
 
 TEA = ("Assam", "Darjeeling", "Sencha", "Oolong")
 SHIP = ("Frigate", "Schooner", "Sloop")
 
 
 @pytest.fixture
-def embedded(tmp_path: Path) -> Iterator[Memory]:
-    store = open_store(STORES["sqlite"](tmp_path))
+def embedded(versioned_url: str) -> Iterator[Memory]:
+    store = open_store(versioned_url)
     yield Memory(store)
     store.close()
 

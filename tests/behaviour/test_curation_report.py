@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -18,14 +17,13 @@ from polymnia.stores import open_store
 from tests.behaviour.graphs import ME, create, link
 from tests.behaviour.vectors import put_vectors
 from tests.chat_server import ChatServer, serve_chat
-from tests.conftest import STORES
 
 TIMEOUT_S = 30.0
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> str:
-    return STORES["sqlite"](tmp_path)
+def path(versioned_url: str) -> str:
+    return versioned_url
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from tests.conftest import STORES
 ROUNDING = 0.002
 
 
-@pytest.fixture(params=["sqlite", "sqlite in memory"])
+@pytest.fixture(params=["sqlite", "sqlite in memory", "postgres"])
 def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
     """Yield a memory on each kind of store with vectors."""
     store = open_store(STORES[request.param](tmp_path))

@@ -28,12 +28,12 @@ from polymnia.model import (
 from polymnia.stores import open_store
 from polymnia.stores.sqlite.store import SqliteStore
 from tests.behaviour.graphs import ME, create, link
-from tests.conftest import STORES
+from tests.conftest import STORES, VERSIONED
 
 ANY = settings(max_examples=30, suppress_health_check=list(HealthCheck), deadline=None)
 
 
-@pytest.fixture(params=["memory", "sqlite", "sqlite in memory"])
+@pytest.fixture(params=["memory", *VERSIONED])
 def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
     """An empty memory, once on every kind of store that has a history."""
     store = open_store(STORES[request.param](tmp_path))
@@ -43,8 +43,8 @@ def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> str:
-    return str(tmp_path / "memory.db")
+def path(versioned_url: str) -> str:
+    return versioned_url
 
 
 def changes(memory: Memory) -> list[Change]:
@@ -146,7 +146,7 @@ def test_a_mark_is_kept_until_it_is_set_again(memory: Memory) -> None:
 
 
 def test_an_entity_may_be_renamed_and_keeps_its_observations(path: str) -> None:
-    memory = Memory(SqliteStore(path))
+    memory = Memory(open_store(path))
     create(memory, EntityDraft("Ann", "person", ("tea",)))
     first = changes(memory)[-1].at
     replace_card(memory, "Ann", lambda old: replace(old, name="Anna"))
@@ -160,7 +160,7 @@ def test_an_entity_may_be_renamed_and_keeps_its_observations(path: str) -> None:
 
 
 def test_an_id_cannot_be_used_twice(path: str) -> None:
-    memory = Memory(SqliteStore(path))
+    memory = Memory(open_store(path))
     (ann,) = create(memory, EntityDraft("Ann", "person"))
     with (
         pytest.raises(BadInput, match=f"the id {ann.id} belongs to the entity Ann"),
@@ -215,7 +215,7 @@ def test_a_passage_has_the_author_who_wrote_it_first(memory: Memory) -> None:
 
 
 def test_a_restored_text_keeps_its_author(path: str) -> None:
-    memory = Memory(SqliteStore(path))
+    memory = Memory(open_store(path))
     create(memory, EntityDraft("Ann", "person", ("tea",)), by="first")
     notes.commit(memory, Note("plan", "tea"), by="writer")
     entities.delete(memory, ["Ann"], by="second")
@@ -227,7 +227,7 @@ def test_a_restored_text_keeps_its_author(path: str) -> None:
 
 
 def test_a_past_state_has_the_time_of_update_that_was_read_then(path: str) -> None:
-    memory = Memory(SqliteStore(path))
+    memory = Memory(open_store(path))
     create(memory, EntityDraft("Ann", "person", ("tea", "milk")))
     seen: dict[int, int] = {}
 
@@ -256,7 +256,7 @@ def test_a_past_state_has_the_time_of_update_that_was_read_then(path: str) -> No
 
 
 def test_notes_have_versions(path: str) -> None:
-    memory = Memory(SqliteStore(path))
+    memory = Memory(open_store(path))
     notes.commit(memory, Note("plan", "old", tags=("a",)), by=ME)
     notes.commit(memory, Note("plan", "new"), by=ME)
     notes.prune(memory, [VAULT], key="plan", by=ME)
@@ -270,7 +270,7 @@ def test_notes_have_versions(path: str) -> None:
 
 
 def test_a_purged_time_cannot_be_read(path: str) -> None:
-    memory = Memory(SqliteStore(path))
+    memory = Memory(open_store(path))
     create(memory, EntityDraft("Ann", "person", ("tea",)))
     early = changes(memory)[-1].at
     entities.delete(memory, ["Ann"], by=ME)
@@ -283,7 +283,7 @@ def test_a_purged_time_cannot_be_read(path: str) -> None:
 
 
 def test_a_feed_has_only_the_changes_of_other_servers(path: str) -> None:
-    mine, theirs = Memory(SqliteStore(path)), Memory(SqliteStore(path))
+    mine, theirs = Memory(open_store(path)), Memory(open_store(path))
     create(mine, EntityDraft("before", "thing"))
     feed = mine.store.follow()
     create(mine, EntityDraft("own", "thing"))

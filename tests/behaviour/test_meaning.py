@@ -39,8 +39,8 @@ def no_delays(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> str:
-    return str(tmp_path / "memory.db")
+def path(versioned_url: str) -> str:
+    return versioned_url
 
 
 @contextmanager

@@ -18,6 +18,11 @@ from polymnia.engine import (
     transfer,
     traverse,
 )
+from polymnia.engine.curation.clusters import clusters
+from polymnia.engine.curation.duplicates import duplicate_names
+from polymnia.engine.curation.gaps import relation_gaps
+from polymnia.engine.curation.orphans import orphans
+from polymnia.engine.curation.pending import pending
 from polymnia.engine.forget import Unwanted, forget
 from polymnia.engine.memory import Memory
 from polymnia.engine.remember import EntityFacts, FactDraft, Receipt, remember
@@ -183,6 +188,19 @@ class StoreMachine(RuleBasedStateMachine):
     def relations_like(self, start: str | None, end: str | None, kind: str | None) -> None:
         like = partial(relations.find, source=start, target=end, kind=kind)
         assert _keys(like(self.memory)) == _keys(like(self.oracle))
+
+    @rule()
+    def curation(self) -> None:
+        for verb in (relation_gaps, duplicate_names, clusters):
+            assert verb(self.memory) == verb(self.oracle)
+        for listed in (orphans, pending):
+            assert {each.name for each in listed(self.memory)} == {each.name for each in listed(self.oracle)}
+
+    @rule(since=st.integers(0, 10))
+    def events(self, since: int) -> None:
+        if self.memory.store.capabilities.history:
+            with self.memory.reading() as read, self.oracle.reading() as expected:
+                assert read.history.count_events(since) == expected.history.count_events(since)
 
     @rule()
     def compact(self) -> None:

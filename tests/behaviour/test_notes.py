@@ -19,8 +19,9 @@ from polymnia.engine.memory import Memory
 from polymnia.model import VAULT, Note, NoteHit, NoteQuery, NoteScope
 from polymnia.search.embedding import pack_vector
 from polymnia.search.relevance import MAX_INEXACT
+from polymnia.stores import open_store
 from polymnia.stores.sqlite import vectors
-from polymnia.stores.sqlite.store import SqliteStore
+from tests.conftest import STORES
 
 Vector = tuple[float, ...] | None
 SCOPES = (VAULT, NoteScope("one", "ann"), NoteScope("one", "ben"), NoteScope("two", "ann"))
@@ -43,13 +44,15 @@ queries = st.one_of(
 
 
 class NotesMachine(RuleBasedStateMachine):
-    """Runs the same verbs on two stores of one file, in turn, and on a dictionary."""
+    """Runs the same verbs on two stores of one workspace, in turn, and on a dictionary."""
+
+    kind = "sqlite"
 
     def __init__(self) -> None:
         super().__init__()
         self.directory = tempfile.TemporaryDirectory()
-        path = str(Path(self.directory.name) / "memory.db")
-        self.stores = [SqliteStore(path), SqliteStore(path)]
+        url = STORES[self.kind](Path(self.directory.name))
+        self.stores = [open_store(url), open_store(url)]
         self.memories = [Memory(store) for store in self.stores]
         self.kept: dict[tuple[NoteScope, str], Note] = {}
 
@@ -132,14 +135,15 @@ class NotesMachine(RuleBasedStateMachine):
         return relevance
 
 
-@pytest.mark.parametrize("how", ["with numpy", "without numpy"])
+@pytest.mark.parametrize("how", ["with numpy", "without numpy", "postgres"])
 def test_notes_are_kept_and_found_as_the_model_says(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if how == "without numpy":
         monkeypatch.setattr(vectors, "find_spec", lambda name: None)
-    elif find_spec("numpy") is None:
+    elif how == "with numpy" and find_spec("numpy") is None:
         pytest.skip("numpy is not installed")
+    machine = type("Machine", (NotesMachine,), {"kind": "postgres" if how == "postgres" else "sqlite"})
     profile = settings(max_examples=40, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck))
-    run_state_machine_as_test(NotesMachine, settings=profile)
+    run_state_machine_as_test(machine, settings=profile)
 
 
 @pytest.mark.parametrize(
@@ -152,8 +156,8 @@ def test_notes_are_kept_and_found_as_the_model_says(how: str, monkeypatch: pytes
         ("postgres language", ["language", "storage"]),
     ],
 )
-def test_words_are_stemmed_and_fall_back_from_all_to_any(tmp_path: Path, query: str, keys: list[str]) -> None:
-    store = SqliteStore(str(tmp_path / "memory.db"))
+def test_words_are_stemmed_and_fall_back_from_all_to_any(versioned_url: str, query: str, keys: list[str]) -> None:
+    store = open_store(versioned_url)
     memory = Memory(store)
     notes.commit(memory, Note("language", "the user prefers Python"), by="test")
     notes.commit(memory, Note("storage", "databases run on Postgres"), by="test")
@@ -166,8 +170,8 @@ def test_words_are_stemmed_and_fall_back_from_all_to_any(tmp_path: Path, query: 
     store.close()
 
 
-def test_an_empty_query_is_no_exact_match_of_an_empty_note(tmp_path: Path) -> None:
-    store = SqliteStore(str(tmp_path / "memory.db"))
+def test_an_empty_query_is_no_exact_match_of_an_empty_note(versioned_url: str) -> None:
+    store = open_store(versioned_url)
     memory = Memory(store)
     for scope in (VAULT, NoteScope("one", "ann")):
         notes.commit(memory, Note("empty", "", scope=scope), by="test")
@@ -176,8 +180,8 @@ def test_an_empty_query_is_no_exact_match_of_an_empty_note(tmp_path: Path) -> No
     store.close()
 
 
-def test_vectors_of_another_length_are_ignored(tmp_path: Path) -> None:
-    store = SqliteStore(str(tmp_path / "memory.db"))
+def test_vectors_of_another_length_are_ignored(versioned_url: str) -> None:
+    store = open_store(versioned_url)
     memory = Memory(store)
     notes.commit(memory, Note("short", "text", (), VAULT, pack_vector([1, 0], 2, "vector")), by="test")
     notes.commit(memory, Note("long", "text", (), VAULT, pack_vector([1, 0, 0], 3, "vector")), by="test")

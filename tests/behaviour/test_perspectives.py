@@ -1,7 +1,6 @@
 """Perspectives: embedded in the background, searched all together, changed while a server runs."""
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -52,8 +51,8 @@ def embedder() -> CountingEmbedder:
 
 
 @pytest.fixture
-def town(tmp_path: Path, embedder: CountingEmbedder) -> Iterator[Memory]:
-    store = open_store(str(tmp_path / "memory.db"))
+def town(versioned_url: str, embedder: CountingEmbedder) -> Iterator[Memory]:
+    store = open_store(versioned_url)
     memory = Memory(store, Meaning(SharedEmbedder("local", lambda url: embedder)))
     entities.create(memory, TOWN, by=ME)
     yield memory
@@ -144,13 +143,13 @@ def test_words_find_observations_that_have_all_of_them_before_those_that_have_on
 
 
 def test_a_changed_template_is_embedded_again_by_a_server_that_searches(
-    town: Memory, embedder: CountingEmbedder, tmp_path: Path
+    town: Memory, embedder: CountingEmbedder, versioned_url: str
 ) -> None:
     perspectives.ensure(town, PAIR)
     settle(town)
     search(town, "dog")
     settle(town)
-    other = open_store(str(tmp_path / "memory.db"))
+    other = open_store(versioned_url)
     perspectives.store(Memory(other), "named", document="{type} {name}: {text}")
     other.close()
     assert perspectives.coverage(town) == 0.5
@@ -185,8 +184,8 @@ def test_a_memory_without_an_embedder_is_searched_by_words(town: Memory) -> None
     assert perspectives.coverage(Memory(town.store)) == 1.0
 
 
-def test_nothing_to_embed_is_complete_and_finds_nothing(tmp_path: Path, embedder: CountingEmbedder) -> None:
-    store = open_store(str(tmp_path / "empty.db"))
+def test_nothing_to_embed_is_complete_and_finds_nothing(versioned_url: str, embedder: CountingEmbedder) -> None:
+    store = open_store(versioned_url)
     memory = Memory(store, Meaning(SharedEmbedder("local", lambda url: embedder)))
     assert (perspectives.coverage(memory), search(memory, "dog")) == (1.0, [])
     entities.create(Memory(store), TOWN, by=ME)
@@ -206,6 +205,7 @@ def test_own_perspectives_are_kept_when_a_server_starts(town: Memory) -> None:
 def test_the_last_perspective_cannot_be_removed(town: Memory) -> None:
     perspectives.ensure(town, PAIR)
     perspectives.remove(town, "named")
+    settle(town)
     with pytest.raises(BadInput, match="general is the last perspective"):
         perspectives.remove(town, "general")
     assert shown(search(town, "dog"))[0][2] == "general"

@@ -14,17 +14,17 @@ from polymnia.engine.recall import recall
 from polymnia.model import NOTE, VAULT, EntityDraft, Hit, Note, NoteScope, ObservationDraft, PassageKey, Within
 from polymnia.stores import open_store
 from tests.behaviour.graphs import ME, create
+from tests.conftest import STORES, VERSIONED
 from tests.embedders.bag import BagEmbedder
 
 TIMEOUT_S = 30.0
 SESSION = NoteScope("one", "ann")
 
 
-@pytest.fixture(params=["memory.db", ":memory:"])
+@pytest.fixture(params=VERSIONED)
 def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
     """A memory that holds notes."""
-    place = str(request.param)
-    store = open_store(place if place.startswith(":") else str(tmp_path / place))
+    store = open_store(STORES[request.param](tmp_path))
     yield Memory(store)
     store.close()
 

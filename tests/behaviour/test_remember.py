@@ -1,7 +1,5 @@
 """Remember, revise and forget: one change each, with a receipt for every item, on every store."""
 
-from pathlib import Path
-
 import pytest
 
 from polymnia.engine import entities, history
@@ -11,7 +9,7 @@ from polymnia.engine.remember import EntityFacts, FactDraft, remember
 from polymnia.engine.revise import Edit, Revision, merge, revise
 from polymnia.errors import BadInput, EntityNotFound
 from polymnia.model import Entity, EntityDraft, Relation
-from polymnia.stores.sqlite.store import SqliteStore
+from polymnia.stores import open_store
 from tests.behaviour.graphs import ME, create, keys, link, names, texts
 
 
@@ -81,8 +79,8 @@ def test_a_secret_is_flagged_refused_or_ignored(memory: Memory) -> None:
     assert ignored.entities[0].facts[0].secret == ""
 
 
-def test_tags_and_a_summary_are_merged(tmp_path: Path) -> None:
-    memory = Memory(SqliteStore(str(tmp_path / "memory.db")))
+def test_tags_and_a_summary_are_merged(versioned_url: str) -> None:
+    memory = Memory(open_store(versioned_url))
     remember(memory, [EntityFacts(name="Ann", tags=("a",), summary="first")], by=ME)
     receipt = remember(memory, [EntityFacts(name="Ann", tags=("b", "a"), summary="second")], by=ME)
     ann = find(memory, "Ann")
@@ -91,8 +89,8 @@ def test_tags_and_a_summary_are_merged(tmp_path: Path) -> None:
     memory.store.close()
 
 
-def test_a_valid_time_is_kept(tmp_path: Path) -> None:
-    memory = Memory(SqliteStore(str(tmp_path / "memory.db")))
+def test_a_valid_time_is_kept(versioned_url: str) -> None:
+    memory = Memory(open_store(versioned_url))
     remember(memory, [EntityFacts(name="Ann", facts=(FactDraft("tea", 42),))], by=ME)
     assert find(memory, "Ann").observations[0].valid_at == 42
     memory.store.close()
@@ -137,8 +135,8 @@ def test_an_unknown_observation_is_refused_with_those_that_may_be_meant(memory: 
         revise(memory, "Ann", Revision(replace=(Edit(1, "x"),), supersede=(Edit("tea", "y"),)), by=ME)
 
 
-def test_superseded_facts_are_hidden_and_can_be_listed(tmp_path: Path) -> None:
-    memory = Memory(SqliteStore(str(tmp_path / "memory.db")))
+def test_superseded_facts_are_hidden_and_can_be_listed(versioned_url: str) -> None:
+    memory = Memory(open_store(versioned_url))
     create(memory, EntityDraft("Ann", "person", ("lives in Berlin",)))
     revise(memory, "Ann", Revision(supersede=(Edit(1, "lives in Munich"),)), by="second")
     revise(memory, "Ann", Revision(name="Anna"), by=ME)
@@ -153,8 +151,8 @@ def test_superseded_facts_are_hidden_and_can_be_listed(tmp_path: Path) -> None:
     memory.store.close()
 
 
-def test_merged_entities_keep_the_times_of_their_facts(tmp_path: Path) -> None:
-    memory = Memory(SqliteStore(str(tmp_path / "memory.db")))
+def test_merged_entities_keep_the_times_of_their_facts(versioned_url: str) -> None:
+    memory = Memory(open_store(versioned_url))
     given = [EntityFacts(name="Anna", facts=(FactDraft("milk", 42),), tags=("x",)), EntityFacts(name="A")]
     remember(memory, [facts("Ann", "tea"), *given], [Relation("Anna", "A", "is")], by=ME)
     milk = find(memory, "Anna").observations[0]
@@ -189,8 +187,8 @@ def test_a_whole_entity_takes_its_relations_along(memory: Memory) -> None:
     assert (names(graph), keys(graph)) == (["Ben"], [])
 
 
-def test_differences_say_what_a_change_altered(tmp_path: Path) -> None:
-    memory = Memory(SqliteStore(str(tmp_path / "memory.db")))
+def test_differences_say_what_a_change_altered(versioned_url: str) -> None:
+    memory = Memory(open_store(versioned_url))
     create(memory, EntityDraft("Ann", "person", ("tea",)), EntityDraft("Ben", "person"))
     link(memory, ("Ann", "Ben", "knows"))
     revise(memory, "Ann", Revision(name="Anna", replace=(Edit(1, "milk"),)), by=ME)

@@ -22,7 +22,7 @@ ANY = settings(max_examples=60, suppress_health_check=list(HealthCheck), deadlin
 WITH_HISTORY = ("memory", "sqlite in memory")
 
 
-@pytest.fixture(params=WITH_HISTORY)
+@pytest.fixture(params=(*WITH_HISTORY, "postgres"))
 def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
     store = open_store(STORES[request.param](tmp_path))
     yield Memory(store)

@@ -1,7 +1,5 @@
 """The words index on every store: passages by term, neighbours in a conversation, observations by time."""
 
-from pathlib import Path
-
 from polymnia.engine import entities, observations
 from polymnia.engine.memory import Memory
 from polymnia.model import EntityDraft, ObservationDraft, PassageKey, Within
@@ -153,8 +151,8 @@ def test_a_conversation_without_a_source_does_not_reach_far(memory: Memory) -> N
     assert around(memory, "hello") == around(memory, "bye") == [None, None, None]
 
 
-def test_clients_that_write_at_the_same_time_have_separate_conversations(tmp_path: Path) -> None:
-    store = open_store(str(tmp_path / "memory.db"))
+def test_clients_that_write_at_the_same_time_have_separate_conversations(versioned_url: str) -> None:
+    store = open_store(versioned_url)
     memory = Memory(store)
     create(memory, EntityDraft("Ann", "person"), EntityDraft("Ben", "person"))
     talk(memory, 0, ("Ann", "hello"), by="first")

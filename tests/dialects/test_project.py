@@ -21,6 +21,7 @@ from polymnia.mcp.server import Server
 from polymnia.model import Principal
 from polymnia.settings import load_settings
 from tests.dialects.conversation import Client as AnyClient
+from tests.postgres import new_workspace
 
 NO_PROJECT = "No active project. Use switch_project to select one."
 ALICE = {"name": "Alice", "entity_type": "person", "observations": ["drinks tea", "writes Go"]}
@@ -62,11 +63,12 @@ def client(server: Server) -> Client:
     return Client("project", server)
 
 
-@pytest.fixture(params=["directory", "single file"])
+@pytest.fixture(params=["directory", "single file", "postgres"])
 def inside(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Client]:
-    """A client in an empty project, in a directory and in a single file."""
+    """A client in an empty project, in a directory, in a single file and in a database."""
     directory = request.param == "directory"
-    workspaces = open_workspaces(f"{tmp_path}/data/" if directory else f"{tmp_path}/one.db")
+    urls = {"directory": f"{tmp_path}/data/", "single file": f"{tmp_path}/one.db"}
+    workspaces = open_workspaces(urls.get(request.param) or new_workspace())
     client = Client("project", Server(open_dialect("project"), workspaces, workspace=workspaces.sole))
     if directory:
         client.json("create_project", {"name": "alpha"})

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import apsw
 import pytest
 
 from polymnia.dialects import open_dialect
@@ -40,8 +39,8 @@ ODD_KEYS = [
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
-    server, store = vault_server(str(tmp_path / "memory.db"))
+def server(versioned_url: str) -> Iterator[Server]:
+    server, store = vault_server(versioned_url)
     yield server
     store.close()
 
@@ -325,12 +324,13 @@ def test_new_content_without_an_embedding_drops_the_old_one(agent: Agent) -> Non
     assert agent.found("zzz", query_embedding=[1, 0, 0]) == []
 
 
-def test_an_embedding_is_kept_as_little_endian_floats(agent: Agent, tmp_path: Path) -> None:
+def test_an_embedding_is_kept_as_little_endian_floats(agent: Agent, versioned_url: str) -> None:
     agent.commit("key", embedding=[1, -2, 0.5])
-    connection = apsw.Connection(str(tmp_path / "memory.db"))
-    ((vector,),) = connection.execute("SELECT vector FROM vectors").fetchall()
-    connection.close()
-    assert vector == bytes.fromhex("0000803f 000000c0 0000003f")
+    store = open_store(versioned_url)
+    with store.reading() as read:
+        note = read.notes.find(VAULT, "key")
+    store.close()
+    assert note and note.embedding == bytes.fromhex("0000803f 000000c0 0000003f")
 
 
 @pytest.mark.parametrize("scope", ["session", "vault"])

@@ -17,7 +17,9 @@ POLYMNIA = (sys.executable, "-m", "polymnia", "serve", "--dialect", "reference",
 
 
 class Process:
-    """A running server. `directory` is its working directory; a watchdog kills it after TIMEOUT_S."""
+    """A running server. `directory` is its working directory; a watchdog kills it after `lifetime_s`."""
+
+    lifetime_s: float = TIMEOUT_S
 
     def __init__(
         self,
@@ -40,7 +42,7 @@ class Process:
             preexec_fn=end_with_parent,
         )
         self.log = Log(self.popen.stderr)
-        self._watchdog = Timer(TIMEOUT_S, self.popen.kill)
+        self._watchdog = Timer(self.lifetime_s, self.popen.kill)
         self._watchdog.start()
 
     @property

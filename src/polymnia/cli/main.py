@@ -30,6 +30,7 @@ COMMANDS = {
     "doctor": "doctor",
     "backup": "backup",
     "restore": "restore",
+    "migrate": "migrate",
     "trash": "trash",
     "workspace": "workspace",
     "perspective": "perspective",

@@ -130,7 +130,10 @@ class Call(Struct, frozen=True):
         """Return the memory of the client's workspace. Raise NoWorkspace, NotAllowed or WorkspaceNotFound."""
         workspace = self.client.workspace
         if workspace is None:
-            raise NoWorkspace("no workspace selected: send its name in the header X-Memory-Workspace")
+            raise NoWorkspace(
+                "no workspace selected: send its name in the header X-Memory-Workspace, "
+                'or with "polymnia/workspace" in _meta'
+            )
         self.client.principal.require_entry(workspace)
         return self.workspaces.memory(workspace)
 

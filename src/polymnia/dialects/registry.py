@@ -90,6 +90,7 @@ DIALECTS: Mapping[str, DialectSpec] = {
         },
         legacy="memories-table",
     ),
+    "workspace": DialectSpec(module="polymnia.dialects.workspace", store="data/", flags=_DATA_DIR),
 }
 
 STORE_FLAGS: Mapping[str, StoreFlag] = {name: flag for spec in DIALECTS.values() for name, flag in spec.flags.items()}

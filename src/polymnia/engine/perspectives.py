@@ -53,7 +53,12 @@ def own_perspectives(memory: Memory, vectors: VectorReader, defaults: Sequence[P
 
 
 def ensure(memory: Memory, defaults: Sequence[Perspective]) -> None:
-    """Give a memory that has none of its own the default perspectives, and embed it in them in the background."""
+    """Give a memory that has none of its own the default perspectives, and embed it in them in the background.
+
+    A memory without an embedder needs none.
+    """
+    if memory.meaning is None:
+        return
     with memory.reading() as read:
         has_own = len(read.vectors.perspectives()) > 1
     if not has_own:

@@ -1,6 +1,7 @@
 """Verbs that copy a memory from one store to another."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import TypeVar
 from uuid import uuid4
 
@@ -23,11 +24,11 @@ def absorb(memory: Memory, graph: Graph, *, by: str, progress: Progress | None =
     total = len(graph.entities) + len(graph.relations)
     batch = memory.store.best_batch
     new_entities = new_relations = done = 0
-    for entities in _batches(graph.entities, batch):
+    for entities in batches(graph.entities, batch):
         new_entities += _absorb_entities(memory, entities, by)
         done += len(entities)
         _report(progress, done, total)
-    for relations in _batches(graph.relations, batch):
+    for relations in batches(graph.relations, batch):
         new_relations += _absorb_relations(memory, relations, by)
         done += len(relations)
         _report(progress, done, total)
@@ -55,11 +56,18 @@ def absorb_notes(
     """
     latest = list(_latest_by_key(notes).values())
     new = replaced = done = 0
-    for batch in _batches(latest, memory.store.best_batch):
+    for batch in batches(latest, memory.store.best_batch):
         batch_new, batch_replaced = _absorb_batch(memory, batch, by)
         new, replaced, done = new + batch_new, replaced + batch_replaced, done + len(batch)
         _report(progress, done, len(latest))
     return new, replaced
+
+
+def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Yield the items in lists of that size; the last one may be shorter."""
+    rest = iter(items)
+    while batch := list(islice(rest, size)):
+        yield batch
 
 
 def _absorb_entities(memory: Memory, entities: Sequence[Entity], by: str) -> int:
@@ -142,11 +150,6 @@ def _missing_observations(known: Entity, entity: Entity, at: int) -> Observation
     given = {each.text: each for each in reversed(entity.observations)}
     kept = [replace(each, valid_at=given[each.text].valid_at, source=given[each.text].source) for each in new]
     return ObservationSet(known.name, tuple(kept))
-
-
-def _batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    for start in range(0, len(items), size):
-        yield items[start : start + size]
 
 
 def _report(progress: Progress | None, done: int, total: int) -> None:

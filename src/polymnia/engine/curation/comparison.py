@@ -12,9 +12,11 @@ from polymnia.stores.contract import Reader
 
 # Up to this many entities every pair is compared.
 EXACT_LIMIT = 4_096
-# Beyond it, entities are put into groups of about this size, each into the groups that it is nearest to.
-GROUP_SIZE = 128
-NEAREST_GROUPS = 8
+# Beyond it, entities are put into groups, each into those that it is nearest to. About this many entities have the same
+# nearest group, and more of them if there would be too many groups.
+GROUP_SIZE = 20
+NEAREST_GROUPS = 32
+MAX_GROUPS = 4_096
 # The cells of a block of scores, 4 bytes each.
 _BLOCK_CELLS = 2_000_000
 _ASSIGN_BATCH = 2_000
@@ -149,13 +151,13 @@ def _group(rows: Rows, check: Check) -> list[tuple[Indexes, Indexes]]:
 
     Centres are entities chosen at random, so that there are more of them where there are more entities.
     """
-    count = len(rows) // GROUP_SIZE
+    count = min(len(rows) // GROUP_SIZE, MAX_GROUPS)
     centres = rows[np.random.default_rng(0).choice(len(rows), count, replace=False)].T
-    nearest = np.empty((len(rows), NEAREST_GROUPS), np.int32)
+    nearest = np.empty((len(rows), min(NEAREST_GROUPS, count)), np.int32)
     for start in range(0, len(rows), _ASSIGN_BATCH):
         check()
         scores = rows[start : start + _ASSIGN_BATCH] @ centres
-        nearest[start : start + _ASSIGN_BATCH] = _best_columns(scores, NEAREST_GROUPS)
+        nearest[start : start + _ASSIGN_BATCH] = _best_columns(scores, nearest.shape[1])
     own = _members(nearest[:, :1], count)
     near = _members(nearest, count)
     return [(left, right) for left, right in zip(own, near, strict=True) if len(left)]

@@ -179,7 +179,12 @@ class Database:
         return connection
 
     def _arguments(self) -> dict[str, Any]:
-        return {"autocommit": True, "options": _options(self.url), "cursor_factory": psycopg.RawCursor}
+        return {
+            "autocommit": True,
+            "options": _options(self.url),
+            "cursor_factory": psycopg.RawCursor,
+            "prepare_threshold": None,  # psycopg would remove the statements that pipelines prepare
+        }
 
 
 _opening = Lock()
@@ -280,7 +285,9 @@ class WorkspaceConnection:
                 if pipeline is not None:
                     pipeline.end()
                 if connection.pgconn.transaction_status in (_Status.INTRANS, _Status.INERROR):
-                    connection.rollback()
+                    undo = Pipeline(connection, self._database.url.timeout + _GRACE_S)
+                    undo.send("rollback")
+                    undo.end()
             if connection.pgconn.pipeline_status != pq.PipelineStatus.OFF:
                 connection.close()
         finally:
@@ -336,6 +343,7 @@ def _options(url: PostgresUrl) -> str:
     ours = {
         "default_transaction_isolation": "repeatable\\ read",
         "search_path": "polymnia,public",
+        "plan_cache_mode": "force_generic_plan",  # every query is about one workspace, found by an index
         "statement_timeout": int(url.timeout * 1000),
         "lock_timeout": min(_LOCK_TIMEOUT_MS, int(url.timeout * 1000)),
         "idle_in_transaction_session_timeout": int(2 * url.timeout * 1000),

@@ -18,10 +18,11 @@ _POLL_S = 2.0
 class PostgresChangeFeed:
     """The changes that other servers make to one workspace."""
 
-    def __init__(self, database: Database, workspace: int) -> None:
-        """Follow from now on. Raise StoreError."""
+    def __init__(self, database: Database, workspace: int, name: str) -> None:
+        """Follow from now on what others than the store of that name change. Raise StoreError."""
         self.workspace = workspace
         self._database = database
+        self._name = name
         self._is_awake = Event()
         self._next_poll = 0.0
         with database.transaction(workspace, write=True) as connection:
@@ -46,4 +47,4 @@ class PostgresChangeFeed:
             self._since = found[-1][1].id
         if len(found) == MAX_FEED_CHANGES:
             self._is_awake.set()
-        return [change for server, change in found if server != self._database.server.name]
+        return [change for server, change in found if server != self._name]

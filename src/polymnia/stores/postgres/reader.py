@@ -213,9 +213,13 @@ class PostgresReader:
 class PostgresWriter(PostgresReader):
     """A transaction that has locked its workspace, and may also apply a change."""
 
-    def __init__(self, connection: WorkspaceConnection, server: "ServerPresence") -> None:
-        """Lock the workspace: other writers wait until the transaction ends. Raise StoreSealed if it is archived."""
+    def __init__(self, connection: WorkspaceConnection, server: "ServerPresence", name: str) -> None:
+        """Lock the workspace: other writers wait until the transaction ends. Raise StoreSealed if it is archived.
+
+        `name` tells the changes of this store from those that others make.
+        """
         super().__init__(connection, server)
+        self._name = name
         self.last = lock_workspace(connection)
         self.key: UUID | None = None
 
@@ -224,7 +228,7 @@ class PostgresWriter(PostgresReader):
 
     def apply(self, change: Change) -> int:
         self.key = uuid4()
-        return apply_change(self._connection, change, self.last, self._server.name, self.key)
+        return apply_change(self._connection, change, self.last, self._name, self.key)
 
     def set_updated(self, times: Mapping[str, int]) -> None:
         """Set when entities were last updated, by their ids: rows from elsewhere bring their own times."""

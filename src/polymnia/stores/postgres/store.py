@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
+from itertools import count
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from polymnia.stores.postgres.vectors import PostgresVectorStore
 
 _MAX_ATTEMPTS = 3
+_numbers = count(1)
 
 
 class PostgresStore:
@@ -37,6 +39,7 @@ class PostgresStore:
             notes=True, match=True, vectors=True, history=True, trash=True, change_feed=True, tables=True
         )
         self._database = database
+        self._name = f"{database.server.name}/{next(_numbers)}"
         self._read_only = read_only
         self._is_closed = False
         # Writers of this process take turns, so that those who wait hold no connection.
@@ -47,7 +50,7 @@ class PostgresStore:
     def vectors(self) -> "PostgresVectorStore":
         from polymnia.stores.postgres.vectors import PostgresVectorStore
 
-        return PostgresVectorStore(self._database, self.workspace, self._writing_rows, self._database.server.name)
+        return PostgresVectorStore(self._database, self.workspace, self._writing_rows, self._name)
 
     @property
     def tables(self) -> "PostgresTableWriter":
@@ -63,7 +66,7 @@ class PostgresStore:
     @contextmanager
     def writing(self) -> Iterator[PostgresWriter]:
         with self._take_turn(), self._database.transaction(self.workspace, write=True) as connection:
-            writer = PostgresWriter(connection, self._database.server)
+            writer = PostgresWriter(connection, self._database.server, self._name)
             yield writer
             try:
                 if connection.has_written:
@@ -75,7 +78,7 @@ class PostgresStore:
     def follow(self) -> "PostgresChangeFeed":
         from polymnia.stores.postgres.feed import PostgresChangeFeed
 
-        return PostgresChangeFeed(self._database, self.workspace)
+        return PostgresChangeFeed(self._database, self.workspace, self._name)
 
     def purge(self, before: int) -> PurgeCounts:
         from polymnia.stores.postgres.history import PostgresRows
@@ -107,7 +110,7 @@ class PostgresStore:
             "passages too many or too few in the totals of the words index",
             "words too many or too few in the totals of the words index",
         )
-        found = [f"{count} {problem}" for count, problem in zip(counts, problems, strict=True) if count]
+        found = [f"{number} {problem}" for number, problem in zip(counts, problems, strict=True) if number]
         return [f"{self.url}: {problem}" for problem in found]
 
     def close(self) -> None:

@@ -1,0 +1,180 @@
+"""What the Python API returns: frozen values with times as datetimes in UTC. Fields may be added, never removed."""
+
+from datetime import UTC, datetime
+
+from msgspec import Struct
+
+from polymnia.engine.forget import ForgetReceipt
+from polymnia.engine.history import differences
+from polymnia.model import Change, Entity, Graph, Hit, Note, Observation
+
+
+class ObservationRecord(Struct, frozen=True, kw_only=True):
+    """One thing that is known of an entity. The ordinal names it within the entity and is never reused."""
+
+    ordinal: int
+    text: str
+    recorded_at: datetime | None
+    valid_at: datetime | None
+    source: str
+
+
+class RelationRecord(Struct, frozen=True, kw_only=True):
+    """A directed, typed relation between two names."""
+
+    source: str
+    type: str
+    target: str
+
+
+class EntityRecord(Struct, frozen=True, kw_only=True):
+    """An entity, what is known of it, and the relations that start or end at it."""
+
+    name: str
+    type: str
+    summary: str | None
+    tags: tuple[str, ...]
+    observations: tuple[ObservationRecord, ...]
+    relations: tuple[RelationRecord, ...]
+    created_at: datetime | None
+    updated_at: datetime | None
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The texts of the observations, oldest first."""
+        return tuple([each.text for each in self.observations])
+
+
+class SearchHit(Struct, frozen=True, kw_only=True):
+    """What a search found: an observation, an entity (ordinal 0) or a note, whose name is its key."""
+
+    kind: str
+    name: str
+    type: str
+    ordinal: int
+    text: str
+    score: float
+    at: datetime | None
+
+
+class NoteRecord(Struct, frozen=True, kw_only=True):
+    """A text under a key."""
+
+    key: str
+    content: str
+    tags: tuple[str, ...]
+    created_at: datetime | None
+    updated_at: datetime | None
+
+
+class ChangeRecord(Struct, frozen=True, kw_only=True):
+    """One change: who made it, when, by which operation, and a line for each thing that it altered."""
+
+    id: int
+    at: datetime | None
+    actor: str
+    operation: str
+    lines: tuple[str, ...]
+
+
+class ForgottenRecord(Struct, frozen=True, kw_only=True):
+    """What was forgotten, or would be. `unknown` is what was named but not there."""
+
+    change: int
+    entities: tuple[str, ...]
+    observations: int
+    relations: int
+    notes: tuple[str, ...]
+    unknown: tuple[str, ...]
+
+
+def to_datetime(at: int) -> datetime | None:
+    """Return a model time as a datetime; None if it is unknown."""
+    return datetime.fromtimestamp(at / 1_000_000, UTC) if at else None
+
+
+def to_model_time(at: datetime | None) -> int:
+    """Return a datetime as a model time; one without a time zone is local time. None is unknown."""
+    return 0 if at is None else int(at.timestamp() * 1_000_000)
+
+
+def entity_record(graph: Graph) -> EntityRecord:
+    """Return the only entity of a graph with its relations."""
+    (entity,) = graph.entities
+    return EntityRecord(
+        name=entity.name,
+        type=entity.type,
+        summary=entity.summary,
+        tags=entity.tags,
+        observations=tuple([_observation(each) for each in entity.observations]),
+        relations=tuple([RelationRecord(source=r.source, type=r.type, target=r.target) for r in graph.relations]),
+        created_at=to_datetime(entity.created_at),
+        updated_at=to_datetime(entity.updated_at),
+    )
+
+
+def _observation(observation: Observation) -> ObservationRecord:
+    return ObservationRecord(
+        ordinal=observation.ordinal,
+        text=observation.text,
+        recorded_at=to_datetime(observation.created_at),
+        valid_at=to_datetime(observation.valid_at),
+        source=observation.source,
+    )
+
+
+def search_hit(hit: Hit) -> SearchHit:
+    passage = hit.passage
+    return SearchHit(
+        kind=passage.kind,
+        name=passage.entity,
+        type=passage.type,
+        ordinal=max(passage.ordinal, 0),
+        text=passage.text,
+        score=hit.score,
+        at=to_datetime(passage.valid_at or passage.created_at),
+    )
+
+
+def note_record(note: Note) -> NoteRecord:
+    return NoteRecord(
+        key=note.key,
+        content=note.content,
+        tags=note.tags,
+        created_at=to_datetime(note.created_at),
+        updated_at=to_datetime(note.updated_at),
+    )
+
+
+def change_record(change: Change) -> ChangeRecord:
+    lines = [_difference(each.what, each.name, each.before, each.after) for each in differences(change)]
+    return ChangeRecord(
+        id=change.id,
+        at=to_datetime(change.at),
+        actor=change.actor,
+        operation=change.operation,
+        lines=tuple(lines),
+    )
+
+
+def _difference(what: str, name: str, before: str | None, after: str | None) -> str:
+    if before is None:
+        return f"+ {what} of {name}: {after}"
+    if after is None:
+        return f"- {what} of {name}: {before}"
+    return f"~ {what} of {name}: {before} -> {after}"
+
+
+def forgotten_record(receipt: ForgetReceipt) -> ForgottenRecord:
+    return ForgottenRecord(
+        change=receipt.change,
+        entities=tuple([each.name for each in receipt.entities]),
+        observations=_count_observations(receipt.entities) + sum(len(s.observations) for s in receipt.observations),
+        relations=len(receipt.relations),
+        notes=tuple([each.key for each in receipt.notes]),
+        unknown=receipt.unknown,
+    )
+
+
+def _count_observations(entities: tuple[Entity, ...]) -> int:
+    return sum(len(each.observations) for each in entities)

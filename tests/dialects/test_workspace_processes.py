@@ -1,0 +1,51 @@
+"""Several processes append to one node at the same time: every ordinal is given once, and none is left out."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from polymnia.engine import entities
+from polymnia.engine.memory import Memory
+from polymnia.model import EntityDraft
+from polymnia.stores import open_store
+from tests.processes import TIMEOUT_S
+
+PROCESSES, CALLS, TEXTS = 4, 25, 3
+APPEND = f"""
+import json, sys
+from polymnia.engine import ordinals
+from polymnia.engine.memory import Memory
+from polymnia.model import ObservationDraft
+from polymnia.stores import open_store
+path, name = sys.argv[1:]
+store = open_store(path)
+given = {{}}
+for call in range({CALLS}):
+    texts = tuple(f"{{name}} {{call}} {{number}}" for number in range({TEXTS}))
+    (added,) = ordinals.append(Memory(store), [ObservationDraft("Ann", texts)], by=name)
+    given |= {{each.ordinal: each.text for each in added.observations}}
+store.close()
+print(json.dumps(given))
+"""
+
+
+def test_ordinals_are_unique_and_in_order_whoever_appends(tmp_path: Path) -> None:
+    path = str(tmp_path / "memory.db")
+    store = open_store(path)
+    entities.create(Memory(store), [EntityDraft("Ann", "person")], by="test")
+    running = [
+        subprocess.Popen([sys.executable, "-c", APPEND, path, f"p{number}"], stdout=subprocess.PIPE, text=True)
+        for number in range(PROCESSES)
+    ]
+    given: dict[int, str] = {}
+    for process in running:
+        out, _ = process.communicate(timeout=TIMEOUT_S)
+        assert process.returncode == 0
+        said = {int(ordinal): text for ordinal, text in json.loads(out).items()}
+        assert not said.keys() & given.keys()
+        given |= said
+    (ann,) = entities.open_named(Memory(store), ["Ann"]).entities
+    assert {each.ordinal: each.text for each in ann.observations} == given
+    assert sorted(given) == list(range(1, PROCESSES * CALLS * TEXTS + 1))
+    store.close()
