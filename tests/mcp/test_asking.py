@@ -300,7 +300,7 @@ class TestStateless:
 
     def test_a_state_that_was_changed_is_refused(self, client: Client) -> None:
         state = self.call(client, "introduce")["result"]["requestState"]
-        for changed in (state + "x", state[:-8] + "AAAAAAAA", "", "nonsense", "é"):
+        for changed in (state + "x", state + "=", state + "\n", state[:-8] + "AAAAAAAA", "", "nonsense", "é"):
             reply = self.call(client, "introduce", requestState=changed)
             assert changed == "" or reply["error"]["code"] == -32602
 

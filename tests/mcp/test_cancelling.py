@@ -1,4 +1,4 @@
-"""Cancelling a call that runs or waits, and messages that cancel nothing."""
+"""Cancelling a call that runs, and messages that cancel nothing."""
 
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -8,8 +8,9 @@ import pytest
 from msgspec.json import encode
 
 from polymnia.mcp.jsonrpc import Answer
+from polymnia.mcp.session import cancelled_request, parse
 from tests.mcp.conversation import JSON, LATEST, STATELESS, Client, new_server
-from tests.mcp.dialect import NAMES_URI, TIMEOUT_S, Gate, one_of_everything
+from tests.mcp.dialect import TIMEOUT_S, Gate, one_of_everything
 from tests.mcp.raw import cancellation
 
 
@@ -83,27 +84,6 @@ def test_cancelling_what_is_answered_already_changes_nothing(client: Client) -> 
     assert client.text("nothing") == "nothing"
 
 
-def test_a_cancellation_behind_its_request_stops_it_before_it_runs(client: Client) -> None:
-    message = client.message("tools/call", {"name": "remember", "arguments": {"name": "Ada"}})
-    client.session.foresee_cancellations([encode(cancellation(message["id"]))])
-    assert client.say(message) is None
-    assert client.result("resources/read", uri=NAMES_URI)["contents"][0]["text"] == ""
-
-
-def test_a_cancelled_id_may_be_used_again(client: Client) -> None:
-    message = client.message("tools/call", {"name": "nothing"})
-    client.session.foresee_cancellations([encode(cancellation(message["id"]))])
-    client.say(message)
-    assert client.say(message) is not None
-
-
-def test_a_late_cancellation_affects_no_later_request(client: Client) -> None:
-    message = client.message("tools/call", {"name": "nothing"})
-    client.session.foresee_cancellations([encode(cancellation(message["id"]))])
-    client.say(cancellation(message["id"]))
-    assert client.say(message) is not None
-
-
 NO_CANCELLATIONS: dict[str, JSON] = {
     "a request": {**cancellation(99), "id": 5},
     "another notification": {**cancellation(99), "method": "notifications/cancelled/nope"},
@@ -115,6 +95,6 @@ NO_CANCELLATIONS: dict[str, JSON] = {
 
 @pytest.mark.parametrize("message", NO_CANCELLATIONS.values(), ids=NO_CANCELLATIONS)
 def test_other_messages_cancel_nothing(client: Client, message: JSON) -> None:
-    client.session.foresee_cancellations([encode(message)])
+    assert cancelled_request(parse(encode(message))) is None
     client.say(message)
     assert client.say({"jsonrpc": "2.0", "id": 99, "method": "ping"}) is not None

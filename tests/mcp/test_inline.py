@@ -11,8 +11,9 @@ from polymnia.dialects.registry import open_dialect
 from polymnia.engine import entities, relations
 from polymnia.engine.memory import Memory
 from polymnia.engine.workspaces import OneWorkspace
-from polymnia.mcp.jsonrpc import Answer
+from polymnia.mcp.jsonrpc import INVALID_REQUEST, Answer
 from polymnia.mcp.methods import MAX_INLINE_BYTES
+from polymnia.mcp.params import BATCHES
 from polymnia.mcp.server import Server
 from polymnia.mcp.session import Session, parse
 from polymnia.model import EntityDraft, Relation
@@ -100,7 +101,14 @@ def test_a_long_message_is_not_answered_inline(session: Session) -> None:
 
 @pytest.mark.parametrize("batch", [[], [request("ping")]])
 def test_a_batch_is_not_answered_inline(session: Session, batch: list[object]) -> None:
+    session.revision = BATCHES
     assert inline(session, batch) is None
+
+
+def test_a_batch_in_a_revision_without_batches_is_refused_inline(session: Session) -> None:
+    answer = inline(session, [request("ping")])
+    assert answer is not None
+    assert answer.error_code == INVALID_REQUEST
 
 
 def test_reads_of_a_store_that_may_wait_are_not_answered_inline(dialect: Dialect, tmp_path: Path) -> None:

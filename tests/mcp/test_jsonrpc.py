@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from polymnia.mcp.jsonrpc import MAX_SALVAGE_BYTES
-from polymnia.mcp.session import Session
+from polymnia.mcp.session import Session, cancelled_request, parse
 from tests.mcp.conversation import JSON
 from tests.mcp.raw import (
     INVALID_PARAMS,
@@ -245,7 +245,7 @@ def test_a_notification_nested_however_deeply_is_survived(session: Session) -> N
     for depth in DEPTHS:
         nested = b'{"requestId":1,"x":%b}' % _nested(depth)
         line = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":%b}' % nested
-        session.foresee_cancellations([line])
+        cancelled_request(parse(line))
         session.handle(line)
 
 

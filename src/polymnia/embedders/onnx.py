@@ -19,8 +19,8 @@ from polymnia.errors import EmbedderError
 if TYPE_CHECKING:
     from polymnia.embedders.base import Vectors
 
-# Texts in one run. More are not faster and take more memory.
-_BATCH_SIZE = 16
+# Tokens in one run, padding included. More are not faster and take more memory.
+_MAX_BATCH_TOKENS = 512
 _MAX_TOKENS = 512
 _MINILM_MAX_TOKENS = 256
 # The model file that the identity stands for: another file would give other vectors under the same identity.
@@ -56,10 +56,7 @@ class OnnxEmbedder:
         prompt = self._question_prompt if asking else self._text_prompt
         tokens = [self._tokenize(prompt + text) for text in texts]
         found = np.zeros((len(texts), self.dimension), np.float32)
-        # Texts of similar length run together, so that little is computed for padding.
-        order = sorted(range(len(tokens)), key=lambda row: len(tokens[row]))
-        for start in range(0, len(order), _BATCH_SIZE):
-            rows = order[start : start + _BATCH_SIZE]
+        for rows in split_by_tokens([len(each) for each in tokens], _MAX_BATCH_TOKENS):
             found[rows] = self._run([tokens[row] for row in rows])
         return found
 
@@ -78,12 +75,27 @@ class OnnxEmbedder:
         return _pool(np.asarray(states, np.float32), mask, use_first_token=self._use_first_token)
 
 
+def split_by_tokens(counts: Sequence[int], limit: int) -> list[list[int]]:
+    """Divide texts, given by their token counts, into batches of up to `limit` tokens, padding included.
+
+    Texts of similar length are together, so that little is computed for padding. A longer text is a batch by itself.
+    """
+    batches: list[list[int]] = []
+    for row in sorted(range(len(counts)), key=counts.__getitem__):
+        if not batches or (len(batches[-1]) + 1) * counts[row] > limit:
+            batches.append([])
+        batches[-1].append(row)
+    return batches
+
+
 def open_session(model: Path) -> onnxruntime.InferenceSession:
     """Load a model to run on one thread. Raise EmbedderError."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
+    # The arena would keep the most memory that a run ever needed.
+    options.enable_cpu_mem_arena = False
     try:
         return onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
     except onnxruntime.capi.onnxruntime_pybind11_state.NoSuchFile as exc:

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from polymnia.model import Change, Counts, Rows, require_storable
-from polymnia.stores.contract import Reader, Store, Writer
+from polymnia.stores.contract import Reader, Store, Writer, check_cancelled
 
 if TYPE_CHECKING:
     from polymnia.engine.curation.drafts import Drafter
@@ -78,6 +78,7 @@ class Transaction:
         require_storable(rows[1])
         change = Change(self._operation, self._by, self.at, *rows, touched=tuple(touched))
         if change.before or change.after:
+            check_cancelled()  # nothing has happened so far
             self.change = replace(change, id=self._writer.apply(change))
 
 

@@ -9,11 +9,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from polymnia.engine.memory import Memory
-from polymnia.engine.spelling import repair_spelling, terms_starting, variants
+from polymnia.engine.spelling import repair_spelling, terms_starting
 from polymnia.model import Hit, Neighbours, Passage, PassageKey, Within, WordCounts
 from polymnia.search import hits
 from polymnia.search.question import content_without, content_words, match_names, parse_question, text_without
 from polymnia.search.scoring import Matcher, Query, ScoredPassage, entity_bonus, fuse, score_passages
+from polymnia.search.spelling import variants
 from polymnia.search.terms import terms_of
 from polymnia.search.text import fold
 from polymnia.stores.contract import Reader

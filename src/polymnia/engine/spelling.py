@@ -1,43 +1,33 @@
-"""Spelling: correct unknown words of a question that are one edit away from known ones, and find other spellings."""
+"""Correct unknown words of a question to words of the store, of its names, or common English ones.
 
-from collections.abc import Collection, Iterator
+The index has stems, so the words of a store as they were written come from two places: every word one edit away from a
+typed one is stemmed and looked up, and a few passages with each stem that is found confirm how they spell it.
+"""
+
+from collections.abc import Collection
+from math import log
 
 from polymnia.embedders.vocabulary import english_words
 from polymnia.search.question import content_words, replace_words
-from polymnia.search.terms import terms_of
+from polymnia.search.spelling import edits, is_form, only_slips, slip_weight, within_two_edits
+from polymnia.search.terms import terms_of, words_of
 from polymnia.stores.contract import Reader
 
-# Shorter words have too many similar ones: they are corrected only to names.
+# Shorter words have too many similar ones: they are corrected only to names, or if a letter was left out.
 MIN_WORD_LETTERS, MIN_NAME_LETTERS = 4, 3
+# Words of this many letters may have two mistakes.
+MIN_TWO_EDIT_LETTERS = 8
 # How many names are considered as corrections.
 MAX_NAMES = 100
-# How many letters come before an ending with two spellings.
-MIN_HEAD_LETTERS = 3
-
-_LETTERS = "abcdefghijklmnopqrstuvwxyz"
-# British and American spelling, and the endings that may follow.
-_SPELLINGS = (
-    ("our", "or", ("", "s", "ed", "ing", "ite", "ites", "able", "ful", "less")),
-    ("is", "iz", ("e", "es", "ed", "er", "ers", "ing", "ation", "ations")),
-    ("ys", "yz", ("e", "es", "ed", "er", "ers", "ing")),
-    ("tre", "ter", ("", "s")),
-    ("ogue", "og", ("", "s")),
-    ("ence", "ense", ("", "s")),
-    ("ll", "l", ("ed", "er", "ers", "ing", "ings")),
-)
-# Regular endings, and what the base form has instead.
-_ENDINGS = (
-    ("s", ""),
-    ("es", ""),
-    ("ies", "y"),
-    ("ed", ""),
-    ("ed", "e"),
-    ("ing", ""),
-    ("ing", "e"),
-    ("er", ""),
-    ("er", "e"),
-    ("ly", ""),
-)
+# How many stems are confirmed, the most likely first, and by how many passages each.
+MAX_CONFIRMED_STEMS, CONFIRMING_PASSAGES = 12, 8
+# Words that may be two edits away are looked up by their first letters.
+PREFIX_LETTERS, MAX_PREFIXED_TERMS = 3, 2_000
+# What counts for a correction, as logarithms: a name, a word that the store has like this, an English one, and the same
+# first letter.
+_NAME, _CONFIRMED, _ENGLISH, _SAME_START = 3.0, 2.0, 1.5, 0.5
+# How often an English word that the store does not have counts as having been seen.
+UNKNOWN_COUNT = 0.1
 # Each correction looks up some fifty words per letter. A longer word, or a text of unknown words, is no typo.
 MAX_WORD_LETTERS = 24
 MAX_CORRECTED_WORDS = 8
@@ -64,28 +54,6 @@ def terms_starting(read: Reader, start: str, limit: int) -> list[str]:
     return read.vocabulary(start, start + _LAST_CHARACTER, limit)
 
 
-def variants(word: str) -> list[str]:
-    """Return the other spellings a word may have: `favourite` for `favorite`, `organise` for `organize`."""
-    return list(dict.fromkeys(_variants(word)))
-
-
-def is_form(word: str, known: Collection[str]) -> bool:
-    """Return True if the word or its base form is known."""
-    if word in known:
-        return True
-    return any(word.endswith(ending) and word.removesuffix(ending) + rest in known for ending, rest in _ENDINGS)
-
-
-def edits(word: str) -> list[str]:
-    """Return every text that is one edit away: a letter removed, swapped with the next, replaced or added."""
-    splits = [(word[:at], word[at:]) for at in range(len(word) + 1)]
-    missing = [head + tail[1:] for head, tail in splits if tail]
-    swapped = [head + tail[1] + tail[0] + tail[2:] for head, tail in splits if len(tail) > 1]
-    wrong = [head + letter + tail[1:] for head, tail in splits if tail for letter in _LETTERS]
-    added = [head + letter + tail for head, tail in splits for letter in _LETTERS]
-    return list(dict.fromkeys(each for each in [*missing, *swapped, *wrong, *added] if each != word))
-
-
 def _can_be_wrong(word: str) -> bool:
     return MIN_NAME_LETTERS <= len(word) <= MAX_WORD_LETTERS and word.isascii() and word.isalpha()
 
@@ -95,35 +63,71 @@ def _term(word: str) -> str:
 
 
 def _correct(read: Reader, word: str) -> str:
-    """Return the correction: a word of an entity's name, else of the store, else a common English word; or nothing."""
+    """Return the most likely correction, one edit away or, for a long word, two; nothing if there is none."""
+    english = english_words()
     possible = {each: _term(each) for each in edits(word)}
     having = read.word_counts(set(possible.values())).having
-    names, english = _name_terms(read, having), english_words()
+    names = _name_terms(read, having)
+    possible = {each: term for each, term in possible.items() if term in having or each in english}
+    if len(word) < MIN_WORD_LETTERS:
+        possible = {each: term for each, term in possible.items() if term in names or len(each) > len(word)}
+    if terms_starting(read, word, 1):
+        # The beginning of a word of the store is no mistake, unless only the last letter is missing, or it is a name.
+        longer = len(word) >= MIN_WORD_LETTERS
+        possible = {
+            each: term for each, term in possible.items() if term in names or (longer and each.startswith(word))
+        }
+    found = _most_likely(read, word, possible, having, names)
+    return found or (_two_edits_away(read, word) if len(word) >= MIN_TWO_EDIT_LETTERS else "")
 
-    def likelihood(each: str) -> tuple[bool, bool, bool, bool, bool, int, str]:
-        term, swapped = possible[each], sorted(each) == sorted(word)
-        forms = each in english, is_form(each, english)
-        return term in names, *forms, swapped, each[0] == word[0], having[term], each
 
-    found = [each for each, term in possible.items() if term in names]
-    if len(word) >= MIN_WORD_LETTERS and not found:
-        # The beginning of a word of the store is no mistake, unless only the last letter is missing.
-        starts = bool(terms_starting(read, _term(word), 1))
-        possible = {each: term for each, term in possible.items() if not starts or each.startswith(word)}
-        found = [each for each, term in possible.items() if term in having]
-        if not found:
-            return min([each for each in possible if each in english], key=english.__getitem__, default="")
-    return max(found, key=likelihood, default="")
+def _most_likely(
+    read: Reader, word: str, possible: dict[str, str], having: dict[str, int], names: Collection[str]
+) -> str:
+    """Return the correction that is most likely by the mistake, by how common it is, and by how it is written.
+
+    Words that neither the store nor English has like this are no corrections.
+    """
+    english = english_words()
+
+    def likelihood(each: str) -> float:
+        term = possible[each]
+        total = log(slip_weight(word, each)) + 0.5 * log(having.get(term, UNKNOWN_COUNT))
+        total += _NAME * (term in names) + _SAME_START * (each[0] == word[0])
+        return total + _ENGLISH * (each in english)
+
+    ranked = sorted(possible, key=lambda each: (-likelihood(each), each))
+    stems = list(dict.fromkeys([possible[each] for each in ranked if possible[each] in having]))
+    written = {
+        found
+        for stem in stems[:MAX_CONFIRMED_STEMS]
+        for each in read.candidates([stem], CONFIRMING_PASSAGES)
+        for found in words_of(f"{each.entity} {each.words}")
+    }
+    ranked = [each for each in ranked if each in written or is_form(each, english)]
+    return max(ranked, key=lambda each: likelihood(each) + _CONFIRMED * (each in written), default="")
+
+
+def _two_edits_away(read: Reader, word: str) -> str:
+    """Return the most common word of the store that two slips turn into the word; nothing if there is none."""
+    near = [each for each in english_words() if each[0] == word[0] and _may_be_meant(word, each)]
+    stems, own = terms_starting(read, word[:PREFIX_LETTERS], MAX_PREFIXED_TERMS), _term(word)
+    terms = {*map(_term, near), *[each for each in stems if _may_be_meant(own, each)]}
+    having = read.word_counts(terms).having if terms else {}
+    if not having:
+        return ""
+    best = max(having, key=lambda term: (having[term], term))
+    passages = read.candidates([best], CONFIRMING_PASSAGES)
+    written = [found for each in passages for found in words_of(f"{each.entity} {each.words}") if _term(found) == best]
+    return min(
+        written, key=lambda each: (not within_two_edits(word, each), abs(len(each) - len(word)), each), default=""
+    )
+
+
+def _may_be_meant(typed: str, word: str) -> bool:
+    # Most words are dismissed by their length alone.
+    return abs(len(word) - len(typed)) <= 2 and only_slips(typed, word) and within_two_edits(typed, word)
 
 
 def _name_terms(read: Reader, terms: Collection[str]) -> set[str]:
     return {term for name in read.names_with(terms, MAX_NAMES) for term in terms_of(name)} if terms else set()
-
-
-def _variants(word: str) -> Iterator[str]:
-    for british, american, endings in _SPELLINGS:
-        for one, other in ((british, american), (american, british)):
-            for ending in endings:
-                head = word.removesuffix(one + ending)
-                if MIN_HEAD_LETTERS <= len(head) < len(word):
-                    yield head + other + ending

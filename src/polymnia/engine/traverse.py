@@ -15,7 +15,7 @@ from polymnia.engine.entities import open_named
 from polymnia.engine.memory import Memory
 from polymnia.errors import EntityNotFound
 from polymnia.model import Entity, Graph, Relation
-from polymnia.stores.contract import Reader
+from polymnia.stores.contract import Reader, check_cancelled
 
 # A search for all paths stops when it has seen this many names or taken this long, and returns what it has found.
 MAX_NAMES = 20_000
@@ -105,6 +105,7 @@ def neighbourhood(memory: Memory, name: str, depth: int) -> tuple[Graph, bool]:
         _require(read, (name,))
         reached, front, is_complete = {name}, {name}, True
         for _ in range(depth):
+            check_cancelled()
             ends = {end for each in read.touching(front) for end in (each.source, each.target)}
             front = read.known(ends - reached)
             is_complete = len(reached) + len(front) <= MAX_NAMES
@@ -155,6 +156,7 @@ def _meet(read: Reader, source: str, target: str) -> list[str]:
     goes_to: dict[str, str | None] = {target: None}
     front, back = [source], [target]
     while front and back:
+        check_cancelled()
         forward = len(front) <= len(back)
         mine, other = (came_from, goes_to) if forward else (goes_to, came_from)
         reached = _step(read, front if forward else back, mine)
@@ -193,6 +195,7 @@ def _expand(read: Reader, names: set[str], depth: int, kind: str | None, directi
     """Return the names of all entities within `depth` steps."""
     reached, front = set(names), set(names)
     for _ in range(depth):
+        check_cancelled()
         if not front:
             break
         ends = [end for relation in read.touching(front) for end in _ends(relation, front, kind, direction)]
@@ -230,6 +233,7 @@ def _links_around(read: Reader, source: str, target: str, max_depth: int) -> tup
     seen = {source, target}
     front = {source, target}
     for _ in range((max_depth + 1) // 2):
+        check_cancelled()
         if not front or len(seen) > MAX_NAMES:
             break
         for relation in read.touching(front):
@@ -265,6 +269,7 @@ def _paths_of_length(
     visited = {source}
     branches = [iter(links.get(source, ()))]
     while branches:
+        check_cancelled()
         if monotonic() > deadline:
             yield None
             return

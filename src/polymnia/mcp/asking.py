@@ -165,12 +165,13 @@ class RequestStates:
     def open(self, request: bytes, state: str) -> dict[str, Raw]:
         """Return the answers in a state. Raise InvalidParams if it was changed, or is not of this request."""
         import hmac
-        from base64 import urlsafe_b64decode
+        from base64 import urlsafe_b64decode, urlsafe_b64encode
 
         try:
             data = urlsafe_b64decode(state) if len(state) <= _MAX_STATE_CHARS else b""
             signature, body = data[:32], data[32:]
-            if not hmac.compare_digest(signature, self._digest(body)):
+            is_spelled_alike = urlsafe_b64encode(data).decode() == state  # the decoder ignores what it does not know
+            if not is_spelled_alike or not hmac.compare_digest(signature, self._digest(body)):
                 raise _refused_state()
             found = self._decoder.decode(body)
         except (ValueError, DecodeError) as exc:

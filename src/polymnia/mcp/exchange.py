@@ -1,10 +1,11 @@
 """One request while it is being answered: who asks, in which revision, and the ways to report back."""
 
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from msgspec import UNSET, Raw, Struct
+from msgspec import UNSET, Raw, Struct, field
 
 from polymnia.dialects.base import Call, Client, Dialect, Level, session_name
 from polymnia.dialects.questions import Askable
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from polymnia.mcp.session import Session
 
 _NO_META = params.Meta()
+# How often a client that wants progress hears of long work.
+PROGRESS_INTERVAL_S = 0.1
 
 
 class Exchange(Struct):
@@ -41,6 +44,10 @@ class Exchange(Struct):
     answers: Answers = {}
     can_ask: bool = True
     is_cancelled: bool = False
+    # When progress was last reported, and whether the tool reports its own.
+    started_at: float = field(default_factory=time.monotonic)
+    reported_at: float = 0.0
+    has_own_progress: bool = False
 
     def call(self) -> Call:
         """Return what tools, resources and prompts see of this exchange."""
@@ -53,7 +60,7 @@ class Exchange(Struct):
             "may_ask": self.may_ask,
             "answers": self.answers,
         }
-        if self.meta.progress_token not in (UNSET, None):
+        if self._wants_progress:
             about["progress"] = self._progress
         return Call(self.session.server.workspaces, self.client, by, **about)
 
@@ -63,7 +70,12 @@ class Exchange(Struct):
         return self.can_ask and is_known and self.client.may_be_asked(capability)
 
     def is_unwanted(self) -> bool:
-        """Return True if the client has cancelled the request or is gone."""
+        """Return True if the client has cancelled the request or is gone.
+
+        Long work asks regularly, so this also tells a client that wants progress that the work goes on.
+        """
+        if self._wants_progress and not self.has_own_progress:
+            self._report_time()
         return self.is_cancelled or (self.gone is not None and self.gone())
 
     def _log(self, level: Level, text: str) -> None:
@@ -76,7 +88,23 @@ class Exchange(Struct):
     def _set_changed(self) -> None:
         self.session.notify(LIST_CHANGED, {})
 
+    @property
+    def _wants_progress(self) -> bool:
+        return self.meta.progress_token not in (UNSET, None)
+
+    def _report_time(self) -> None:
+        """Report the seconds since the start as progress, which has no known end."""
+        elapsed = round(time.monotonic() - self.started_at, 3)
+        if elapsed - self.reported_at >= PROGRESS_INTERVAL_S:
+            self.reported_at = elapsed
+            self._send_progress(elapsed, None, "working")
+
     def _progress(self, done: float, total: float | None, message: str | None) -> None:
+        if not self.reported_at:  # progress must increase
+            self.has_own_progress = True
+            self._send_progress(done, total, message)
+
+    def _send_progress(self, done: float, total: float | None, message: str | None) -> None:
         params: dict[str, Any] = {"progressToken": self.meta.progress_token, "progress": done}
         if total is not None:
             params["total"] = total

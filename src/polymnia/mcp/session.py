@@ -54,6 +54,18 @@ def parse(data: bytes) -> Message:
         return Message(jsonrpc.Envelope(id=Raw(jsonrpc.salvage_id(data))), problem=exc)
 
 
+def cancelled_request(message: Message) -> RequestId | None:
+    """Return the id of the request that a notification cancels; None for every other message."""
+    envelope = message.envelope
+    if envelope.method != _CANCELLED or envelope.id is not UNSET or envelope.params is UNSET:
+        return None
+    try:
+        return decode_arguments(_cancellation, envelope.params).request_id  # type: ignore[no-any-return]  # a decoder's
+    except BadInput as exc:
+        logger.info("a cancellation was not understood: %s", exc)
+        return None
+
+
 class Session:
     """What a transport talks to. Several threads may use it, one message each."""
 
@@ -80,7 +92,6 @@ class Session:
         self.actor = "unknown client"
         self.revision = params.LATEST_HANDSHAKE
         self._running: dict[RequestId, Exchange] = {}
-        self._unwanted: set[RequestId] = set()
         self._asking = Asking()
         self._wake = wake
         self._admit = admit
@@ -106,26 +117,13 @@ class Session:
 
         Return None if it may take longer, or turns out to: nothing has happened then, so `handle` it elsewhere.
         """
-        if not methods.is_short(self.server, message, size):
+        is_refused = message.batch is not None and self.revision != params.BATCHES
+        if not is_refused and not methods.is_short(self.server, message, size):
             return None
         try:
-            return self._handle_one(message, delivery, is_short=True)
+            return self.handle(message, delivery) if is_refused else self._handle_one(message, delivery, is_short=True)
         except ReadTooLong:
             return None
-
-    def foresee_cancellations(self, lines: list[bytes]) -> None:
-        """Look at messages that wait behind others: a cancellation spares the request that it names."""
-        for line in lines:
-            envelope = parse(line).envelope
-            if envelope.method == _CANCELLED and envelope.id is UNSET and envelope.params is not UNSET:
-                try:
-                    self._unwanted.add(decode_arguments(_cancellation, envelope.params).request_id)
-                except BadInput:
-                    continue  # it is logged when its turn comes
-
-    def forget_cancellations(self) -> None:
-        """Forget the cancellations that were foreseen: their requests have had their turn."""
-        self._unwanted.clear()
 
     def close(self) -> None:
         """End the session: open streams get their reply, and no more notifications are queued."""
@@ -261,15 +259,12 @@ class Session:
     def _answer(self, request: Request) -> Answer:
         raw_id, message = request.raw_id, request.message
         try:
-            if request.id in self._unwanted:
-                raise Cancelled("cancelled before it began")
             result = self._run(request)
         except ReadTooLong:
             raise
         except ProtocolError as exc:
             return _error(raw_id, exc)
         except Cancelled:
-            self._unwanted.discard(request.id)
             return _CANCELLED_ANSWER
         except BadInput as exc:
             return _error(raw_id, InvalidParams(error_text(exc, is_remote=self.is_remote)))
@@ -304,7 +299,7 @@ class Session:
             LIMITS.reset(limits)
             if self._running.get(identifier) is exchange:
                 del self._running[identifier]
-        if exchange.is_unwanted():
+        if exchange.is_cancelled:
             raise Cancelled("cancelled while it was running")
         return self._complete(result, method) if exchange.is_stateless else result
 
@@ -330,10 +325,10 @@ class Session:
         if self._admit is None:
             return
         self._token = meta.token or self._token
-        self.client.principal = NOBODY  # stays so if the token is refused
         try:
             self.client.principal = self._admit(self._token)
         except NotAdmitted as exc:
+            self.client.principal = NOBODY
             if self._token is None:
                 raise NotAdmitted(f"a token is required: send it in params._meta as {params.TOKEN}") from exc
             raise
@@ -358,17 +353,11 @@ class Session:
             return NOTHING  # an error without an id: the client could not read one of our replies
         if not isinstance(envelope.method, str):
             return _error(jsonrpc.NO_ID, ProtocolError(jsonrpc.INVALID_REQUEST, "a message needs a method"))
-        if envelope.method == _CANCELLED and envelope.params is not UNSET:
-            self._cancel(envelope.params)
+        if (identifier := cancelled_request(message)) is not None:
+            self._cancel(identifier)
         return NOTHING
 
-    def _cancel(self, raw: Raw) -> None:
-        try:
-            identifier = decode_arguments(_cancellation, raw).request_id
-        except BadInput as exc:
-            logger.info("a cancellation was not understood: %s", exc)
-            return
-        self._unwanted.discard(identifier)
+    def _cancel(self, identifier: RequestId) -> None:
         if self.push.streams.pop(identifier, None) is not None:
             self.follow_changes()
         if request := self._asking.cancel(identifier):

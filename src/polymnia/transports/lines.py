@@ -5,18 +5,23 @@ import os
 import select
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from threading import Lock
+
+from msgspec import UNSET
 
 from polymnia.dialects.base import Client
 from polymnia.errors import ProtocolError
 from polymnia.mcp.handled import PLAIN, UNKNOWN, Delivery, Handled
-from polymnia.mcp.jsonrpc import INVALID_REQUEST, NO_ID, encode_error
+from polymnia.mcp.jsonrpc import INVALID_REQUEST, NO_ID, Answer, Message, RequestId, encode_error, request_id
 from polymnia.mcp.server import Server
-from polymnia.mcp.session import Session
+from polymnia.mcp.session import Session, cancelled_request, parse
 from polymnia.model import OWNER, Principal
+from polymnia.transports.call_queue import CallQueue
 from polymnia.transports.request_log import RequestRecord, access_logger
 
-_CANCELLATION = b"notifications/cancelled"
+# A ping overtakes calls that take longer. Clients that send several requests at once expect replies in order.
+OVERTAKE_AFTER_S = 0.2
 
 
 class LineSplitter:
@@ -70,8 +75,10 @@ class LineSession:
         admit: Callable[[str | None], Principal] | None = None,
         wake: Callable[[], None] | None = None,
         remote_address: str = "",
+        on_lost: Callable[[], None],
     ) -> None:
         """`wake` is called when a notification is queued; without it, notifications are written at once.
+        `on_lost` is called from a thread when a reply cannot be written: it ends the wait for the next message.
 
         Requests of a client with a remote address are logged. Those of a local client are logged for debugging only.
         """
@@ -92,22 +99,24 @@ class LineSession:
         # Other threads send notifications while a reply is being written.
         self._writing = Lock()
         self._is_finished = False
+        self._calls = CallQueue(self._answer_call)
+        self._failure: OSError | None = None
+        self._on_lost = on_lost
 
     def receive(self, chunk: bytes) -> None:
-        """Answer the messages that the chunk completes in order, writing each reply before the next message runs."""
-        lines = self._splitter.feed(chunk)
-        if len(lines) > 1:
-            waiting = [line for line in lines if line is not None and _CANCELLATION in line]
-            self.session.foresee_cancellations(waiting)
-        for line in lines:
-            self._answer(line)
-        if len(lines) > 1:
-            self.session.forget_cancellations()
+        """Answer the messages that the chunk completes, in order. Those that may take long are answered on a thread.
+
+        Raise OSError if the client cannot be written to.
+        """
+        for line in self._splitter.feed(chunk):
+            self._take(line)
 
     def finish(self, *, is_cut: bool = False) -> None:
         """End the session. A last line without a newline is answered, unless the server cut the input off."""
         if not is_cut:
-            self._answer(self._splitter.rest())
+            self._take(self._splitter.rest())
+        self._calls.join()
+        self._require_client()
         self.session.close()
         self.flush()
         with self._writing:
@@ -125,8 +134,49 @@ class LineSession:
         with suppress(OSError):
             self.flush()
 
-    def _answer(self, line: bytes | None) -> None:
-        reply = self._refuse_long_line() if line is None else self.session.handle(line, self._delivery).body
+    def close(self) -> None:
+        """End the session, whatever is left to do."""
+        self._calls.close()
+        self.session.close()
+
+    def _take(self, line: bytes | None) -> None:
+        """Answer a message here if it is short, or if it cannot wait for those that run."""
+        self._require_client()
+        if line is None:
+            self._reply(self._refuse_long_line())
+            return
+        message = parse(line)
+        if self._calls.is_idle or (message.method == "ping" and self._calls.join(OVERTAKE_AFTER_S)):
+            answer = self.session.handle_inline(message, len(line), self._delivery)
+        else:
+            answer = self._overtake(message)
+        if answer is None:
+            self._calls.put(message, len(line))
+        else:
+            self._reply(answer.body)
+
+    def _overtake(self, message: Message) -> Answer | None:
+        """Handle a notification or a ping while other messages run. Return None if the message must wait."""
+        if (message.is_request and message.method != "ping") or message.batch is not None or message.is_response:
+            return None
+        if (cancelled := cancelled_request(message)) is not None:
+            self._calls.drop(partial(_has_id, cancelled))
+        return self.session.handle(message, self._delivery)
+
+    def _answer_call(self, message: Message) -> None:
+        try:
+            self._reply(self.session.handle(message, self._delivery).body)
+        except OSError as exc:
+            self._failure = exc
+            self._calls.close()
+            self._on_lost()
+
+    def _require_client(self) -> None:
+        """Raise OSError if a reply could not be written."""
+        if self._failure is not None:
+            raise self._failure
+
+    def _reply(self, reply: bytes | None) -> None:
         if self.session.outbox:
             self.flush()
         if reply is not None:
@@ -145,6 +195,13 @@ class LineSession:
             record.log("TCP request", handled.seconds, is_failed=record.is_failed)
         else:
             record.log_at(logging.DEBUG, "request", handled.seconds)
+
+
+def _has_id(identifier: RequestId, message: Message) -> bool:
+    try:
+        return message.is_request and message.id is not UNSET and request_id(message.id) == identifier
+    except ProtocolError:
+        return False
 
 
 def write_all(descriptor: int, data: bytes) -> None:

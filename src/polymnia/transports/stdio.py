@@ -1,4 +1,4 @@
-"""MCP over standard input and output: one loop that answers each message where it is read."""
+"""MCP over standard input and output: one loop that reads, and answers at once what is short."""
 
 import logging
 import os
@@ -26,7 +26,14 @@ def serve_stdio(server: Server, *, limit: int, principal: Principal = OWNER, ses
     `session` is the one that the client continues.
     """
     with _private_output() as output, _stop_on_signals():
-        client = LineSession(server, partial(write_all, output), limit=limit, principal=principal, session=session)
+        client = LineSession(
+            server,
+            partial(write_all, output),
+            limit=limit,
+            principal=principal,
+            session=session,
+            on_lost=partial(os.kill, os.getpid(), signal.SIGTERM),  # ends the input, as for any other stop
+        )
         try:
             while chunk := os.read(0, _CHUNK_BYTES):
                 client.receive(chunk)
@@ -36,7 +43,7 @@ def serve_stdio(server: Server, *, limit: int, principal: Principal = OWNER, ses
         except OSError as exc:
             logger.error("cannot reach the client: %s", exc)
         finally:
-            client.session.close()
+            client.close()
 
 
 @contextmanager

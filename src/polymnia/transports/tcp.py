@@ -151,6 +151,7 @@ class _Client:
             admit=partial(guard.admit, peer=address),
             wake=self._wake,
             remote_address=address,
+            on_lost=self.hang_up,
         )
 
     @property
@@ -167,7 +168,7 @@ class _Client:
         except OSError as exc:
             logger.info("a client is gone: %s", exc)
         finally:
-            self._lines.session.close()
+            self._lines.close()
             for each in (self._connection, self._wakeup_read, self._wakeup_write):
                 each.close()
 

@@ -195,7 +195,9 @@ class Streamable:
     async def _answer_from_thread(self, pending: PendingMessage) -> None:
         """Handle the message on a thread. Notifications turn the response into a stream; without any it is JSON."""
         context, request, stream = self._context, pending.request, EventStream()
-        delivery = pending.delivery(stream.put, request.is_abandoned, stream.put_last)
+        # With a handshake, a client that leaves has not cancelled its request.
+        gone = request.is_abandoned if pending.is_stateless else None
+        delivery = pending.delivery(stream.put, gone, stream.put_last)
         loop = asyncio.get_running_loop()
         work = loop.run_in_executor(context.pool, pending.session.handle, pending.message, delivery)
         context.running += 1
