@@ -15,6 +15,7 @@ from polymnia.stores.postgres.database import Database, WorkspaceConnection, ope
 from polymnia.stores.postgres.rows import run
 from polymnia.stores.postgres.schema import migrate, require_schema, set_row_security
 from polymnia.stores.postgres.store import PostgresStore
+from polymnia.stores.postgres.vector_index import VectorIndexes
 
 
 class PostgresCatalogue:
@@ -55,6 +56,7 @@ class PostgresCatalogue:
             for query in ("archive_workspace", "delete_workspace", "delete_workspace_roots", "delete_from_catalogue"):
                 connection.write(query)
             connection.commit()
+        VectorIndexes(self._database, found[6]).drop()
         return Workspace(*found[:6])
 
     def rename(self, name: str, new: str) -> Workspace:

@@ -87,6 +87,7 @@ class PostgresStore:
         with self._writing_rows() as connection:
             lock_workspace(connection)
             purged = purge(PostgresRows(connection), before)
+            connection.write("delete_unused_terms")
         if purged != PurgeCounts():
             self.compact()
         return purged
