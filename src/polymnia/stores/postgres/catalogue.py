@@ -1,7 +1,7 @@
 """The workspaces of a database."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from time import time_ns
 from uuid import uuid4
 
@@ -188,7 +188,8 @@ def open_workspace(url: str, *, read_only: bool = False) -> PostgresStore:
         except WorkspaceNotFound:
             if read_only:
                 raise
-            catalogue.create(name)
+            with suppress(BadInput):  # another process was first
+                catalogue.create(name)
             return catalogue.open(name)
     finally:
         catalogue.close()
