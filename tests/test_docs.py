@@ -78,6 +78,10 @@ def test_every_client_has_a_page_and_no_page_is_left_over() -> None:
     assert {path.stem for path in (ROOT / "docs" / "clients").glob("*.md")} == {"index", *CLIENTS}
 
 
+def test_every_dialect_has_a_page_and_no_page_is_left_over() -> None:
+    assert {path.stem for path in (ROOT / "docs" / "dialects").glob("*.md")} == {"index", *DIALECTS}
+
+
 def test_the_test_command_of_the_readme_is_one_line_and_creates_an_environment() -> None:
     command = first_command("## Test")
     assert command.startswith("python3 -m venv .venv && .venv/bin/pip install ")
