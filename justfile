@@ -9,7 +9,7 @@ default:
 # Create .venv with everything that the other commands need.
 setup:
     {{python}} -m venv .venv
-    {{bin}}/pip install -q -e '.[test,dev,coverage]'
+    {{bin}}/pip install -q -e '.[test,dev,docs,coverage]'
 
 # Run the unmarked tests, or what the arguments say: `just test tests/mcp -k ping`.
 test *arguments:
@@ -41,9 +41,14 @@ types:
 bench *arguments='--quick':
     {{bin}}/python -m bench {{arguments}}
 
-# Check that the documentation is complete and its links resolve.
+# Check that the documentation is complete and its links resolve, and build the site.
 docs:
     {{bin}}/pytest -n 0 tests/test_docs.py
+    {{bin}}/mkdocs build --strict --quiet
+
+# Write the parts of the documentation that are made from code.
+generate:
+    {{bin}}/python -m docs.generate
 
 # Check and pack the bundle for hosts of .mcpb files (needs Node 20).
 bundle:

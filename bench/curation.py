@@ -64,15 +64,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m bench.curation", description=__doc__)
     parser.add_argument("--entities", type=int, default=20_000, metavar="N", help="(default: %(default)s)")
-    parser.add_argument("--keep", type=Path, metavar="FILE", help="use this store, and make it if it does not exist")
+    parser.add_argument("--store", metavar="URL", help="a store to keep, which is filled if it is empty")
     options = parser.parse_args(arguments)
     machine = describe_machine()
     print(f"{machine.cores} cores, load {machine.load_before} before the run, Python {machine.python}")
     with TemporaryDirectory() as folder:
-        path = options.keep or Path(folder) / "memory.db"
-        if not path.exists():
-            _fill(str(path), options.entities)
-        costs = {name: _measure(str(path), name) for name in VERBS}
+        url = options.store or str(Path(folder) / "memory.db")
+        _fill(url, options.entities)
+        costs = {name: _measure(url, name) for name in VERBS}
     for name, cost in costs.items():
         print(f"{name}: {cost.wall:.2f} s, {cost.processor:.2f} s of processor time, peak memory {cost.peak:.0f} MB")
     for each in _judge(costs):
@@ -86,14 +85,14 @@ def _judge(costs: dict[str, Cost]) -> Iterator[Verdict]:
     yield at_most("highest memory of any", max(cost.peak for cost in costs.values()), _BUDGET_MB, " MB")
 
 
-def _measure(path: str, name: str) -> Cost:
+def _measure(url: str, name: str) -> Cost:
     """Run the verb in a new process: memory is never given back to the system."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
-        return process.submit(_run, path, name).result()
+        return process.submit(_run, url, name).result()
 
 
-def _run(path: str, name: str) -> Cost:
-    memory = Memory(open_store(path))
+def _run(url: str, name: str) -> Cost:
+    memory = Memory(open_store(url))
     wall, processor = perf_counter(), process_time()
     VERBS[name](memory)
     wall, processor = perf_counter() - wall, process_time() - processor
@@ -107,10 +106,14 @@ def _peak_megabytes() -> float:
     return float(status.partition("VmHWM:")[2].split()[0]) / 1024
 
 
-def _fill(path: str, count: int) -> None:
+def _fill(url: str, count: int) -> None:
     began = perf_counter()
-    store = open_store(path)
+    store = open_store(url)
     memory = Memory(store)
+    with memory.reading() as read:
+        if read.counts().entities:
+            store.close()
+            return
     names = _fill_text(memory, count)
     source = random.Random(3)
     pairs = [_related_pair(source, names) for _ in range(2 * count)]

@@ -7,15 +7,17 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
 from polymnia import __version__
-from polymnia.cli.grammar import read_grammar
+from polymnia.cli.grammar import Command, read_grammar
 from polymnia.cli.install import DEFAULT_NAME
 from polymnia.cli.main import build_parser
 from polymnia.cli.manual import manual_page
 from polymnia.clients.configuration import edit
 from polymnia.clients.table import CLIENTS, Client, cursor_link, vscode_link
+from polymnia.dialects.registry import DEFAULT_DIALECT, DIALECTS, open_dialect
 from polymnia.settings import ClientRoots
 
-ROOT = Path(__file__).parent.parent
+DOCS = Path(__file__).parent
+ROOT = DOCS.parent
 # A command that works on any machine that has uv.
 ANYWHERE = ("uvx", "polymnia", "serve")
 _ABSOLUTE = ("/home/me/.local/bin/polymnia", "serve")
@@ -51,11 +53,35 @@ If the client has an entry of the reference memory server, `install` offers to r
 `MEMORY_FILE_PATH`.
 """
 
+_DIALECTS_PAGE = """\
+# Dialects
+
+A dialect is a catalogue of tools that clients know. `polymnia serve` serves `{default}`; `--dialect` chooses another
+one, and one HTTP server can serve several (`--also`). Dialect and store are independent
+(`polymnia serve --dialect reference --store team.db` works too), but JSON lines and the binary log hold only entities,
+observations and relations, so only some dialects run over them.
+
+| dialect | tools | default store when it is chosen by name |
+|---|---|---|
+{rows}
+"""
+
+_COMMANDS_PAGE = """\
+# Command line
+
+`polymnia` alone lists the commands, and `polymnia COMMAND --help` shows the options of one. `polymnia completion SHELL`
+prints a completion script, and `man polymnia` is this page. The exit status is 0 for success, 1 for a failure, 2 for
+wrong arguments. Nothing but results goes to standard output, and `--json` makes them JSON.
+"""
+
 
 def pages() -> Mapping[Path, str]:
     """Return the text of every file that is made, wholly or in part, from code."""
     made = {ROOT / "docs" / "clients" / f"{name}.md": client_page(client) for name, client in CLIENTS.items()}
     made[ROOT / "docs" / "clients" / "index.md"] = clients_page()
+    made |= {ROOT / "docs" / "dialects" / f"{name}.md": dialect_page(name) for name in DIALECTS}
+    made[ROOT / "docs" / "dialects" / "index.md"] = dialects_page()
+    made[ROOT / "docs" / "commands.md"] = commands_page(read_grammar(build_parser()))
     made[ROOT / "docs" / "man" / "polymnia.1"] = manual_page(read_grammar(build_parser()), __version__)
     readme = ROOT / "README.md"
     made[readme] = _with_block(readme.read_text("utf-8"), "clients", readme_clients())
@@ -100,6 +126,77 @@ def client_page(client: Client) -> str:
             "[Tokens](../tokens.md) says how to make one.\n",
         ]
     return "\n".join(part for part in parts if part)
+
+
+def dialects_page() -> str:
+    rows = [
+        f"| [`{name}`]({name}.md) | {len(open_dialect(name).tools)} | {_default_store(name)} |" for name in DIALECTS
+    ]
+    return _DIALECTS_PAGE.format(default=DEFAULT_DIALECT, rows="\n".join(rows))
+
+
+def dialect_page(name: str) -> str:
+    """Return the page of one dialect: how to start it, where its memory is, and its tools."""
+    dialect = open_dialect(name)
+    start = "polymnia serve" if name == DEFAULT_DIALECT else f"polymnia serve --dialect {name}"
+    if dialect.requires_workspace:
+        start = f"polymnia workspace create team --store {DIALECTS[name].store}\n{start} --workspace team"
+    rows = [
+        f"| `{tool.name}` | {_first_sentence(tool.description)} | {tool.needs} |" for tool in dialect.tools.values()
+    ]
+    resources = [f"| `{each.uri}` | {_first_sentence(each.description)} |" for each in dialect.resources]
+    resources += [f"| `{each.uri_template}` | {_first_sentence(each.description)} |" for each in dialect.templates]
+    more = next((page for page in (f"{name}.md", f"{name}s.md") if (DOCS / page).exists()), "")
+    parts = [
+        f"# The {name} dialect\n",
+        f"```sh\n{start}\n```\n",
+        f"The memory is {_default_store(name)}.\n",
+        f"[More about it](../{more}).\n" if more else "",
+        "## Tools\n\n| tool | what it does | needs |\n|---|---|---|\n" + "\n".join(rows) + "\n",
+        "## Resources\n\n| URI | what it is |\n|---|---|\n" + "\n".join(resources) + "\n" if resources else "",
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def commands_page(root: Command) -> str:
+    """Return the reference of the command line."""
+    parts = [_COMMANDS_PAGE]
+    for command in root.actions:
+        parts.append(f"## polymnia {command.name}\n\n{_sentence(command.help)}\n")
+        for each in command.actions or (command,):
+            words = [f"polymnia {command.name}", *([each.name] if command.actions else [])]
+            words += [
+                f"{argument.metavar}..." if argument.is_repeated else argument.metavar for argument in each.arguments
+            ]
+            about = f"{_sentence(each.help)}\n\n" if command.actions else ""
+            parts.append(f"```text\n{' '.join(words)}\n```\n\n{about}{_options_table(each)}")
+    return "\n".join(parts)
+
+
+def _options_table(command: Command) -> str:
+    rows = [
+        f"| {' '.join(f'`{flag}`' for flag in option.flags)}{f' `{option.metavar}`' if option.metavar else ''} "
+        f"| {option.help} |"
+        for option in command.options
+        if "--help" not in option.flags
+    ]
+    return "| option | what it does |\n|---|---|\n" + "\n".join(rows) + "\n"
+
+
+def _default_store(name: str) -> str:
+    spec = DIALECTS[name]
+    if not spec.store:
+        return "`memory.db` in your data directory"
+    return f"`{spec.store}`, or the file in `{spec.store_variable}`" if spec.store_variable else f"`{spec.store}`"
+
+
+def _first_sentence(text: str) -> str:
+    sentence = " ".join(text.split()).partition(". ")[0].rstrip(".")
+    return sentence.replace("|", "\\|").replace("<", "&lt;")
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _project_part(client: Client) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bench import floor, projects
+from bench import floor, postgres, projects
 from bench.__main__ import main
 from bench.budgets import Verdict, judge
 from bench.dataset import token, write_dataset
@@ -57,6 +57,14 @@ def test_a_quick_run_over_http_measures_every_server(capsys: pytest.CaptureFixtu
     printed = capsys.readouterr().out
     assert all(title in printed for title in TITLES.values())
     assert printed.count("at 32 connections >= 0.4x the echo") == 2
+
+
+def test_postgresql_is_measured_beside_the_bare_driver(capsys: pytest.CaptureFixture[str]) -> None:
+    postgres.main(["--sizes", "60,120", "--workspaces", "3", "--seconds", "0.05"])
+    output = capsys.readouterr()
+    assert "| ms, median (least) | 60 observations | 120 observations | most / fewest |" in output.out
+    assert "point write beside one-row commit, least: " in output.out
+    assert "two servers beside one: " in output.out
 
 
 def test_projects_are_measured_in_directories_of_several_sizes(

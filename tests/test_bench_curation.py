@@ -11,7 +11,7 @@ from polymnia.stores import open_store
 
 
 def test_every_verb_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    kept = ["--entities", "60", "--keep", str(tmp_path / "memory.db")]
+    kept = ["--entities", "60", "--store", str(tmp_path / "memory.db")]
     assert curation.main(kept) == 0
     printed = capsys.readouterr().out
     assert "60 entities, 300 observations" in printed

@@ -42,6 +42,13 @@ def test_the_readme_is_short() -> None:
     assert len(text("README.md").splitlines()) <= MAX_README_LINES
 
 
+def test_every_table_of_the_database_is_in_the_calls_that_distribute_it() -> None:
+    schema = text("src/polymnia/stores/postgres/migrations/0001_schema.sql")
+    tables = re.findall(r"^CREATE TABLE (\w+) \(", schema, re.MULTILINE)
+    assert "observations" in tables
+    assert re.findall(r"create_(?:distributed|reference)_table\('(\w+)'", text("docs/scaling.md")) == tables
+
+
 def test_every_relative_link_resolves() -> None:
     broken = [
         f"{page.relative_to(ROOT)}: {target}"
@@ -69,6 +76,10 @@ def test_what_is_made_from_code_is_up_to_date() -> None:
 
 def test_every_client_has_a_page_and_no_page_is_left_over() -> None:
     assert {path.stem for path in (ROOT / "docs" / "clients").glob("*.md")} == {"index", *CLIENTS}
+
+
+def test_every_dialect_has_a_page_and_no_page_is_left_over() -> None:
+    assert {path.stem for path in (ROOT / "docs" / "dialects").glob("*.md")} == {"index", *DIALECTS}
 
 
 def test_the_test_command_of_the_readme_is_one_line_and_creates_an_environment() -> None:

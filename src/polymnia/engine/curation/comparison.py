@@ -20,6 +20,8 @@ MAX_GROUPS = 4_096
 # The cells of a block of scores, 4 bytes each.
 _BLOCK_CELLS = 2_000_000
 _ASSIGN_BATCH = 2_000
+# More pairs than anybody reads: nothing that is asked for fills the memory.
+MAX_PAIRS = 10_000
 
 Indexes = NDArray[np.int64]
 Rows = NDArray[np.float32]
@@ -74,6 +76,7 @@ def best_pairs(
     check: Check,
 ) -> list[tuple[int, int, float]]:
     """Return the places of the most similar entities that are not related, with their cosines, best first."""
+    limit = min(limit, MAX_PAIRS)
     if limit <= 0:
         return []
     count = len(points.names)

@@ -33,7 +33,7 @@ def similar_pairs(
     progress: Progress = ignore_progress,
     check: Check = never_stop,
 ) -> list[SimilarPair]:
-    """Return the most similar unrelated pairs, best first. The list is empty while nothing is embedded.
+    """Return the most similar unrelated pairs, best first, 10,000 at most. There are none while nothing is embedded.
 
     Raise MissingPackage without numpy, NotSupported in a store without vectors.
     """

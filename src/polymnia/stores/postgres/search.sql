@@ -99,35 +99,35 @@ WHERE t.workspace_id = $1 AND t.term >= $2::text COLLATE "C" AND t.term < $3::te
     )
 ORDER BY t.term LIMIT $4::bigint;
 
+-- name: delete_unused_terms
+-- Delete the terms that no living passage has: they are words of texts that were purged.
+DELETE FROM terms WHERE workspace_id = $1 AND term NOT IN (
+    SELECT unnest(tsvector_to_array(w.terms)) FROM words AS w WHERE w.workspace_id = $1
+);
+
 -- name: passage_heads
 -- The passages with these ids and of some kinds, with the names of their entities or their keys.
-SELECT c.id, c.name, 'entity' AS kind FROM unnest($2::bigint[]) AS wanted (id)
-JOIN cards AS c ON c.workspace_id = $1 AND c.id = wanted.id AND c.until IS NULL
-WHERE 'entity' = ANY ($3::text[])
+SELECT c.id, c.name, 'entity' AS kind FROM cards AS c
+WHERE c.workspace_id = $1 AND c.id = ANY ($2::bigint[]) AND c.until IS NULL AND 'entity' = ANY ($3::text[])
 UNION ALL
-SELECT o.id, c.name, 'observation' FROM unnest($2::bigint[]) AS wanted (id)
-JOIN observations AS o ON o.workspace_id = $1 AND o.id = wanted.id AND o.until IS NULL
+SELECT o.id, c.name, 'observation' FROM observations AS o
 JOIN cards AS c ON c.workspace_id = $1 AND c.entity = o.entity AND c.until IS NULL
-WHERE 'observation' = ANY ($3::text[])
+WHERE o.workspace_id = $1 AND o.id = ANY ($2::bigint[]) AND o.until IS NULL AND 'observation' = ANY ($3::text[])
 UNION ALL
-SELECT n.id, n.key, 'note' FROM unnest($2::bigint[]) AS wanted (id)
-JOIN notes AS n ON n.workspace_id = $1 AND n.id = wanted.id AND n.until IS NULL
-WHERE 'note' = ANY ($3::text[]);
+SELECT n.id, n.key, 'note' FROM notes AS n
+WHERE n.workspace_id = $1 AND n.id = ANY ($2::bigint[]) AND n.until IS NULL AND 'note' = ANY ($3::text[]);
 
 -- name: passages_by_id
 -- The living passages with these ids: cards, observations and notes.
-SELECT c.id, c.name, c.type, 0, coalesce(c.summary, ''), c.created_at, 0::bigint, c.tags, NULL::text
-FROM unnest($2::bigint[]) AS wanted (id)
-JOIN cards AS c ON c.workspace_id = $1 AND c.id = wanted.id AND c.until IS NULL
+SELECT c.id, c.name, c.type, 0::bigint, coalesce(c.summary, ''), c.created_at, 0::bigint, c.tags, NULL::text
+FROM cards AS c WHERE c.workspace_id = $1 AND c.id = ANY ($2::bigint[]) AND c.until IS NULL
 UNION ALL
 SELECT o.id, c.name, c.type, o.ordinal, o.text, o.created_at, coalesce(o.valid_at, 0), c.tags, o.source
-FROM unnest($2::bigint[]) AS wanted (id)
-JOIN observations AS o ON o.workspace_id = $1 AND o.id = wanted.id AND o.until IS NULL
-JOIN cards AS c ON c.workspace_id = $1 AND c.entity = o.entity AND c.until IS NULL
+FROM observations AS o JOIN cards AS c ON c.workspace_id = $1 AND c.entity = o.entity AND c.until IS NULL
+WHERE o.workspace_id = $1 AND o.id = ANY ($2::bigint[]) AND o.until IS NULL
 UNION ALL
 SELECT n.id, n.key, 'note', -1, n.text, n.updated_at, 0, n.tags, NULL
-FROM unnest($2::bigint[]) AS wanted (id)
-JOIN notes AS n ON n.workspace_id = $1 AND n.id = wanted.id AND n.until IS NULL;
+FROM notes AS n WHERE n.workspace_id = $1 AND n.id = ANY ($2::bigint[]) AND n.until IS NULL;
 
 -- name: cards_named
 -- The cards of the entities with these names, as passages.
@@ -158,8 +158,7 @@ SELECT o.id,
         WHERE n.workspace_id = $1 AND text_key(n.source) = text_key(o.source) AND n.source = o.source
             AND n.source IS NOT NULL AND n.until IS NULL AND n.id > o.id
         ORDER BY n.id LIMIT 1)
-FROM unnest($2::bigint[]) AS wanted (id)
-JOIN observations AS o ON o.workspace_id = $1 AND o.id = wanted.id AND o.source IS NOT NULL
+FROM observations AS o WHERE o.workspace_id = $1 AND o.id = ANY ($2::bigint[]) AND o.source IS NOT NULL
 UNION ALL
 SELECT o.id,
     ARRAY(SELECT near.id FROM (
@@ -178,9 +177,8 @@ SELECT o.id,
         WHERE made.actor = own.actor AND made.server = own.server
             AND abs(near.at - coalesce(o.valid_at, o.created_at)) <= $4::bigint
         ORDER BY near.id LIMIT 1)
-FROM unnest($2::bigint[]) AS wanted (id)
-JOIN observations AS o ON o.workspace_id = $1 AND o.id = wanted.id AND o.source IS NULL
-JOIN changes AS own ON own.workspace_id = $1 AND own.id = o.since;
+FROM observations AS o JOIN changes AS own ON own.workspace_id = $1 AND own.id = o.since
+WHERE o.workspace_id = $1 AND o.id = ANY ($2::bigint[]) AND o.source IS NULL;
 
 -- name: observation_counts
 -- How many living observations the entities with these names have.

@@ -270,6 +270,8 @@ END;
 CREATE FUNCTION word_scores(
     workspace bigint, query tsquery, lexemes text[], queries tsquery[], labels text[], weights float8[]
 ) RETURNS TABLE (passage bigint, score float8) LANGUAGE sql STABLE
+-- Planning takes longer than most searches, and there is only one good plan.
+SET plan_cache_mode = force_generic_plan
 BEGIN ATOMIC
     WITH wanted AS MATERIALIZED (
         SELECT q.number, q.lexeme, q.query, p.words::float8 / p.passages AS average,

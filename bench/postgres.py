@@ -1,0 +1,270 @@
+"""PostgreSQL: `python -m bench.postgres` measures reads and writes beside the bare driver, growth, and two servers.
+
+Without --postgres, a server with fsync is started for the run (tests/postgres.py).
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from random import Random
+from statistics import median
+from tempfile import TemporaryDirectory
+from threading import Barrier, Thread
+from time import perf_counter
+
+import psycopg
+
+from bench.client import Session, open_session
+from bench.figures import number
+from bench.pipe import Launch
+from bench.rounds import Limits, take_rounds
+from bench.servers import POLYMNIA, POLYMNIA_VARIABLES, clean_environment
+from polymnia.engine import entities, relations, search
+from polymnia.engine.memory import Memory
+from polymnia.engine.workspaces import Workspaces, open_workspaces
+from polymnia.model import EntityDraft, PassageKind, Relation
+from polymnia.search.expression import Phrase
+from tests.postgres import new_database, running_server
+
+ME = "bench"
+# Observations in the smaller and in the larger database, and over how many workspaces they are spread.
+SIZES = (10_000, 1_000_000)
+WORKSPACES = 1_000
+OBSERVATIONS = 3
+BARE = ("SELECT 1", "one-row commit")
+KINDS: tuple[PassageKind, ...] = ("observation",)
+READ_BUDGET, WRITE_BUDGET, GROWTH_BUDGET, SERVERS_BUDGET = 3.5, 4.0, 2.0, 1.6
+_WORDS = [f"{first}{second}{third}" for first in "bdfgklmn" for second in "aeiou" for third in "prstvz"]
+
+Sampler = Callable[[], float]
+
+
+class Database:
+    """A filled database, and what is measured on it."""
+
+    def __init__(self, url: str, observations: int, workspaces: int) -> None:
+        self.url = url
+        self.size = observations
+        self._count = workspaces
+        self._entities = max(observations // OBSERVATIONS // workspaces, 2)
+        self._workspaces: Workspaces = open_workspaces(url)
+        self._random = Random(observations)
+        self._new = 0
+        for place in range(workspaces):
+            self._workspaces.create(f"w{place}")
+            self._fill(self._workspaces.memory(f"w{place}"), place)
+        self._bare = psycopg.connect(url, autocommit=True, prepare_threshold=0)
+        for statement in ("CREATE TABLE tally (value bigint)", "INSERT INTO tally VALUES (0)", "VACUUM ANALYZE"):
+            self._bare.execute(statement)
+
+    def rows(self) -> dict[str, Sampler]:
+        """Return what is measured, by name."""
+        return {
+            "SELECT 1": self.select,
+            "point read": self.read,
+            "one-row commit": self.commit,
+            "point write": self.write,
+            "one-hit word search": self.find_word,
+            "one-hit substring search": self.find_substring,
+            "neighbours": self.neighbours,
+        }
+
+    def select(self) -> float:
+        """Return the seconds of the least that a read can cost."""
+        began = perf_counter()
+        self._bare.execute("SELECT 1").fetchall()
+        return perf_counter() - began
+
+    def commit(self) -> float:
+        """Return the seconds of the least that a durable write can cost."""
+        began = perf_counter()
+        self._bare.execute("UPDATE tally SET value = value + 1")
+        return perf_counter() - began
+
+    def read(self) -> float:
+        """Return the seconds of one entity with its observations and relations."""
+        memory, _, number = self._any()
+        began = perf_counter()
+        found = entities.open_named(memory, [f"entity {number}"])
+        seconds = perf_counter() - began
+        assert len(found.entities) == 1
+        return seconds
+
+    def write(self) -> float:
+        """Return the seconds of one new entity with three observations."""
+        memory, _, _ = self._any()
+        self._new += 1
+        draft = EntityDraft(f"new {self._new}", "thing", tuple([_text(self._random) for _ in range(OBSERVATIONS)]))
+        began = perf_counter()
+        entities.create(memory, [draft], by=ME)
+        return perf_counter() - began
+
+    def find_word(self) -> float:
+        """Return the seconds of a search for a word that one observation of the workspace has."""
+        memory, place, number = self._any()
+        began = perf_counter()
+        with memory.reading() as read:
+            found = read.match(Phrase((f"unique{place}x{number}",)), KINDS)
+        seconds = perf_counter() - began
+        assert len(found) == 1
+        return seconds
+
+    def find_substring(self) -> float:
+        """Return the seconds of a search for a part of that word."""
+        memory, place, number = self._any()
+        began = perf_counter()
+        found = search.containing(memory, f"nique{place}x{number} ")
+        seconds = perf_counter() - began
+        assert len(found.entities) == 1
+        return seconds
+
+    def neighbours(self) -> float:
+        """Return the seconds of the relations of one entity."""
+        memory, _, number = self._any()
+        began = perf_counter()
+        with memory.reading() as read:
+            read.touching([f"entity {number}"])
+        return perf_counter() - began
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._bare.close()
+        self._workspaces.close()
+
+    def _any(self) -> tuple[Memory, int, int]:
+        place = self._random.randrange(self._count)
+        return self._workspaces.memory(f"w{place}"), place, self._random.randrange(self._entities)
+
+    def _fill(self, memory: Memory, place: int) -> None:
+        numbers = range(self._entities)
+        drafts = [EntityDraft(f"entity {number}", "thing", self._texts(place, number)) for number in numbers]
+        entities.create(memory, drafts, by=ME)
+        links = [Relation(f"entity {number}", f"entity {(number + 1) % self._entities}", "next") for number in numbers]
+        relations.create(memory, links, by=ME)
+
+    def _texts(self, place: int, number: int) -> tuple[str, ...]:
+        first = f"unique{place}x{number} {_text(self._random)}"
+        return (first, *[_text(self._random) for _ in range(OBSERVATIONS - 1)])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure and print a table. Return 1 if a budget is missed."""
+    options = _parser().parse_args(arguments)
+    limits = Limits(least=5, most=2000, seconds=options.seconds)
+    with ExitStack() as stack:
+        server = options.postgres or stack.enter_context(running_server(fsync=True)).url
+        databases = [
+            stack.enter_context(_filled(server, size, min(options.workspaces, size // 6))) for size in options.sizes
+        ]
+        # All sizes in the same rounds, so that a busy machine slows all alike.
+        rows = {(each.size, title): row for each in databases for title, row in each.rows().items()}
+        samples = take_rounds(rows, limits)
+        one, two = _serve(databases[0].url, options.seconds)
+    return _report(samples, sorted(each.size for each in databases), one, two)
+
+
+@contextmanager
+def _filled(server: str, size: int, workspaces: int) -> Iterator[Database]:
+    began = perf_counter()
+    with new_database(server) as url, closing(Database(url, size, workspaces)) as database:
+        print(
+            f"{size:,} observations in {workspaces:,} workspaces: filled in {perf_counter() - began:.0f} s", flush=True
+        )
+        yield database
+
+
+def _serve(url: str, seconds: float) -> tuple[float, float]:
+    """Return the calls per second of one server process, and of two at once."""
+    with TemporaryDirectory() as home, ExitStack() as stack:
+        sessions = [stack.enter_context(closing(_session(url, Path(home), place))) for place in range(2)]
+        _run(sessions, 0.2)  # so that the servers have opened their connections
+        return _run(sessions[:1], seconds), _run(sessions, seconds)
+
+
+def _session(url: str, home: Path, place: int) -> Session:
+    command = (*POLYMNIA, "serve", "--dialect", "reference", "--store", f"{url}?workspace=w{place}")
+    environment = {**clean_environment(), **POLYMNIA_VARIABLES}
+    return open_session(Launch(f"server {place}", command, environment, home / f"{place}.log"))
+
+
+def _run(sessions: Sequence[Session], seconds: float) -> float:
+    """Return how many point reads per second all servers together answer."""
+    counts = [0] * len(sessions)
+    barrier = Barrier(len(sessions))
+
+    def call(place: int) -> None:
+        barrier.wait()
+        end = perf_counter() + seconds
+        while perf_counter() < end:
+            sessions[place].call("open_nodes", {"names": ["entity 1"]})
+            counts[place] += 1
+
+    threads = [Thread(target=call, args=(place,)) for place in range(len(sessions))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return sum(counts) / seconds
+
+
+def _report(samples: dict[tuple[int, str], list[float]], sizes: list[int], one: float, two: float) -> int:
+    figures = {key: median(each) for key, each in samples.items()}
+    titles = list(dict.fromkeys(title for _, title in samples))
+    growth = {title: figures[sizes[-1], title] / figures[sizes[0], title] for title in titles}
+    print(f"\n| ms, median (least) | {' | '.join(f'{size:,} observations' for size in sizes)} | most / fewest |")
+    print(f"|---|{'---|' * (len(sizes) + 1)}")
+    for title in titles:
+        shown = [f"{number(figures[size, title] * 1e3)} ({number(min(samples[size, title]) * 1e3)})" for size in sizes]
+        print(f"| {title} | {' | '.join(shown)} | {growth[title]:.2f} |")
+    print(f"| reads per second of 1 and of 2 servers | {one:.0f} and {two:.0f} | | {two / one:.2f} |\n")
+    verdicts = [*_beside_bare(samples, sizes), *_growth(growth), _verdict("two servers beside one", two / one, None)]
+    for text, _ in verdicts:
+        print(text)
+    return 0 if all(met for _, met in verdicts) else 1
+
+
+def _beside_bare(samples: dict[tuple[int, str], list[float]], sizes: list[int]) -> Iterator[tuple[str, bool]]:
+    """Yield verdicts on reads and writes, by medians and by the least of all samples."""
+    for title, bare, budget in (
+        ("point read", "SELECT 1", READ_BUDGET),
+        ("point write", "one-row commit", WRITE_BUDGET),
+    ):
+        for name, of in (("median", median), ("least", min)):
+            ratio = max(of(samples[size, title]) / of(samples[size, bare]) for size in sizes)
+            yield _verdict(f"{title} beside {bare}, {name}", ratio, budget)
+
+
+def _growth(growth: dict[str, float]) -> Iterator[tuple[str, bool]]:
+    """Yield verdicts on everything that is not the bare driver."""
+    for title, ratio in growth.items():
+        if title not in BARE:
+            yield _verdict(f"growth of {title}", ratio, GROWTH_BUDGET)
+
+
+def _verdict(text: str, ratio: float, budget: float | None) -> tuple[str, bool]:
+    """Return a line, and whether the budget is met; None stands for the budget of two servers, which is a minimum."""
+    met = ratio >= SERVERS_BUDGET if budget is None else ratio <= budget
+    return f"{text}: {ratio:.2f}x (budget {budget or SERVERS_BUDGET}x): {'met' if met else 'missed'}", met
+
+
+def _text(random: Random) -> str:
+    return " ".join(random.choices(_WORDS, k=8))
+
+
+def _parser() -> argparse.ArgumentParser:
+    new = argparse.ArgumentParser(prog="python -m bench.postgres", description=__doc__)
+    new.add_argument("--sizes", type=_sizes, default=SIZES, metavar="N,N", help="numbers of observations")
+    new.add_argument("--workspaces", type=int, default=WORKSPACES, help="(default: %(default)s)")
+    new.add_argument("--seconds", type=float, default=3.0, help="time for each figure (default: %(default)s)")
+    new.add_argument("--postgres", metavar="URL", help="a superuser's URL of a server with pgvector and pg_trgm")
+    return new
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    return tuple(sorted({int(part) for part in text.split(",")}))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
