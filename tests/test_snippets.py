@@ -151,7 +151,8 @@ def test_the_calls_that_the_readme_shows_work(reader: Reader) -> None:
     (block,) = blocks(ROOT / "README.md", "What an agent does with it")
     calls = re.findall(r"^(\w+)\s+(\{.*?\})(?:\s+->.*)?$", block.text, re.MULTILINE)
     assert calls
-    reader.shell("polymnia install claude-code")
+    dialect = "reference" if calls[0][0] == "create_entities" else DEFAULT_DIALECT
+    reader.shell(f"polymnia install claude-code --dialect {dialect}")
     for name, arguments in calls:
         assert not reader.call({"name": name, "arguments": json.loads(arguments)}).get("isError"), name
 
