@@ -20,7 +20,16 @@ def config(tmp_path: Path) -> Path:
 
 def test_by_default_the_memory_is_in_the_data_directory() -> None:
     settings = load()
-    assert (settings.dialect, settings.store) == ("reference", "/data/polymnia/memory.db")
+    assert (settings.dialect, settings.store) == ("native", "/data/polymnia/workspaces/")
+
+
+def test_a_single_file_from_earlier_is_still_used(tmp_path: Path) -> None:
+    file = tmp_path / "polymnia" / "memory.db"
+    file.parent.mkdir()
+    file.touch()
+    assert load(XDG_DATA_HOME=str(tmp_path)).store == str(file)
+    (file.parent / "workspaces").mkdir()
+    assert load(XDG_DATA_HOME=str(tmp_path)).store == f"{file.parent}/workspaces/"
 
 
 def test_the_reference_dialect_chosen_by_name_uses_its_own_file() -> None:
@@ -62,7 +71,7 @@ def test_the_vault_dialect_uses_its_own_file() -> None:
     assert load(vault).store == "memory.db"
     assert load(vault, MEMORY_MCP_DB_PATH="/data/agent.sqlite").store == "/data/agent.sqlite"
     assert load(vault, MEMORY_MCP_DB_PATH="/data/agent").store == "sqlite:/data/agent"
-    assert load(MEMORY_MCP_DB_PATH="/data/agent.db").store == "/data/polymnia/memory.db"
+    assert load(MEMORY_MCP_DB_PATH="/data/agent.db").store == "/data/polymnia/workspaces/"
 
 
 def test_our_variables_override_those_of_the_vault_dialect() -> None:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec.json import encode
@@ -13,6 +14,7 @@ from msgspec.json import encode
 from polymnia.dialects.base import Dialect, NoteRules
 from polymnia.dialects.registry import find_spec, open_dialect
 from polymnia.engine.memory import Memory
+from polymnia.engine.projects import PERSONAL, create_missing, default_workspace, existing_default, find_project
 from polymnia.engine.workspaces import Workspaces, first_workspace, open_workspaces
 from polymnia.errors import BadInput, SettingsError
 from polymnia.mcp.server import Server
@@ -49,6 +51,8 @@ def open_servers(settings: Settings) -> Iterator[dict[str, Server]]:
         dimension=settings.embedding_dimension,
         # A read-only server must not delete the notes of earlier sessions.
         persist_sessions=settings.session_persist or settings.read_only,
+        secrets=settings.secrets,
+        toolsets=settings.toolsets,
     )
     dialects = {name: open_dialect(name, rules) for name in settings.served}
     for dialect in dialects.values():
@@ -97,6 +101,10 @@ def _make_server(settings: Settings, dialect: Dialect, workspaces: Workspaces) -
                 "`polymnia workspace create NAME` creates one"
             )
         return Server(dialect, workspaces, workspace=None)
+    if dialect.finds_project and workspaces.sole is None:
+        # A server for many clients does not run in a project of theirs.
+        found = PERSONAL if settings.transport != "stdio" else default_workspace(workspaces, Path.cwd())
+        return Server(dialect, workspaces, workspace=settings.workspace or found)
     first = first_workspace(workspaces, settings.workspace, may_choose=dialect.chooses_workspace)
     return Server(dialect, workspaces, workspace=first)
 
@@ -221,7 +229,7 @@ def _max_capability(settings: Settings) -> Capability:
 def opened(url: str, workspace: str = "", *, read_only: bool = False) -> Iterator[Store]:
     """Open the store of a workspace for the block. Raise BadInput if there are several and none is named."""
     with opened_workspaces(url, workspace, read_only=read_only) as workspaces:
-        yield _choose_memory(workspaces, url, workspace).store
+        yield _choose_memory(workspaces, url, workspace, may_create=not read_only).store
 
 
 @contextmanager
@@ -229,11 +237,18 @@ def opened_memory(settings: Settings, *, read_only: bool = False) -> Iterator[Me
     """Open the memory of these settings for the block. The embedding model is loaded when first needed."""
     meaning = _meaning(settings)
     with opened_workspaces(settings.store, settings.workspace, read_only=read_only, meaning=meaning) as workspaces:
-        yield _choose_memory(workspaces, settings.store, settings.workspace)
+        yield _choose_memory(workspaces, settings.store, settings.workspace, may_create=not read_only)
 
 
-def _choose_memory(workspaces: Workspaces, url: str, workspace: str) -> Memory:
-    name = workspace or workspaces.sole
+def _choose_memory(workspaces: Workspaces, url: str, workspace: str, *, may_create: bool) -> Memory:
+    """Return the memory of the named workspace, of the only one, of the current project, or the personal one.
+
+    The first workspace of an empty directory is created for a command that writes.
+    """
+    name = workspace or workspaces.sole or existing_default(workspaces, Path.cwd())
+    if name is None and may_create and not workspaces.find_all():
+        name = default_workspace(workspaces, Path.cwd())
+        create_missing(workspaces, name, str(find_project(Path.cwd()) or ""))
     if name is None:
         names = ", ".join(each.name for each in workspaces.find_all("active")) or "none yet"
         raise BadInput(f"{url} holds several workspaces: name one with --workspace ({names})")

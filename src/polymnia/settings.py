@@ -16,7 +16,7 @@ _PREFIX = "POLYMNIA_"
 # In `dialects`, it stands for every one.
 ALL_DIALECTS = "all"
 # Settings with several values; a variable separates them by commas.
-_LISTS = ("dialects", "allow_hosts", "allow_origins")
+_LISTS = ("dialects", "allow_hosts", "allow_origins", "toolsets")
 # Suffixes that tell the kind of a store.
 _STORE_SUFFIXES = (".jsonl", ".json", ".db", ".sqlite", ".sqlite3", ".mcpmem", ".bin")
 _UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(?P<name>[^`]+)`")
@@ -56,6 +56,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     embedder_key: str = ""
     chat_model: str = ""
     chat_model_key: str = ""
+    secrets: Literal["warn", "refuse", "off"] = "warn"
+    toolsets: tuple[str, ...] = ()
 
     @property
     def served(self) -> tuple[str, ...]:
@@ -139,7 +141,13 @@ def _choose_store(values: Mapping[str, _Value], given: Mapping[str, Any], enviro
         values["store"].value if "store" in values else None,
         spec.store if "dialect" in values else None,
     )
-    return next((str(each) for each in candidates if each), str(_data_directory(environment) / "memory.db"))
+    return next((str(each) for each in candidates if each), _default_store(environment))
+
+
+def _default_store(environment: Mapping[str, str]) -> str:
+    """Return the user's directory of workspaces, or the single file that an earlier version created."""
+    directory, file = (_data_directory(environment) / name for name in ("workspaces", "memory.db"))
+    return str(file) if file.is_file() and not directory.exists() else f"{directory}/"
 
 
 def _chosen_dialect(values: Mapping[str, _Value]) -> DialectSpec:

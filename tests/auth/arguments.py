@@ -2,6 +2,8 @@
 
 from typing import Any
 
+KNOWN = "known"
+
 
 def made_for(schema: dict[str, Any], text: str) -> Any:
     """Return a value that fits the schema, with every property present."""
@@ -21,3 +23,18 @@ def made_for(schema: dict[str, Any], text: str) -> Any:
     if kind in ("integer", "number"):
         return schema.get("minimum", schema.get("default", 1)) or 1
     return {"string": text, "boolean": True, "null": None}[kind]
+
+
+def sensible(tool: str, text: str) -> dict[str, Any]:
+    """Return arguments for a tool of the native dialect that succeed whether the text is known or not."""
+    relation = {"from": text, "type": text, "to": text}
+    arguments: dict[str, dict[str, Any]] = {
+        "remember": {"entities": [{"name": text, "facts": [text]}], "relations": [relation]},
+        "recall": {"query": text},
+        "open": {"names": [text]},
+        "explore": {"name": KNOWN},
+        "revise": {"name": KNOWN, "add_tags": [text]},
+        "forget": {"relations": [relation]},
+        "undo": {"changes": [1], "dry_run": True},
+    }
+    return arguments.get(tool, {})

@@ -137,7 +137,7 @@ def test_a_file_that_is_not_a_database_is_not_changed(tmp_path: Path, data: byte
 
 def test_serving_a_file_that_is_not_a_database_prints_one_line_and_fails(tmp_path: Path) -> None:
     path = _file(tmp_path, _NOT_SQLITE["text"])
-    command = [sys.executable, "-m", "polymnia", "serve", "--store", str(path)]
+    command = [sys.executable, "-m", "polymnia", "serve", "--dialect", "reference", "--store", str(path)]
     ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     assert (ended.returncode, ended.stdout) == (1, b"")
     assert ended.stderr.count(b"\n") == 1

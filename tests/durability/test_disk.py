@@ -348,7 +348,7 @@ def _served_with(room: int, path: Path) -> tuple[int, str]:
     """How a server ends whose files may only grow so large, and what it says."""
     resource = pytest.importorskip("resource")
     ended = subprocess.run(
-        [sys.executable, "-m", "polymnia", "serve", "--store", str(path)],
+        [sys.executable, "-m", "polymnia", "serve", "--dialect", "reference", "--store", str(path)],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -13,7 +13,7 @@ from tests.processes import TIMEOUT_S, Log, end_with_parent
 
 JSON = dict[str, Any]
 
-POLYMNIA = (sys.executable, "-m", "polymnia", "serve", "--store")
+POLYMNIA = (sys.executable, "-m", "polymnia", "serve", "--dialect", "reference", "--store")
 
 
 class Process:

@@ -34,7 +34,16 @@ def test_a_host_that_is_no_address_is_called_that(host: str) -> None:
 
 @pytest.mark.parametrize("transport", ["http", "tcp"])
 def test_binding_to_nonsense_is_no_question_of_protection(transport: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "polymnia", "serve", "--store", str(tmp_path / "memory.db")]
+    command = [
+        sys.executable,
+        "-m",
+        "polymnia",
+        "serve",
+        "--dialect",
+        "reference",
+        "--store",
+        str(tmp_path / "memory.db"),
+    ]
     command += ["--transport", transport, "--bind", "nonsense.invalid"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1

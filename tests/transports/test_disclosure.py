@@ -46,7 +46,16 @@ def test_an_error_of_the_store_names_no_path_over_tcp(tmp_path: Path) -> None:
 
 
 def test_an_error_of_the_store_names_the_path_over_stdio(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "polymnia", "serve", "--store", str(tmp_path / "memory.db")]
+    command = [
+        sys.executable,
+        "-m",
+        "polymnia",
+        "serve",
+        "--dialect",
+        "reference",
+        "--store",
+        str(tmp_path / "memory.db"),
+    ]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as server:
         assert server.stdin is not None
         assert server.stdout is not None

@@ -39,7 +39,7 @@ Ears = tuple[Callable[[], Any], Callable[[dict[str, Any]], Any]]
 
 @contextmanager
 def over_stdio(store: Path) -> Iterator[Ears]:
-    command = [sys.executable, "-m", "polymnia", "serve", "--store", str(store)]
+    command = [sys.executable, "-m", "polymnia", "serve", "--dialect", "reference", "--store", str(store)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
         assert server.stdin is not None
         assert server.stdout is not None

@@ -163,7 +163,16 @@ def test_the_messages_of_a_batch_share_a_line_over_http(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("level", "count"), [("debug", 1), ("info", 0)])
 def test_requests_over_stdio_are_logged_for_debugging_only(tmp_path: Path, level: str, count: int) -> None:
-    command = [sys.executable, "-m", "polymnia", "serve", "--store", str(tmp_path / "memory.db")]
+    command = [
+        sys.executable,
+        "-m",
+        "polymnia",
+        "serve",
+        "--dialect",
+        "reference",
+        "--store",
+        str(tmp_path / "memory.db"),
+    ]
     command += ["--log-level", level, "--log-format", "json"]
     message = json.dumps(call("open_nodes", names=SECRET)) + "\n"
     done = subprocess.run(command, input=message, capture_output=True, text=True, timeout=60, check=True)

@@ -31,6 +31,8 @@ COMMANDS = {
     "backup": "backup",
     "restore": "restore",
     "migrate": "migrate",
+    "history": "history",
+    "undo": "undo",
     "trash": "trash",
     "workspace": "workspace",
     "perspective": "perspective",

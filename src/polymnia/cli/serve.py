@@ -27,11 +27,17 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
             parser.add_argument(*flag.names, dest=name, metavar=flag.metavar, help=flag.help)
     parser.add_argument("--transport", choices=("stdio", "tcp", "http"), help="how clients connect (default: stdio)")
     parser.add_argument("--read-only", action="store_true", default=None, help="reject all writes")
+    parser.add_argument(
+        "--toolsets",
+        action="append",
+        metavar="NAME",
+        help=f"further tools of the {DEFAULT_DIALECT} dialect: notes, export, admin, search-fetch, or all (repeatable)",
+    )
     parser.add_argument("--log-format", choices=("text", "json"), help="the form of log lines (default: text)")
     parser.add_argument(
         "--workspace",
         metavar="NAME",
-        help="workspace of clients that name none (default: default, or none if clients choose)",
+        help="workspace of clients that name none (default: the project's, or what the dialect says)",
     )
     add_embedder_argument(parser)
     _add_network_arguments(parser.add_argument_group("TCP and HTTP"))
@@ -88,7 +94,8 @@ def _description() -> str:
     stores = "\n".join(f"  {name:<10} {_default_store(name)}" for name in sorted(DIALECTS))
     return f"""\
 Start the server. By default it talks to an MCP client on standard input and output, the memory is
-a SQLite file in your data directory, and the tools are those of the {DEFAULT_DIALECT} dialect.
+in your data directory, with a workspace for each project and a personal one, and the tools are those
+of the {DEFAULT_DIALECT} dialect.
 
 With --dialect, the memory is where that dialect's clients expect it:
 {stores}
@@ -97,4 +104,6 @@ With --dialect, the memory is where that dialect's clients expect it:
 
 def _default_store(name: str) -> str:
     spec = DIALECTS[name]
+    if not spec.store:
+        return "your data directory"
     return f"{spec.store}, or the file in {spec.store_variable}" if spec.store_variable else spec.store

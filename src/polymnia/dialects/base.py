@@ -11,6 +11,7 @@ from msgspec.json import format as reformat
 from polymnia.dialects.content import Block
 from polymnia.dialects.questions import Askable, Question, T
 from polymnia.engine.memory import Memory
+from polymnia.engine.remember import SecretRule
 from polymnia.engine.workspaces import Workspaces
 from polymnia.errors import BadInput, Cancelled, InputRequired, MissingCapability, NoWorkspace, Unanswered
 from polymnia.model import OWNER, Capability, Change, Principal
@@ -24,10 +25,15 @@ MAX_ROWS = 1 << 40
 
 
 class NoteRules(Struct, frozen=True, kw_only=True):
-    """Server-wide rules for notes: the length of embeddings, and whether session notes outlive their session."""
+    """Server-wide rules: the length of notes' embeddings, whether session notes outlive their session, and secrets.
+
+    `secrets` says what to do with text that looks like a key or token. `toolsets` names further tools to offer.
+    """
 
     dimension: int = 1536
     persist_sessions: bool = False
+    secrets: SecretRule = "warn"
+    toolsets: tuple[str, ...] = ()
 
 
 class Client(Struct, kw_only=True):
@@ -41,6 +47,9 @@ class Client(Struct, kw_only=True):
     workspace: str | None = None
     # The id of the workspace that the client chose. Another workspace may get its name later.
     workspace_id: str = ""
+    # The directory of the project that the workspace belongs to, and whether the client was asked for its roots.
+    workspace_path: str = ""
+    has_told_roots: bool = False
     # True if the request itself names its workspace, so that switching to another one has no effect.
     names_workspace: bool = False
     session: str = ""
@@ -183,6 +192,10 @@ class Tool(Struct, frozen=True, kw_only=True):
     quick: bool
     run: Callable[[Call, Any], Reply]
     decoder: Decoder[Any]
+    # True if clients that load tools on demand should always load this one.
+    always_load: bool = False
+    # True if the list says only what differs from the protocol's defaults, to cost a model fewer tokens.
+    brief: bool = False
 
 
 class Resource(Struct, frozen=True, kw_only=True):
@@ -268,12 +281,22 @@ class Dialect(Struct, frozen=True, kw_only=True):
     # True if every client must name its workspace: there is no default, and none is created.
     requires_workspace: bool = False
 
+    # True if clients work in the workspace of their project, which the first write creates, and in a personal one.
+    finds_project: bool = False
+    # What the instructions say of the client's workspaces.
+    describe_workspaces: Callable[[Workspaces, Client], str] | None = None
+
     def instructions_for(self, principal: Principal) -> str:
         """Return the instructions, without tools that the principal may not call."""
         more: dict[Capability, str] = {"write": self.write_instructions, "admin": self.admin_instructions}
         return "\n".join(
             [self.instructions, *(text for needed, text in more.items() if text and principal.may(needed))]
         )
+
+    def greet(self, workspaces: Workspaces, client: Client) -> str:
+        """Return the instructions for a client, with its workspaces."""
+        text = self.instructions_for(client.principal)
+        return text if self.describe_workspaces is None else f"{text}\n{self.describe_workspaces(workspaces, client)}"
 
 
 def session_name(given: str) -> str:
@@ -298,6 +321,8 @@ def tool(
     destructive: bool = False,
     idempotent: bool = False,
     quick: bool = False,
+    always_load: bool = False,
+    brief: bool = False,
 ) -> Callable[[Callable[[Call, Any], Reply]], Tool]:
     """Turn a function into a tool. Its name becomes the tool's name, its docstring the description clients read."""
 
@@ -315,6 +340,8 @@ def tool(
             quick=quick,
             run=function,
             decoder=Decoder(arguments),
+            always_load=always_load,
+            brief=brief,
         )
 
     return make

@@ -11,7 +11,7 @@ from polymnia.errors import SettingsError
 if TYPE_CHECKING:
     from polymnia.dialects.base import Dialect, NoteRules
 
-DEFAULT_DIALECT = "reference"
+DEFAULT_DIALECT = "native"
 DEFAULT_PORT = 8765
 
 
@@ -60,6 +60,14 @@ DIALECTS: Mapping[str, DialectSpec] = {
         port=8080,
         store_variable="MEMORY_FILE_PATH",
         scheme="binlog",
+        flags=_MEMORY_FILE,
+    ),
+    # Its own store is the user's data directory. A client that was configured for `reference` keeps its file.
+    "native": DialectSpec(
+        module="polymnia.dialects.native",
+        store="",
+        store_variable="MEMORY_FILE_PATH",
+        scheme="jsonl",
         flags=_MEMORY_FILE,
     ),
     "project": DialectSpec(module="polymnia.dialects.project", store="data/", port=8081, flags=_DATA_DIR),

@@ -7,6 +7,8 @@ from polymnia.errors import BadInput
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY_OF_YEAR = re.compile(r"(\d{4})-?(\d{3})(?=T)")
+_AGE = re.compile(r"(\d{1,6})([wdhm])")
+_UNITS = {"w": "weeks", "d": "days", "h": "hours", "m": "minutes"}
 _EXAMPLE = "such as 2026-04-27T14:00:00Z or 2026-04-27T16:00:00+02:00"
 
 
@@ -26,6 +28,21 @@ def parse_time(text: str, name: str) -> int:
     if moment.tzinfo is None:
         raise BadInput(f"{name}: {text!r} has no time zone; add one, {_EXAMPLE}")
     return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+def parse_moment(text: str, name: str) -> int:
+    """Return microseconds since 1970 for a date, a date and time (UTC unless it says otherwise), or an age: 7d, 12h.
+
+    Raise BadInput.
+    """
+    if found := _AGE.fullmatch(text.strip()):
+        ago = timedelta(**{_UNITS[found[2]]: int(found[1])})
+        return (datetime.now(UTC) - ago - _EPOCH) // timedelta(microseconds=1)
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except (ValueError, OverflowError) as exc:
+        raise BadInput(f"{name}: {text!r} is no time; use 2026-04-27, 2026-04-27T14:00Z, or an age such as 7d") from exc
+    return (moment.replace(tzinfo=moment.tzinfo or UTC) - _EPOCH) // timedelta(microseconds=1)
 
 
 def _with_month(text: str) -> str:

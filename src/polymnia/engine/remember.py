@@ -28,10 +28,11 @@ _MAX_CANDIDATES = 50
 
 
 class FactDraft(Struct, frozen=True):
-    """A text to remember. `valid_at` is when it was said or true; 0 means now."""
+    """A text to remember. `valid_at` and `source` as in Observation."""
 
     text: str
     valid_at: int = 0
+    source: str = ""
 
 
 class EntityFacts(Struct, frozen=True, kw_only=True):
@@ -166,7 +167,7 @@ def _create(wanted: EntityFacts, at: int, times: Iterator[int]) -> Entity:
 
 
 def _observation(ordinal: int, fact: FactDraft, at: int) -> Observation:
-    return Observation(ordinal, fact.text, at, fact.valid_at)
+    return Observation(ordinal, fact.text, at, fact.valid_at, fact.source)
 
 
 class _Extension:

@@ -66,7 +66,7 @@ def initialize(exchange: Exchange, params: Initialize) -> dict[str, Any]:
         "protocolVersion": session.revision,
         "capabilities": capabilities(exchange.dialect),
         "serverInfo": session.server.info,
-        "instructions": exchange.dialect.instructions_for(exchange.client.principal),
+        "instructions": exchange.dialect.greet(exchange.session.server.workspaces, exchange.client),
     }
 
 
@@ -75,7 +75,7 @@ def discover(exchange: Exchange, params: Params) -> dict[str, Any]:
     return {
         "supportedVersions": list(SUPPORTED),
         "capabilities": capabilities(exchange.dialect),
-        "instructions": exchange.dialect.instructions_for(exchange.client.principal),
+        "instructions": exchange.dialect.greet(exchange.session.server.workspaces, exchange.client),
     }
 
 

@@ -95,7 +95,7 @@ class Server:
 
     def check(self) -> None:
         """Raise StoreError if the default workspace, or the list of workspaces, cannot be read."""
-        if self.workspace is None:
+        if self.workspace is None or self.dialect.finds_project:
             self.workspaces.find_all("active")
             return
         with self.workspaces.memory(self.workspace).reading() as read:

@@ -90,18 +90,45 @@ def _describe_tool(tool: Tool, structured: bool) -> dict[str, Any]:
 
     Clients that see an output schema insist on structured content, so they get both or neither.
     """
+    hints = {
+        "readOnlyHint": tool.needs == "read",
+        "destructiveHint": tool.destructive,
+        "idempotentHint": tool.idempotent,
+        "openWorldHint": False,
+    }
     described = {
         "name": tool.name,
         "title": tool.title,
         "description": tool.description,
         "inputSchema": json_schema(tool.arguments),
-        "annotations": {
-            "readOnlyHint": tool.needs == "read",
-            "destructiveHint": tool.destructive,
-            "idempotentHint": tool.idempotent,
-            "openWorldHint": False,
-        },
+        "annotations": _brief_hints(hints) if tool.brief else hints,
     }
     if structured and tool.returns is not None:
         described["outputSchema"] = json_schema(tool.returns)
-    return described
+    if tool.always_load:
+        described["_meta"] = {"anthropic/alwaysLoad": True}
+    return _condense_tool(described) if tool.brief else described
+
+
+def _condense_tool(described: dict[str, Any]) -> dict[str, Any]:
+    """Return a description that costs a model fewer tokens: what the server checks anyway is left out."""
+    condensed = {name: value for name, value in described.items() if name != "title"}
+    condensed["inputSchema"] = _condense(described["inputSchema"])
+    if "outputSchema" in described:
+        condensed["outputSchema"] = {"type": "object"}
+    return condensed
+
+
+def _brief_hints(hints: dict[str, bool]) -> dict[str, bool]:
+    """Return the hints that differ from the protocol's defaults; a tool that only reads needs no others."""
+    defaults = {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": False, "openWorldHint": True}
+    matter = hints if not hints["readOnlyHint"] else {name: hints[name] for name in ("readOnlyHint", "openWorldHint")}
+    return {name: value for name, value in matter.items() if value != defaults[name]}
+
+
+def _condense(node: Any, *, is_schema: bool = True) -> Any:
+    """Return a schema without defaults, bounds and the ban on unknown names."""
+    if not isinstance(node, dict):
+        return node
+    dropped = ("default", "minimum", "maximum", "additionalProperties") if is_schema else ()
+    return {key: _condense(value, is_schema=key != "properties") for key, value in node.items() if key not in dropped}

@@ -1,6 +1,6 @@
 """A store: one workspace's memory, read in snapshots and written one change at a time. A catalogue: many of them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -56,8 +56,11 @@ class Store(Protocol):
     def writing(self) -> AbstractContextManager[Writer]:
         """Open a transaction for the block: durable when the block ends, undone when it raises."""
 
-    def follow(self) -> "ChangeFeed":
-        """Open a feed of the changes that other servers make, with `capabilities.change_feed`."""
+    def follow(self, wake: Callable[[], None] | None = None) -> "ChangeFeed":
+        """Open a feed of the changes that other servers make, with `capabilities.change_feed`.
+
+        A store that hears of changes at once calls `wake` then, from any thread. The feed must be read now and then anyway.
+        """
 
     def purge(self, before: int) -> PurgeCounts:
         """Delete all rows that ended before that time, and their texts everywhere, with `capabilities.trash`."""

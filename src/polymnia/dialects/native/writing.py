@@ -1,0 +1,260 @@
+"""`remember`, `revise`, `forget` and `undo`: each one change, with a receipt that says what became of every item."""
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import UNSET, Raw
+from msgspec.json import encode
+
+from polymnia.dialects.base import Call, Reply, tool
+from polymnia.dialects.native.lines import one_line
+from polymnia.dialects.native.scope import target
+from polymnia.dialects.native.shapes import EditShape, EntityShape, Forget, Items, RelationShape, Remember, Revise, Undo
+from polymnia.dialects.questions import confirmation
+from polymnia.dialects.times import parse_moment
+from polymnia.engine.forget import ForgetReceipt, Unwanted
+from polymnia.engine.forget import forget as forget_rows
+from polymnia.engine.remember import EntityFacts, EntityReceipt, FactDraft, FactReceipt, Receipt, SecretRule
+from polymnia.engine.remember import remember as remember_facts
+from polymnia.engine.revise import Edit, Revision, RevisionReceipt, merge
+from polymnia.engine.revise import revise as revise_entity
+from polymnia.engine.undo import UndoReceipt, undo_since
+from polymnia.engine.undo import undo as undo_changes
+from polymnia.errors import BadInput
+from polymnia.model import Relation
+
+_MAX_SIMILAR_LETTERS = 160
+_MAX_CONFLICTS = 20
+# Above this many rows `forget` asks the user first, if the client can ask.
+_MAX_UNCONFIRMED = 20
+
+
+def make_remember(secrets: SecretRule) -> Callable[[Call, Remember], Reply]:
+    """Return the function of the tool, with the server's rule for keys and tokens."""
+
+    def remember(call: Call, arguments: Remember) -> Reply:
+        """Store facts and relations in one step. A known name is extended. The receipt has similar facts to revise."""
+        if not arguments.entities and not arguments.relations:
+            raise BadInput("entities or relations: give at least one")
+        place = target(call, arguments.workspace)
+        facts = [_facts(each, arguments.source) for each in arguments.entities]
+        wanted = [_relation(each) for each in arguments.relations]
+        receipt = remember_facts(place.memory, facts, wanted, by=call.by, secrets=secrets)
+        return _receipt_reply(receipt, place.name)
+
+    return remember
+
+
+@tool(Revise, needs="write", returns=Items, destructive=True, brief=True)
+def revise(call: Call, arguments: Revise) -> Reply:
+    """Change an entity; relations follow. A new fact ends the old one, or corrects it if that was wrong."""
+    place = target(call, arguments.workspace)
+    revision = _revision(arguments)
+    items: list[dict[str, Any]] = []
+    if arguments.merge:
+        merged = merge(place.memory, arguments.merge, arguments.name, by=call.by)
+        items.append(
+            {
+                "merged": arguments.merge,
+                "facts": merged.observations,
+                "relations": merged.relations,
+                "change": merged.change,
+            }
+        )
+    if revision != Revision():
+        items.append(_revised(revise_entity(place.memory, arguments.name, revision, by=call.by)))
+    if not items:
+        raise BadInput("nothing to revise: give a new name, type, summary, tags, facts, or names to merge")
+    return _plain_reply(items)
+
+
+@tool(Forget, needs="write", returns=Items, destructive=True, brief=True)
+def forget(call: Call, arguments: Forget) -> Reply:
+    """Delete facts or relations; whole deletes the entity. dry_run counts first. undo brings it back."""
+    place = target(call, arguments.workspace)
+    unwanted = _unwanted(arguments)
+    planned = forget_rows(place.memory, unwanted, by=call.by, dry_run=True)
+    if not arguments.dry_run:
+        _confirm(call, planned)
+    receipt = planned if arguments.dry_run else forget_rows(place.memory, unwanted, by=call.by)
+    return _plain_reply([_forgotten(receipt, dry_run=arguments.dry_run)])
+
+
+@tool(Undo, needs="write", returns=Items, destructive=True, brief=True)
+def undo(call: Call, arguments: Undo) -> Reply:
+    """Take back changes by id, or all since a time, perhaps of one actor. Conflicts are named, never overwritten."""
+    place = target(call, arguments.workspace)
+    options: dict[str, Any] = {
+        "by": call.by,
+        "dry_run": arguments.dry_run,
+        "skip_conflicts": arguments.skip_conflicts,
+    }
+    if bool(arguments.changes) == bool(arguments.since):
+        raise BadInput("give either changes or since; history lists the changes")
+    if arguments.changes:
+        receipt = undo_changes(place.memory, arguments.changes, **options)
+    else:
+        since = parse_moment(arguments.since, "since")
+        receipt = undo_since(place.memory, since, actor=arguments.actor or None, **options)
+    return _plain_reply([_undone(receipt)])
+
+
+def _facts(shape: EntityShape, source: str) -> EntityFacts:
+    at = parse_moment(shape.when, "when") if shape.when else 0
+    facts = tuple([FactDraft(text, at, source) for text in shape.facts])
+    return EntityFacts(
+        name=shape.name, type=shape.type, facts=facts, summary=shape.summary or None, tags=tuple(shape.tags)
+    )
+
+
+def _relation(shape: RelationShape) -> Relation:
+    return Relation(shape.source, shape.target, shape.type)
+
+
+def _receipt_reply(receipt: Receipt, workspace: str) -> Reply:
+    items = [_entity_receipt(each) for each in receipt.entities]
+    items += [
+        _clean({"relation": " ".join((each.relation.source, each.relation.type, each.relation.target)),
+                "outcome": each.outcome, "reason": each.reason})
+        for each in receipt.relations
+    ]  # fmt: skip
+    done = f"change {receipt.change} in {workspace}" if receipt.change else f"nothing changed in {workspace}"
+    return _plain_reply(items, done)
+
+
+def _entity_receipt(receipt: EntityReceipt) -> dict[str, Any]:
+    return _clean(
+        {
+            "name": receipt.name,
+            "type": receipt.type,
+            "outcome": receipt.outcome,
+            "reason": receipt.reason,
+            "similar_names": list(receipt.similar_names),
+            "facts": [_fact_receipt(each) for each in receipt.facts],
+        }
+    )
+
+
+def _fact_receipt(receipt: FactReceipt) -> dict[str, Any]:
+    similar = [f"#{each.ordinal} {one_line(each.text)[:_MAX_SIMILAR_LETTERS]}" for each in receipt.similar]
+    warning = f"looks like {receipt.secret}; forget it if it is secret" if receipt.secret else ""
+    return _clean(
+        {
+            "fact": receipt.ordinal,
+            "outcome": receipt.outcome,
+            "reason": receipt.reason,
+            "similar": similar,
+            "warning": warning,
+        }
+    )
+
+
+def _revision(arguments: Revise) -> Revision:
+    return Revision(
+        name=arguments.rename or None,
+        type=arguments.type or None,
+        summary=arguments.summary or UNSET,
+        add_tags=tuple(arguments.add_tags),
+        remove_tags=tuple(arguments.remove_tags),
+        replace=tuple([_edit(each) for each in arguments.facts if each.wrong]),
+        supersede=tuple([_edit(each) for each in arguments.facts if not each.wrong]),
+    )
+
+
+def _edit(shape: EditShape) -> Edit:
+    return Edit(_reference(shape.old), shape.new, parse_moment(shape.when, "when") if shape.when else 0)
+
+
+def _reference(text: str) -> int | str:
+    """Return the number of a fact, or its text."""
+    number = text.strip().removeprefix("#")
+    return int(number) if number.isascii() and number.isdigit() and len(number) < 10 else text
+
+
+def _revised(receipt: RevisionReceipt) -> dict[str, Any]:
+    after = receipt.after
+    return _clean(
+        {
+            "name": after.name,
+            "type": after.type,
+            "change": receipt.change,
+            "renamed_from": receipt.before.name if receipt.before.name != after.name else "",
+            "relations_moved": receipt.relations,
+            "corrected": [each.new.ordinal for each in receipt.replaced],
+            "superseded": [f"#{each.old.ordinal} by #{each.new.ordinal}" for each in receipt.superseded],
+        }
+    )
+
+
+def _unwanted(arguments: Forget) -> Unwanted:
+    if arguments.name and not arguments.facts and not arguments.whole:
+        raise BadInput(f"say which facts of {arguments.name} to forget, or pass whole: true for the entity itself")
+    if not arguments.name and (arguments.facts or arguments.whole):
+        raise BadInput("name: say which entity")
+    if not arguments.name and not arguments.relations:
+        raise BadInput("nothing to forget: give a name with facts, or relations")
+    return Unwanted(
+        entities=(arguments.name,) if arguments.whole else (),
+        observations=tuple([(arguments.name, _reference(each)) for each in arguments.facts]),
+        relations=tuple([_relation(each) for each in arguments.relations]),
+    )
+
+
+def _confirm(call: Call, planned: ForgetReceipt) -> None:
+    """Ask the user before much is deleted, if the client can ask. Raise BadInput if the user declines."""
+    rows = sum(len(each.observations) + 1 for each in planned.entities) + len(planned.relations)
+    if rows > _MAX_UNCONFIRMED and call.may_ask("elicitation"):
+        names = ", ".join([each.name for each in planned.entities])
+        if not call.ask(confirmation("forget", f"Forget {names}: {rows} facts and relations in all?")).is_accepted:
+            raise BadInput("the user declined; nothing was forgotten")
+
+
+def _forgotten(receipt: ForgetReceipt, *, dry_run: bool) -> dict[str, Any]:
+    facts = sum([len(each.observations) for each in receipt.entities])
+    facts += sum([len(each.observations) for each in receipt.observations])
+    return _clean(
+        {
+            "dry_run": dry_run,
+            "change": receipt.change,
+            "entities": [each.name for each in receipt.entities],
+            "facts": facts,
+            "relations": len(receipt.relations),
+            "unknown": list(receipt.unknown),
+        }
+    )
+
+
+def _undone(receipt: UndoReceipt) -> dict[str, Any]:
+    conflicts = [f"{each.what}: {each.reason} (change {each.change})" for each in receipt.conflicts]
+    note = (
+        "nothing was undone; resolve the conflicts, or pass skip_conflicts" if conflicts and not receipt.change else ""
+    )
+    return _clean(
+        {
+            "change": receipt.change,
+            "undone": list(receipt.undone[-50:]),
+            "count": len(receipt.undone),
+            "removed": _count(receipt, "before"),
+            "restored": _count(receipt, "after"),
+            "conflicts": conflicts[:_MAX_CONFLICTS],
+            "more_conflicts": max(len(conflicts) - _MAX_CONFLICTS, 0),
+            "note": note,
+        }
+    )
+
+
+def _count(receipt: UndoReceipt, side: str) -> int:
+    rows = getattr(receipt, side)
+    facts = sum(len(each.observations) for each in (*rows.entities, *rows.observations))
+    return len(rows.entities) + facts + len(rows.relations) + len(rows.notes)
+
+
+def _clean(data: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in data.items() if value not in ("", [], 0, False, None)}
+
+
+def _plain_reply(items: list[dict[str, Any]], note: str = "") -> Reply:
+    """Return a receipt: JSON is short enough to be the text too."""
+    reply = encode(Items(items=items, note=note))
+    lines = [encode(each).decode() for each in items]
+    return Reply("\n".join([note, *lines] if note else lines), Raw(reply))
