@@ -9,12 +9,14 @@ from polymnia.engine.memory import Memory
 from polymnia.errors import StoreError
 from polymnia.model import Perspective
 
+# Chosen by measurement (docs/workspaces.md): what helps is the name before the text. The plain text finds what is said
+# of a node elsewhere, the date finds what happened when. Of the three vectors every store has one anyway.
 DEFAULT_PERSPECTIVES = (
-    Perspective("general", "{text}", "{query}"),
-    Perspective("technical", "{text}", "technical details: {query}"),
-    Perspective("relational", "{name}: {text}", "{query}"),
-    Perspective("temporal", "{date}: {text}", "{query}"),
-    Perspective("project", "{type} {name}: {text}", "{query}"),
+    Perspective("general", "{name}: {text}", "{query}"),
+    Perspective("technical", "{name}: {text}", "technical details: {query}"),
+    Perspective("relational", "{text}", "{query}"),
+    Perspective("temporal", "{name}, {date}: {text}", "date and time: {query}"),
+    Perspective("project", "{name}: {text}", "project: {query}"),
 )
 
 _lock = Lock()
