@@ -6,6 +6,7 @@ MARKED = {
         "directory/test_crashes.py",
         "directory/test_processes.py",
         "durability",
+        "stores/test_postgres_processes.py",
         "test_bench.py",
         "test_bench_curation.py",
         "test_bench_recall.py",

@@ -18,6 +18,7 @@ from polymnia.search.terms import terms_of
 from polymnia.search.text import fold
 from polymnia.stores import open_store
 from polymnia.stores.contract import Reader
+from polymnia.stores.postgres.store import PostgresStore
 from tests.conftest import STORES
 
 ENTITIES = 300
@@ -183,4 +184,20 @@ def test_a_passage_with_more_words_than_a_tsvector_holds_can_be_written_and_foun
     with store.reading() as read:
         assert [each.entity for each in read.candidates(["needl"], 5)] == ["Long"]
         assert [entity.name for entity in read.containing("word119999")] == ["Long"]
+    store.close()
+
+
+def test_a_purge_removes_the_words_of_deleted_texts(tmp_path: Path) -> None:
+    store = open_store(STORES["postgres"](tmp_path))
+    memory = Memory(store)
+    entities.create(
+        memory, [EntityDraft("One", "thing", ("xylophone shared",)), EntityDraft("Two", "thing")], by="test"
+    )
+    observations.add(memory, [ObservationDraft("Two", ("shared",))], by="test", skip_repeats=False)
+    entities.delete(memory, ["One"], by="test")
+    store.purge(before=2**62)
+    assert isinstance(store, PostgresStore)
+    with store._database.connection() as connection:
+        rows = connection.execute("SELECT term FROM terms WHERE workspace_id = $1", (store.workspace,)).fetchall()
+    assert {term for (term,) in rows} == {"two", "thing", "share"}
     store.close()

@@ -13,7 +13,7 @@ from polymnia.engine import entities
 from polymnia.engine.memory import Memory
 from polymnia.model import EntityDraft, Within
 from polymnia.search.embedding import shorten, widen
-from polymnia.stores import open_store
+from polymnia.stores import open_catalogue, open_store
 from polymnia.stores.postgres.store import PostgresStore
 from tests.conftest import STORES
 
@@ -150,3 +150,15 @@ def test_an_index_goes_with_its_model(tmp_path: Path) -> None:
         while not filled.store.vectors.remove_model(filled.model, 60):
             assert len(indexes(filled.store)) == 1
         assert indexes(filled.store) == []
+
+
+def test_an_index_goes_with_its_workspace(tmp_path: Path) -> None:
+    url = STORES["postgres"](tmp_path)
+    for filled in fill(tmp_path, FEW, seed=4, indexed_from=FEW // 2):
+        assert len(indexes(filled.store)) == 1
+        catalogue = open_catalogue(url.partition("?")[0])
+        assert catalogue is not None
+        (name,) = [each.name for each in catalogue.find_all() if each.name in filled.store.url]
+        catalogue.delete(name)
+        assert indexes(filled.store) == []
+        catalogue.close()

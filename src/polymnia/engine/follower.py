@@ -47,6 +47,7 @@ class Follower:
             for workspace, store in self._open_feeds().items():
                 self._read(workspace, store)
             self._pause.wait(POLL_INTERVAL_S)
+            self._pause.clear()
 
     def _continues(self) -> bool:
         with self._lock:
@@ -58,7 +59,7 @@ class Follower:
         stores = {name: store for name, store in self._stores().items() if store.capabilities.change_feed}
         for store in stores.values():
             if store not in self._feeds:
-                self._feeds[store] = store.follow()
+                self._feeds[store] = store.follow(self._pause.set)
         return stores
 
     def _read(self, workspace: str, store: Store) -> None:

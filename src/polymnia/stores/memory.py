@@ -1,7 +1,7 @@
 """The `memory:` store, and what all stores without a database refuse. Tests compare other stores with it."""
 
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
 from msgspec.structs import replace
@@ -155,7 +155,7 @@ class GraphOnlyStore:
     def tables(self) -> TableWriter:
         raise not_supported("copies of its rows")
 
-    def follow(self) -> ChangeFeed:
+    def follow(self, wake: Callable[[], None] | None = None) -> ChangeFeed:
         raise not_supported("a change feed")
 
     def purge(self, before: int) -> PurgeCounts:

@@ -1,6 +1,6 @@
 """A store: one workspace's memory, read in snapshots and written one change at a time. A catalogue: many of them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -56,8 +56,12 @@ class Store(Protocol):
     def writing(self) -> AbstractContextManager[Writer]:
         """Open a transaction for the block: durable when the block ends, undone when it raises."""
 
-    def follow(self) -> "ChangeFeed":
-        """Open a feed of the changes that other servers make, with `capabilities.change_feed`."""
+    def follow(self, wake: Callable[[], None] | None = None) -> "ChangeFeed":
+        """Open a feed of the changes that other servers make, with `capabilities.change_feed`.
+
+        A store that hears of changes at once calls `wake` then, from any thread. The feed must be read now and then
+        anyway.
+        """
 
     def purge(self, before: int) -> PurgeCounts:
         """Delete all rows that ended before that time, and their texts everywhere, with `capabilities.trash`."""
@@ -93,8 +97,18 @@ class VectorStore(Protocol):
     def remove_unused(self, limit: int) -> bool:
         """Delete up to `limit` vectors that no perspective uses any more. Return True when there are none."""
 
-    def put(self, model: int, vectors: Sequence[tuple[int, bytes]], *, perspective: str = TEXT) -> None:
-        """Store the vectors of passages. Ignore passages that no longer live and those that have a vector already."""
+    def put(
+        self,
+        model: int,
+        vectors: Sequence[tuple[int, bytes]],
+        *,
+        perspective: str = TEXT,
+        document: str | None = None,
+    ) -> None:
+        """Store the vectors of passages. Ignore passages that no longer live and those that have a vector already.
+
+        Raise BadInput if there is no such perspective or, if `document` is given, its template is another one by now.
+        """
 
     def lease(self, name: str, seconds: float) -> bool:
         """Take or renew a named lease for this server. Return False while another server holds it."""

@@ -1,7 +1,7 @@
 """The workspaces of a database."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from time import time_ns
 from uuid import uuid4
 
@@ -15,6 +15,7 @@ from polymnia.stores.postgres.database import Database, WorkspaceConnection, ope
 from polymnia.stores.postgres.rows import run
 from polymnia.stores.postgres.schema import migrate, require_schema, set_row_security
 from polymnia.stores.postgres.store import PostgresStore
+from polymnia.stores.postgres.vector_index import VectorIndexes
 
 
 class PostgresCatalogue:
@@ -55,6 +56,7 @@ class PostgresCatalogue:
             for query in ("archive_workspace", "delete_workspace", "delete_workspace_roots", "delete_from_catalogue"):
                 connection.write(query)
             connection.commit()
+        VectorIndexes(self._database, found[6]).drop()
         return Workspace(*found[:6])
 
     def rename(self, name: str, new: str) -> Workspace:
@@ -186,7 +188,8 @@ def open_workspace(url: str, *, read_only: bool = False) -> PostgresStore:
         except WorkspaceNotFound:
             if read_only:
                 raise
-            catalogue.create(name)
+            with suppress(BadInput):  # another process was first
+                catalogue.create(name)
             return catalogue.open(name)
     finally:
         catalogue.close()

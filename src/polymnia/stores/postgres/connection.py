@@ -51,6 +51,7 @@ class Pipeline:
         self._transformer = Transformer(connection)
         self._timeout = timeout
         self._steps: deque[_Step] = deque()  # what was sent and not answered
+        self.is_lost = False
         self._pgconn.enter_pipeline_mode()
 
     def send(self, query: str, values: Sequence[object] = (), *, has_rows: bool = True) -> None:
@@ -117,12 +118,14 @@ class Pipeline:
         try:
             self._pgconn.consume_input()
         except psycopg.OperationalError as exc:
+            self.is_lost = True
             raise ConnectionLost(str(exc)) from exc
 
     def _wait(self, events: int) -> None:
         with _Selector() as selector:
             selector.register(self._pgconn.socket, events)
             if not selector.select(self._timeout):
+                self.is_lost = True
                 raise ConnectionLost(f"the server did not answer within {self._timeout:g} seconds")
 
 

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from threading import Lock
+from time import monotonic
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -38,10 +39,8 @@ _NETWORK: dict[str, str | int] = {
 }
 _LOCK_TIMEOUT_MS = 15_000
 _Status = pq.TransactionStatus
-# How much longer than the server a client waits, which then says what is wrong.
-_GRACE_S = 5.0
-# How often a transaction that has not been answered at all is begun again.
-_MAX_ATTEMPTS = 3
+# How much longer than the server a client waits, so that the server says what is wrong.
+_MAX_GRACE_S = 5.0
 # The server ended the connection, or will not let it write any more: after a failover it may have become a replica.
 _ENDED = (
     ConnectionLost,
@@ -54,6 +53,10 @@ _ENDED = (
 )
 
 
+# What a policy of row-level security raises in a transaction that has not named its workspace.
+_UNNAMED = (errors.UndefinedObject, errors.InvalidTextRepresentation)
+
+
 class PostgresUrl(Struct, frozen=True):
     """A store's URL, taken apart: how to connect, and what concerns Polymnia."""
 
@@ -62,6 +65,11 @@ class PostgresUrl(Struct, frozen=True):
     timeout: float = 30.0
     connections: int = 10
     row_security: bool | None = None
+
+    @property
+    def patience(self) -> float:
+        """How long to wait for an answer, in seconds."""
+        return self.timeout + min(self.timeout, _MAX_GRACE_S)
 
     @property
     def title(self) -> str:
@@ -154,7 +162,7 @@ class Database:
             self.users -= 1
             if self.users:
                 return
-            _open.pop(self.url.conninfo, None)
+            _open.pop(_key(self.url), None)
         self.server.close()
         self._pool.close()
 
@@ -188,19 +196,24 @@ class Database:
 
 
 _opening = Lock()
-_open: dict[str, Database] = {}
+_open: dict[Row, Database] = {}
 
 
 def open_database(url: PostgresUrl) -> Database:
     """Return the database of a URL, which this process may have open already. Raise StoreError."""
     with _opening:
-        database = _open.get(url.conninfo)
+        database = _open.get(_key(url))
         if database is None:
             database = Database(url)
             database.connect()
-            _open[url.conninfo] = database
+            _open[_key(url)] = database
         database.users += 1
         return database
+
+
+def _key(url: PostgresUrl) -> Row:
+    """Return what URLs have in common that share their connections."""
+    return url.conninfo, url.timeout, url.connections
 
 
 class WorkspaceConnection:
@@ -244,11 +257,14 @@ class WorkspaceConnection:
 
         Begin again on another connection if the server has not answered anything yet.
         """
-        for attempt in range(1, _MAX_ATTEMPTS + 1):
+        deadline = monotonic() + self._database.url.timeout
+        while True:
             try:
                 rows = self._send_queue().fetch()
             except psycopg.Error as exc:
-                if not self._is_lost(exc) or self._is_answered or attempt == _MAX_ATTEMPTS:
+                if isinstance(exc, _UNNAMED) and self._names_workspace():
+                    continue
+                if not self._is_lost(exc) or self._is_answered or monotonic() > deadline:
                     raise
                 logger.info("a connection to %s was lost: %s", self._database.url.title, exc)
                 self._discard()
@@ -257,7 +273,6 @@ class WorkspaceConnection:
                 self._is_answered = True
                 self._queue.clear()
                 return rows
-        raise AssertionError("every attempt returns or raises")
 
     def commit(self) -> None:
         """Carry out what is queued, and make everything durable, in one round trip.
@@ -282,10 +297,10 @@ class WorkspaceConnection:
             return
         try:
             with suppress(psycopg.Error):
-                if pipeline is not None:
+                if pipeline is not None and not pipeline.is_lost:
                     pipeline.end()
                 if connection.pgconn.transaction_status in (_Status.INTRANS, _Status.INERROR):
-                    undo = Pipeline(connection, self._database.url.timeout + _GRACE_S)
+                    undo = Pipeline(connection, self._database.url.patience)
                     undo.send("rollback")
                     undo.end()
             if connection.pgconn.pipeline_status != pq.PipelineStatus.OFF:
@@ -296,7 +311,7 @@ class WorkspaceConnection:
     def _send_queue(self) -> Pipeline:
         if self._pipeline is None:
             self._connection = self._database.acquire()
-            self._pipeline = Pipeline(self._connection, self._database.url.timeout + _GRACE_S)
+            self._pipeline = Pipeline(self._connection, self._database.url.patience)
             if self._write:
                 self._pipeline.send("begin", has_rows=False)
             if self._database.row_security and self.workspace is not None:
@@ -304,6 +319,14 @@ class WorkspaceConnection:
         for query, values in self._queue:
             self._pipeline.send(query, values)
         return self._pipeline
+
+    def _names_workspace(self) -> bool:
+        """Begin again with the workspace's name, if row-level security was switched on meanwhile."""
+        if self._is_answered or self._database.row_security or self.workspace is None:
+            return False
+        self._database.row_security = True
+        self.close()
+        return True
 
     def _is_lost(self, exc: psycopg.Error) -> bool:
         return isinstance(exc, _ENDED) or (

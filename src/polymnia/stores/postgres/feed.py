@@ -1,5 +1,6 @@
 """The changes that other servers make: read by id, and without delay when the database notifies this process."""
 
+from collections.abc import Callable
 from threading import Event
 from time import monotonic
 
@@ -18,11 +19,12 @@ _POLL_S = 2.0
 class PostgresChangeFeed:
     """The changes that other servers make to one workspace."""
 
-    def __init__(self, database: Database, workspace: int, name: str) -> None:
+    def __init__(self, database: Database, workspace: int, name: str, listener: Callable[[], None] | None) -> None:
         """Follow from now on what others than the store of that name change. Raise StoreError."""
         self.workspace = workspace
         self._database = database
         self._name = name
+        self._listener = listener
         self._is_awake = Event()
         self._next_poll = 0.0
         with database.transaction(workspace, write=True) as connection:
@@ -33,8 +35,10 @@ class PostgresChangeFeed:
             self._since: int = run(connection, "last_change")[0][0]
 
     def wake(self) -> None:
-        """Let the next call read."""
+        """Let the next call read, and whoever makes it know."""
         self._is_awake.set()
+        if self._listener is not None:
+            self._listener()
 
     def read(self) -> list[Change]:
         if not self._is_awake.is_set() and monotonic() < self._next_poll:

@@ -404,7 +404,8 @@ SELECT c.relrowsecurity, r.rolsuper OR r.rolbypassrls
 FROM pg_class AS c CROSS JOIN pg_roles AS r WHERE c.oid = 'entities'::regclass AND r.rolname = current_user;
 
 -- name: enable_row_security
--- Let every role, even the owner of the tables, see only the rows of the workspace that its transaction has named.
+-- Let every role, even the owner of the tables, see only the rows of the workspace that its transaction has named. Without a
+-- name it is an error to look at them: an empty memory would be worse.
 DO $$
 DECLARE found regclass;
 BEGIN
@@ -415,7 +416,7 @@ BEGIN
         EXECUTE format('ALTER TABLE %s ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', found);
         EXECUTE format('DROP POLICY IF EXISTS one_workspace ON %s', found);
         EXECUTE format('CREATE POLICY one_workspace ON %s USING '
-            '(workspace_id = nullif(current_setting(''polymnia.workspace'', true), '''')::bigint)', found);
+            '(workspace_id = current_setting(''polymnia.workspace'')::bigint)', found);
     END LOOP;
 END
 $$;

@@ -99,6 +99,12 @@ WHERE t.workspace_id = $1 AND t.term >= $2::text COLLATE "C" AND t.term < $3::te
     )
 ORDER BY t.term LIMIT $4::bigint;
 
+-- name: delete_unused_terms
+-- Delete the terms that no living passage has: they are words of texts that were purged.
+DELETE FROM terms WHERE workspace_id = $1 AND term NOT IN (
+    SELECT unnest(tsvector_to_array(w.terms)) FROM words AS w WHERE w.workspace_id = $1
+);
+
 -- name: passage_heads
 -- The passages with these ids and of some kinds, with the names of their entities or their keys.
 SELECT c.id, c.name, 'entity' AS kind FROM cards AS c

@@ -1,6 +1,6 @@
 """One workspace of a PostgreSQL database: its snapshots and transactions."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import count
@@ -75,10 +75,10 @@ class PostgresStore:
                 connection.close()  # so that the server releases the lock
                 self._settle(connection, writer)
 
-    def follow(self) -> "PostgresChangeFeed":
+    def follow(self, wake: Callable[[], None] | None = None) -> "PostgresChangeFeed":
         from polymnia.stores.postgres.feed import PostgresChangeFeed
 
-        return PostgresChangeFeed(self._database, self.workspace, self._name)
+        return PostgresChangeFeed(self._database, self.workspace, self._name, wake)
 
     def purge(self, before: int) -> PurgeCounts:
         from polymnia.stores.postgres.history import PostgresRows
@@ -87,6 +87,7 @@ class PostgresStore:
         with self._writing_rows() as connection:
             lock_workspace(connection)
             purged = purge(PostgresRows(connection), before)
+            connection.write("delete_unused_terms")
         if purged != PurgeCounts():
             self.compact()
         return purged

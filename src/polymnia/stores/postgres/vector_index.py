@@ -82,12 +82,15 @@ class VectorIndexes:
             )
 
     def drop(self, *, model: int | None = None, template: int | None = None) -> None:
-        """Drop the indexes of a model or a template."""
-        with self._connect() as connection:
-            for (name,) in _run(connection, "vector_indexes", f"vectors_near_{self._workspace}_"):
-                of_model, of_template = map(int, name.split("_")[-2:])
-                if model in (None, of_model) and template in (None, of_template):
-                    self._drop(connection, name)
+        """Drop the indexes of a model or a template, or all. One that remains is empty and does no harm."""
+        try:
+            with self._connect() as connection:
+                for (name,) in _run(connection, "vector_indexes", f"vectors_near_{self._workspace}_"):
+                    of_model, of_template = map(int, name.split("_")[-2:])
+                    if model in (None, of_model) and template in (None, of_template):
+                        self._drop(connection, name)
+        except psycopg.Error as exc:
+            logger.warning("cannot drop the vector indexes of workspace %s: %s", self._workspace, exc)
 
     def _build(self, model: int, template: int, dimension: int) -> None:
         try:
@@ -107,7 +110,13 @@ class VectorIndexes:
 
     def _connect(self) -> psycopg.Connection[Row]:
         """Return a connection without time limits, outside the pool, whose connections are for requests."""
-        options = f"-c search_path=polymnia,public -c statement_timeout=0 -c maintenance_work_mem={_MEMORY}"
+        settings = {
+            "search_path": "polymnia,public",
+            "polymnia.workspace": self._workspace,  # for row-level security
+            "statement_timeout": 0,
+            "maintenance_work_mem": _MEMORY,
+        }
+        options = " ".join([f"-c {name}={value}" for name, value in settings.items()])
         conninfo = self._database.url.conninfo
         return psycopg.connect(conninfo, autocommit=True, options=options, cursor_factory=psycopg.RawCursor)
 

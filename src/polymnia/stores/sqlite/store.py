@@ -93,7 +93,7 @@ class SqliteStore:
         with self._commit.transaction() as connection:
             yield SqliteWriter(connection, self._server, self._cache)
 
-    def follow(self) -> "SqliteChangeFeed":
+    def follow(self, wake: Callable[[], None] | None = None) -> "SqliteChangeFeed":
         from polymnia.stores.sqlite.history import SqliteChangeFeed
 
         with self._map_errors, self._snapshot() as connection:

@@ -1,0 +1,155 @@
+"""Backends die, answers are lost, the network stalls, servers change: no write is lost, and none is made twice."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+
+import pytest
+
+from polymnia.engine import entities, observations
+from polymnia.engine.memory import Memory
+from polymnia.errors import StoreBusy, StoreUnavailable
+from polymnia.model import Change, EntityDraft, ObservationDraft
+from polymnia.stores import open_store
+from tests.postgres import new_workspace, shared_server
+from tests.stores.proxy import Proxy, proxied
+
+ME = "test"
+ANN = EntityDraft("Ann", "person")
+
+
+class Faulty:
+    """A memory behind a proxy."""
+
+    def __init__(self, memory: Memory, proxy: Proxy, url: str) -> None:
+        self.memory = memory
+        self.proxy = proxy
+        self.url = url
+
+    def add(self, text: str) -> None:
+        observations.add(self.memory, [ObservationDraft("Ann", (text,))], by=ME, skip_repeats=False)
+
+    def texts(self) -> tuple[str, ...]:
+        (ann,) = entities.open_named(self.memory, ["Ann"]).entities
+        return ann.texts
+
+    def changes(self) -> list[Change]:
+        with self.memory.reading() as read:
+            return read.history.changes()
+
+
+@pytest.fixture
+def faulty() -> Iterator[Faulty]:
+    with proxied(f"{new_workspace()}&timeout=2&connections=2") as (proxy, url):
+        store = open_store(url)
+        memory = Memory(store)
+        entities.create(memory, [ANN], by=ME)
+        yield Faulty(memory, proxy, url)
+        store.close()
+
+
+def test_connections_that_were_lost_while_idle_are_replaced(faulty: Faulty) -> None:
+    for _ in range(3):
+        faulty.proxy.cut()
+        assert faulty.texts() == ()
+    faulty.proxy.cut()
+    faulty.add("tea")
+    assert faulty.texts() == ("tea",)
+
+
+def test_a_commit_whose_request_was_lost_is_made_once(faulty: Faulty) -> None:
+    faulty.proxy.lose_request = True
+    faulty.add("tea")
+    assert not faulty.proxy.lose_request
+    assert faulty.texts() == ("tea",)
+    assert [each.id for each in faulty.changes()] == [1, 2]
+    assert faulty.memory.store.check() == []
+
+
+def test_a_commit_whose_answer_was_lost_is_made_once(faulty: Faulty) -> None:
+    faulty.proxy.lose_answer = True
+    faulty.add("tea")
+    assert not faulty.proxy.lose_answer
+    assert faulty.texts() == ("tea",)
+    assert [each.id for each in faulty.changes()] == [1, 2]
+    assert faulty.memory.store.check() == []
+
+
+def test_a_lost_commit_is_not_repeated_after_the_change_of_another_server(faulty: Faulty) -> None:
+    """The verb read what is no longer so: only it can decide again."""
+    other = Memory(open_store(faulty.url))
+    with pytest.raises(StoreBusy, match="nothing was changed, try again"), faulty.memory.store.writing() as writer:
+        writer.apply(Change("test", ME, writer.clock()))
+        faulty.proxy.cut()
+        entities.create(other, [EntityDraft("Ben", "person")], by=ME)
+    assert [each.operation for each in faulty.changes()] == ["create_entities", "create_entities"]
+    other.store.close()
+
+
+def test_a_connection_lost_during_a_read_is_an_error_that_can_be_retried(faulty: Faulty) -> None:
+    with pytest.raises(StoreUnavailable, match="try again"), faulty.memory.reading() as read:
+        read.counts()
+        faulty.proxy.cut()
+        read.counts()
+    assert faulty.texts() == ()
+
+
+def test_a_stalled_network_does_not_hold_a_call_for_ever(faulty: Faulty) -> None:
+    faulty.proxy.stall()
+    with pytest.raises(StoreUnavailable):
+        faulty.texts()
+    faulty.proxy.resume()
+    faulty.proxy.cut()
+    assert faulty.texts() == ()
+
+
+def test_a_server_that_cannot_be_reached_is_named_without_the_password() -> None:
+    with proxied(shared_server()) as (proxy, url):
+        proxy.close()
+        with pytest.raises(StoreUnavailable) as raised:
+            open_store(url)
+    password = url.partition("postgres:")[2].partition("@")[0]
+    assert f"127.0.0.1:{proxy.port}" in str(raised.value)
+    assert not password or password not in str(raised.value)
+
+
+def test_a_second_address_takes_over(faulty: Faulty) -> None:
+    with proxied(new_workspace()) as (first, url), proxied(shared_server()) as (second, _):
+        store = open_store(url.replace(f":{first.port}/", f":{first.port},127.0.0.1:{second.port}/"))
+        memory = Memory(store)
+        entities.create(memory, [ANN], by=ME)
+        first.close()
+        entities.create(memory, [EntityDraft("Ben", "person")], by=ME)
+        assert [each.name for each in entities.read_all(memory).entities] == ["Ann", "Ben"]
+        store.close()
+
+
+def test_a_call_that_finds_no_free_connection_says_so(faulty: Faulty) -> None:
+    with proxied(f"{new_workspace()}&timeout=1&connections=1") as (_, url):
+        store = open_store(url)
+        with store.reading() as read:
+            read.counts()
+            with pytest.raises(StoreUnavailable, match="no connection became free"), store.reading() as other:
+                other.counts()
+        with store.reading() as read:
+            assert read.counts().entities == 0
+        store.close()
+
+
+def test_writers_that_wait_for_one_another_hold_no_connection(faulty: Faulty) -> None:
+    holds, done = Event(), Event()
+
+    def hold() -> None:
+        with faulty.memory.store.writing():
+            holds.set()
+            done.wait(30)
+
+    with ThreadPoolExecutor(4) as pool:
+        running = [pool.submit(hold)]
+        holds.wait(30)
+        running += [pool.submit(faulty.add, f"text {number}") for number in range(3)]
+        assert faulty.texts() == ()
+        done.set()
+        for each in running:
+            each.result()
+    assert sorted(faulty.texts()) == ["text 0", "text 1", "text 2"]

@@ -1,0 +1,84 @@
+"""The change feed in PostgreSQL: other servers are woken at once, but only while somebody follows."""
+
+from threading import Event
+
+import psycopg
+
+from polymnia.engine import entities, notes, sessions
+from polymnia.engine.memory import Memory
+from polymnia.model import EntityDraft, Note, NoteScope
+from polymnia.stores import open_store
+from polymnia.stores.contract import Store
+from tests.postgres import new_database, new_workspace, shared_server
+
+ME = "test"
+TIMEOUT_S = 30.0
+
+
+def test_a_follower_is_woken_by_the_change_of_another_server() -> None:
+    url = new_workspace()
+    mine, theirs = open_store(url), open_store(url)
+    is_woken = Event()
+    feed = mine.follow(is_woken.set)
+    assert feed.read() == []
+    entities.create(Memory(theirs), [EntityDraft("Ann", "person")], by=ME)
+    assert is_woken.wait(TIMEOUT_S)
+    assert [change.after.entities[0].name for change in feed.read()] == ["Ann"]
+    for store in (mine, theirs):
+        store.close()
+
+
+def test_writers_notify_nobody_while_nobody_follows() -> None:
+    with new_database(shared_server()) as database:
+        store = open_store(f"{database}?workspace=one")
+        memory = Memory(store)
+        with psycopg.connect(database, autocommit=True) as connection:
+            connection.execute("LISTEN polymnia")
+            entities.create(memory, [EntityDraft("Ann", "person")], by=ME)
+            assert list(connection.notifies(timeout=0)) == []
+            feed = store.follow()
+            entities.create(memory, [EntityDraft("Ben", "person")], by=ME)
+            (heard,) = connection.notifies(timeout=TIMEOUT_S, stop_after=1)
+            assert heard.payload == str(store.workspace)  # type: ignore[attr-defined]  # a PostgresStore
+        del feed
+        store.close()
+
+
+def test_a_feed_misses_nothing_when_its_connection_is_lost() -> None:
+    with new_database(shared_server()) as database:
+        url = f"{database}?workspace=one"
+        mine, theirs = open_store(url), open_store(url)
+        is_woken = Event()
+        feed = mine.follow(is_woken.set)
+        with psycopg.connect(database, autocommit=True) as connection:
+            connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE application_name = 'polymnia' AND datname = current_database()"
+            )
+        for name in ("Ann", "Ben"):
+            entities.create(Memory(theirs), [EntityDraft(name, "person")], by=ME)
+        assert is_woken.wait(TIMEOUT_S)
+        assert [change.after.entities[0].name for change in feed.read()] == ["Ann", "Ben"]
+        for store in (mine, theirs):
+            store.close()
+
+
+def _abandoned(store: Store) -> list[NoteScope]:
+    with store.reading() as read:
+        return read.sessions.abandoned()
+
+
+def test_sessions_of_a_server_that_died_are_swept() -> None:
+    """A server is known by a lock that its connection holds."""
+    url = new_workspace()
+    mine, theirs = open_store(url), open_store(f"{url}&timeout=29")
+    scope = NoteScope("one", "ann")
+    notes.commit(Memory(theirs), Note("key", "text", scope=scope), by=ME, member="them")
+    sessions.sweep(Memory(mine), by=ME)
+    assert [each.key for each in notes.page(Memory(mine), scope)] == ["key"]
+    theirs.close()
+    while not _abandoned(mine):
+        pass  # its connection is being closed
+    sessions.sweep(Memory(mine), by=ME)
+    assert notes.page(Memory(mine), scope) == []
+    mine.close()

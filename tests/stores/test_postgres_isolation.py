@@ -1,0 +1,182 @@
+"""Workspaces in one database: what belongs to one is invisible to the others, even for a role that goes around us."""
+
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from polymnia.engine import entities, notes, observations, trash
+from polymnia.engine.memory import Memory
+from polymnia.engine.workspaces import ManyWorkspaces
+from polymnia.errors import BadInput, StoreSealed, WorkspaceArchived, WorkspaceNotFound
+from polymnia.model import EntityDraft, Note, ObservationDraft
+from polymnia.stores import open_catalogue, open_store
+from polymnia.stores.contract import Catalogue
+from tests.postgres import new_database, shared_server
+
+ME = "test"
+PASSWORD = "app"
+
+
+@pytest.fixture
+def database() -> Iterator[str]:
+    with new_database(shared_server()) as url:
+        yield url
+
+
+@pytest.fixture
+def catalogue(database: str) -> Iterator[Catalogue]:
+    catalogue = open_catalogue(database)
+    assert catalogue is not None
+    yield catalogue
+    catalogue.close()
+
+
+@pytest.fixture
+def application(database: str) -> Iterator[str]:
+    """Yield the URL of a role that owns nothing but what it creates: no superuser."""
+    role = f"app_{urlsplit(database).path[1:]}"
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+        connection.execute("CREATE EXTENSION IF NOT EXISTS pg_trgm")
+        connection.execute(sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}").format(sql.Identifier(role), PASSWORD))
+        name = sql.Identifier(urlsplit(database).path[1:])
+        connection.execute(sql.SQL("GRANT CREATE ON DATABASE {} TO {}").format(name, sql.Identifier(role)))
+        yield database.replace(urlsplit(database).netloc.partition("@")[0], f"{role}:{PASSWORD}")
+        connection.execute(sql.SQL("DROP OWNED BY {} CASCADE").format(sql.Identifier(role)))
+        connection.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(role)))
+
+
+def memory_in(catalogue: Catalogue, name: str) -> Memory:
+    catalogue.create(name)
+    return Memory(catalogue.open(name))
+
+
+def names(memory: Memory) -> list[str]:
+    return [each.name for each in entities.read_all(memory).entities]
+
+
+def test_workspaces_do_not_see_one_another(catalogue: Catalogue) -> None:
+    one, two = memory_in(catalogue, "one"), memory_in(catalogue, "two")
+    entities.create(one, [EntityDraft("Ann", "person", ("tea",))], by=ME)
+    notes.commit(one, Note("plan", "tea"), by=ME)
+    assert (names(one), names(two)) == (["Ann"], [])
+    for memory in (one, two):
+        with memory.reading() as read:
+            found = (
+                read.candidates(["tea"], 10),
+                read.containing("tea"),
+                read.history.changes(),
+                read.counts().entities,
+            )
+        assert [bool(each) for each in found] == [memory is one] * 4
+    assert entities.delete(two, ["Ann"], by=ME).entities == []
+    assert names(one) == ["Ann"]
+    for memory in (one, two):
+        assert memory.store.check() == []
+        memory.store.close()
+
+
+def test_an_archived_workspace_cannot_be_read_or_written_until_it_is_restored(catalogue: Catalogue) -> None:
+    memory = memory_in(catalogue, "one")
+    entities.create(memory, [EntityDraft("Ann", "person")], by=ME)
+    archived = catalogue.archive("one")
+    assert (archived.status, catalogue.is_current(memory.store)) == ("archived", False)
+    with pytest.raises(WorkspaceArchived):
+        catalogue.open("one")
+    with pytest.raises(StoreSealed):
+        entities.create(memory, [EntityDraft("Ben", "person")], by=ME)
+    assert catalogue.restore("one").status == "active"
+    assert not catalogue.is_current(memory.store)
+    again = Memory(catalogue.open("one"))
+    assert (names(again), catalogue.is_current(again.store)) == (["Ann"], True)
+    for each in (memory, again):
+        each.store.close()
+
+
+def test_a_deleted_workspace_leaves_no_rows(catalogue: Catalogue, database: str) -> None:
+    memory = memory_in(catalogue, "one")
+    entities.create(memory, [EntityDraft("Ann", "person", ("tea",))], by=ME)
+    observations.add(memory, [ObservationDraft("Ann", ("milk",))], by=ME, skip_repeats=False)
+    notes.commit(memory, Note("plan", "tea", ("t",)), by=ME)
+    trash.purge(memory, days=-1)
+    memory.store.follow()
+    catalogue.delete("one")
+    memory.store.close()
+    with pytest.raises(WorkspaceNotFound):
+        catalogue.find("one")
+    with psycopg.connect(database) as connection:
+        tables = connection.execute(
+            "SELECT c.oid::regclass::text FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid "
+            "WHERE a.attname = 'workspace_id' AND c.relkind IN ('r', 'p') AND c.relnamespace = 'polymnia'::regnamespace"
+        ).fetchall()
+        left = {
+            table: connection.execute(sql.SQL("SELECT count(*) FROM {}").format(sql.SQL(table))).fetchall()[0][0]
+            for (table,) in tables
+        }
+    assert {table: count for table, count in left.items() if count} == {}
+
+
+def test_names_are_unique_whatever_their_case(catalogue: Catalogue) -> None:
+    catalogue.create("Alpha")
+    catalogue.create("beta")
+    with pytest.raises(BadInput, match="there is a project Alpha already"):
+        catalogue.create("ALPHA")
+    with pytest.raises(BadInput, match="there is a project Alpha already"):
+        catalogue.rename("beta", "alpha")
+    assert catalogue.rename("Alpha", "ALPHA").name == "ALPHA"
+    assert catalogue.describe("beta", "the second").description == "the second"
+    assert [each.name for each in catalogue.find_all()] == ["ALPHA", "beta"]
+
+
+def test_the_workspaces_of_a_server_are_those_of_the_database(catalogue: Catalogue, database: str) -> None:
+    catalogue.create("one")
+    other = open_catalogue(database)
+    assert other is not None
+    workspaces = ManyWorkspaces(other)
+    entities.create(workspaces.memory("one"), [EntityDraft("Ann", "person")], by=ME)
+    catalogue.rename("one", "two")
+    assert names(workspaces.memory("two")) == ["Ann"]
+    catalogue.archive("two")
+    with pytest.raises(WorkspaceArchived):
+        workspaces.memory("two")
+    workspaces.close()
+
+
+def test_row_security_binds_a_role_that_goes_around_the_application(application: str) -> None:
+    store = open_store(f"{application}?workspace=one&row_security=on")
+    memory = Memory(store)
+    entities.create(memory, [EntityDraft("Ann", "person", ("tea",))], by=ME)
+    other = open_store(f"{application}?workspace=two")
+    entities.create(Memory(other), [EntityDraft("Ben", "person", ("milk",))], by=ME)
+    assert (names(memory), names(Memory(other))) == (["Ann"], ["Ben"])
+    with psycopg.connect(application, autocommit=True, options="-c search_path=polymnia,public") as connection:
+        for table in ("cards", "observations", "words", "changes", "workspaces"):
+            query = sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(table))
+            with pytest.raises(psycopg.errors.UndefinedObject, match=r"polymnia\.workspace"):
+                connection.execute(query)
+        (one,) = connection.execute("SELECT workspace_id FROM catalogue WHERE name = 'one'").fetchall()
+        with connection.transaction():
+            connection.execute("SELECT set_config('polymnia.workspace', %s, true)", [str(one[0])])
+            assert connection.execute("SELECT name FROM cards").fetchall() == [("Ann",)]
+            assert connection.execute("DELETE FROM relations RETURNING 1").fetchall() == []
+            with pytest.raises(psycopg.errors.InsufficientPrivilege), connection.transaction():
+                connection.execute("UPDATE cards SET workspace_id = workspace_id + 1")
+    for each in (store, other):
+        assert each.check() == []
+        each.close()
+
+
+def test_row_security_is_switched_while_servers_run(application: str) -> None:
+    memory = Memory(open_store(f"{application}?workspace=one&timeout=20"))
+    entities.create(memory, [EntityDraft("Ann", "person")], by=ME)
+    for switch in ("on", "off"):
+        open_store(f"{application}?workspace=one&row_security={switch}").close()
+        assert names(memory) == ["Ann"]
+        entities.create(memory, [EntityDraft(switch, "thing")], by=ME)
+        entities.delete(memory, [switch], by=ME)
+    with psycopg.connect(application) as connection:
+        assert connection.execute("SELECT count(*) FROM polymnia.cards WHERE until IS NULL").fetchall() == [(1,)]
+    memory.store.close()
