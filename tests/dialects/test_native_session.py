@@ -11,6 +11,7 @@ from polymnia.engine.meaning import Meaning, PendingQuestion, SharedEmbedder
 from polymnia.engine.memory import Memory
 from polymnia.stores import open_store
 from tests.conftest import STORES
+from tests.dialects import agents_page
 from tests.dialects.conversation import Client
 
 # The memory of the trial, and its questions with the fact that must come first.
@@ -144,3 +145,9 @@ def test_what_one_dialect_writes_every_other_one_finds(memory: Memory, writer: s
     Client(writer, memory).text(tool, arguments)
     tool, arguments = READS[reader]
     assert "invented the zebracompiler" in Client(reader, memory).text(tool, arguments)
+
+
+def test_the_session_on_the_page_for_agents_is_what_a_server_replies() -> None:
+    shown = agents_page.session(agents_page.PAGE.read_text("utf-8"))
+    assert len(shown) >= 10
+    assert agents_page.replies([request for request, _ in shown]) == [reply for _, reply in shown]
