@@ -11,7 +11,7 @@ import anyio
 import pytest
 from mcp import Client, StdioServerParameters
 
-from tests.dialects.test_native_session import REMEMBERED
+from tests.dialects.trial import REMEMBERED
 
 from .transcript import TIMEOUT_S
 
