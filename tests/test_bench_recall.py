@@ -6,12 +6,13 @@ import msgspec
 import numpy as np
 import pytest
 
-from bench.recall import scale, vectors
+from bench.recall import perspectives, scale, vectors
 from bench.recall.__main__ import main
 from bench.recall.locomo import load_locomo
 from bench.recall.measures import score
 from bench.recall.smart import load_collection
 from bench.recall.variants import VARIANTS
+from tests.embedders.ollama import serve_ollama
 
 CONVERSATION = {
     "sample_id": "garden",
@@ -166,3 +167,14 @@ def test_vector_search_reports_the_share_that_it_finds(tmp_path: Path, capsys: p
     np.save(tmp_path / "own.npy", np.random.default_rng(1).normal(size=(150, 8)))
     assert vectors.main(["--file", str(tmp_path / "own.npy"), "--questions", "10"]) == 0
     assert "140 vectors of 8 numbers, 10 questions" in capsys.readouterr().out
+
+
+def test_perspectives_are_compared_with_one_vector(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with serve_ollama() as ollama:
+        assert perspectives.main([str(path), "--embedder", f"ollama:bag@{ollama.url}"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2 + len(perspectives.RANKINGS)
+    assert lines[2].startswith("| one vector of {text} | ")
+    numbers = [[float(cell) for cell in line.split("|")[2:-1]] for line in lines[2:]]
+    assert all(0 <= number <= 100 for row in numbers for number in row)
+    assert numbers[0][-1] > 0

@@ -1,6 +1,6 @@
 """Perspectives: embedded in the background, searched all together, changed while a server runs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pytest
@@ -222,3 +222,58 @@ def test_a_bad_name_or_template_is_refused(town: Memory) -> None:
         perspectives.store(town, f"p{number}")
     with pytest.raises(BadInput, match="remove one first"):
         perspectives.store(town, "one-more")
+
+
+class MeddlingEmbedder(CountingEmbedder):
+    """Changes or removes the perspective `named` while its texts are embedded for the first time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.meddle: Callable[[], object] | None = None
+
+    def embed(self, texts: Sequence[str], *, asking: bool = False) -> NDArray[np.float32]:
+        if self.meddle is not None and any(text.startswith("Melanie: ") for text in texts):
+            meddle, self.meddle = self.meddle, None
+            meddle()
+        return super().embed(texts, asking=asking)
+
+
+@pytest.fixture
+def meddled(versioned_url: str) -> Iterator[tuple[Memory, MeddlingEmbedder]]:
+    embedder = MeddlingEmbedder()
+    store = open_store(versioned_url)
+    memory = Memory(store, Meaning(SharedEmbedder("local", lambda url: embedder)))
+    yield memory, embedder
+    of(memory).close()
+    store.close()
+
+
+def test_a_template_that_changes_while_it_is_embedded_gets_no_vectors_of_the_old_one(
+    meddled: tuple[Memory, MeddlingEmbedder],
+) -> None:
+    memory, embedder = meddled
+    embedder.meddle = lambda: perspectives.store(memory, "named", document="{type}: {text}")
+    perspectives.ensure(memory, PAIR)
+    entities.create(memory, TOWN, by=ME)
+    settle(memory)
+    assert perspectives.coverage(memory) == 1.0
+    assert "person: Paints portraits" in embedder.texts
+    expected = BagEmbedder().embed(["person: Paints portraits"])[0]
+    with memory.reading() as read:
+        (model,) = read.vectors.models()
+        best = max(read.vectors.nearest(model.number, expected.tobytes(), 1, perspective="named").values())
+    assert best > 0.99
+
+
+def test_a_perspective_that_is_removed_while_it_is_embedded_does_no_harm(
+    meddled: tuple[Memory, MeddlingEmbedder],
+) -> None:
+    memory, embedder = meddled
+    embedder.meddle = lambda: perspectives.remove(memory, "named")
+    perspectives.ensure(memory, PAIR)
+    entities.create(memory, TOWN, by=ME)
+    settle(memory)
+    assert perspectives.coverage(memory) == 1.0
+    entities.create(memory, [EntityDraft("Later", "person", ("Sings",))], by=ME)
+    settle(memory)
+    assert perspectives.coverage(memory) == 1.0

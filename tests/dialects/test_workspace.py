@@ -18,8 +18,9 @@ from polymnia.errors import Cancelled
 from polymnia.mcp.server import Server
 from polymnia.model import OWNER, Principal
 from tests.dialects.conversation import Client
-from tests.dialects.workspace import CALLS, PARAMETERS, RETURNS, TEAM, check_shape, prepare_directory
+from tests.dialects.workspace import CALLS, PARAMETERS, RETURNS, TEAM, check_shape, prepare_workspaces
 from tests.embedders.ollama import serve_ollama
+from tests.postgres import new_database, shared_server
 
 DIALECT = open_dialect("workspace")
 
@@ -30,9 +31,19 @@ def embedder() -> Iterator[str]:
         yield f"ollama:bag@{ollama.url}"
 
 
+@pytest.fixture(params=["directory", "postgres"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """Yield the URL of an empty data directory, and of an empty database."""
+    if request.param == "directory":
+        yield f"{tmp_path}/data/"
+        return
+    with new_database(shared_server()) as database:
+        yield database
+
+
 @pytest.fixture
-def workspaces(embedder: str, tmp_path: Path) -> Iterator[Workspaces]:
-    url = prepare_directory(tmp_path / "data", embedder, TEAM, "other")
+def workspaces(embedder: str, url: str) -> Iterator[Workspaces]:
+    prepare_workspaces(url, embedder, TEAM, "other")
     opened = open_workspaces(url, meaning=Meaning(SharedEmbedder(embedder, open_embedder)))
     yield opened
     opened.close()
@@ -245,8 +256,8 @@ def test_long_tools_report_progress_and_stop_when_cancelled(workspaces: Workspac
         called.run(Call(workspaces, client, "test", cancelled=lambda: True), called.decoder.decode(b"{}"))
 
 
-def test_a_workspace_gets_the_five_perspectives_with_its_first_call(embedder: str, tmp_path: Path) -> None:
-    opened = open_workspaces(f"{tmp_path}/empty/", meaning=Meaning(SharedEmbedder(embedder, open_embedder)))
+def test_a_workspace_gets_the_five_perspectives_with_its_first_call(embedder: str, url: str) -> None:
+    opened = open_workspaces(url, meaning=Meaning(SharedEmbedder(embedder, open_embedder)))
     assert isinstance(opened, ManyWorkspaces)
     opened.create("new")
     with opened.memory("new").reading() as read:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from polymnia.dialects.workspace.perspectives import DEFAULT_PERSPECTIVES
@@ -246,9 +245,8 @@ def check_shape(value: Any, shape: Any, path: str = "$", *, may_be_empty: bool =
         assert type(value) is shape, f"{path}: {value!r} is no {shape}"
 
 
-def prepare_directory(directory: Path, embedder: str, *names: str) -> str:
-    """Return the URL of a data directory whose workspaces hold BEFORE, embedded in the default perspectives."""
-    url = f"{directory}/"
+def prepare_workspaces(url: str, embedder: str, *names: str) -> str:
+    """Create workspaces that hold BEFORE, embedded in the default perspectives; return the URL."""
     meaning = Meaning(SharedEmbedder(embedder, open_embedder))
     workspaces = open_workspaces(url, meaning=meaning)
     for name in names:

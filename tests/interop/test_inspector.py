@@ -78,6 +78,8 @@ def test_without_a_token_the_inspector_is_told_to_authenticate(
 @pytest.mark.parametrize("name", DIALECTS)
 def test_the_schemas_of_a_dialect_pass_the_strict_check(name: str, inspect: Inspect) -> None:
     """The Inspector warns of JSON Schema keywords that some clients cannot handle."""
-    server = Place("stdio", (sys.executable, "-m", "polymnia", "serve", "--dialect", name, "--store", ":memory:"))
+    options = ("--store", ":memory:", "--workspace", "own", "--dialect", name)
+    command = (sys.executable, "-m", "polymnia", "serve", *options)
+    server = Place("stdio", command)
     done = inspect(server, "--method", "tools/list", "--strict")
     assert (done.returncode, done.stderr) == (0, "")

@@ -13,7 +13,7 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 
-from tests.dialects.workspace import CALLS, RETURNS, TEAM, check_shape, prepare_directory
+from tests.dialects.workspace import CALLS, RETURNS, TEAM, check_shape, prepare_workspaces
 from tests.embedders.ollama import serve_ollama
 from tests.transports.process import POLYMNIA, Process
 from tests.transports.web import Web
@@ -32,7 +32,7 @@ def host(tmp_path: Path) -> Iterator[str]:
     """Run a server over a directory with an embedded workspace, and yield its address."""
     with serve_ollama() as ollama:
         embedder = f"ollama:bag@{ollama.url}"
-        store = prepare_directory(tmp_path / "data", embedder, TEAM)
+        store = prepare_workspaces(f"{tmp_path}/data/", embedder, TEAM)
         options = ("--dialect", "workspace", "--transport", "http", "--port", "0", "--embedder", embedder)
         process = Process((*POLYMNIA, store, *options), tmp_path, stdin=DEVNULL, stdout=DEVNULL)
         yield Web(process).host

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Protocol
 from weakref import WeakKeyDictionary, WeakSet, ref
 
-from polymnia.errors import EmbedderError, StoreBusy, StoreError
+from polymnia.errors import BadInput, EmbedderError, StoreBusy, StoreError
 from polymnia.model import EmbeddingModel, Perspective
 from polymnia.stores.contract import Store, VectorReader
 
@@ -115,6 +115,8 @@ class Indexer:
             with _hold_lease(memory.store) as is_leased:
                 if is_leased:
                     self._indexed[memory] = work.run()
+                    if work.is_outdated:
+                        self.request(memory)
                     return
         except (EmbedderError, StoreError) as exc:
             logger.info("searching by words alone for now: %s", exc)
@@ -143,6 +145,8 @@ class Embedding:
         progress: Progress | None = None,
     ) -> None:
         self.embedded = 0
+        # True if perspectives were changed or removed while they were embedded.
+        self.is_outdated = False
         self._store = store
         self._embedder = embedder
         self._above = dict(above or {})
@@ -157,17 +161,22 @@ class Embedding:
             perspectives = distinct_perspectives(read.vectors)
             documents = {each.document for each in perspectives}
             self._above = {key: passage for key, passage in self._above.items() if key[1] in documents}
-            if self._is_complete(read.vectors, perspectives, top):
-                return self._above
+            is_complete = self._is_complete(read.vectors, perspectives, top)
+        if is_complete:
+            self._remove_unused()
+            return self._above
         model = self._store.vectors.add_model(self._embedder.identity, self._embedder.url, self._embedder.dimension)
         total = self._count(model, perspectives)
         for perspective in perspectives:
-            if not self._embed_all(model, perspective, total):
-                return self._above
+            try:
+                if not self._embed_all(model, perspective, total):
+                    return self._above
+            except BadInput:  # it was changed or removed meanwhile
+                self.is_outdated = True
+                continue
             self._above[model.number, perspective.document] = top
         self._remove_former_models(model)
-        while not self._is_stopped() and not self._store.vectors.remove_unused(_REMOVE_BATCH_SIZE):
-            continue
+        self._remove_unused()
         return self._above
 
     def _is_complete(self, vectors: VectorReader, perspectives: list[Perspective], top: int) -> bool:
@@ -206,7 +215,7 @@ class Embedding:
     def _embed(self, model: EmbeddingModel, perspective: Perspective, batch: list[tuple[int, str]]) -> None:
         vectors = self._vectors([text for _, text in batch])
         found = [(passage, vectors[text]) for passage, text in batch]
-        self._store.vectors.put(model.number, found, perspective=perspective.name)
+        self._store.vectors.put(model.number, found, perspective=perspective.name, document=perspective.document)
         self._store.vectors.lease(_LEASE, _LEASE_S)
         self.embedded += len(batch)
 
@@ -230,6 +239,11 @@ class Embedding:
     def _report(self, total: int) -> None:
         if self._progress is not None:
             self._progress(self.embedded, max(total, self.embedded))
+
+    def _remove_unused(self) -> None:
+        """Remove the vectors of templates that no perspective has any more."""
+        while not self._is_stopped() and not self._store.vectors.remove_unused(_REMOVE_BATCH_SIZE):
+            continue
 
     def _remove_former_models(self, model: EmbeddingModel) -> None:
         """Remove the vectors of earlier models of the same embedder. Another server may use another embedder."""
@@ -258,6 +272,9 @@ def index_store(store: Store, embedder: IndexEmbedder, *, progress: Progress | N
         if not is_leased:
             raise StoreBusy(f"another server is embedding {store.url}; wait until it is done")
         work.run()
+        while work.is_outdated:
+            work.is_outdated = False
+            work.run()
     return work.embedded
 
 

@@ -1,7 +1,6 @@
 """Clusters: groups of entities that relations and similar meaning hold together."""
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -15,16 +14,17 @@ from polymnia.search.labels import label_groups
 from polymnia.stores.contract import TEXT, Reader
 
 if TYPE_CHECKING:
-    from polymnia.engine.curation.comparison import Points
+    from polymnia.engine.curation.comparison import NearestPairs, Points
 
 # Each entity is joined to its most similar ones, if they are at least this similar.
 NEAREST = 5
 MIN_SIMILARITY = 0.6
 # What a label is made from: the most connected members of a cluster, and their first observations.
-LABEL_MEMBERS = 20
-LABEL_OBSERVATIONS = 5
+LABEL_MEMBERS = 12
+LABEL_OBSERVATIONS = 4
 
-Edges = Counter[tuple[str, str]]
+# Pairs of names in alphabetical order, and how strongly they are joined.
+Edges = dict[tuple[str, str], float]
 
 
 class Cluster(Struct, frozen=True):
@@ -49,33 +49,55 @@ def clusters(
 
     Without numpy or vectors, only relations count. Raise MissingPackage without networkx.
     """
+    require_networkx()
     with memory.reading() as read:
-        can_compare = memory.store.capabilities.vectors and find_spec("numpy") is not None
-        points = load_points(memory, read, perspective) if can_compare else None
-        return clusters_in(
-            read, points, limit=limit, min_size=min_size, resolution=resolution, progress=progress, check=check
-        )
+        similar: Edges = {}
+        if memory.store.capabilities.vectors and find_spec("numpy") is not None:
+            from polymnia.engine.curation.comparison import compare
+
+            points = load_points(memory, read, perspective)
+            nearest = nearest_pairs(points)
+            for block in compare(points.rows, progress=part_of(progress, 0, 50), check=check):
+                nearest.add(block)
+            similar = name_edges(points, nearest)
+        progress = part_of(progress, 50, 100)
+        found = clusters_in(read, similar, min_size=min_size, resolution=resolution, progress=progress, check=check)
+        return found[:limit]
+
+
+def require_networkx() -> None:
+    """Raise MissingPackage if networkx is not installed."""
+    if find_spec("networkx") is None:
+        raise MissingPackage("finding clusters", "networkx", "semantic")
+
+
+def nearest_pairs(points: "Points") -> "NearestPairs":
+    """Return what collects the pairs that similar meaning joins."""
+    from polymnia.engine.curation.comparison import NearestPairs
+
+    return NearestPairs(len(points.names), nearest=NEAREST, min_score=MIN_SIMILARITY)
+
+
+def name_edges(points: "Points", nearest: "NearestPairs") -> Edges:
+    """Return the pairs that were collected, by name."""
+    return {_pair(points.names[a], points.names[b]): score for a, b, score in nearest.pairs()}
 
 
 def clusters_in(
     read: Reader,
-    points: "Points | None",
+    similar: Edges,
     *,
-    limit: int | None = None,
     min_size: int = 3,
     resolution: float = 1.0,
     progress: Progress,
     check: Check,
 ) -> list[Cluster]:
-    """Return the clusters of a snapshot."""
-    if find_spec("networkx") is None:
-        raise MissingPackage("finding clusters", "networkx", "semantic")
+    """Return the clusters of a snapshot, the largest first, with these pairs of similar entities."""
     edges = _relation_edges(read)
-    if points is not None:
-        edges.update(_similarity_edges(points, progress=part_of(progress, 0, 50), check=check))
-    groups = _communities(edges, resolution, check)
-    found = [group for group in groups if len(group) >= min_size][:limit]
-    progress(90, 100, "labelling clusters")
+    edges |= {pair: score + edges.get(pair, 0) for pair, score in similar.items()}
+    check()
+    found = [group for group in _communities(edges, resolution, check) if len(group) >= min_size]
+    progress(80, 100, "labelling clusters")
     labels = _labels(read, found, check)
     return [
         Cluster(number, tuple(group), label) for number, (group, label) in enumerate(zip(found, labels, strict=True), 1)
@@ -84,20 +106,16 @@ def clusters_in(
 
 def _relation_edges(read: Reader) -> Edges:
     """Return the pairs of entities that relations join, with weight 1, whatever the number of relations."""
-    pairs = [sorted((each.source, each.target)) for each in read.relations() if each.source != each.target]
+    pairs = {_pair(each.source, each.target) for each in read.relations() if each.source != each.target}
     known = read.known({name for pair in pairs for name in pair}) if pairs else set()
-    return Counter(dict.fromkeys([(a, b) for a, b in pairs if a in known and b in known], 1))
+    return {(a, b): 1.0 for a, b in pairs if a in known and b in known}
 
 
-def _similarity_edges(points: "Points", *, progress: Progress, check: Check) -> dict[tuple[str, str], float]:
-    from polymnia.engine.curation.comparison import nearest_pairs
-
-    found = nearest_pairs(points.rows, nearest=NEAREST, min_score=MIN_SIMILARITY, progress=progress, check=check)
-    named = [(sorted((points.names[a], points.names[b])), score) for (a, b), score in found.items()]
-    return {(a, b): score for (a, b), score in named}
+def _pair(a: str, b: str) -> tuple[str, str]:
+    return (a, b) if a < b else (b, a)
 
 
-def _communities(edges: Edges, resolution: float, check: Check) -> list[list[str]]:
+def _communities(edges: Mapping[tuple[str, str], float], resolution: float, check: Check) -> list[list[str]]:
     """Return groups of entities by Louvain's method, the largest first, each with its most connected entity first."""
     import networkx as nx
 

@@ -25,6 +25,8 @@ MAX_PAIRS = 10_000
 
 Indexes = NDArray[np.int64]
 Rows = NDArray[np.float32]
+# The places of two entities, and their cosine.
+Pair = tuple[int, int, float]
 
 
 class Points(Struct, frozen=True):
@@ -66,60 +68,84 @@ def compare(rows: Rows, *, progress: Progress, check: Check) -> Iterator[Block]:
         yield from _blocks(rows, _group(rows, check), progress, check)
 
 
-def best_pairs(
-    points: Points,
-    related: Iterable[tuple[str, str]],
-    *,
-    limit: int,
-    min_score: float,
-    progress: Progress,
-    check: Check,
-) -> list[tuple[int, int, float]]:
-    """Return the places of the most similar entities that are not related, with their cosines, best first."""
-    limit = min(limit, MAX_PAIRS)
-    if limit <= 0:
-        return []
-    count = len(points.names)
-    excluded = _related_keys(points.names, related)
-    keys, scores = np.zeros(0, np.int64), np.zeros(0, np.float32)
-    for block in compare(points.rows, progress=progress, check=check):
-        floor = scores[-1] if len(scores) == limit else min_score
-        found = _pairs_above(block, floor, count, excluded)
-        keys, scores = _merge(keys, scores, *found, limit)
-    order = np.lexsort((keys, -scores))
-    return [(int(keys[at]) // count, int(keys[at]) % count, min(1.0, float(scores[at]))) for at in order]
+class BestPairs:
+    """Collects the most similar pairs of entities that are not related."""
+
+    def __init__(
+        self, names: Sequence[str], related: Iterable[tuple[str, str]], *, limit: int, min_score: float
+    ) -> None:
+        self._count = len(names)
+        self._limit = max(0, min(limit, MAX_PAIRS))
+        self._min_score = min_score
+        self._related = _related_keys(names, related)
+        self._keys, self._scores = np.zeros(0, np.int64), np.zeros(0, np.float32)
+
+    def add(self, block: Block) -> None:
+        """Take the pairs of a block that are among the best so far."""
+        # The list raises its own threshold, so that equal entities by the thousand cost no memory.
+        is_full = self._limit > 0 and len(self._scores) == self._limit
+        keys, scores = _pairs_above(block, float(self._scores[-1]) if is_full else self._min_score, self._count)
+        kept = ~_contains(self._related, keys)
+        if not kept.any():
+            return
+        self._keys, first = np.unique(np.concatenate([self._keys, keys[kept]]), return_index=True)
+        self._scores = np.concatenate([self._scores, scores[kept]])[first]
+        best = np.argsort(-self._scores, kind="stable")[: self._limit]
+        self._keys, self._scores = self._keys[best], self._scores[best]
+
+    def pairs(self) -> list[Pair]:
+        """Return the pairs, best first."""
+        return _unpack(self._keys, self._scores, self._count)
 
 
-def nearest_pairs(
-    rows: Rows, *, nearest: int, min_score: float, progress: Progress, check: Check
-) -> dict[tuple[int, int], float]:
-    """Return the pairs in which one entity is among the nearest of the other, with their cosines."""
-    found: dict[tuple[int, int], float] = {}
-    for block in compare(rows, progress=progress, check=check):
-        scores = np.where(block.left[:, None] == block.right, -1, block.scores)
-        columns = _best_columns(scores, min(nearest, scores.shape[1]))
-        best = np.take_along_axis(scores, columns, axis=1)
-        row, place = np.nonzero(best >= min_score)
-        one, other = block.left[row], block.right[columns[row, place]]
-        ends = zip(np.minimum(one, other).tolist(), np.maximum(one, other).tolist(), strict=True)
-        found.update(zip(ends, best[row, place].tolist(), strict=True))
-    return found
+class NearestPairs:
+    """Collects the pairs in which one entity is among the nearest of the other."""
+
+    def __init__(self, count: int, *, nearest: int, min_score: float) -> None:
+        self._count = count
+        self._nearest = nearest
+        self._min_score = min_score
+        self._found: list[tuple[Indexes, Rows]] = []
+
+    def add(self, block: Block) -> None:
+        """Take the nearest entities of each entity on the left of a block."""
+        row, column = np.nonzero((block.scores >= self._min_score) & (block.left[:, None] != block.right))
+        scores = block.scores[row, column]
+        order = np.lexsort((column, -scores, row))
+        row, column, scores = row[order], column[order], scores[order]
+        near = np.arange(len(row)) - np.searchsorted(row, row) < self._nearest
+        self._found.append((_keys(block.left[row[near]], block.right[column[near]], self._count), scores[near]))
+
+    def pairs(self) -> list[Pair]:
+        """Return the pairs, each once."""
+        if not self._found:
+            return []
+        keys, first = np.unique(np.concatenate([keys for keys, _ in self._found]), return_index=True)
+        return _unpack(keys, np.concatenate([scores for _, scores in self._found])[first], self._count)
 
 
 def _related_keys(names: Sequence[str], related: Iterable[tuple[str, str]]) -> Indexes:
-    """Return the keys of the related pairs, sorted: the lower place times the number of entities plus the higher."""
+    """Return the keys of the related pairs, sorted."""
     place = {name: number for number, name in enumerate(names)}
-    ends = [sorted((place[a], place[b])) for a, b in related if a in place and b in place]
-    return np.unique(np.array([low * len(names) + high for low, high in ends], np.int64))
+    ends = [(place[a], place[b]) for a, b in related if a in place and b in place]
+    one, other = np.array(ends, np.int64).reshape(-1, 2).T
+    return np.unique(_keys(one, other, len(names)))
 
 
-def _pairs_above(block: Block, floor: float, count: int, excluded: Indexes) -> tuple[Indexes, Rows]:
-    """Return the keys and scores of the pairs of a block that are similar enough and not excluded."""
-    row, column = np.nonzero(block.scores >= floor)
-    one, other = block.left[row], block.right[column]
-    keys = np.minimum(one, other) * count + np.maximum(one, other)
-    kept = (one != other) & ~_contains(excluded, keys)
-    return keys[kept], block.scores[row, column][kept]
+def _pairs_above(block: Block, floor: float, count: int) -> tuple[Indexes, Rows]:
+    """Return the keys and scores of the pairs of a block that are similar enough."""
+    row, column = np.nonzero((block.scores >= floor) & (block.left[:, None] != block.right))
+    return _keys(block.left[row], block.right[column], count), block.scores[row, column]
+
+
+def _keys(one: Indexes, other: Indexes, count: int) -> Indexes:
+    """Return a number for each pair: the lower place times the number of entities, plus the higher."""
+    return np.asarray(np.minimum(one, other) * count + np.maximum(one, other))
+
+
+def _unpack(keys: Indexes, scores: Rows, count: int) -> list[Pair]:
+    pairs = zip((keys // max(1, count)).tolist(), (keys % max(1, count)).tolist(), scores.tolist(), strict=True)
+    return [(a, b, min(1.0, score)) for a, b, score in pairs]
 
 
 def _contains(ordered: Indexes, keys: Indexes) -> NDArray[np.bool_]:
@@ -128,16 +154,6 @@ def _contains(ordered: Indexes, keys: Indexes) -> NDArray[np.bool_]:
         return np.zeros(len(keys), np.bool_)
     place = np.minimum(np.searchsorted(ordered, keys), len(ordered) - 1)
     return np.asarray(ordered[place] == keys)
-
-
-def _merge(keys: Indexes, scores: Rows, more: Indexes, more_scores: Rows, limit: int) -> tuple[Indexes, Rows]:
-    """Return the best pairs of both, each once, best first."""
-    if not len(more):
-        return keys, scores
-    keys, first = np.unique(np.concatenate([keys, more]), return_index=True)
-    scores = np.concatenate([scores, more_scores])[first]
-    best = np.argsort(-scores, kind="stable")[:limit]
-    return keys[best], scores[best]
 
 
 def _choose_model(memory: Memory, read: Reader) -> int | None:

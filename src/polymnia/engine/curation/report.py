@@ -5,12 +5,12 @@ from time import time_ns
 
 from msgspec import Struct
 
-from polymnia.engine.curation.clusters import Cluster, clusters_in
+from polymnia.engine.curation.clusters import Cluster, Edges, clusters_in, name_edges, nearest_pairs, require_networkx
 from polymnia.engine.curation.drafts import Prompt
 from polymnia.engine.curation.orphans import orphans_in
 from polymnia.engine.curation.pending import PendingSummary, pending_of, rank_pending
 from polymnia.engine.curation.scan import Check, Progress, ignore_progress, never_stop, part_of, scan
-from polymnia.engine.curation.similar import SimilarPair, load_points, pairs_among
+from polymnia.engine.curation.similar import SimilarPair, best_pairs, load_points, name_pairs
 from polymnia.engine.memory import Memory
 from polymnia.errors import MissingPackage
 from polymnia.model import Entity, EventCounts, Mark
@@ -137,23 +137,33 @@ class _Report:
 
     def compare(self, limit: int, min_score: float, perspective: str) -> tuple[list[SimilarPair], list[Cluster]]:
         """Return similar pairs and clusters, as far as the store and the installed packages allow."""
-        points, pairs = None, []
+        pairs: list[SimilarPair] = []
+        edges: Edges = {}
         try:
             if self._memory.store.capabilities.vectors:
-                points = load_points(self._memory, self._read, perspective)
-                progress = part_of(self._progress, 30, 50)
-                pairs = pairs_among(
-                    self._read, points, limit=limit, min_score=min_score, progress=progress, check=self._check
-                )
+                pairs, edges = self._compare_entities(limit, min_score, perspective)
         except MissingPackage as exc:
             self.notes.append(str(exc))
         self._ask(_RELATE, [(each.a, each.b) for each in pairs[:MAX_DRAFTS]])
         try:
-            progress = part_of(self._progress, 50, 100)
-            return pairs, clusters_in(self._read, points, progress=progress, check=self._check)
+            require_networkx()
         except MissingPackage as exc:
             self.notes.append(str(exc))
-        return pairs, []
+            return pairs, []
+        progress = part_of(self._progress, 60, 100)
+        return pairs, clusters_in(self._read, edges, progress=progress, check=self._check)
+
+    def _compare_entities(self, limit: int, min_score: float, perspective: str) -> tuple[list[SimilarPair], Edges]:
+        """Return similar pairs, and the pairs that join clusters, from one comparison."""
+        points = load_points(self._memory, self._read, perspective)
+        from polymnia.engine.curation.comparison import compare  # imports numpy, which is there by now
+
+        best = best_pairs(self._read, points, limit=limit, min_score=min_score)
+        nearest = nearest_pairs(points)
+        for block in compare(points.rows, progress=part_of(self._progress, 30, 60), check=self._check):
+            best.add(block)
+            nearest.add(block)
+        return name_pairs(self._read, points, best), name_edges(points, nearest)
 
     def drafts(self) -> dict[tuple[str, ...], str]:
         """Return what the model has written, by the names it was asked about."""

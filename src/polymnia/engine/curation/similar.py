@@ -11,7 +11,7 @@ from polymnia.errors import MissingPackage
 from polymnia.stores.contract import TEXT, Reader
 
 if TYPE_CHECKING:  # numpy comes with an extra and is loaded only when it is needed
-    from polymnia.engine.curation.comparison import Points
+    from polymnia.engine.curation.comparison import BestPairs, Points
 
 
 class SimilarPair(Struct, frozen=True):
@@ -39,7 +39,12 @@ def similar_pairs(
     """
     with memory.reading() as read:
         points = load_points(memory, read, perspective)
-        return pairs_among(read, points, limit=limit, min_score=min_score, progress=progress, check=check)
+        from polymnia.engine.curation.comparison import compare  # imports numpy, which is there by now
+
+        best = best_pairs(read, points, limit=limit, min_score=min_score)
+        for block in compare(points.rows, progress=progress, check=check):
+            best.add(block)
+        return name_pairs(read, points, best)
 
 
 def load_points(memory: Memory, read: Reader, perspective: str = TEXT) -> "Points":
@@ -51,14 +56,16 @@ def load_points(memory: Memory, read: Reader, perspective: str = TEXT) -> "Point
     return comparison.load_points(memory, read, perspective)
 
 
-def pairs_among(
-    read: Reader, points: "Points", *, limit: int, min_score: float, progress: Progress, check: Check
-) -> list[SimilarPair]:
-    """Return the most similar unrelated pairs of these entities, best first."""
-    from polymnia.engine.curation.comparison import best_pairs
+def best_pairs(read: Reader, points: "Points", *, limit: int, min_score: float) -> "BestPairs":
+    """Return what collects the most similar pairs of these entities that no relation joins."""
+    from polymnia.engine.curation.comparison import BestPairs
 
     related = [(relation.source, relation.target) for relation in read.relations()]
-    found = best_pairs(points, related, limit=limit, min_score=min_score, progress=progress, check=check)
-    pairs = [(points.names[a], points.names[b], similarity) for a, b, similarity in found]
+    return BestPairs(points.names, related, limit=limit, min_score=min_score)
+
+
+def name_pairs(read: Reader, points: "Points", best: "BestPairs") -> list[SimilarPair]:
+    """Return the pairs that were collected, with names and types."""
+    pairs = [(points.names[a], points.names[b], similarity) for a, b, similarity in best.pairs()]
     types = {each.name: each.type for each in read.outlines({name for a, b, _ in pairs for name in (a, b)})}
     return [SimilarPair(a, b, similarity, types[a], types[b]) for a, b, similarity in pairs]

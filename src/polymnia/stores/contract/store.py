@@ -96,8 +96,18 @@ class VectorStore(Protocol):
     def remove_unused(self, limit: int) -> bool:
         """Delete up to `limit` vectors that no perspective uses any more. Return True when there are none."""
 
-    def put(self, model: int, vectors: Sequence[tuple[int, bytes]], *, perspective: str = TEXT) -> None:
-        """Store the vectors of passages. Ignore passages that no longer live and those that have a vector already."""
+    def put(
+        self,
+        model: int,
+        vectors: Sequence[tuple[int, bytes]],
+        *,
+        perspective: str = TEXT,
+        document: str | None = None,
+    ) -> None:
+        """Store the vectors of passages. Ignore passages that no longer live and those that have a vector already.
+
+        Raise BadInput if there is no such perspective or, if `document` is given, its template is another one by now.
+        """
 
     def lease(self, name: str, seconds: float) -> bool:
         """Take or renew a named lease for this server. Return False while another server holds it."""

@@ -140,12 +140,19 @@ class PostgresVectorStore:
                 self.indexes.drop(template=template)
         return removed < limit
 
-    def put(self, model: int, vectors: Sequence[tuple[int, bytes]], *, perspective: str = TEXT) -> None:
+    def put(
+        self,
+        model: int,
+        vectors: Sequence[tuple[int, bytes]],
+        *,
+        perspective: str = TEXT,
+        document: str | None = None,
+    ) -> None:
         if not vectors:
             return
         passages, packed = zip(*[(passage, pack_half(vector)) for passage, vector in vectors], strict=True)
         with self._transaction() as connection:
-            template, _ = find_template(connection, perspective)
+            template, _ = find_template(connection, perspective, document)
             run(connection, "insert_vectors", model, template, passages, packed)
         self.indexes.after_writing(model, template, len(vectors), len(vectors[0][1]) // 4)
 
@@ -159,10 +166,10 @@ class PostgresVectorStore:
             run(connection, "release_lease", name, self._server)
 
 
-def find_template(connection: WorkspaceConnection, perspective: str) -> tuple[int, str]:
-    """Return the id and the text of a perspective's document template. Raise BadInput."""
+def find_template(connection: WorkspaceConnection, perspective: str, document: str | None = None) -> tuple[int, str]:
+    """Return the id and the text of a perspective's document template. Raise BadInput if it is not `document`."""
     rows = run(connection, "template_of", perspective)
-    if not rows:
+    if not rows or document not in (None, rows[0][1]):
         raise no_perspective(perspective)
     number, template = rows[0]
     return number, template

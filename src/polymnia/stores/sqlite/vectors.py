@@ -227,9 +227,16 @@ class SqliteVectorStore:
                 run(connection, "delete_unused_templates")
         return len(removed) < limit
 
-    def put(self, model: int, vectors: Sequence[tuple[int, bytes]], *, perspective: str = TEXT) -> None:
+    def put(
+        self,
+        model: int,
+        vectors: Sequence[tuple[int, bytes]],
+        *,
+        perspective: str = TEXT,
+        document: str | None = None,
+    ) -> None:
         with self._transaction() as connection:
-            number, _ = find_template(connection, perspective)
+            number, _ = find_template(connection, perspective, document)
             rows = [(passage, number, model, shorten(vector)) for passage, vector in vectors]
             run_many(connection, "insert_vector", rows)
 
@@ -243,10 +250,10 @@ class SqliteVectorStore:
             run(connection, "release_lease", name, self._server)
 
 
-def find_template(connection: apsw.Connection, perspective: str) -> tuple[int, str]:
-    """Return the id and the text of a perspective's document template. Raise BadInput."""
+def find_template(connection: apsw.Connection, perspective: str, document: str | None = None) -> tuple[int, str]:
+    """Return the id and the text of a perspective's document template. Raise BadInput if it is not `document`."""
     rows = run(connection, "template_of", perspective)
-    if not rows:
+    if not rows or document not in (None, rows[0][1]):
         raise no_perspective(perspective)
     number, template = rows[0]
     return number, template

@@ -242,7 +242,8 @@ BEGIN
     END LOOP;
 END
 $$;
-CREATE INDEX words_terms ON words USING gin (terms);
+-- A search reads all entries that wait to be sorted into the index, so there are never many, here and below.
+CREATE INDEX words_terms ON words USING gin (terms) WITH (gin_pending_list_limit = 256);
 
 -- The distinct words that were ever indexed, to find those that are spelled alike.
 CREATE TABLE terms (
@@ -318,9 +319,12 @@ CREATE FUNCTION folded(text) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL
 RETURN normalize(casefold(normalize($1, NFC) COLLATE pg_unicode_fast), NFC) COLLATE "C";
 
 -- Substrings of the folded texts. No second copy of a text: matches are verified against the rows.
-CREATE INDEX cards_trigrams ON cards USING gin (folded(name || E'\n' || type) gin_trgm_ops) WHERE until IS NULL;
-CREATE INDEX observations_trigrams ON observations USING gin (folded(text) gin_trgm_ops) WHERE until IS NULL;
-CREATE INDEX notes_trigrams ON notes USING gin (folded(key || E'\n' || text) gin_trgm_ops) WHERE until IS NULL;
+CREATE INDEX cards_trigrams ON cards USING gin (folded(name || E'\n' || type) gin_trgm_ops)
+    WITH (gin_pending_list_limit = 256) WHERE until IS NULL;
+CREATE INDEX observations_trigrams ON observations USING gin (folded(text) gin_trgm_ops)
+    WITH (gin_pending_list_limit = 256) WHERE until IS NULL;
+CREATE INDEX notes_trigrams ON notes USING gin (folded(key || E'\n' || text) gin_trgm_ops)
+    WITH (gin_pending_list_limit = 256) WHERE until IS NULL;
 
 CREATE TABLE models (
     workspace_id bigint  NOT NULL,
