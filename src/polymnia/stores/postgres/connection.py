@@ -8,6 +8,7 @@ more than the statement it runs, so its wrapper of libpq is used directly.
 import selectors
 from collections import deque
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
 from time import monotonic
@@ -29,6 +30,7 @@ _Step = tuple[Literal["prepare", "setup", "query", "sync"], str]
 _BINARY = 1
 # How often a read that takes long looks whether somebody still waits for it.
 _CANCEL_CHECK_S = 0.1
+_CANCEL_TIMEOUT_S = 1.0
 _STORED_NOWHERE = f"\ufffe{token_hex(8)}"
 _GOOD = (pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK)
 
@@ -53,6 +55,7 @@ class Pipeline:
 
         A transaction that writes is not cancelled.
         """
+        self._connection = connection
         self._prepared = connection.prepared
         self._pgconn = connection.pgconn
         self._transformer = Transformer(connection)
@@ -135,12 +138,18 @@ class Pipeline:
             deadline = monotonic() + self._timeout
             while not selector.select(min(self._timeout, _CANCEL_CHECK_S)):
                 if not self._write and read_limits().cancelled():
-                    self._pgconn.get_cancel().cancel()
+                    self._cancel()
                     raise cancellation()
                 if monotonic() < deadline:
                     continue
                 self.is_lost = True
                 raise ConnectionLost(f"the server did not answer within {self._timeout:g} seconds")
+
+    def _cancel(self) -> None:
+        """End the statement on the server. The connection is given up: its results are not worth the wait."""
+        self.is_lost = True
+        with suppress(psycopg.Error):
+            self._connection.cancel_safe(timeout=_CANCEL_TIMEOUT_S)
 
 
 def _problem(result: pq.abc.PGresult | None) -> psycopg.Error | None:
