@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from polymnia.engine.entities import new_entity
 from polymnia.engine.memory import Memory
 from polymnia.engine.relations import ends_of
-from polymnia.engine.secrets import find_secret
+from polymnia.engine.secrets import SecretRule, find_secret
 from polymnia.errors import BadInput
 from polymnia.model import Entity, EntityDraft, Observation, ObservationSet, Relation, Rows
 from polymnia.search.dates import stamped_time
@@ -19,8 +19,6 @@ from polymnia.search.terms import terms_of
 from polymnia.stores.contract import Reader
 
 Outcome = Literal["created", "added", "unchanged"]
-# What to do with text that looks like a key or token.
-SecretRule = Literal["warn", "refuse", "off"]
 
 DEFAULT_TYPE = "thing"
 MAX_SIMILAR_NAMES = 3
