@@ -59,12 +59,8 @@ class Store(Protocol):
     def follow(self, wake: Callable[[], None] | None = None) -> "ChangeFeed":
         """Open a feed of the changes that other servers make, with `capabilities.change_feed`.
 
-<<<<<<< HEAD
-        A store that hears of changes at once calls `wake` then, from any thread. Read the feed now and then anyway.
-=======
         A store that hears of changes at once calls `wake` then, from any thread. The feed must be read now and then
         anyway.
->>>>>>> next
         """
 
     def purge(self, before: int) -> PurgeCounts:
