@@ -186,7 +186,7 @@ def _options_table(command: Command) -> str:
 def _default_store(name: str) -> str:
     spec = DIALECTS[name]
     if not spec.store:
-        return "`memory.db` in your data directory"
+        return "the directory `workspaces` in your data directory, with one for each project and a personal one"
     return f"`{spec.store}`, or the file in `{spec.store_variable}`" if spec.store_variable else f"`{spec.store}`"
 
 

@@ -178,3 +178,13 @@ def test_perspectives_are_compared_with_one_vector(path: Path, capsys: pytest.Ca
     numbers = [[float(cell) for cell in line.split("|")[2:-1]] for line in lines[2:]]
     assert all(0 <= number <= 100 for row in numbers for number in row)
     assert numbers[0][-1] > 0
+
+
+@pytest.mark.parametrize("arguments", [("--through", "mcp"), ("--coverage", "40"), ("--variant", "no-names")])
+def test_the_questions_can_be_asked_in_other_ways(
+    path: Path, arguments: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([str(path), *arguments, "--embedder", "local"]) == 0
+    rows = [line.split("|") for line in capsys.readouterr().out.splitlines() if " all |" in line]
+    assert "words and meaning" in rows[-1][1]
+    assert float(rows[-1][6]) > 50  # R@10

@@ -15,10 +15,22 @@ from typing import Any
 
 import pytest
 
+from polymnia.dialects.registry import DEFAULT_DIALECT
 from tests.interop.install import client_programs
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
+# The call of an agent that remembers something, by the dialect that is served.
+FIRST_MEMORY = {
+    "native": {
+        "name": "remember",
+        "arguments": {"entities": [{"name": "Ada", "type": "person", "facts": ["likes tea"]}]},
+    },
+    "reference": {
+        "name": "create_entities",
+        "arguments": {"entities": [{"name": "Ada", "entityType": "person", "observations": ["likes tea"]}]},
+    },
+}
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the paths are those of a POSIX system")
 
 
@@ -124,8 +136,6 @@ def test_the_path_from_pip_to_a_memory_that_claude_code_can_use(
 
 def remember(newcomer: Newcomer, entry: dict[str, Any]) -> None:
     """Store the first memory as the client would: start the entry's command and call its tool."""
-    entities = [{"name": "Ada", "entityType": "person", "observations": ["likes tea"]}]
-    call = {"name": "create_entities", "arguments": {"entities": entities}}
-    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": FIRST_MEMORY[DEFAULT_DIALECT]}
     reply = json.loads(newcomer.run(" ".join([entry["command"], *entry["args"]]), json.dumps(message) + "\n"))
     assert not reply["result"].get("isError"), reply

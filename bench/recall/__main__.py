@@ -2,11 +2,13 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import process_time
 
+from bench.recall.mcp import McpStage
 from bench.recall.measures import DEPTHS, Score, mean, score
 from bench.recall.questions import Case
 from bench.recall.sets import load_cases
@@ -19,6 +21,7 @@ from polymnia.errors import PolymniaError
 # Scores by ranking, then by kind of question; and seconds of processor time by ranking.
 Scores = dict[str, dict[str, list[Score]]]
 Times = dict[str, list[float]]
+StageMaker = Callable[[Case, Path, Embedder | None], Stage | McpStage]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -30,11 +33,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except PolymniaError as exc:
         print(f"error: {exc}", file=sys.stderr)
         return 1
+    make: StageMaker = McpStage if options.through == "mcp" else partial(Stage, coverage=options.coverage / 100)
     scores: Scores = {}
     times: Times = {}
     embedded, seconds = 0, 0.0
     for case in cases:
-        seconds += _run(case, embedder, scores, times)
+        seconds += _run(make, case, embedder, scores, times)
         embedded += len(case.told)
     print(_table(scores, times))
     if embedder is not None:
@@ -52,14 +56,27 @@ def _parser() -> argparse.ArgumentParser:
     new.add_argument(
         "--variant", choices=VARIANTS, default="plain", help="ask or write otherwise than given (default: %(default)s)"
     )
+    new.add_argument(
+        "--through",
+        choices=("engine", "mcp"),
+        default="engine",
+        help="write and read with the engine's verbs, or with the tools of the native dialect (default: %(default)s)",
+    )
+    new.add_argument(
+        "--coverage",
+        type=float,
+        default=100,
+        metavar="PERCENT",
+        help="embed only the newest part of each memory (default: %(default)s)",
+    )
     new.add_argument("--embedder", default="local", help="as in `polymnia serve --embedder` (default: %(default)s)")
     return new
 
 
-def _run(case: Case, embedder: Embedder | None, scores: Scores, times: Times) -> float:
+def _run(make: StageMaker, case: Case, embedder: Embedder | None, scores: Scores, times: Times) -> float:
     """Ask everything of one case; gives the seconds it took to embed."""
     with TemporaryDirectory() as folder:
-        stage = Stage(case, Path(folder), embedder)
+        stage = make(case, Path(folder), embedder)
         try:
             for name, ranking in stage.rankings().items():
                 for asked in case.asked:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from math import ceil
 from pathlib import Path
 from time import perf_counter
 
@@ -37,7 +38,7 @@ Ranking = Callable[[str], list[str]]
 class Stage:
     """A case in a store."""
 
-    def __init__(self, case: Case, folder: Path, embedder: Embedder | None) -> None:
+    def __init__(self, case: Case, folder: Path, embedder: Embedder | None, *, coverage: float = 1.0) -> None:
         self._path = str(folder / f"{case.name}.db")
         self._cleanup = ExitStack()
         self.memory = Memory(open_store(self._path))
@@ -47,7 +48,7 @@ class Stage:
         self.meaning: Meaning | None = None
         self.embedding_seconds = 0.0
         if embedder is not None:
-            self._embed(embedder)
+            self._embed(embedder, coverage)
         self._plain = apsw.Connection(self._path)
         self._cleanup.callback(self._plain.close)
 
@@ -69,12 +70,25 @@ class Stage:
         """Stop everything and close the store."""
         self._cleanup.close()
 
-    def _embed(self, embedder: Embedder) -> None:
+    def _embed(self, embedder: Embedder, coverage: float) -> None:
         self.meaning = Meaning(SharedEmbedder("local", lambda url: embedder))
         self._cleanup.callback(self.meaning.close)
         began = perf_counter()
-        self.meaning.index(self.memory.store)
+        if coverage < 1:
+            self._embed_newest(embedder, coverage)
+        else:
+            self.meaning.index(self.memory.store)
         self.embedding_seconds = perf_counter() - began
+
+    def _embed_newest(self, embedder: Embedder, coverage: float) -> None:
+        store = self.memory.store
+        model = store.vectors.add_model(embedder.identity, "local", embedder.dimension)
+        with store.reading() as read:
+            count = ceil(coverage * read.vectors.coverage(model.number)[1])
+            pending = read.vectors.pending(model.number, count)
+        vectors = embedder.embed([text for _, text in pending])
+        packed = [row.astype("<f4").tobytes() for row in vectors]
+        store.vectors.put(model.number, list(zip([each for each, _ in pending], packed, strict=True)))
 
     def _substring(self, question: str) -> list[str]:
         folded = fold(question)

@@ -8,7 +8,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from bench.recall.questions import Asked, Case
-from polymnia.search.question import content_words
+from polymnia.search.question import content_words, text_without
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _LONG_WORD = re.compile(r"[A-Za-z]{4,}")
@@ -24,6 +24,11 @@ def without_times(cases: list[Case]) -> list[Case]:
 def with_wrong_names(cases: list[Case]) -> list[Case]:
     """Ask for the other of the two speakers of a conversation."""
     return [_ask(case, partial(_swap_names, case)) for case in cases]
+
+
+def without_names(cases: list[Case]) -> list[Case]:
+    """Ask without the names of the speakers."""
+    return [_ask(case, partial(_remove_names, case)) for case in cases]
 
 
 def with_typos(cases: list[Case]) -> list[Case]:
@@ -52,6 +57,7 @@ VARIANTS: dict[str, Variant] = {
     "plain": lambda cases: cases,
     "no-times": without_times,
     "wrong-names": with_wrong_names,
+    "no-names": without_names,
     "typos": with_typos,
     "keywords": as_keywords,
     "one-store": in_one_store,
@@ -69,6 +75,10 @@ def _swap_names(case: Case, text: str) -> str:
     other = {names[0].lower(): names[1], names[1].lower(): names[0]}
     pattern = "|".join([re.escape(name) for name in names])
     return re.sub(rf"\b(?:{pattern})\b", lambda found: other[found[0].lower()], text, flags=re.IGNORECASE)
+
+
+def _remove_names(case: Case, text: str) -> str:
+    return text_without(text, {told.entity for told in case.told})
 
 
 def _mistype(text: str, chance: random.Random) -> str:

@@ -286,7 +286,7 @@ def test_the_command_prints_a_token_once_and_lists_it_without_its_secret(tmp_pat
         (["create", "a", "--expires", "0d"], "30d, 12h or 45m"),
         (["revoke", "nobody"], "there is no token nobody"),
         (["create", "\t"], "printable"),
-        (["create", "a", "--can", "fly"], "invalid choice"),
+        (["create", "a", "--can", "fly"], "not one of read, write, admin"),
     ],
 )
 def test_the_command_says_what_is_wrong(tmp_path: Path, arguments: list[str], sentence: str) -> None:

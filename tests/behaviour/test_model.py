@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from polymnia.engine import (
     entities,
     observations,
+    ordinals,
     relations,
     search,
     transfer,
@@ -28,7 +29,18 @@ from polymnia.engine.memory import Memory
 from polymnia.engine.remember import EntityFacts, FactDraft, Receipt, remember
 from polymnia.engine.revise import Edit, Revision, revise
 from polymnia.errors import BadInput, EntityNotFound
-from polymnia.model import Entity, EntityDraft, Graph, ObservationDraft, ObservationSet, Passage, Relation, Rows, Within
+from polymnia.model import (
+    Entity,
+    EntityDraft,
+    Graph,
+    ObservationDraft,
+    ObservationSet,
+    Passage,
+    Relation,
+    RelationKey,
+    Rows,
+    Within,
+)
 from polymnia.search.terms import terms_of
 from polymnia.stores import open_store
 from polymnia.stores.memory import MemoryStore
@@ -80,6 +92,25 @@ class StoreMachine(RuleBasedStateMachine):
     def remove_observations(self, removals: list[ObservationDraft]) -> None:
         removed = [observations.remove(each, removals, by=ME) for each in (self.memory, self.oracle)]
         assert _set_texts(removed[0]) == _set_texts(removed[1])
+
+    @rule(additions=ADDITIONS)
+    def append(self, additions: list[ObservationDraft]) -> None:
+        added = [ordinals.append(each, additions, by=ME) for each in (self.memory, self.oracle)]
+        texts = [[None if each is None else [one.text for one in each.observations] for each in side] for side in added]
+        assert texts[0] == texts[1]
+
+    @rule(wanted=RELATIONS)
+    def create_known_relations(self, wanted: list[Relation]) -> None:
+        mine, theirs = [relations.create_known(each, wanted, by=ME) for each in (self.memory, self.oracle)]
+        assert _keys(mine.created) == _keys(theirs.created)
+        assert (_keys(mine.existing), mine.unknown) == (_keys(theirs.existing), theirs.unknown)
+
+    @rule(relation=st.builds(Relation, WORDS, WORDS, st.sampled_from(["r", "s"])), kind=st.sampled_from(["r", "s"]))
+    def rename_relation(self, relation: Relation, kind: str) -> None:
+        def verb(memory: Memory) -> RelationKey:
+            return relations.rename(memory, relation, kind, by=ME).key
+
+        assert _either(verb, self.memory) == _either(verb, self.oracle)
 
     @rule(wanted=RELATIONS)
     def create_relations(self, wanted: list[Relation]) -> None:

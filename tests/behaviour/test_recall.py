@@ -92,7 +92,8 @@ def test_a_part_of_a_word_is_found_though_it_is_close_to_another_word(memory: Me
 
 
 def test_a_word_that_is_asked_for_twice_counts_twice(memory: Memory) -> None:
-    create(memory, EntityDraft("A", "text", ("shells are heated",)), EntityDraft("B", "text", ("wings are heavy",)))
+    create(memory, EntityDraft("A", "text", ("shells are heated",)), EntityDraft("Between", "text", ("else", "other")))
+    create(memory, EntityDraft("B", "text", ("wings are heavy",)))
     assert keys(memory, "wings or shells, and what shells?")[0] == ("A", 1)
     assert keys(memory, "wings or shells, and what wings?")[0] == ("B", 1)
 

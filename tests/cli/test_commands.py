@@ -9,9 +9,9 @@ import pytest
 
 from polymnia import __version__
 from polymnia.cli.main import main
-from polymnia.engine import notes
+from polymnia.engine import entities, notes
 from polymnia.engine.memory import Memory
-from polymnia.model import VAULT, Note
+from polymnia.model import VAULT, EntityDraft, Note
 from polymnia.stores import open_store
 from polymnia.stores.sqlite.store import SqliteStore
 from tests.cli.commands import LINES, fill, run
@@ -232,8 +232,8 @@ def test_a_question_is_answered_as_a_table(store_path: str, tmp_path: Path) -> N
     fill(store_path)
     found = run("search", "who drinks teas", "--embedder", "none", "--store", store_path, directory=tmp_path)
     assert found.returncode == 0
-    assert found.stdout.splitlines()[0] == "1. Zoë [person]: likes tea"
-    assert "any word" in found.stdout.splitlines()[1]
+    assert found.stdout.splitlines()[0] == " 1. Zoë [person]: likes tea"
+    assert found.stdout.splitlines()[1] == "    word: teas; 1 more say the same"
     assert "note: no embedder" in found.stdout
 
 
@@ -326,3 +326,17 @@ def test_a_pruned_note_is_listed_and_restored_by_its_key(tmp_path: Path) -> None
     assert "note" in listed and "plan: walk the dog" in listed
     assert run("trash", "restore", "plan", "--store", path, directory=tmp_path).stdout == "restored plan\n"
     assert "walk the dog" in run("show", "plan", "--store", path, directory=tmp_path).stdout
+
+
+def test_long_hits_are_wrapped_at_the_matching_sentence_and_corrections_are_named(tmp_path: Path) -> None:
+    path = str(tmp_path / "memory.db")
+    store = open_store(path)
+    text = "The weather was fine. " * 20 + "We deploy \x1b[31m the kettle on Tuesday. " + "The weather was fine. " * 20
+    entities.create(Memory(store), [EntityDraft("Zoë", "person", (text,))], by="test")
+    store.close()
+    arguments = ("--embedder", "none", "--store", path)
+    lines = run("search", "which ketle to deploy", *arguments, directory=tmp_path).stdout.splitlines()
+    assert lines[0] == "searched for 'kettle' instead of 'ketle'"
+    assert lines[1].startswith(" 1. Zoë [person]: …We deploy \\x1b[31m the kettle on Tuesday.")
+    assert max(map(len, lines)) <= 80
+    assert "    words: kettle, deploy" in lines

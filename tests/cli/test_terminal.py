@@ -2,6 +2,7 @@
 
 import re
 import sys
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from polymnia.engine import entities, notes, relations
 from polymnia.engine.memory import Memory
 from polymnia.model import EntityDraft, Note, Relation
 from polymnia.stores import open_store
+from tests.cli.commands import run
 from tests.cli.terminal import COLUMNS, screen
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no tmux")
@@ -115,6 +117,26 @@ def test_the_rest_of_the_line_is_the_query(place: Path) -> None:
     shown = screen("polymnia search who likes tea --embedder none --store memory.db", place)
     assert "Zoë" in shown[0]
     assert not [line for line in shown if len(line) > COLUMNS or "\x1b" in line]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "search tea red long lines --embedder none",
+        "show Zoë",
+        "history",
+        "undo 1 --dry-run",
+        "trash list",
+        "stats",
+        "doctor",
+    ],
+)
+def test_no_command_passes_control_characters_on(line: str, place: Path) -> None:
+    printed = run(*line.split(), "--store", "memory.db", directory=place)
+    assert printed.stdout
+    assert [
+        each for each in printed.stdout + printed.stderr if unicodedata.category(each) == "Cc" and each != "\n"
+    ] == []
 
 
 def test_an_import_draws_its_progress(place: Path) -> None:

@@ -19,6 +19,7 @@ from polymnia.dialects.base import (
 )
 from polymnia.dialects.content import Audio, Contents, Embedded, Image
 from polymnia.errors import BadInput, MissingCapability
+from tests.conformance.asking import ASKING_PROMPT, ASKING_TOOLS, NAME
 
 # One red pixel, and no sound at all.
 PIXEL = bytes.fromhex(
@@ -126,10 +127,10 @@ def test_error_handling(call: Call, arguments: Nothing) -> Reply:
 
 @tool(Nothing, needs="read")
 def test_streaming_elicitation(call: Call, arguments: Nothing) -> Reply:
-    """Answer with a stream, on which nothing is asked of the client"""
-    call.log("info", "Nothing is asked")
+    """Ask for a name after a notification: without a handshake, the stream carries no request"""
+    call.log("info", "A name is needed")
     call.progress(1, 1, None)
-    return Reply("Nothing was asked.")
+    return Reply(f"Hello, {(call.ask(NAME).content or {}).get('name')}!")
 
 
 @tool(Nothing, needs="read")
@@ -277,8 +278,9 @@ CONFORMING = Dialect(
         test_reconnection,
         test_routed,
         json_schema_2020_12_tool,
+        *ASKING_TOOLS,
     ),
     resources=(TEXT, BINARY, WATCHED),
     templates=(NUMBERED,),
-    prompts=PROMPTS,
+    prompts=(*PROMPTS, ASKING_PROMPT),
 )

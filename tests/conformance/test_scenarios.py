@@ -70,3 +70,10 @@ def test_the_counts_on_the_page_are_right(suite: Suite) -> None:
     counts = rf"{passing + exceptions} \| {passing} \| {exceptions}"
     row = rf"^\| {suite.package[-3:]}\.\S+ \| {suite.revision}s? \| {counts} \|$"
     assert re.search(row, PAGE.read_text("utf-8"), re.MULTILINE)
+
+
+@pytest.mark.parametrize("suite", [suite for suite in SUITES if PASSING[suite]], ids=str)
+def test_the_page_lists_every_scenario_with_its_result(suite: Suite) -> None:
+    column = [each for each in SUITES if PASSING[each]].index(suite)
+    rows = re.findall(r"^\| `(\S+)` \| (.+) \|$", PAGE.read_text("utf-8"), re.MULTILINE)
+    assert {name for name, cells in rows if cells.split(" | ")[column] == "passes"} == set(PASSING[suite])

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from polymnia.dialects import open_dialect
+from polymnia.engine import entities
 from polymnia.engine.memory import Memory
+from polymnia.model import EntityDraft
 from tests.dialects.conversation import Client
 
 ALICE = {"name": "Alice", "entityType": "person", "observations": ["likes coffee", "works at Acme"]}
@@ -324,3 +326,13 @@ def test_half_a_surrogate_pair_is_named_as_the_problem(full: Client) -> None:
         )
         reply = json.loads(full.session.handle(call % text).body or b"null")
         assert "surrogate" in reply["error"]["message"], (text, reply)
+
+
+def test_a_large_reply_says_so_and_how_to_limit_it(memory: Memory) -> None:
+    entities.create(memory, [EntityDraft(f"e{n}", "thing", ("tea " * 40,)) for n in range(200)], by="test")
+    client = Client("graph", memory)
+    for tool, arguments in (("read_graph", {}), ("search_nodes", {"query": "tea"})):
+        first, note = client.call(tool, arguments)["content"]
+        assert len(json.loads(first["text"])["entities"]) == 200
+        assert note["text"].startswith("This reply is large: 200 entities in ")
+        assert len(client.call(tool, {**arguments, "limit": 3})["content"]) == 1

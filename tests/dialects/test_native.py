@@ -46,7 +46,7 @@ def listed(client: Client) -> list[dict[str, Any]]:
 def test_the_list_of_tools_is_small(client: Client) -> None:
     text = encode(listed(client)).decode()
     assert len(text.encode()) <= MAX_LIST_BYTES
-    # What tokenizers of today make of JSON: a piece for each word with the sign before it, and for each run of signs.
+    # No tokenizer of a large model is at hand. They all make fewer tokens of such JSON than one for three characters.
     assert len(text) / 3 <= MAX_LIST_TOKENS
 
 
@@ -139,8 +139,9 @@ def test_an_empty_answer_says_how_much_was_searched(client: Client) -> None:
     client.text("remember", {"entities": [{"name": "Ada", "type": "person", "facts": ["drinks tea"]}]})
     assert client.text("recall", {"query": "quantum"}) == "Nothing found: searched 2 passages in default."
     assert client.text("recall", {"query": "tea", "types": ["robot"]}).endswith("without the filter types.")
-    assert "without the filter since." in client.text("recall", {"query": "tea", "until": "2001-01-01"}).replace(
-        "filter until", "filter since"
+    assert client.text("recall", {"query": "tea", "until": "2001-01-01"}).endswith("without the filter until.")
+    assert client.text("recall", {"query": "Where does Ada live?"}).endswith(
+        "Near it: Ada; open shows what is known of them."
     )
 
 

@@ -13,6 +13,7 @@ from polymnia.auth.tokens import Tokens
 from polymnia.engine import entities
 from polymnia.engine.workspaces import open_workspaces
 from polymnia.model import EntityDraft
+from polymnia.settings import load_settings
 from tests.dialects.isolation import Caller
 from tests.transports.process import POLYMNIA, Process, call
 from tests.transports.web import Web
@@ -159,3 +160,8 @@ def test_a_store_that_holds_only_a_graph_is_refused(tmp_path: Path) -> None:
     assert process.wait() == 1
     assert "the workspace dialect cannot use memory.jsonl" in process.stderr
     process.end()
+
+
+def test_the_defaults_are_the_specification_s_port_and_a_data_directory() -> None:
+    settings = load_settings({"dialect": "workspace"}, {})
+    assert (settings.address, settings.store) == ("127.0.0.1:8765", "data/")

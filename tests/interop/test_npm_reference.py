@@ -23,6 +23,7 @@ Serve = Callable[[Path], StdioServerParameters]
 BOTH_WAYS = list(permutations(("polymnia", "reference")))
 
 READ = Call("read_graph", {})
+COMPOSED, DECOMPOSED = "caf\u00e9", "cafe\u0301"
 TOKYO = Call("create_entities", {"entities": [entity("東京", "city", 'Said "naïve" \\ 数学 🦊\n')]})
 ADA = Call("create_entities", {"entities": [entity("Ada", "person"), entity("Élodie", "person", "a", "b")]})
 VISITS = Call("create_relations", {"relations": [relation("Ada", "東京", "visits"), relation("Ada", "x", "y")]})
@@ -96,6 +97,24 @@ def test_a_lone_surrogate_that_the_reference_server_wrote_survives_our_write(
     assert "\ufffd" in str(read)
     assert store.read_bytes().startswith(written + b"\n")
     assert r"\ud83d" in call_as_text(theirs, "read_graph", "{}")
+
+
+@pytest.mark.parametrize("writer", ["polymnia", "reference"])
+@pytest.mark.parametrize(
+    ("query", "finders"),
+    [(COMPOSED, {"polymnia"}), (DECOMPOSED, {"polymnia", "reference"}), ("cafe", {"reference"})],
+    ids=["composed", "decomposed", "without accent"],
+)
+def test_a_decomposed_letter_is_found_by_its_accent_and_kept_as_it_was_written(
+    writer: str, query: str, finders: set[str], servers: dict[str, Serve], tmp_path: Path
+) -> None:
+    """The reference server compares code points; we compare letters, however they are composed (decision 4)."""
+    store = tmp_path / "memory.jsonl"
+    creation = Call("create_entities", {"entities": [entity(DECOMPOSED, "place")]})
+    anyio.run(replies, servers[writer](store), [creation])
+    search = Call("search_nodes", {"query": query})
+    found = {name for name, serve in servers.items() if DECOMPOSED in str(anyio.run(replies, serve(store), [search]))}
+    assert found == finders
 
 
 def call_as_text(server: StdioServerParameters, tool: str, arguments: str) -> str:

@@ -4,7 +4,16 @@ from datetime import UTC, datetime
 
 import pytest
 
-from polymnia.search.dates import Period, agreement, asks_when, find_period, tells_time
+from polymnia.search.dates import (
+    Period,
+    agreement,
+    asks_when,
+    find_period,
+    mentioned_times,
+    stamped_time,
+    tells_time,
+    text_agreement,
+)
 from polymnia.search.terms import terms_of
 
 
@@ -76,3 +85,45 @@ def test_questions_for_a_time_and_texts_with_a_time_are_recognized() -> None:
     assert tells_time(terms_of("back in 2019"))
     assert tells_time(terms_of("on the 5th"))
     assert not tells_time(terms_of("I went home"))
+
+
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [
+        ("[8 May 2023] went to the club", (2023, 5, 8)),
+        ("[1:56 pm on 8 May, 2023] hello", (2023, 5, 8)),
+        ("(Monday, May 8, 2023) hello", (2023, 5, 8)),
+        ("2023-05-08: deployed", (2023, 5, 8)),
+        ("2023-05-08T10:30:00Z deployed", (2023, 5, 8)),
+        ("[May 2023] hello", None),
+        ("[since 8 May 2023 she sails]", None),
+        ("deployed on 8 May 2023", None),
+        ("1999 bottles", None),
+        ("", None),
+    ],
+)
+def test_a_date_at_the_start_of_a_text_is_its_time(text: str, day: tuple[int, int, int] | None) -> None:
+    at = int(datetime(*day, tzinfo=UTC).timestamp()) * 1_000_000 if day else 0
+    assert stamped_time(text) == at
+
+
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [
+        ("I went there yesterday", (2023, 5, 9)),
+        ("We meet tomorrow", (2023, 5, 11)),
+        ("two weeks ago I moved", (2023, 4, 26)),
+        ("I moved last week", (2023, 5, 3)),
+        ("we met on 3 March 2021", (2021, 3, 3)),
+        ("the party is on July 6", (2023, 7, 6)),
+        ("it was on February 29", (2023, 2, 28)),
+    ],
+)
+def test_days_that_a_text_mentions_count_from_when_it_was_said(text: str, day: tuple[int, int, int]) -> None:
+    (found,) = mentioned_times(text, micros(2023, 5, 10))
+    assert datetime.fromtimestamp(found / 1_000_000, UTC).date() == datetime(*day, tzinfo=UTC).date()
+
+
+def test_a_text_that_mentions_the_asked_day_agrees_with_it() -> None:
+    assert text_agreement(Period(2023, 5, 9), "I went there yesterday", micros(2023, 5, 10)) == 1
+    assert text_agreement(Period(2023, 5, 9), "I went there", micros(2023, 5, 10)) == 0

@@ -43,6 +43,15 @@ def block_quickly(call: Call, arguments: Nothing) -> Reply:
 
 
 @tool(Nothing, needs="read")
+def block_with_news(call: Call, arguments: Nothing) -> Reply:
+    """Say something, wait until released, and say something more"""
+    call.log("error", "begun")
+    reply = wait_for_release()
+    call.log("error", "ended")
+    return reply
+
+
+@tool(Nothing, needs="read")
 def release(call: Call, arguments: Nothing) -> Reply:
     """Release the call that blocks, once it has begun."""
     begun = started.wait(TIMEOUT_S)
@@ -59,7 +68,7 @@ if __name__ == "__main__":
             server_name="blocking",
             server_version="1",
             instructions="",
-            tools=catalogue(block, block_quickly, release),
+            tools=catalogue(block, block_quickly, block_with_news, release),
         ),
         memory,
     )

@@ -207,6 +207,8 @@ class Events:
 
     def __init__(self, response: http.client.HTTPResponse) -> None:
         self.response = response
+        # The id of the last event.
+        self.id = ""
 
     def next(self) -> tuple[str, str] | None:
         """Return the name and data of the next event; None when the stream has ended."""
@@ -221,6 +223,7 @@ class Events:
             if line == "\n" and data:
                 return name, data
             field, _, value = line.rstrip("\n").partition(": ")
+            self.id = value if field == "id" else self.id
             name, data = (value if field == "event" else name), (value if field == "data" else data)
 
     def message(self) -> Any:
@@ -311,7 +314,7 @@ def stateless(message: JSON, **meta: Any) -> tuple[JSON, dict[str, str]]:
 
 def events(body: bytes) -> list[Any]:
     """Return the messages of a stream that has ended."""
-    return [json.loads(line[6:]) for line in body.decode().splitlines() if line.startswith("data: ")]
+    return [json.loads(line[6:]) for line in body.decode().splitlines() if line.startswith("data: ") and line[6:]]
 
 
 def is_refused(reply: Any) -> bool:

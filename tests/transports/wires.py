@@ -210,10 +210,11 @@ WIRES: dict[str, Callable[[Server], Wire]] = {"stdio": Stdio, "tcp": Tcp, "http"
 
 
 def events(response: HTTPResponse) -> Iterator[bytes]:
-    """Yield the data of each event of a stream."""
+    """Yield the data of each event of a stream that has any."""
     for line in response:
-        if line.startswith(b"data: "):
-            yield line.removeprefix(b"data: ").rstrip(b"\n")
+        data = line.removeprefix(b"data: ").rstrip(b"\n") if line.startswith(b"data: ") else b""
+        if data:
+            yield data
 
 
 def _there(pipe: IO[bytes] | None) -> IO[bytes]:

@@ -7,12 +7,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polymnia.app import configure_logging
+from msgspec.structs import replace
+
+from polymnia.app import configure_logging, opened_workspaces
 from polymnia.cli.common import add_json_argument, add_store_arguments, print_json, print_table
 from polymnia.clients.configuration import change_servers, edit, read_servers
 from polymnia.clients.handshake import try_command, try_url
 from polymnia.clients.table import CLIENTS, SCOPES, Client, Scope, is_polymnia, is_reference_server
 from polymnia.dialects.registry import DIALECTS
+from polymnia.engine.projects import PERSONAL, create_missing
 from polymnia.errors import BadInput
 from polymnia.settings import Settings, client_roots
 from polymnia.stores import store_kind
@@ -92,7 +95,7 @@ def _install(
         print(f"the former file is {kept}")
     print(f"the server works: {works}")
     for name in replaced:
-        _import_memory(settings, servers[name], is_local=not options.http)
+        _import_memory(_target(settings, options.scope), servers[name], is_local=not options.http)
     print(client.then)
     return 0
 
@@ -155,6 +158,16 @@ def _confirm(question: str, *, confirmed: bool) -> None:
 
 def _ask(question: str) -> bool:
     return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+
+
+def _target(settings: Settings, scope: Scope) -> Settings:
+    """Return the settings with the workspace that gets the memory of a server which the user had everywhere."""
+    is_directory = store_kind(settings.store)[0] == "directory"
+    if scope == "project" or settings.workspace or not is_directory:
+        return settings
+    with opened_workspaces(settings.store) as workspaces:
+        create_missing(workspaces, PERSONAL)
+    return replace(settings, workspace=PERSONAL)
 
 
 def _import_memory(settings: Settings, entry: Any, *, is_local: bool) -> None:

@@ -3,7 +3,7 @@
 import argparse
 import sys
 from shutil import get_terminal_size
-from textwrap import shorten
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from polymnia.app import configure_logging, opened_memory
@@ -12,6 +12,7 @@ from polymnia.cli.common import (
     add_json_argument,
     add_store_arguments,
     add_workspace_argument,
+    display_width,
     format_time,
     print_json,
     printable,
@@ -54,9 +55,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
         _warn_of_unknown_types(memory, options.type)
         found = recall(memory, " ".join(options.query), limit=options.limit, within=within, timeout=_EMBED_TIMEOUT_S)
     if options.json:
-        print_json(
-            {"hits": [_hit_shape(hit) for hit in found.hits], "note": found.note, "coverage": round(found.coverage, 4)}
-        )
+        print_json(_result_shape(found))
     else:
         print(_search_table(found))
     return 0 if found.hits else 1
@@ -70,6 +69,15 @@ def _warn_of_unknown_types(memory: Memory, types: list[str]) -> None:
             print(printable(f"no entity has the type {each!r}; did you mean {meant}?"), file=sys.stderr)
 
 
+def _result_shape(found: RecallResult) -> dict[str, object]:
+    return {
+        "hits": [_hit_shape(hit) for hit in found.hits],
+        "note": found.note,
+        "coverage": round(found.coverage, 4),
+        "corrections": found.corrections,
+    }
+
+
 def _hit_shape(hit: Hit) -> dict[str, object]:
     passage, signals = hit.passage, hit.signals
     return {
@@ -77,9 +85,12 @@ def _hit_shape(hit: Hit) -> dict[str, object]:
         **({"key": passage.entity} if passage.kind == "note" else _entity_fields(passage)),
         "text": passage.text,
         "time": format_time(passage.valid_at or passage.created_at),
+        **({"source": passage.source} if passage.source else {}),
         "score": round(hit.score, 4),
         "matched": hit.match_kind,
         "alike": hit.alike,
+        "reasons": hit.reasons,
+        "weak": hit.is_weak,
         "why": {
             "words": round(signals.words, 4),
             "before": round(signals.before, 4),
@@ -98,10 +109,10 @@ def _entity_fields(passage: Passage) -> dict[str, object]:
 
 def _search_table(found: RecallResult) -> str:
     width = max(get_terminal_size().columns, _MIN_WIDTH)
-    lines = []
+    lines = [f"searched for {right!r} instead of {wrong!r}" for wrong, right in found.corrections.items()]
     for rank, hit in enumerate(found.hits, 1):
-        lines.append(shorten(f"{rank:2}. {_describe(hit.passage)}", width, placeholder=" …"))
-        lines.append(f"    {', '.join(_reasons(hit))}")
+        lines += _wrap(f"{rank:2}. {_describe(hit)}", width)
+        lines += _wrap(f"    {'; '.join(_reasons(hit))}", width)
     if not found.hits:
         lines.append("nothing found")
     if found.note:
@@ -109,23 +120,22 @@ def _search_table(found: RecallResult) -> str:
     return "\n".join(lines)
 
 
-def _describe(passage: Passage) -> str:
+def _wrap(text: str, width: int) -> list[str]:
+    """Return the lines of a text, all but the first indented. Characters may take two columns."""
+    columns = display_width(text) / len(text)
+    return wrap(text, int(width / max(1, columns)), subsequent_indent="    ")
+
+
+def _describe(hit: Hit) -> str:
+    passage = hit.passage
     if passage.kind == "note":
-        return printable(f"note {passage.entity}: {passage.text}")
-    text = passage.text if passage.ordinal else "(the entity itself)"
-    return printable(f"{passage.entity} [{passage.type}]: {text}")
+        return printable(f"note {passage.entity}: {hit.excerpt}")
+    return printable(f"{passage.entity} [{passage.type}]: {hit.excerpt if passage.ordinal else '(the entity itself)'}")
 
 
 def _reasons(hit: Hit) -> list[str]:
-    signals = hit.signals
-    reasons = [hit.match_kind]
-    if signals.meaning is not None:
-        reasons.append(f"meaning {signals.meaning:.2f}")
-    if signals.entity:
-        reasons.append("named" if signals.entity == 1 else "named in part")
-    if signals.linked:
-        reasons.append("related to what is named")
-    if signals.date:
-        reasons.append(f"date {signals.date:.1f}")
-    at = format_time(hit.passage.valid_at)
-    return [*reasons, at] if at else reasons
+    weak = ["weak match"] if hit.is_weak else []
+    alike = [f"{hit.alike} more say the same"] if hit.alike else []
+    at, source = format_time(hit.passage.valid_at), hit.passage.source
+    origin = [*([f"said: {at}"] if at else []), *([f"source: {source}"] if source else [])]
+    return [printable(each) for each in (*weak, *hit.reasons, *alike, *origin)]

@@ -11,7 +11,7 @@ from msgspec.json import format as reformat
 from polymnia.dialects.content import Block
 from polymnia.dialects.questions import Askable, Question, T
 from polymnia.engine.memory import Memory
-from polymnia.engine.remember import SecretRule
+from polymnia.engine.secrets import SecretRule
 from polymnia.engine.workspaces import Workspaces
 from polymnia.errors import BadInput, Cancelled, InputRequired, MissingCapability, NoWorkspace, Unanswered
 from polymnia.model import OWNER, Capability, Change, Principal

@@ -18,6 +18,7 @@ from polymnia.model import (
     Rows,
     TypeCount,
 )
+from polymnia.search.dates import stamped_time
 
 
 class UpsertResult(Struct, frozen=True):
@@ -117,7 +118,8 @@ def delete(memory: Memory, names: Collection[str], *, by: str) -> Graph:
 
 def new_entity(draft: EntityDraft, at: int) -> Entity:
     """Return the entity that a draft becomes when it is created at that time."""
-    observations = tuple([Observation(ordinal, text, at) for ordinal, text in enumerate(draft.observations, 1)])
+    numbered = enumerate(draft.observations, 1)
+    observations = tuple([Observation(ordinal, text, at, stamped_time(text)) for ordinal, text in numbered])
     return Entity(
         name=draft.name,
         type=draft.type,
@@ -135,7 +137,8 @@ def new_entity(draft: EntityDraft, at: int) -> Entity:
 def new_observations(entity: Entity, texts: Sequence[str], at: int) -> ObservationSet:
     """Return observations of these texts with the next ordinals of the entity."""
     numbered = enumerate(texts, entity.next_ordinal)
-    return ObservationSet(entity.name, tuple([Observation(ordinal, text, at) for ordinal, text in numbered]))
+    new = [Observation(ordinal, text, at, stamped_time(text)) for ordinal, text in numbered]
+    return ObservationSet(entity.name, tuple(new))
 
 
 def missing_texts(texts: Sequence[str], present: Sequence[str]) -> tuple[str, ...]:

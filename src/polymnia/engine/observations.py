@@ -6,6 +6,7 @@ from itertools import count
 from polymnia.engine.memory import Memory
 from polymnia.errors import EntityNotFound
 from polymnia.model import Entity, Observation, ObservationDraft, ObservationSet, Rows
+from polymnia.search.dates import stamped_time
 from polymnia.stores.contract import Reader
 
 
@@ -65,7 +66,8 @@ class _Additions:
         for text in addition.texts:
             if skip_repeats and text in self._texts:
                 continue
-            new.append(Observation(self._next, text, next(self._times), addition.valid_at, addition.source))
+            valid_at = addition.valid_at or stamped_time(text)
+            new.append(Observation(self._next, text, next(self._times), valid_at, addition.source))
             self._texts.add(text)
             self._next += 1
         self.added.extend(new)

@@ -9,6 +9,7 @@ from msgspec.structs import replace as with_values
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput, EntityNotFound
 from polymnia.model import Entity, Observation, ObservationDraft, ObservationSet, Rows
+from polymnia.search.dates import stamped_time
 
 
 class OrdinalDraft(Struct, frozen=True):
@@ -39,11 +40,15 @@ def append(memory: Memory, additions: Sequence[ObservationDraft], *, by: str) ->
                 added.append(None)
                 continue
             numbered = enumerate(each.texts, ordinals[each.entity])
-            new = tuple([Observation(ordinal, text, next(times), each.valid_at) for ordinal, text in numbered])
+            new = tuple([_observation(ordinal, text, next(times), each) for ordinal, text in numbered])
             ordinals[each.entity] += len(new)
             added.append(ObservationSet(each.entity, new))
         transaction.apply(after=Rows(observations=_by_entity([each for each in added if each is not None])))
     return added
+
+
+def _observation(ordinal: int, text: str, at: int, draft: ObservationDraft) -> Observation:
+    return Observation(ordinal, text, at, draft.valid_at or stamped_time(text), draft.source)
 
 
 def replace(memory: Memory, entity: str, ordinal: int, text: str, *, by: str) -> Observation:

@@ -10,16 +10,15 @@ from msgspec.structs import replace
 from polymnia.engine.entities import new_entity
 from polymnia.engine.memory import Memory
 from polymnia.engine.relations import ends_of
-from polymnia.engine.secrets import find_secret
+from polymnia.engine.secrets import SecretRule, find_secret
 from polymnia.errors import BadInput
 from polymnia.model import Entity, EntityDraft, Observation, ObservationSet, Relation, Rows
+from polymnia.search.dates import stamped_time
 from polymnia.search.similarity import are_names_alike, normalize_text, similar_observations
 from polymnia.search.terms import terms_of
 from polymnia.stores.contract import Reader
 
 Outcome = Literal["created", "added", "unchanged"]
-# What to do with text that looks like a key or token.
-SecretRule = Literal["warn", "refuse", "off"]
 
 DEFAULT_TYPE = "thing"
 MAX_SIMILAR_NAMES = 3
@@ -167,7 +166,7 @@ def _create(wanted: EntityFacts, at: int, times: Iterator[int]) -> Entity:
 
 
 def _observation(ordinal: int, fact: FactDraft, at: int) -> Observation:
-    return Observation(ordinal, fact.text, at, fact.valid_at, fact.source)
+    return Observation(ordinal, fact.text, at, fact.valid_at or stamped_time(fact.text), fact.source)
 
 
 class _Extension:

@@ -2,7 +2,12 @@
 
 import re
 from collections import Counter
+from functools import cache
 from math import log2
+from typing import Literal
+
+# What to do with text that looks like a key or token.
+SecretRule = Literal["warn", "refuse", "off"]
 
 # Formats that nothing else has. The first group, or the whole match, is the secret.
 _FORMATS = (
@@ -27,34 +32,37 @@ _FORMATS = (
     ("an Azure storage key", r"\bAccountKey=[A-Za-z0-9+/]{60,}={0,2}"),
     ("a password in a URL", r"\b[a-z][a-z0-9+.\-]*://[^\s:/@<>{}$*]+:([^\s:/@<>{}$*]{3,})@[\w\-]"),
 )
-_COMPILED = [(kind, re.compile(pattern)) for kind, pattern in _FORMATS]
 # `password = …`, `api_key: …`, `Authorization: Bearer …`: the value decides.
-_ASSIGNED = re.compile(
+_ASSIGNED = (
     r"(?i)\b(?P<label>pass(?:word|wd|phrase)?|pwd|secret(?:[ _-]?key)?|(?:api|access|auth|private)[ _-]?(?:key|token)"
     r"|client[ _-]?secret|token|bearer|credentials?)['\"]?\s*(?:(?P<sign>[:=]+>?)|\bis\b)\s*"
     r"(?:bearer\s+)?[`'\"]?(?P<value>[^\s'\"`,;]{6,})"
 )
 # Values that stand for a secret or describe one.
-_PLACEHOLDER = re.compile(
-    r"(?i)^(?:[<{$\[(*%].*|.*(?:example|placeholder|changeme|redacted|your[_-]|xxxx|\.\.\.|\*\*\*).*)$"
-)
+_PLACEHOLDER = r"(?i)^(?:[<{$\[(*%].*|.*(?:example|placeholder|changeme|redacted|your[_-]|xxxx|\.\.\.|\*\*\*).*)$"
 # A random value has more bits per character than words have; short ones cannot show it.
+# Compiled at the first use: a server's start does not need them.
+_compiled = cache(re.compile)
 _MIN_BITS = 3.0
 _MIN_RANDOM_LENGTH = 16
 
 
 def find_secret(text: str) -> str:
     """Return what kind of key or token the text seems to contain, for example "a GitHub token"; empty if none."""
-    for kind, pattern in _COMPILED:
-        if any(not _PLACEHOLDER.match(found[1] if pattern.groups else found[0]) for found in pattern.finditer(text)):
+    for kind, expression in _FORMATS:
+        pattern = _compiled(expression)
+        if any(
+            not _compiled(_PLACEHOLDER).match(found[1] if pattern.groups else found[0])
+            for found in pattern.finditer(text)
+        ):
             return kind
-    return "a password or token" if any(map(_is_secret_value, _ASSIGNED.finditer(text))) else ""
+    return "a password or token" if any(map(_is_secret_value, _compiled(_ASSIGNED).finditer(text))) else ""
 
 
 def _is_secret_value(found: re.Match[str]) -> bool:
     """Return True if the value after a label is no word of a sentence: "the token is rotated" names no token."""
     value = found["value"].rstrip(".!?)")
-    if _PLACEHOLDER.match(value) or "/" in value[:1] or value.isalpha() or value.isdigit():
+    if _compiled(_PLACEHOLDER).match(value) or "/" in value[:1] or value.isalpha() or value.isdigit():
         return False
     kinds = sum(bool(re.search(pattern, value)) for pattern in (r"[a-z]", r"[A-Z]", r"\d", r"[^\w\s]"))
     if _is_password(found["label"]):

@@ -1,7 +1,7 @@
 """Questions to the client: requests that wait for its answers, and the state that stateless clients bring back."""
 
 import itertools
-import secrets
+import os
 import time
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
@@ -151,7 +151,7 @@ class RequestStates:
     """
 
     def __init__(self) -> None:
-        self._key = secrets.token_bytes(32)
+        self._key = os.urandom(32)
         self._decoder = Decoder(_State)
 
     def seal(self, request: bytes, answers: Answers) -> str:

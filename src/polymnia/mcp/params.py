@@ -31,6 +31,9 @@ STRUCTURED_SINCE = "2025-06-18"
 # The first revision with questions to the user.
 ELICITATION_SINCE = "2025-06-18"
 
+# The first revision whose clients understand an event without a message.
+RESUMABLE_SINCE = "2025-11-25"
+
 UNSUPPORTED_VERSION = -32022
 # How much of a client's name the change log keeps.
 _MAX_NAME_CHARS = 200

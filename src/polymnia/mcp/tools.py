@@ -121,9 +121,10 @@ def _condense_tool(described: dict[str, Any]) -> dict[str, Any]:
 
 def _brief_hints(hints: dict[str, bool]) -> dict[str, bool]:
     """Return the hints that differ from the protocol's defaults; a tool that only reads needs no others."""
+    if hints["readOnlyHint"]:
+        return {"readOnlyHint": True}
     defaults = {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": False, "openWorldHint": True}
-    matter = hints if not hints["readOnlyHint"] else {name: hints[name] for name in ("readOnlyHint", "openWorldHint")}
-    return {name: value for name, value in matter.items() if value != defaults[name]}
+    return {name: value for name, value in hints.items() if value != defaults[name]}
 
 
 def _condense(node: Any, *, is_schema: bool = True) -> Any:

@@ -112,7 +112,9 @@ class Signals(Struct, frozen=True, gc=False):
 class Hit(Struct, frozen=True):
     """A passage that answers a question, its evidence, and how many similar passages it stands for.
 
-    `before` and `after` are the observations around it in its conversation, in order, as far as they were asked for.
+    `reasons` say why it was found, `excerpt` is the part of its text that matches, and `is_weak` is True if it has
+    little in common with the question. `before` and `after` are the observations around it in its conversation, in
+    order, as far as they were asked for.
     """
 
     passage: Passage
@@ -120,6 +122,9 @@ class Hit(Struct, frozen=True):
     match_kind: str
     signals: Signals
     alike: int = 0
+    reasons: tuple[str, ...] = ()
+    excerpt: str = ""
+    is_weak: bool = False
     before: tuple[Passage, ...] = ()
     after: tuple[Passage, ...] = ()
 

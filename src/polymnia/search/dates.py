@@ -9,6 +9,8 @@ from msgspec import Struct
 
 from polymnia.search.terms import terms_of
 
+# Compiled at the first use: a server's start does not need them.
+_compiled = cache(re.compile)
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH = (
     r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|"
@@ -17,35 +19,44 @@ _MONTH = (
 _YEAR = r"(?P<year>(?:19|20)\d\d)"
 _DAY = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th)?"
 # From the most precise form of a date to the least.
-_FORMS = tuple(
-    re.compile(form, re.IGNORECASE)
-    for form in (
-        rf"\b{_YEAR}-(?P<number>[01]\d)-{_DAY}\b",
-        rf"\b{_DAY}\s+(?:of\s+)?{_MONTH},?\s+{_YEAR}\b",
-        rf"\b{_MONTH}\s+{_DAY},?\s+{_YEAR}\b",
-        rf"\b{_MONTH},?\s+(?:of\s+)?{_YEAR}\b",
-        rf"\b{_YEAR}-(?P<number>[01]\d)\b",
-        rf"\b{_MONTH}\s+{_DAY}\b",
-        rf"\b{_DAY}\s+(?:of\s+)?{_MONTH}(?!\w)",
-        rf"\b(?:in|during|since|until|before|after|last|this|next|of|by)\s+{_MONTH}(?!\w)",
-        rf"\b{_YEAR}\b",
-    )
+_FORMS = (
+    rf"\b{_YEAR}-(?P<number>[01]\d)-{_DAY}\b",
+    rf"\b{_DAY}\s+(?:of\s+)?{_MONTH},?\s+{_YEAR}\b",
+    rf"\b{_MONTH}\s+{_DAY},?\s+{_YEAR}\b",
+    rf"\b{_MONTH},?\s+(?:of\s+)?{_YEAR}\b",
+    rf"\b{_YEAR}-(?P<number>[01]\d)\b",
+    rf"\b{_MONTH}\s+{_DAY}\b",
+    rf"\b{_DAY}\s+(?:of\s+)?{_MONTH}(?!\w)",
+    rf"\b(?:in|during|since|until|before|after|last|this|next|of|by)\s+{_MONTH}(?!\w)",
+    rf"\b{_YEAR}\b",
 )
 _TIMES = """
 yesterday today tonight tomorrow ago recently week weekend month year day night morning evening afternoon summer winter
 spring autumn fall monday tuesday wednesday thursday friday saturday sunday january february april june july august
 september october november december
 """
-_ORDINAL = re.compile(r"\d+(?:st|nd|rd|th)")
+_ORDINAL = r"\d+(?:st|nd|rd|th)"
 # "When" in the middle of a sentence asks for a time only before one of these verbs; else it states a condition.
 _AUXILIARIES = "am|are|can|could|did|do|does|had|has|have|is|may|might|must|shall|should|was|were|will|would"
-_ASKS_WHEN = re.compile(
+_ASKS_WHEN = (
     rf"(?:^\W*when|\bwhen\s+(?:{_AUXILIARIES})|\b(?:since|till|until)\s+when|\bwhat\s+(?:date|day|month|year|time)|"
-    r"\bwhich\s+(?:date|day|month|year)|\bhow\s+long\s+ago)\b",
-    re.IGNORECASE,
+    r"\bwhich\s+(?:date|day|month|year)|\bhow\s+long\s+ago)\b"
 )
+# A date at the start of a text, in brackets or as ISO 8601, and what may stand beside it: a time and a weekday.
+_STAMP = r"\s*(?:\[([^\]\n]{6,40})\]|\(([^)\n]{6,40})\)|((?:19|20)\d\d-[01]\d-[0-3]\d)(?![\d-]))"
+_BESIDE_DATE = r"[\s\d:.,+TZ-]*(?:(?:[ap]\.?m\.?|on|at|utc|(?:mon|tues|wednes|thurs|fri|satur|sun)day)[\s,:.]*)*"
+_RELATIVE = (
+    r"\b(?:(?P<day>yesterday|today|tonight|tomorrow)|(?P<which>last|next)\s+(?P<unit>week|month|year)|"
+    r"(?P<count>\d{1,2}|an?|one|two|three|four|five|six)\s+(?P<units>day|week|month|year)s?\s+ago)\b"
+)
+_DAYS_OFF = {"yesterday": -1, "today": 0, "tonight": 0, "tomorrow": 1}
+_UNIT_DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
+_NUMBERS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
 # A day this far from the named one no longer agrees with it.
 MAX_DAYS_OFF = 10
+_DAY_MICROS = 86_400_000_000
+# Every text is tested on every write: the quick test comes first.
+_STAMP_STARTS = frozenset("[( 12")
 # How well a time agrees with its year alone, and with the month before its own.
 YEAR_AGREEMENT, NEXT_MONTH_AGREEMENT = 0.3, 0.4
 
@@ -74,11 +85,17 @@ class Period(Struct, frozen=True):
 def find_period(text: str) -> tuple[Period | None, str]:
     """Return the date that the text names, if any, and the text without it."""
     for form in _FORMS:
-        found = form.search(text)
+        found = _compiled(form, re.IGNORECASE).search(text)
         period = _period(found.groupdict()) if found else None
         if found and period:
             return period, text[: found.start()] + " " + text[found.end() :]
     return None, text
+
+
+def describe_period(period: Period) -> str:
+    """Return a period as people write it: 8 May 2023, Dec 2023, 8 May, 2023."""
+    month = _MONTHS[period.month - 1].capitalize() if period.month else ""
+    return " ".join([str(part) for part in (period.day, month, period.year) if part])
 
 
 def agreement(period: Period, at: int) -> float:
@@ -92,9 +109,30 @@ def agreement(period: Period, at: int) -> float:
     return {0: 1.0, 1: NEXT_MONTH_AGREEMENT}.get(months, 0.0)
 
 
+def text_agreement(period: Period, text: str, at: int) -> float:
+    """Return how well the times that a text mentions agree with the period. `at` is when it was said."""
+    return max([agreement(period, each) for each in mentioned_times(text, at)], default=0.0)
+
+
+def mentioned_times(text: str, at: int) -> list[int]:
+    """Return the times a text mentions, in microseconds: a date, and days such as `yesterday` or `two weeks ago`."""
+    found, _ = find_period(text)
+    times = [_micros(_start(found, at))] if found else []
+    return times + [at + _days_off(each) * _DAY_MICROS for each in _compiled(_RELATIVE, re.IGNORECASE).finditer(text)]
+
+
+def stamped_time(text: str) -> int:
+    """Return the day with which a text begins, such as `[8 May 2023]` or `2023-05-08:`, in microseconds; 0 if none."""
+    found = _compiled(_STAMP).match(text) if text[:1] in _STAMP_STARTS else None
+    period, rest = find_period(next(filter(None, found.groups()))) if found else (None, "")
+    if period is None or not (period.year and period.day) or not _compiled(_BESIDE_DATE, re.IGNORECASE).fullmatch(rest):
+        return 0
+    return _micros(_start(period, 0))
+
+
 def asks_when(text: str) -> bool:
     """Return True if the text asks for a time."""
-    return _ASKS_WHEN.search(text) is not None
+    return _compiled(_ASKS_WHEN, re.IGNORECASE).search(text) is not None
 
 
 def tells_time(terms: Collection[str]) -> bool:
@@ -102,7 +140,7 @@ def tells_time(terms: Collection[str]) -> bool:
     if not _time_terms().isdisjoint(terms):
         return True
     numbers = [term for term in terms if term[0].isdigit()]
-    return any((len(each) == 4 and each.isdigit()) or _ORDINAL.fullmatch(each) for each in numbers)
+    return any((len(each) == 4 and each.isdigit()) or _compiled(_ORDINAL).fullmatch(each) for each in numbers)
 
 
 @cache
@@ -129,6 +167,25 @@ def _day_agreement(period: Period, when: datetime) -> float:
         return 0.0
     off = abs((when.replace(hour=0, minute=0, second=0, microsecond=0) - day).days)
     return max(0.0, 1 - off / MAX_DAYS_OFF)
+
+
+def _start(period: Period, at: int) -> datetime:
+    """Return the day of a period, or its middle; a missing year is that of the time."""
+    year = period.year or datetime.fromtimestamp(at / 1_000_000, UTC).year
+    try:
+        return datetime(year, period.month or 7, period.day or 15, tzinfo=UTC)
+    except ValueError:  # 29 February in a year without one
+        return datetime(year, period.month, 28, tzinfo=UTC)
+
+
+def _days_off(found: re.Match[str]) -> int:
+    parts = {name: (value or "").lower() for name, value in found.groupdict().items()}
+    if parts["day"]:
+        return _DAYS_OFF[parts["day"]]
+    if parts["unit"]:
+        return _UNIT_DAYS[parts["unit"]] * (1 if parts["which"] == "next" else -1)
+    count = _NUMBERS.get(parts["count"]) or int(parts["count"])
+    return -count * _UNIT_DAYS[parts["units"]]
 
 
 def _micros(when: datetime) -> int:

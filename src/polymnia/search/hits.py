@@ -3,6 +3,7 @@
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from polymnia.model import Hit, Passage
+from polymnia.search import explain
 from polymnia.search.scoring import ScoredPassage
 from polymnia.search.text import fold
 
@@ -27,10 +28,21 @@ def best_hits(folded: str, scored: Sequence[ScoredPassage], limit: int) -> list[
     ranked = sorted(scored, key=order)
     # A note and an observation may say the same, but one may change without the other.
     subjects = [((each.passage.entity, each.passage.kind == "note"), each.terms) for each in ranked]
-    return [
-        Hit(each.passage, each.score, exact[each.passage.key] or match_kind(each), each.signals, alike)
-        for each, alike in ((ranked[position], alike) for position, alike in distinct(subjects, limit))
-    ]
+    return [_hit(ranked[at], exact[ranked[at].passage.key], alike) for at, alike in distinct(subjects, limit)]
+
+
+def _hit(scored: ScoredPassage, exact: str, alike: int) -> Hit:
+    passage, query, kind = scored.passage, scored.query, exact or match_kind(scored)
+    return Hit(
+        passage,
+        scored.score,
+        kind,
+        scored.signals,
+        alike,
+        (kind, *explain.reasons(scored, kind)[1:]) if exact else explain.reasons(scored, kind),
+        explain.excerpt(passage.text, (*query.terms, *query.widened)),
+        not exact and explain.is_weak(query, scored.terms, scored.signals),
+    )
 
 
 def exact_kind(passage: Passage, folded: str) -> str:

@@ -1,8 +1,9 @@
 """Score passages for a question: measure the evidence for each and add it up on fixed scales.
 
-    match = 4 words + 2 before + 0.3 near                                     without a vector
+    match = 4 words + 2.5 before + 0.3 near                                   without a vector
     match = 2 words + 0.8 before + 0.3 near + (meaning - 0.1) / 0.12          with a vector, when every passage has one
-    score = match + 5 date + 2.8 tells_time + 0.7 length - 2 asks + 0.5 linked + entity (bonus + 0.35 max(0, match - 1))
+    score = match + 2.8 tells_time + 0.7 length - 2 asks + 0.5 linked
+        + entity (bonus + 0.35 max(0, match - 1)) + date (2.5 + 0.5 max(0, match - 1))
 
 While only a share of the passages has vectors, `match` lies between the two forms by that share. So a passage without a
 vector is not at a disadvantage, and the ranking of words alone becomes the full one without a jump. Only one
@@ -18,7 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from polymnia.model import Neighbours, Passage, PassageKey, Signals, WordCounts
-from polymnia.search.dates import agreement, tells_time
+from polymnia.search.dates import Period, agreement, tells_time, text_agreement
 from polymnia.search.question import Question
 from polymnia.search.terms import plain, terms_of
 from polymnia.search.text import fold
@@ -35,12 +36,12 @@ NAME_WORD_COUNT = 0.5
 # Two words of the question count as near each other up to this many words apart.
 MAX_WORD_DISTANCE = 4
 
-WORDS, BEFORE, NEAR = 4.0, 2.0, 0.3
+WORDS, BEFORE, NEAR = 4.0, 2.5, 0.3
 # How much less the words count when every passage has a vector.
-WORDS_COVERED, BEFORE_COVERED = 2.0, 1.2
+WORDS_COVERED, BEFORE_COVERED = 2.0, 1.7
 # The cosine of unrelated texts, and the difference that counts 1.
 COSINE_ZERO, COSINE_UNIT = 0.1, 0.12
-DATE, TELLS_TIME, LENGTH, ASKS, LINKED = 5.0, 2.8, 0.7, -2.0, 0.5
+DATE, TELLS_TIME, LENGTH, ASKS, LINKED = 2.5, 2.8, 0.7, -2.0, 0.5
 MAX_LENGTH_WORDS = 60
 # How much a preceding statement counts, compared with a question, whose answer probably follows.
 STATEMENT_LEAD = 0.5
@@ -48,8 +49,8 @@ STATEMENT_LEAD = 0.5
 HALF_CONTEXT_WORDS = 30
 # The lowest bonus of a named entity, its growth with the entity's rarity, and the highest.
 MIN_ENTITY_BONUS, ENTITY_RARITY, MAX_ENTITY_BONUS = 0.75, 0.5, 2.5
-# The bonus grows with a match above 1, so that a wrong name raises only passages that match.
-ENTITY_MATCH_SHARE = 0.35
+# Both grow with a match above 1, so that a wrong name or a wrong date raises only passages that match.
+ENTITY_MATCH_SHARE, DATE_MATCH_SHARE = 0.35, 0.5
 
 # How much the other phrasings of a question count together: a wrong guess at the answer then does little harm.
 ALSO_SHARE = 0.3
@@ -83,6 +84,12 @@ class Matcher:
             count = terms.count(term) if term in present else NAME_WORD_COUNT if term in in_name else 0
             total += rarity * count * (K1 + 1) / (count + norm)
         return total
+
+    def share(self, terms: Collection[str]) -> float:
+        """Return the share of the question's words that these terms contain, by count or by rarity, the larger one."""
+        present, total = self._rarity.keys() & terms, sum(self._rarity.values())
+        by_rarity = sum([self._rarity[term] for term in present]) / total if total else 1.0
+        return max(by_rarity, len(present) / max(1, len(self._rarity)))
 
     def proximity(self, terms: Sequence[str]) -> float:
         """Return how close together neighbouring words of the question stand among the terms."""
@@ -204,7 +211,7 @@ def score(signals: Signals, bonus: float, coverage: float) -> float:
         match += coverage * (meaning - WORDS_COVERED * signals.words - BEFORE_COVERED * signals.before)
     return (
         match
-        + DATE * signals.date
+        + signals.date * (DATE + DATE_MATCH_SHARE * max(0.0, match - 1))
         + TELLS_TIME * signals.tells_time
         + LENGTH * signals.length
         + ASKS * signals.asks
@@ -252,7 +259,6 @@ def _signals(
     words, before = shares
     question = query.question
     count = len(passage.words.split())
-    time = passage.valid_at or passage.created_at
     return Signals(
         words=words,
         before=2 * context_share(count) * before,
@@ -260,11 +266,16 @@ def _signals(
         near=query.matcher.proximity(terms),
         entity=query.names.get(passage.entity, 0.0) if passage.kind != "entity" else 0.0,
         linked=1.0 if passage.entity in query.linked else 0.0,
-        date=agreement(question.period, time) if question.period else 0.0,
+        date=_date_agreement(question.period, passage) if question.period else 0.0,
         tells_time=1.0 if question.asks_when and tells_time(terms) else 0.0,
         length=log(1 + min(count, MAX_LENGTH_WORDS)),
         asks=question_share(passage.text),
     )
+
+
+def _date_agreement(period: Period, passage: Passage) -> float:
+    at = passage.valid_at or passage.created_at
+    return max(agreement(period, at), text_agreement(period, passage.text, at))
 
 
 def _word_score(query: Query, passage: Passage, terms: Sequence[str]) -> float:

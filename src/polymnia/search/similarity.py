@@ -1,7 +1,6 @@
 """Compare texts by their words: names that may mean the same thing, and observations that say something similar."""
 
 import re
-from difflib import SequenceMatcher
 
 from polymnia.model import Entity, Observation
 from polymnia.search.question import content_words
@@ -64,4 +63,6 @@ def _ratio(first: str, second: str) -> float:
     """Return the share of characters in common; digits must agree, because `server1` is not `server2`."""
     if re.sub(r"\D", "", first) != re.sub(r"\D", "", second):
         return 0.0
+    from difflib import SequenceMatcher  # a server's start does not need it
+
     return SequenceMatcher(None, first, second, autojunk=False).ratio()

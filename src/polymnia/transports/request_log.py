@@ -1,8 +1,8 @@
 """The log line of a request: who asked, for what, how it ended and how long it took."""
 
 import logging
+import os
 import re
-import secrets
 
 from msgspec import Struct, field
 
@@ -17,7 +17,7 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 def choose_request_id(given: str | None) -> str:
     """Return the client's request id if it is a short token, else a new one."""
-    return given if given is not None and _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
+    return given if given is not None and _REQUEST_ID.fullmatch(given) else os.urandom(8).hex()
 
 
 class RequestRecord(Struct, kw_only=True):

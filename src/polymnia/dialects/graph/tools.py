@@ -11,6 +11,9 @@ from polymnia.engine.memory import statistics
 from polymnia.errors import EntityNotFound
 from polymnia.model import Graph
 
+# Larger replies say how to get smaller ones: clients cut them off, or a model's context overflows.
+MAX_USUAL_BYTES = 25 * 1024
+
 
 @tool(shapes.Entities, needs="write")
 def create_entities(call: Call, arguments: shapes.Entities) -> Reply:
@@ -94,10 +97,10 @@ def read_graph(call: Call, arguments: shapes.Page) -> Reply:
     """Read the whole graph, or one page of it: entities of one type, from an offset, up to a limit, and the \
 relations among them. The whole graph can be large: set a limit, or use search_nodes."""
     if arguments == shapes.Page():
-        return _reply(reference.graph_shape(entities.read_all(call.memory)))
+        return _graph_reply(entities.read_all(call.memory))
     offset, limit = _page_bounds(arguments)
     page = entities.page(call.memory, kind=arguments.entity_type, offset=offset, limit=limit)
-    return _reply(reference.graph_shape(page))
+    return _graph_reply(page)
 
 
 @tool(shapes.Search, needs="read", idempotent=True)
@@ -107,7 +110,7 @@ With several words, entities that have all of them come before those that have s
 returned."""
     offset, limit = _page_bounds(arguments)
     found = search.best_matches(call.memory, arguments.query, kind=arguments.entity_type, offset=offset, limit=limit)
-    return _reply(reference.graph_shape(found))
+    return _graph_reply(found)
 
 
 @tool(shapes.Several, needs="read", idempotent=True, quick=True)
@@ -275,6 +278,16 @@ TOOLS = catalogue(
 def _reply(value: object) -> Reply:
     """Return a reply whose text is compact JSON."""
     return Reply(encode(value).decode())
+
+
+def _graph_reply(graph: Graph) -> Reply:
+    """Return a graph and, if that is large, a note that says so and how to limit it."""
+    encoded = encode(reference.graph_shape(graph))
+    if len(encoded) <= MAX_USUAL_BYTES:
+        return Reply(encoded.decode())
+    size, count = len(encoded) // 1024, len(graph.entities)
+    note = f"This reply is large: {count:,} entities in {size:,} KB. Set limit (and offset) to get fewer."
+    return Reply(encoded.decode(), note=note)
 
 
 def _page_bounds(arguments: shapes.Page | shapes.Search) -> tuple[int, int | None]:

@@ -4,11 +4,12 @@ from polymnia import __version__
 from polymnia.dialects.base import Dialect, NoteRules, Tool, catalogue, tool
 from polymnia.dialects.native import reading
 from polymnia.dialects.native.recalling import recall
+from polymnia.dialects.native.resources import PROMPTS, RESOURCES, TEMPLATES
 from polymnia.dialects.native.reviewing import history, review
 from polymnia.dialects.native.scope import describe_workspaces
 from polymnia.dialects.native.shapes import Items, Remember
 from polymnia.dialects.native.writing import forget, make_remember, revise, undo
-from polymnia.engine.remember import SecretRule
+from polymnia.engine.secrets import SecretRule
 
 INSTRUCTIONS = (
     "This is your long-term memory across conversations: people, projects, decisions, preferences and relations.\n"
@@ -39,17 +40,28 @@ def core_tools(secrets: SecretRule = "warn") -> dict[str, Tool]:
 
 
 def make_dialect(rules: NoteRules) -> Dialect:
-    """Return the dialect with the server's rules."""
+    """Return the dialect with the server's rules. Raise SettingsError for an unknown toolset."""
     return Dialect(
         name="native",
         server_name="polymnia",
         server_version=__version__,
         instructions=INSTRUCTIONS,
         write_instructions=WRITE_INSTRUCTIONS,
-        tools=core_tools(rules.secrets),
+        tools={**core_tools(rules.secrets), **_further_tools(rules.toolsets)},
+        resources=RESOURCES,
+        templates=TEMPLATES,
+        prompts=PROMPTS,
         finds_project=True,
         describe_workspaces=describe_workspaces,
     )
+
+
+def _further_tools(names: tuple[str, ...]) -> dict[str, Tool]:
+    if not names:
+        return {}
+    from polymnia.dialects.native.toolsets import chosen_tools  # few servers offer them
+
+    return catalogue(*chosen_tools(names))
 
 
 DIALECT = make_dialect(NoteRules())

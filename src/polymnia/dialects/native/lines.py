@@ -30,6 +30,9 @@ def hit_item(hit: Hit, workspace: str, author: Author | None, detail: str) -> It
     text = f": {one_line(passage.text)}" if "text" in data else ""
     about = ", ".join([*_told(data), workspace])
     data["text"] = one_line(passage.text) if "text" in data else ""
+    around = {side: [one_line(each.text) for each in getattr(hit, side)] for side in ("before", "after")}
+    data |= around
+    text += "".join([f" ({side}: {' | '.join(texts)})" for side, texts in around.items() if texts])
     return Item(f"- {passage.entity} ({passage.type}){number}{text} [{about}]", _without_blanks(data))
 
 

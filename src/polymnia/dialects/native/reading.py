@@ -25,7 +25,7 @@ def open(call: Call, arguments: Open) -> Reply:  # noqa: A001  # the name that c
         graph = _graph(place, arguments.names, at)
         found |= {each.name for each in graph.entities}
         for entity in graph.entities:
-            items += _entity_items(place, entity, graph.relations, past=at is not None, old=arguments.superseded)
+            items += entity_items(place, entity, graph.relations, past=at is not None, old=arguments.superseded)
     missing = [name for name in dict.fromkeys(arguments.names) if name not in found]
     offset = offset_of(arguments.cursor)
     return bounded_reply(
@@ -95,7 +95,8 @@ def _graph(place: Place, names: list[str], at: int | None) -> Graph:
     return history.as_of(place.memory, at, set(names))
 
 
-def _entity_items(place: Place, entity: Entity, relations: list[Relation], *, past: bool, old: bool) -> list[Item]:
+def entity_items(place: Place, entity: Entity, relations: list[Relation], *, past: bool, old: bool) -> list[Item]:
+    """Return an entity, its facts with their authors, and its relations; with `old` also facts that were superseded."""
     touching = [each for each in relations if entity.name in (each.source, each.target)]
     keys = [(entity.name, each.ordinal) for each in entity.observations]
     authors = {} if past else history.authors(place.memory, keys)

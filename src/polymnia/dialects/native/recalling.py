@@ -14,11 +14,13 @@ from polymnia.engine.recall import recall as find_passages
 from polymnia.engine.suggest import similar_names
 from polymnia.model import Author, Counts, Hit, Within
 from polymnia.search.hits import EXACT_KINDS
+from polymnia.search.terms import terms_of
 
 # Hits are ranked up to here, so that those left out can be counted.
 MAX_RANKED = 200
 # Other workspaces that are searched when the client's own have nothing.
 _MAX_OTHERS = 10
+_MAX_NEAR = 5
 
 
 @tool(Recall, needs="read", returns=Items, always_load=True, brief=True)
@@ -27,7 +29,14 @@ def recall(call: Call, arguments: Recall) -> Reply:
     read = places(call, arguments.workspace)
     offset = offset_of(arguments.cursor)
     within = _within(arguments)
-    results = [(each, find_passages(each.memory, arguments.query, limit=MAX_RANKED, within=within)) for each in read]
+    also, context = arguments.also, arguments.context
+    results = [
+        (
+            each,
+            find_passages(each.memory, arguments.query, also=also, limit=MAX_RANKED, within=within, context=context),
+        )
+        for each in read
+    ]
     ranked = _merge(results)
     page = ranked[offset : offset + arguments.limit]
     if not ranked:
@@ -35,6 +44,12 @@ def recall(call: Call, arguments: Recall) -> Reply:
     items = [hit_item(hit, place.name, author, arguments.detail) for place, hit, author in _with_authors(page)]
     note = _note([result for _, result in results], read)
     return bounded_reply(items, max_tokens=arguments.max_tokens, offset=offset, total=len(ranked), note=note)
+
+
+def search_places(call: Call, query: str, *, limit: int) -> list[tuple[Place, Hit]]:
+    """Return the best hits in all of the client's workspaces."""
+    results = [(each, find_passages(each.memory, query, limit=limit)) for each in places(call)]
+    return _merge(results)[:limit]
 
 
 def _within(arguments: Recall) -> Within | None:
@@ -83,9 +98,9 @@ def _explain_nothing(call: Call, arguments: Recall, read: list[Place], within: W
     where = " and ".join(each.name for each in read) or "no workspace, for none exists yet"
     told = [f"Nothing found: searched {searched:,} passages in {where}."]
     told += _blame_filters(arguments.query, read, within)
-    near = [name for each in read for name in similar_names(each.memory, arguments.query)]
+    near = list(dict.fromkeys([name for each in read for name in _near_names(each, arguments.query)]))
     if near:
-        told.append(f"Similar names: {', '.join(near)}.")
+        told.append(f"Near it: {', '.join(near[:_MAX_NEAR])}; open shows what is known of them.")
     if not arguments.workspace or arguments.workspace in ("project", "personal"):
         found = [each.name for each in others(call, read)[:_MAX_OTHERS] if _has_hits(each, arguments.query, within)]
         told += [f"Other workspaces have hits: {', '.join(found)}; pass one as workspace."] if found else []
@@ -104,6 +119,13 @@ def _blame_filters(query: str, read: list[Place], within: Within | None) -> list
     return [
         f"There are hits without the filter {' or '.join(guilty)}." if guilty else "There are hits without filters."
     ]
+
+
+def _near_names(place: Place, query: str) -> list[str]:
+    """Return names that the question contains a word of, or that are spelled like it."""
+    with place.memory.reading() as reader:
+        named = reader.names_with(terms_of(query), _MAX_NEAR)
+    return named or similar_names(place.memory, query)
 
 
 def _counts(place: Place) -> Counts:

@@ -1,22 +1,13 @@
 """`history` and `review`: who changed what, and what in the memory needs attention."""
 
-from collections.abc import Callable
-
 from polymnia.dialects.base import Call, Reply, tool
 from polymnia.dialects.native.budget import Item, bounded_reply, fitting_items, offset_of
-from polymnia.dialects.native.lines import change_item, short_time
-from polymnia.dialects.native.scope import Place, places
+from polymnia.dialects.native.lines import change_item
+from polymnia.dialects.native.scope import places
 from polymnia.dialects.native.shapes import History, Items, Review
 from polymnia.dialects.times import parse_moment
 from polymnia.engine import history as histories
-from polymnia.engine.curation.duplicates import duplicate_names
-from polymnia.engine.curation.gaps import relation_gaps
-from polymnia.engine.curation.orphans import orphans
-from polymnia.engine.curation.pending import pending
-from polymnia.engine.curation.similar import similar_pairs
 from polymnia.errors import BadInput, PolymniaError
-
-Find = Callable[[Call, Place, int], list[Item]]
 
 
 @tool(History, needs="read", returns=Items, brief=True)
@@ -52,13 +43,15 @@ def _history_reply(page: histories.ChangePage, items: list[Item], max_tokens: in
 @tool(Review, needs="read", returns=Items, brief=True)
 def review(call: Call, arguments: Review) -> Reply:
     """Find what needs care: duplicate names, gaps between entities, orphans, stale summaries, similar entities."""
+    from polymnia.dialects.native.findings import FINDERS  # the first call loads the verbs of curation
+
     items: list[Item] = []
     notes: list[str] = []
     for place in places(call, arguments.workspace):
         for kind in arguments.kinds or ("duplicates", "gaps", "summaries", "orphans"):
             call.check()
             try:
-                items += _FINDERS[kind](call, place, arguments.limit)
+                items += FINDERS[kind](call, place, arguments.limit)
             except PolymniaError as exc:
                 if not isinstance(exc, BadInput) and arguments.kinds:
                     raise
@@ -72,67 +65,3 @@ def review(call: Call, arguments: Review) -> Reply:
         total=len(items),
         note=note,
     )
-
-
-def _duplicates(call: Call, place: Place, limit: int) -> list[Item]:
-    found = duplicate_names(place.memory, limit=limit, progress=call.progress, check=call.check)
-    return [
-        Item(
-            f"- duplicate? {each.a} ({each.a_type}) and {each.b} ({each.b_type}): revise with merge",
-            {"kind": "duplicate", "names": [each.a, each.b], "workspace": place.name},
-        )
-        for each in found
-    ]
-
-
-def _gaps(call: Call, place: Place, limit: int) -> list[Item]:
-    found = relation_gaps(place.memory, limit=limit, progress=call.progress, check=call.check)
-    return [
-        Item(
-            f"- gap: facts of {each.entity} mention {each.referenced} {each.count} times, but no relation joins them",
-            {"kind": "gap", "names": [each.entity, each.referenced], "workspace": place.name},
-        )
-        for each in found
-    ]
-
-
-def _orphans(call: Call, place: Place, limit: int) -> list[Item]:
-    return [
-        Item(
-            f"- orphan: {each.name} ({each.type}) has no relations",
-            {"kind": "orphan", "names": [each.name], "workspace": place.name},
-        )
-        for each in orphans(place.memory, limit=limit)
-    ]
-
-
-def _summaries(call: Call, place: Place, limit: int) -> list[Item]:
-    found = pending(place.memory, limit=limit, progress=call.progress, check=call.check)
-    return [
-        Item(
-            f"- summary: {each.name} has {each.observations} facts, last of {short_time(each.last_observation_at)}, "
-            f"and {f'a summary of {short_time(each.summary_at)}' if each.summary_at else 'no summary'}",
-            {"kind": "summary", "names": [each.name], "workspace": place.name},
-        )
-        for each in found
-    ]
-
-
-def _similar(call: Call, place: Place, limit: int) -> list[Item]:
-    found = similar_pairs(place.memory, limit=limit, progress=call.progress, check=call.check)
-    return [
-        Item(
-            f"- similar: {each.a} and {each.b} ({each.similarity:.2f}) have no relation",
-            {"kind": "similar", "names": [each.a, each.b], "workspace": place.name},
-        )
-        for each in found
-    ]
-
-
-_FINDERS: dict[str, Find] = {
-    "duplicates": _duplicates,
-    "gaps": _gaps,
-    "orphans": _orphans,
-    "summaries": _summaries,
-    "similar": _similar,
-}

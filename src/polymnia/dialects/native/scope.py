@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
-from urllib.request import url2pathname
 
 from msgspec import Struct
 
@@ -126,6 +125,8 @@ def _root_path(uri: str) -> Path | None:
     parts = urlsplit(uri)
     if parts.scheme != "file":
         return None
+    from urllib.request import url2pathname  # rarely needed, and slow to import
+
     path = Path(url2pathname(unquote(parts.path)))
     if not path.is_dir() or path in (Path.home(), Path(path.anchor)):
         return None

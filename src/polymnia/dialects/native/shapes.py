@@ -48,6 +48,8 @@ class Recall(Bounded, frozen=True, kw_only=True):
     since: Annotated[str, Meta(description="date or age: 7d")] = ""
     until: str = ""
     detail: Detail = "summary"
+    also: Annotated[list[str], Meta(description="other phrasings")] = []
+    context: Annotated[int, Meta(ge=0, le=10)] = 0
 
 
 class Open(Bounded, frozen=True, kw_only=True):

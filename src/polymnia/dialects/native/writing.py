@@ -14,10 +14,11 @@ from polymnia.dialects.questions import confirmation
 from polymnia.dialects.times import parse_moment
 from polymnia.engine.forget import ForgetReceipt, Unwanted
 from polymnia.engine.forget import forget as forget_rows
-from polymnia.engine.remember import EntityFacts, EntityReceipt, FactDraft, FactReceipt, Receipt, SecretRule
+from polymnia.engine.remember import EntityFacts, EntityReceipt, FactDraft, FactReceipt, Receipt
 from polymnia.engine.remember import remember as remember_facts
 from polymnia.engine.revise import Edit, Revision, RevisionReceipt, merge
 from polymnia.engine.revise import revise as revise_entity
+from polymnia.engine.secrets import SecretRule
 from polymnia.engine.undo import UndoReceipt, undo_since
 from polymnia.engine.undo import undo as undo_changes
 from polymnia.errors import BadInput

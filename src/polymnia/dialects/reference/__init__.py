@@ -11,7 +11,8 @@ Before answering, look up what is known with search_nodes (any part of a name, t
 (exact names)."""
 _WRITE_INSTRUCTIONS = """\
 When you learn something worth keeping, create entities for people, organisations, projects and events, relate them, \
-and add one observation per fact.
+and add one observation per fact. create_entities skips a name that is known: extend that entity with \
+add_observations.
 When a fact changes, delete the old observation and add the new one."""
 
 

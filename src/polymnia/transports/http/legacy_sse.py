@@ -57,7 +57,7 @@ class LegacySse:
             endpoint = f"{self._context.public_path}{self._path}/messages/?session_id={session.id}"
             await request.write(encode_event(endpoint.encode(), "endpoint"), more=True)
             session.attach(stream)
-            await stream.send_until_gone(request)
+            await stream.send(request)
             await request.write(b"", more=False)
         finally:
             session.detach(stream)

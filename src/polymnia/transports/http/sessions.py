@@ -24,6 +24,9 @@ _HANDSHAKE_REQUESTS = 2
 # Notifications that are kept while a client has no stream open.
 MAX_KEPT_NOTIFICATIONS = 1000
 
+# Streams that a client can resume. Those that have not ended are kept beyond that.
+MAX_RESUMABLE_STREAMS = 4
+
 GroupKey = tuple[str, str]
 
 
@@ -39,16 +42,33 @@ class HttpSession:
         self.requests = 1
         self.running = 0
         self.stream: EventStream | None = None
+        # The last stream that took the notifications, which a client may resume.
+        self.own_stream: EventStream | None = None
         self.is_closed = False
+        self._numbers = itertools.count(1)
+        self._resumable: dict[int, EventStream] = {}
         self._loop = asyncio.get_running_loop()
         self.session = Session(server, client=client, wake=self._wake, is_remote=True)
 
     def attach(self, stream: EventStream) -> None:
         """Send notifications to the stream. An earlier stream ends."""
-        if self.stream is not None:
+        self.own_stream = stream
+        if self.stream is not None and self.stream is not stream:
             self.stream.end()
         self.stream = stream
         self._forward()
+
+    def keep(self, stream: EventStream) -> None:
+        """Give a stream a number, so that the client can resume it. The oldest one is forgotten for it."""
+        stream.number = next(self._numbers)
+        self._resumable[stream.number] = stream
+        if len(self._resumable) > MAX_RESUMABLE_STREAMS:
+            finished = next((number for number, each in self._resumable.items() if each.is_over), stream.number)
+            del self._resumable[finished]
+
+    def resumable(self, number: int) -> EventStream | None:
+        """Return the stream with that number, if it is kept."""
+        return self._resumable.get(number)
 
     def detach(self, stream: EventStream) -> None:
         """Keep notifications until another stream is attached."""

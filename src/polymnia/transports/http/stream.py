@@ -1,7 +1,8 @@
-"""Server-sent events: messages from any thread to one client, in order."""
+"""Server-sent events: messages from any thread to one client, in order, and again after a lost connection."""
 
 import asyncio
 from collections import deque
+from threading import Lock
 
 from polymnia.transports.http.request import EVENTS, Request
 
@@ -10,84 +11,146 @@ PULSE_S = 15.0
 # A client that lets more messages or bytes pile up is disconnected.
 MAX_QUEUED_MESSAGES = 1000
 MAX_QUEUED_BYTES = 16 * 1024 * 1024
+# What is kept of a stream for a client that comes back. A longer last message is not kept.
+MAX_REPLAY_MESSAGES = 100
+MAX_REPLAY_BYTES = 256 * 1024
+# How long a client should wait before it comes back.
+RETRY_MS = 1000
 
 HEADERS = {"content-type": EVENTS, "cache-control": "no-cache, no-transform", "x-accel-buffering": "no"}
 
 
 class EventStream:
-    """Messages on their way to one client."""
+    """Messages on their way to one client.
+
+    A stream with a number can be resumed: its events have ids, and the last ones are kept.
+    """
 
     def __init__(self) -> None:
+        self.number: int | None = None
         self._loop = asyncio.get_running_loop()
-        self._queue: deque[bytes] = deque()
+        self._lock = Lock()
+        self._queue: deque[tuple[int, bytes]] = deque()
         self._queued_bytes = 0
+        self._replay: deque[tuple[int, bytes]] = deque()
+        self._replay_bytes = 0
+        self._count = 0
+        self._last: bytes | None = None
         self._news = asyncio.Event()
+        # Counts the connections on which the stream was sent: only the latest one goes on.
+        self._connections = 0
         self._is_ended = False
         self._is_overrun = False
 
     def put(self, message: bytes) -> None:
         """Queue a message. Safe from any thread."""
-        if self._is_ended:
-            return
-        self._queue.append(message)
-        self._queued_bytes += len(message)
-        too_large = len(self._queue) > 1 and self._queued_bytes > MAX_QUEUED_BYTES
-        if too_large or len(self._queue) > MAX_QUEUED_MESSAGES:
-            self._is_ended = self._is_overrun = True
+        with self._lock:
+            if self._is_ended:
+                return
+            self._count += 1
+            self._queue.append((self._count, message))
+            self._queued_bytes += len(message)
+            too_large = len(self._queue) > 1 and self._queued_bytes > MAX_QUEUED_BYTES
+            if too_large or len(self._queue) > MAX_QUEUED_MESSAGES:
+                self._is_ended = self._is_overrun = True
         self._loop.call_soon_threadsafe(self._news.set)
 
-    def put_last(self, message: bytes | None) -> None:
-        """Queue the last message, if there is one, and end the stream after it. Safe from any thread."""
-        if message is not None:
-            self.put(message)
-        self.end()
-
-    def end(self) -> None:
-        """End the stream after the queued messages. Safe from any thread."""
-        self._is_ended = True
+    def end(self, last: bytes | None = None) -> None:
+        """End the stream after the queued messages and a last one, if there is one. Safe from any thread."""
+        with self._lock:
+            if not self._is_ended:
+                self._last = last
+            self._is_ended = True
         self._loop.call_soon_threadsafe(self._news.set)
 
-    async def next(self) -> bytes | None:
-        """Return the next message; None if it is time for a pulse or the stream has ended."""
+    def rewind(self, received: int) -> None:
+        """Send again, on the next connection, what was kept of the messages after that number."""
+        with self._lock:
+            queued = {number for number, _ in self._queue}
+            again = [each for each in self._replay if each[0] > received and each[0] not in queued]
+            self._queue.extendleft(reversed(again))
+            self._queued_bytes += sum(len(message) for _, message in again)
+            self._connections += 1
+        self._news.set()
+
+    async def wait(self, request: Request) -> bool:
+        """Wait for a message. Return False if there is none: it is time for a pulse, or something has ended."""
+        connection = self._connections
         try:
             async with asyncio.timeout(PULSE_S):
-                while not self._queue and not self._is_ended:
+                while not self._queue and not self._is_ended and connection == self._connections:
+                    if request.is_abandoned():
+                        return False
                     await self._news.wait()
                     self._news.clear()
         except TimeoutError:
-            return None
-        if not self._queue or self._is_overrun:
-            return None
-        message = self._queue.popleft()
-        self._queued_bytes -= len(message)
-        return message
+            return False
+        return bool(self._queue) and not self._is_overrun
 
     @property
     def is_over(self) -> bool:
+        """Return True if nothing but a last message may be left to send."""
         return self._is_ended and (self._is_overrun or not self._queue)
 
-    async def send_until_gone(self, request: Request) -> None:
-        """Send every message until the stream ends or the client leaves."""
-        watch = self._loop.create_task(self._end_with(request))
+    def opening(self) -> bytes:
+        """Return an event without a message, from which a client may resume."""
+        return b"id: %d-0\nretry: %d\ndata: \n\n" % (self.number or 0, RETRY_MS)
+
+    async def send(self, request: Request) -> bool:
+        """Send every message, with a pulse while there is none. Return True when the stream has ended.
+
+        Return False when the client is gone, or has come back on another connection.
+        """
+        connection = self._connections
+        watch = self._loop.create_task(self._wake_with(request))
         try:
-            await self.send(request)
+            while not self.is_over:
+                has_message = await self.wait(request)
+                if connection != self._connections or request.is_abandoned():
+                    return False
+                if has_message:
+                    await request.write(self._take(), more=True)
+                elif not self.is_over:
+                    await request.write(b": still here\n\n", more=True)
+            return connection == self._connections
         finally:
             watch.cancel()
 
-    async def _end_with(self, request: Request) -> None:
-        await request.connection.lost.wait()
-        self.end()
+    async def send_last(self, request: Request) -> None:
+        """Send the last message and end the response."""
+        last = b"" if self._last is None else self._encode(self._count + 1, self._last)
+        if self.number is None or len(last) > MAX_REPLAY_BYTES:
+            self._last = None
+        await request.write(last, more=False)
 
-    async def send(self, request: Request) -> None:
-        """Send every message until the stream ends, with a pulse while there is none."""
-        while not self.is_over:
-            message = await self.next()
-            if message is not None:
-                await request.write(encode_event(message), more=True)
-            elif not self.is_over:
-                await request.write(b": still here\n\n", more=True)
+    async def _wake_with(self, request: Request) -> None:
+        await request.connection.lost.wait()
+        self._news.set()
+
+    def _take(self) -> bytes:
+        """Return the next event."""
+        with self._lock:
+            number, message = self._queue.popleft()
+            self._queued_bytes -= len(message)
+            if self.number is not None and (not self._replay or self._replay[-1][0] < number):
+                self._replay.append((number, message))
+                self._replay_bytes += len(message)
+                while len(self._replay) > MAX_REPLAY_MESSAGES or self._replay_bytes > MAX_REPLAY_BYTES:
+                    self._replay_bytes -= len(self._replay.popleft()[1])
+        return self._encode(number, message)
+
+    def _encode(self, number: int, message: bytes) -> bytes:
+        event = encode_event(message)
+        return event if self.number is None else b"id: %d-%d\n" % (self.number, number) + event
 
 
 def encode_event(message: bytes, name: str = "message") -> bytes:
     """Return one event. JSON has no unescaped line breaks inside its strings, and ours has none outside."""
     return b"event: %b\ndata: %b\n\n" % (name.encode(), message)
+
+
+def parse_event_id(value: str) -> tuple[int, int] | None:
+    """Return the stream's number and the message's number in an event's id; None if it is none of ours."""
+    stream, _, message = value.partition("-")
+    is_ours = len(value) < 40 and stream.isascii() and stream.isdigit() and message.isascii() and message.isdigit()
+    return (int(stream), int(message)) if is_ours else None

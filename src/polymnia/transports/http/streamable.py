@@ -11,7 +11,7 @@ from polymnia.dialects.base import Client
 from polymnia.errors import MissingCapability, ProtocolError, Refused
 from polymnia.mcp.handled import Delivery
 from polymnia.mcp.jsonrpc import INVALID_REQUEST, METHOD_NOT_FOUND, NO_ID, PARSE_ERROR, Answer, Message, encode_error
-from polymnia.mcp.params import STATELESS, UNSUPPORTED_VERSION
+from polymnia.mcp.params import RESUMABLE_SINCE, STATELESS, UNSUPPORTED_VERSION
 from polymnia.mcp.server import Server
 from polymnia.mcp.session import Session
 from polymnia.model import Principal
@@ -19,9 +19,10 @@ from polymnia.transports.http import guard
 from polymnia.transports.http.context import HttpContext
 from polymnia.transports.http.request import EVENTS, JSON, Receive, Request, Send
 from polymnia.transports.http.sessions import HttpSession
-from polymnia.transports.http.stream import HEADERS, EventStream, encode_event
+from polymnia.transports.http.stream import HEADERS, EventStream, encode_event, parse_event_id
 
 _SESSION = b"mcp-session-id"
+_LAST_EVENT = b"last-event-id"
 _LISTEN = "subscriptions/listen"
 _INVALID_PARAMS = -32602
 # Errors of the protocol itself have a status. What a tool says is always 200.
@@ -46,6 +47,8 @@ class PendingMessage(Struct, frozen=True, kw_only=True):
     workspace: str | None = None
     headers: Mapping[str, str] = {}
     is_stateless: bool = False
+    # The session that keeps the response if it becomes a stream.
+    http_session: HttpSession | None = None
 
     def delivery(
         self,
@@ -128,6 +131,7 @@ class Streamable:
             session=session.session,
             workspace=workspace,
             headers={"mcp-session-id": session.id} if is_initialize else {},
+            http_session=session,
         )
         with session.running_request():
             await self._answer(pending)
@@ -138,14 +142,23 @@ class Streamable:
         """Send the notifications of a session."""
         if not request.accepts(EVENTS):
             raise Refused(406, f"notifications are {EVENTS}; accept it")
-        stream = EventStream()
+        stream = _resumed(request, session)
+        if is_new := stream is None:
+            stream = EventStream()
+            session.keep(stream)
         await request.start(200, HEADERS)
-        session.attach(stream)
+        if is_new and session.session.revision >= RESUMABLE_SINCE:
+            await request.write(stream.opening(), more=True)
+        # A resumed stream may be that of a request, which has an end, or the session's own.
+        is_own = is_new or stream is session.own_stream
+        if is_own:
+            session.attach(stream)
         try:
-            await stream.send_until_gone(request)
-            await request.write(b"", more=False)
+            if await stream.send(request):
+                await stream.send_last(request)
         finally:
-            session.detach(stream)
+            if is_own:
+                session.detach(stream)
             self._context.sessions.touch(session)
 
     async def _end(self, request: Request, session: HttpSession) -> None:
@@ -186,7 +199,7 @@ class Streamable:
         await request.start(200, HEADERS)
         self._context.streams[stream] = session.client.principal
         try:
-            await stream.send_until_gone(request)
+            await stream.send(request)
             session.close()
             await request.write(b"".join(map(encode_event, session.outbox)), more=False)
         finally:
@@ -197,27 +210,40 @@ class Streamable:
         context, request, stream = self._context, pending.request, EventStream()
         # With a handshake, a client that leaves has not cancelled its request.
         gone = request.is_abandoned if pending.is_stateless else None
-        delivery = pending.delivery(stream.put, gone, stream.put_last)
+        delivery = pending.delivery(stream.put, gone, stream.end)
         loop = asyncio.get_running_loop()
         work = loop.run_in_executor(context.pool, pending.session.handle, pending.message, delivery)
         context.running += 1
         work.add_done_callback(partial(_finish, context, stream))
-        first = await stream.next() if request.accepts(EVENTS) else None
-        if first is None and (work.done() or not request.accepts(EVENTS)):
+        is_stream = request.accepts(EVENTS) and (await stream.wait(request) or not work.done())
+        if not is_stream:
             await _respond(pending, [], await work)
             return
         await request.start(200, {**HEADERS, **pending.headers})
-        await request.write(b"" if first is None else encode_event(first), more=True)
-        await stream.send(request)
-        answer = await work
-        await request.write(b"" if answer.body is None else encode_event(answer.body), more=False)
+        if pending.http_session is not None:
+            pending.http_session.keep(stream)
+            if pending.session.revision >= RESUMABLE_SINCE:
+                await request.write(stream.opening(), more=True)
+        if await stream.send(request):
+            await stream.send_last(request)
 
 
 def _finish(context: HttpContext, stream: EventStream, work: asyncio.Future[Answer]) -> None:
     """Count a request as done. How long its client takes to read the answer, or to answer itself, is another matter."""
     context.running -= 1
-    if work.cancelled() or work.exception() is not None or not work.result().is_pending:
+    if work.cancelled() or work.exception() is not None:
         stream.end()
+    elif not work.result().is_pending:
+        stream.end(work.result().body)
+
+
+def _resumed(request: Request, session: HttpSession) -> EventStream | None:
+    """Return the stream that the client wants to go on with, from after the event that it received last."""
+    event = parse_event_id(request.header(_LAST_EVENT) or "")
+    stream = session.resumable(event[0]) if event is not None else None
+    if stream is not None and event is not None:
+        stream.rewind(event[1])
+    return stream
 
 
 async def _respond(pending: PendingMessage, notifications: list[bytes], answer: Answer) -> None:

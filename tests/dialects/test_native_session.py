@@ -1,0 +1,146 @@
+"""What the native dialect is for: a new user's ten questions, a whole session, and memory written by any dialect."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from polymnia.dialects import DIALECTS
+from polymnia.engine.meaning import Meaning, PendingQuestion, SharedEmbedder
+from polymnia.engine.memory import Memory
+from polymnia.stores import open_store
+from tests.conftest import STORES
+from tests.dialects.conversation import Client
+
+# The memory of the trial, and its questions with the fact that must come first.
+REMEMBERED: list[dict[str, Any]] = [
+    {"name": "Ada", "type": "person", "facts": ["drinks dark coffee without sugar", "prefers Python to Java"]},
+    {"name": "Ben", "type": "person", "facts": ["is allergic to peanuts", "moved to Lisbon in March 2026"]},
+    {"name": "deployment", "type": "process", "facts": ["We deploy with make release every Friday after the review"]},
+    {"name": "billing service", "type": "service", "facts": ["uses PostgreSQL 16", "owner is the payments team"]},
+    {"name": "style", "type": "rule", "facts": ["Commit messages are in the imperative", "Lines have 120 characters"]},
+    {"name": "incident 42", "type": "incident", "facts": ["The outage of May 3 was caused by an expired certificate"]},
+]
+QUESTIONS = {
+    "What does Ada drink?": "dark coffee",
+    "dark coffee": "dark coffee",
+    "how do we deploy": "make release",
+    "Which database does billing use?": "PostgreSQL",
+    "Who is allergic to peanuts?": "allergic to peanuts",
+    "Where does Ben live now?": "Lisbon",
+    "what caused the outage": "expired certificate",
+    "how long can lines be": "120 characters",
+    "How should I write commit messages?": "imperative",
+    "Which language does Ada prefer?": "Python",
+}
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Memory]:
+    store = open_store(str(tmp_path / "memory.db"))
+    yield Memory(store)
+    store.close()
+
+
+class PatientMeaning(Meaning):
+    """Waits for a question's vector, however busy the machine is."""
+
+    def _start(self, questions: Sequence[str], timeout: float) -> PendingQuestion:
+        return super()._start(questions, 60)
+
+
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    """A client of a memory that is searched by words and by the local model, all of it embedded."""
+    store = open_store(str(tmp_path_factory.mktemp("trial") / "memory.db"))
+    meaning = PatientMeaning(SharedEmbedder("local"))
+    client = Client("native", Memory(store, meaning))
+    client.text("remember", {"entities": REMEMBERED})
+    meaning.index(store)
+    yield client
+    meaning.close()
+    store.close()
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_new_users_question_finds_the_fact_first(searched: Client, question: str) -> None:
+    first, *_ = searched.call("recall", {"query": question})["structuredContent"]["items"]
+    assert QUESTIONS[question] in first["text"]
+
+
+def test_a_session_from_briefing_to_history(memory: Memory) -> None:
+    client = Client("native", memory)
+    assert "0 entities" in client.text("briefing")
+    client.text(
+        "remember", {"entities": REMEMBERED, "relations": [{"from": "Ada", "type": "owns", "to": "deployment"}]}
+    )
+    assert "Lisbon" in client.text("recall", {"query": "When did Ben move?"})
+    client.text("revise", {"name": "Ben", "facts": [{"old": "2", "new": "moved to Porto in June 2026"}]})
+    client.text("forget", {"name": "Ada", "facts": ["prefers Python to Java"]})
+    change = client.call("forget", {"name": "style", "whole": True})["structuredContent"]["items"][0]["change"]
+    assert "There is no entity style" in client.text("open", {"names": ["style"]})
+    client.text("undo", {"changes": [change]})
+    assert "120 characters" in client.text("open", {"names": ["style"]})
+    operations = [each["operation"] for each in client.call("history")["structuredContent"]["items"]]
+    assert operations == ["undo", "forget", "forget", "revise", "remember"]
+    ben = client.text("open", {"names": ["Ben"]})
+    assert "Porto" in ben
+    assert "Lisbon" not in ben
+    assert "Lisbon" in client.text("open", {"names": ["Ben"], "superseded": True})
+    assert "Python" not in client.text("open", {"names": ["Ada"]})
+    assert "Ada -owns-> deployment" in client.text("explore", {"name": "deployment"})
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_the_core_works_on_every_store(kind: str, tmp_path: Path) -> None:
+    memory = Memory(open_store(STORES[kind](tmp_path)))
+    client = Client("native", memory)
+    client.text("remember", {"entities": REMEMBERED})
+    assert "dark coffee" in client.text("recall", {"query": "What does Ada drink?"})
+    client.text("revise", {"name": "Ada", "rename": "Ada L."})
+    assert "dark coffee" in client.text("open", {"names": ["Ada L."]})
+    assert "6 entities" in client.text("briefing")
+    memory.store.close()
+
+
+ENTITY = {"name": "Grace", "entityType": "person", "observations": ["invented the zebracompiler"]}
+# How each dialect writes that Grace invented the zebracompiler, and how it is found again.
+WRITES: dict[str, tuple[str, dict[str, Any]]] = {
+    "native": (
+        "remember",
+        {"entities": [{"name": "Grace", "type": "person", "facts": ["invented the zebracompiler"]}]},
+    ),
+    "reference": ("create_entities", {"entities": [ENTITY]}),
+    "graph": ("create_entities", {"entities": [ENTITY]}),
+    "project": (
+        "create_entities",
+        {"entities": [{"name": "Grace", "entity_type": "person", "observations": ["invented the zebracompiler"]}]},
+    ),
+    "vault": ("commit_memory", {"key": "Grace", "content": "invented the zebracompiler", "scope": "vault"}),
+}
+READS: dict[str, tuple[str, dict[str, Any]]] = {
+    "native": ("recall", {"query": "zebracompiler"}),
+    "reference": ("search_nodes", {"query": "zebracompiler"}),
+    "graph": ("search_nodes", {"query": "zebracompiler"}),
+    "project": ("search_nodes", {"query": "zebracompiler"}),
+    "vault": ("search_memories", {"query": "zebracompiler"}),
+}
+WRITES["workspace"] = WRITES["project"]
+READS["workspace"] = ("search_nodes", {"query": "zebracompiler", "mode": "text"})
+# These catalogues have tools for either notes or entities; `native` finds both.
+OF_NOTES, OF_BOTH = "vault", "native"
+PAIRS = [
+    (writer, reader)
+    for writer in sorted(DIALECTS)
+    for reader in sorted(DIALECTS)
+    if reader == OF_BOTH or (writer == OF_NOTES) == (reader == OF_NOTES)
+]
+
+
+@pytest.mark.parametrize(("writer", "reader"), PAIRS)
+def test_what_one_dialect_writes_every_other_one_finds(memory: Memory, writer: str, reader: str) -> None:
+    tool, arguments = WRITES[writer]
+    Client(writer, memory).text(tool, arguments)
+    tool, arguments = READS[reader]
+    assert "invented the zebracompiler" in Client(reader, memory).text(tool, arguments)

@@ -1,0 +1,141 @@
+"""The native dialect over a directory: the project and the personal workspace, created by the first write, labelled."""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from polymnia.dialects import open_dialect
+from polymnia.dialects.base import NoteRules
+from polymnia.engine.projects import PERSONAL, default_workspace, find_project, project_workspace
+from polymnia.engine.workspaces import Workspaces, open_workspaces
+from polymnia.errors import SettingsError
+from polymnia.mcp.server import Server
+from polymnia.model import Principal
+from tests.dialects.conversation import Client
+
+
+@pytest.fixture
+def workspaces(tmp_path: Path) -> Iterator[Workspaces]:
+    opened = open_workspaces(f"{tmp_path}/store/")
+    yield opened
+    opened.close()
+
+
+def client_of(workspaces: Workspaces, workspace: str, principal: Principal | None = None) -> Client:
+    server = Server(open_dialect("native"), workspaces, workspace=workspace)
+    return Client("native", server, principal or Principal())
+
+
+def names(workspaces: Workspaces) -> list[str]:
+    return [each.name for each in workspaces.find_all()]
+
+
+def test_a_workspace_is_created_by_the_first_write(workspaces: Workspaces) -> None:
+    client = client_of(workspaces, "app")
+    assert client.text("recall", {"query": "tea"}).startswith("Nothing found: searched 0 passages in no workspace")
+    assert "app: nothing yet; the first write creates it." in client.text("briefing")
+    assert names(workspaces) == []
+    client.text("remember", {"entities": [{"name": "Ada", "facts": ["drinks tea"]}]})
+    assert names(workspaces) == ["app"]
+    client.text("remember", {"entities": [{"name": "me", "facts": ["drinks coffee"]}], "workspace": "personal"})
+    assert names(workspaces) == ["app", PERSONAL]
+
+
+def test_both_workspaces_are_searched_and_hits_are_labelled(workspaces: Workspaces) -> None:
+    client = client_of(workspaces, "app")
+    client.text("remember", {"entities": [{"name": "Ada", "facts": ["drinks tea"]}]})
+    client.text("remember", {"entities": [{"name": "me", "facts": ["drinks tea too"]}], "workspace": "personal"})
+    found = client.call("recall", {"query": "Who drinks tea?"})["structuredContent"]["items"]
+    assert {(each["name"], each["workspace"]) for each in found} == {("Ada", "app"), ("me", PERSONAL)}
+    only = client.call("recall", {"query": "tea", "workspace": "personal"})["structuredContent"]["items"]
+    assert [each["name"] for each in only] == ["me"]
+    assert "me (thing) [personal]" in client.text("open", {"names": ["me"]})
+
+
+def test_other_workspaces_with_hits_are_named(workspaces: Workspaces) -> None:
+    client_of(workspaces, "old").text("remember", {"entities": [{"name": "Ada", "facts": ["drinks tea"]}]})
+    client = client_of(workspaces, "app")
+    text = client.text("recall", {"query": "tea"})
+    assert text.endswith("Other workspaces have hits: old; pass one as workspace.")
+    assert "drinks tea" in client.text("recall", {"query": "tea", "workspace": "old"})
+    limited = client_of(workspaces, "app", Principal(name="x", can="write", workspaces=frozenset({"app"})))
+    assert "Other workspaces" not in limited.text("recall", {"query": "tea"})
+    assert "may not use the workspace 'old'" in limited.error("recall", {"query": "tea", "workspace": "old"})
+    assert "there is no workspace 'missing'" in client.error("recall", {"query": "tea", "workspace": "missing"})
+
+
+def test_the_instructions_name_the_workspaces(workspaces: Workspaces) -> None:
+    client = client_of(workspaces, "app")
+    greeting = client.request("initialize", protocolVersion="2025-11-25", clientInfo={"name": "t", "version": "1"})
+    assert "app (this project; the default for writes) and personal" in greeting["instructions"]
+
+
+def test_a_project_is_the_git_work_tree_around_a_directory(tmp_path: Path, workspaces: Workspaces) -> None:
+    root = tmp_path / "my app"
+    below = root / "src" / "deep"
+    below.mkdir(parents=True)
+    assert find_project(below) is None
+    assert default_workspace(workspaces, below) == PERSONAL
+    subprocess.run(["git", "init", "-q", str(root)], check=True)
+    assert find_project(below) == root.resolve()
+    assert default_workspace(workspaces, below) == "my-app"
+
+
+def test_projects_with_the_same_name_have_different_workspaces(tmp_path: Path, workspaces: Workspaces) -> None:
+    first, second = tmp_path / "a" / "app", tmp_path / "b" / "app"
+    assert project_workspace(workspaces, first) == "app"
+    workspaces.create("app", str(first))
+    assert project_workspace(workspaces, first) == "app"
+    other = project_workspace(workspaces, second)
+    assert other.startswith("app-")
+    workspaces.create(other, str(second))
+    assert project_workspace(workspaces, second) == other
+
+
+def test_toolsets_add_tools(workspaces: Workspaces) -> None:
+    dialect = open_dialect("native", NoteRules(toolsets=("all",)))
+    server = Server(dialect, workspaces, workspace="app")
+    client = Client("native", server)
+    assert list(dialect.tools)[10:] == [
+        "write_note", "find_notes", "delete_note", "export", "stats", "list_workspaces", "manage_workspace",
+        "trash_can", "search", "fetch",
+    ]  # fmt: skip
+    client.text("remember", {"entities": [{"name": "Ada", "type": "person", "facts": ["drinks tea"]}]})
+    found = client.json("search", {"query": "Who drinks tea?"})
+    assert found == {"results": [{"id": "app::Ada", "title": "Ada (person)", "url": "polymnia://entity/Ada"}]}
+    fetched = client.json("fetch", {"id": "app::Ada"})
+    assert (fetched["id"], fetched["title"], fetched["text"]) == ("app::Ada", "Ada (person)", "drinks tea")
+    assert client.error("fetch", {"id": "app::Zoe"}).startswith("there is no document 'app::Zoe'")
+    client.text("write_note", {"key": "plan", "content": "Drink more tea."})
+    assert "plan: Drink more tea." in client.text("find_notes", {"query": "tea"})
+    client.text("delete_note", {"key": "plan"})
+    assert client.text("find_notes") == "No notes found."
+    assert '"entityType": "person"' in client.text("export")
+    assert "graph" in client.text("export", {"format": "mermaid"})
+    assert '"facts":1' in client.text("stats")
+    client.text("manage_workspace", {"action": "create", "name": "more", "to": "for later"})
+    assert "- more (active): for later" in client.text("list_workspaces")
+    client.text("forget", {"name": "Ada", "whole": True})
+    assert client.text("trash_can").count("deleted 20") == 2  # Ada and the note
+    client.text("trash_can", {"restore": "Ada"})
+    assert "drinks tea" in client.text("open", {"names": ["Ada"]})
+    with pytest.raises(SettingsError, match="unknown toolset 'magic': use notes, export, admin, search-fetch or all"):
+        open_dialect("native", NoteRules(toolsets=("magic",)))
+
+
+def test_resources_prompts_and_completion(workspaces: Workspaces) -> None:
+    client = client_of(workspaces, "app")
+    client.text("remember", {"entities": [{"name": "Ada L", "type": "person", "facts": ["drinks tea"]}]})
+    (read,) = client.request("resources/read", uri="polymnia://entity/Ada%20L")["contents"]
+    assert "#1 drinks tea" in read["text"]
+    (briefing,) = client.request("resources/read", uri="polymnia://briefing")["contents"]
+    assert "- Ada L (person)" in briefing["text"]
+    prompts = client.request("prompts/list")["prompts"]
+    assert [each["name"] for each in prompts] == ["recall", "remember", "tidy"]
+    (message,) = client.request("prompts/get", name="recall", arguments={"topic": "tea"})["messages"]
+    assert "what you already know about tea" in message["content"]["text"]
+    reference = {"type": "ref/resource", "uri": "polymnia://entity/{name}"}
+    done = client.request("completion/complete", ref=reference, argument={"name": "name", "value": "ada"})
+    assert done["completion"]["values"] == ["Ada%20L"]
