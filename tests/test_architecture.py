@@ -85,6 +85,12 @@ def test_only_the_sqlite_stores_import_the_sqlite_driver() -> None:
     assert offenders == []
 
 
+def test_only_the_postgresql_store_imports_its_driver() -> None:
+    users = [path for path in FILES if "psycopg" in {module.split(".")[0] for module in imported_modules(path)}]
+    assert users
+    assert [name(path) for path in users if name(path.parent) != "stores/postgres"] == []
+
+
 def test_only_the_command_line_prints() -> None:
     offenders = [name(path) for path in FILES if layer(path) != "cli" and "print" in called_names(path)]
     assert offenders == []

@@ -91,13 +91,29 @@ def test_compose_keeps_the_memory_in_a_volume_and_publishes_the_port_locally(
     service: dict[str, Any],
 ) -> None:
     volumes = yaml.safe_load((ROOT / "compose.yaml").read_text("utf-8"))["volumes"]
-    assert [volume.split(":") for volume in service["volumes"]] == [[name, last("VOLUME")] for name in volumes]
+    assert service["volumes"] == [f"memory:{last('VOLUME')}"]
+    assert "memory" in volumes
     assert service["ports"] == [f"127.0.0.1:{PORT}:{PORT}"]
     assert (ROOT / service["build"] / "Dockerfile").is_file()
 
 
 def test_compose_sets_settings_that_exist(service: dict[str, Any]) -> None:
     assert set(service["environment"]) <= {f"POLYMNIA_{name.upper()}" for name in Settings.__struct_fields__}
+
+
+def test_the_servers_of_a_team_share_a_database_and_its_tokens() -> None:
+    services = yaml.safe_load((ROOT / "compose.yaml").read_text("utf-8"))["services"]
+    servers = [services["team-one"], services["team-two"]]
+    settings = [
+        load_settings({}, {name: value for name, value in each["environment"].items() if name.startswith("POLYMNIA_")})
+        for each in servers
+    ]
+    assert {(each.store, each.tokens, each.insecure) for each in settings} == {
+        ("postgresql://polymnia@database/memory", f"{last('VOLUME')}/team.tokens", False)
+    }
+    assert len({each["ports"][0] for each in servers}) == 2
+    assert all(each["profiles"] == ["team"] for each in (*servers, services["database"]))
+    assert all("--insecure" not in each["command"] for each in servers)
 
 
 def test_compose_does_not_switch_tokens_off(service: dict[str, Any]) -> None:

@@ -167,8 +167,10 @@ def test_a_stopped_embedder_keeps_nobody_from_writing_and_is_caught_up_with(
     observations.add(town, [ObservationDraft("Melanie", ("Sings", "Swims"))], by=ME, skip_repeats=False)
     settle(town)
     assert perspectives.coverage(town) == 5 / 7
-    with pytest.raises(EmbedderError, match='it is stopped; search by words instead, with the mode "text"'):
+    with pytest.raises(EmbedderError, match="it is stopped") as failed:
         search(town, "dog")
+    told = 'the question could not be embedded; search by words instead, with the mode "text"'
+    assert failed.value.public == told
     assert shown(nearest.entities_by_words(town, "sings", limit=5)) == [("Melanie", 4, None)]
     embedder.is_stopped = False
     of(town).request_indexing(town)

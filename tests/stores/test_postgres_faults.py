@@ -8,9 +8,10 @@ import pytest
 
 from polymnia.engine import entities, observations
 from polymnia.engine.memory import Memory
-from polymnia.errors import StoreBusy, StoreUnavailable
+from polymnia.errors import Cancelled, StoreBusy, StoreUnavailable
 from polymnia.model import Change, EntityDraft, ObservationDraft
 from polymnia.stores import open_store
+from polymnia.stores.contract.limits import LIMITS, ReadLimits
 from tests.postgres import new_workspace, shared_server
 from tests.stores.proxy import Proxy, proxied
 
@@ -100,6 +101,18 @@ def test_a_stalled_network_does_not_hold_a_call_for_ever(faulty: Faulty) -> None
         faulty.texts()
     faulty.proxy.resume()
     faulty.proxy.cut()
+    assert faulty.texts() == ()
+
+
+def test_a_read_that_nobody_wants_any_more_is_cancelled(faulty: Faulty) -> None:
+    faulty.proxy.stall()
+    limits = LIMITS.set(ReadLimits(cancelled=lambda: True))
+    try:
+        with pytest.raises(Cancelled):
+            faulty.texts()
+    finally:
+        LIMITS.reset(limits)
+        faulty.proxy.resume()
     assert faulty.texts() == ()
 
 

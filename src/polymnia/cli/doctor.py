@@ -54,7 +54,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
         return _rebuild(settings.store, as_json=options.json)
     configure_logging("error")
     require_store(settings.store)
-    if store_kind(settings.store)[0] == "directory" and not settings.workspace:
+    if store_kind(settings.store)[0] in ("directory", "postgres") and not settings.workspace:
         found = _check_all(settings.store)
     else:
         found = _check(settings, settings.workspace)

@@ -101,7 +101,8 @@ class _Question(Struct, frozen=True):
         try:
             embedded = memory.meaning.embed_questions(distinct, timeout=EMBED_TIMEOUT_S)
         except EmbedderError as exc:
-            raise EmbedderError(f"{exc}; {_BY_WORDS}") from exc
+            # Why is for the operator: it may name servers that remote clients need not know.
+            raise EmbedderError(f"the question could not be embedded; {_BY_WORDS}", hint=str(exc)) from exc
         by_text = dict(zip(distinct, embedded, strict=True))
         vectors = [(each, by_text[text].vector) for each, text in zip(perspectives, texts, strict=True)]
         return cls(embedded[0].identity, vectors)

@@ -74,7 +74,11 @@ def _postgres() -> Iterator[None]:
 
 
 def check_catalogue(url: str) -> list["WorkspaceReport"]:
-    """Check a data directory and every workspace in it, and change nothing. Raise SettingsError for any other store."""
+    """Check the workspaces of a data directory or a database, and change nothing. Raise SettingsError for others."""
+    if store_kind(url)[0] == "postgres":
+        with _postgres():
+            from polymnia.stores.postgres.catalogue import check_database
+        return check_database(url)
     from polymnia.stores.directory.repair import check_directory
 
     return check_directory(_directory(url))

@@ -59,8 +59,7 @@ class Store(Protocol):
     def follow(self, wake: Callable[[], None] | None = None) -> "ChangeFeed":
         """Open a feed of the changes that other servers make, with `capabilities.change_feed`.
 
-        A store that hears of changes at once calls `wake` then, from any thread. The feed must be read now and then
-        anyway.
+        A store that hears of changes at once then calls `wake`, from any thread. Read the feed now and then anyway.
         """
 
     def purge(self, before: int) -> PurgeCounts:

@@ -6,9 +6,10 @@ from time import time_ns
 from uuid import uuid4
 
 from polymnia.errors import BadInput, StoreError, WorkspaceArchived, WorkspaceNotFound
-from polymnia.model import Status, Workspace
+from polymnia.model import VAULT, Status, Workspace
 from polymnia.search.text import fold
 from polymnia.stores.contract import Store
+from polymnia.stores.directory.repair import WorkspaceReport
 from polymnia.stores.names import check_name
 from polymnia.stores.postgres.connection import Row
 from polymnia.stores.postgres.database import Database, WorkspaceConnection, open_database, parse_url
@@ -176,6 +177,25 @@ def open_migrated(url: str, *, read_only: bool) -> Database:
 def open_catalogue(url: str, *, read_only: bool = False) -> PostgresCatalogue | None:
     """Open the catalogue of a database; None if the URL names one of its workspaces. Raise StoreError."""
     return None if parse_url(url).workspace else PostgresCatalogue(url, read_only=read_only)
+
+
+def check_database(url: str) -> list[WorkspaceReport]:
+    """Check the active workspaces of a database. Raise StoreError."""
+    catalogue = PostgresCatalogue(url, read_only=True)
+    try:
+        return [_report(catalogue, each.name) for each in catalogue.find_all("active")]
+    finally:
+        catalogue.close()
+
+
+def _report(catalogue: PostgresCatalogue, name: str) -> WorkspaceReport:
+    store = catalogue.open(name)
+    try:
+        problems = store.check()
+        with store.reading() as read:
+            return WorkspaceReport(name, tuple(problems), read.counts(), read.notes.count(VAULT, ()))
+    finally:
+        store.close()
 
 
 def open_workspace(url: str, *, read_only: bool = False) -> PostgresStore:

@@ -8,8 +8,10 @@ more than the statement it runs, so its wrapper of libpq is used directly.
 import selectors
 from collections import deque
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
+from time import monotonic
 from typing import Any, Literal
 
 import psycopg
@@ -17,6 +19,7 @@ from psycopg import pq
 from psycopg.adapt import Transformer
 from psycopg.errors import error_from_result
 
+from polymnia.stores.contract import cancellation, read_limits
 from polymnia.stores.sql import load_queries
 
 QUERIES = {name: text.encode() for name, text in load_queries(Path(__file__).parent).items()}
@@ -25,6 +28,9 @@ Row = tuple[Any, ...]
 _Selector = getattr(selectors, "PollSelector", selectors.SelectSelector)
 _Step = tuple[Literal["prepare", "setup", "query", "sync"], str]
 _BINARY = 1
+# How often a read that takes long looks whether somebody still waits for it.
+_CANCEL_CHECK_S = 0.1
+_CANCEL_TIMEOUT_S = 1.0
 _STORED_NOWHERE = f"\ufffe{token_hex(8)}"
 _GOOD = (pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK)
 
@@ -44,12 +50,17 @@ class ConnectionLost(psycopg.OperationalError):
 class Pipeline:
     """The statements of one transaction. Results arrive in the order in which statements were sent."""
 
-    def __init__(self, connection: Connection, timeout: float) -> None:
-        """Start a transaction. Wait for each result at most `timeout` seconds."""
+    def __init__(self, connection: Connection, timeout: float, *, write: bool = False) -> None:
+        """Start a transaction. Wait for each result at most `timeout` seconds, or until nobody wants it.
+
+        A transaction that writes is not cancelled.
+        """
+        self._connection = connection
         self._prepared = connection.prepared
         self._pgconn = connection.pgconn
         self._transformer = Transformer(connection)
         self._timeout = timeout
+        self._write = write
         self._steps: deque[_Step] = deque()  # what was sent and not answered
         self.is_lost = False
         self._pgconn.enter_pipeline_mode()
@@ -124,9 +135,21 @@ class Pipeline:
     def _wait(self, events: int) -> None:
         with _Selector() as selector:
             selector.register(self._pgconn.socket, events)
-            if not selector.select(self._timeout):
+            deadline = monotonic() + self._timeout
+            while not selector.select(min(self._timeout, _CANCEL_CHECK_S)):
+                if not self._write and read_limits().cancelled():
+                    self._cancel()
+                    raise cancellation()
+                if monotonic() < deadline:
+                    continue
                 self.is_lost = True
                 raise ConnectionLost(f"the server did not answer within {self._timeout:g} seconds")
+
+    def _cancel(self) -> None:
+        """End the statement on the server. The connection is given up: its results are not worth the wait."""
+        self.is_lost = True
+        with suppress(psycopg.Error):
+            self._connection.cancel_safe(timeout=_CANCEL_TIMEOUT_S)
 
 
 def _problem(result: pq.abc.PGresult | None) -> psycopg.Error | None:

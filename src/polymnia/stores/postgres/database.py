@@ -311,7 +311,7 @@ class WorkspaceConnection:
     def _send_queue(self) -> Pipeline:
         if self._pipeline is None:
             self._connection = self._database.acquire()
-            self._pipeline = Pipeline(self._connection, self._database.url.patience)
+            self._pipeline = Pipeline(self._connection, self._database.url.patience, write=self._write)
             if self._write:
                 self._pipeline.send("begin", has_rows=False)
             if self._database.row_security and self.workspace is not None:
