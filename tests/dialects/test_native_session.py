@@ -11,29 +11,9 @@ from polymnia.engine.meaning import Meaning, PendingQuestion, SharedEmbedder
 from polymnia.engine.memory import Memory
 from polymnia.stores import open_store
 from tests.conftest import STORES
+from tests.dialects import agents_page
 from tests.dialects.conversation import Client
-
-# The memory of the trial, and its questions with the fact that must come first.
-REMEMBERED: list[dict[str, Any]] = [
-    {"name": "Ada", "type": "person", "facts": ["drinks dark coffee without sugar", "prefers Python to Java"]},
-    {"name": "Ben", "type": "person", "facts": ["is allergic to peanuts", "moved to Lisbon in March 2026"]},
-    {"name": "deployment", "type": "process", "facts": ["We deploy with make release every Friday after the review"]},
-    {"name": "billing service", "type": "service", "facts": ["uses PostgreSQL 16", "owner is the payments team"]},
-    {"name": "style", "type": "rule", "facts": ["Commit messages are in the imperative", "Lines have 120 characters"]},
-    {"name": "incident 42", "type": "incident", "facts": ["The outage of May 3 was caused by an expired certificate"]},
-]
-QUESTIONS = {
-    "What does Ada drink?": "dark coffee",
-    "dark coffee": "dark coffee",
-    "how do we deploy": "make release",
-    "Which database does billing use?": "PostgreSQL",
-    "Who is allergic to peanuts?": "allergic to peanuts",
-    "Where does Ben live now?": "Lisbon",
-    "what caused the outage": "expired certificate",
-    "how long can lines be": "120 characters",
-    "How should I write commit messages?": "imperative",
-    "Which language does Ada prefer?": "Python",
-}
+from tests.dialects.trial import QUESTIONS, REMEMBERED
 
 
 @pytest.fixture
@@ -144,3 +124,9 @@ def test_what_one_dialect_writes_every_other_one_finds(memory: Memory, writer: s
     Client(writer, memory).text(tool, arguments)
     tool, arguments = READS[reader]
     assert "invented the zebracompiler" in Client(reader, memory).text(tool, arguments)
+
+
+def test_the_session_on_the_page_for_agents_is_what_a_server_replies() -> None:
+    shown = agents_page.session(agents_page.PAGE.read_text("utf-8"))
+    assert len(shown) >= 10
+    assert agents_page.replies([request for request, _ in shown]) == [reply for _, reply in shown]
