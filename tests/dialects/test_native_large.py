@@ -1,6 +1,7 @@
 """On a large memory no call with default arguments gives a large reply."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from msgspec.json import encode
@@ -15,7 +16,7 @@ ENTITIES = 100_000
 BATCH = 5_000
 MAX_REPLY_BYTES = 25 * 1024
 HUB = "e0"
-CALLS = {
+CALLS: dict[str, dict[str, Any]] = {
     "recall": {"query": "coffee"},
     "open": {"names": [HUB]},
     "explore": {"name": HUB},
