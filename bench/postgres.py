@@ -7,6 +7,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from hashlib import sha256
 from pathlib import Path
 from random import Random
 from statistics import median
@@ -106,7 +107,7 @@ class Database:
         memory, place, number = self._any()
         began = perf_counter()
         with memory.reading() as read:
-            found = read.match(Phrase((f"unique{place}x{number}",)), KINDS)
+            found = read.match(Phrase((_unique(place, number),)), KINDS)
         seconds = perf_counter() - began
         assert len(found) == 1
         return seconds
@@ -115,7 +116,7 @@ class Database:
         """Return the seconds of a search for a part of that word."""
         memory, place, number = self._any()
         began = perf_counter()
-        found = search.containing(memory, f"nique{place}x{number} ")
+        found = search.containing(memory, _unique(place, number)[1:])
         seconds = perf_counter() - began
         assert len(found.entities) == 1
         return seconds
@@ -145,7 +146,7 @@ class Database:
         relations.create(memory, links, by=ME)
 
     def _texts(self, place: int, number: int) -> tuple[str, ...]:
-        first = f"unique{place}x{number} {_text(self._random)}"
+        first = f"{_unique(place, number)} {_text(self._random)}"
         return (first, *[_text(self._random) for _ in range(OBSERVATIONS - 1)])
 
 
@@ -247,6 +248,12 @@ def _verdict(text: str, ratio: float, budget: float | None) -> tuple[str, bool]:
     """Return a line, and whether the budget is met; None stands for the budget of two servers, which is a minimum."""
     met = ratio >= SERVERS_BUDGET if budget is None else ratio <= budget
     return f"{text}: {ratio:.2f}x (budget {budget or SERVERS_BUDGET}x): {'met' if met else 'missed'}", met
+
+
+def _unique(place: int, number: int) -> str:
+    """Return a word that only one observation has."""
+    digits = sha256(f"{place} {number}".encode()).digest()[:10]
+    return "".join([chr(ord("a") + digit % 26) for digit in digits]) + "x"
 
 
 def _text(random: Random) -> str:

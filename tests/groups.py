@@ -3,6 +3,7 @@
 # The paths whose tests carry each marker. The default run leaves them out.
 MARKED = {
     "slow": (
+        "dialects/test_native_large.py",
         "directory/test_crashes.py",
         "directory/test_processes.py",
         "durability",

@@ -1,7 +1,6 @@
 """The native dialect: a small catalogue, receipts, honest empty answers and bounded replies."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,8 +26,8 @@ ANY = settings(max_examples=40, suppress_health_check=list(HealthCheck), deadlin
 
 
 @pytest.fixture
-def memory(tmp_path: Path) -> Iterator[Memory]:
-    store = open_store(str(tmp_path / "memory.db"))
+def memory(versioned_url: str) -> Iterator[Memory]:
+    store = open_store(versioned_url)
     yield Memory(store)
     store.close()
 

@@ -39,7 +39,7 @@ def test_without_a_subscription_no_notification_is_sent(server: Server, client: 
 
 
 def test_an_unchanged_resource_sends_no_notification(client: Client) -> None:
-    for uri in (CLOCK_URI, entity_uri("Bob"), "test://nope"):
+    for uri in (CLOCK_URI, entity_uri("Bob")):
         client.result("resources/subscribe", uri=uri)
     client.call("remember", name="Ada")
     assert updates(client) == []
@@ -91,9 +91,14 @@ def test_without_initialize_list_changes_are_not_sent(server: Server, stateless:
     assert stateless.told() == []
 
 
+@pytest.mark.parametrize("uri", ["test://nope", "test://entity/", "other://names", ""])
+def test_what_can_never_exist_cannot_be_subscribed_to(client: Client, uri: str) -> None:
+    assert client.error("resources/subscribe", uri=uri)["code"] == -32002
+
+
 def test_a_dialect_without_resources_sends_no_notifications() -> None:
     client = Client(new_server(only_tools()))
-    client.result("resources/subscribe", uri=NAMES_URI)
+    client.error("resources/subscribe", uri=NAMES_URI)
     client.call("remember", name="Ada")
     assert client.told() == []
 

@@ -97,8 +97,13 @@ def test_a_wrong_key_is_named_with_its_place(client: Client) -> None:
     assert refusal(client, sizes={"abc": 1}) == "sizes: expected a string of length <= 2"
 
 
-def test_the_first_of_several_mistakes_is_enough(client: Client) -> None:
-    assert refusal(client, howMany=0, tone="shrill") == "howMany: expected an integer >= 1"
+def test_every_mistake_is_named(client: Client) -> None:
+    mistakes = refusal(client, howMany=0, tone="shrill", volume=3)
+    assert mistakes.split("; ") == [
+        "volume: there is no such argument",
+        "howMany: expected an integer >= 1",
+        "tone: 'shrill' is not one of calm, loud",
+    ]
 
 
 @pytest.mark.parametrize("arguments", [{}, {"arguments": {}}, {"arguments": None}])

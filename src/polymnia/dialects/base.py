@@ -357,11 +357,11 @@ def decode_arguments(decoder: Decoder[Any], raw: bytes | Raw, *, root: str = "ar
     except ValidationError as exc:
         if bytes(raw) == b"null":
             return decode_arguments(decoder, b"{}", root=root)
-        from polymnia.dialects.schema import convert_leniently, explain_mistake  # needed only when something is wrong
+        from polymnia.dialects.schema import convert_leniently, explain_mistakes  # needed only when something is wrong
 
         converted = convert_leniently(raw, decoder.type)
         if converted is None:
-            raise BadInput(explain_mistake(str(exc), decoder.type, root)) from exc
+            raise BadInput(explain_mistakes(str(exc), raw, decoder.type, root)) from exc
         return converted
     except (DecodeError, UnicodeDecodeError) as exc:
         raise BadInput(f"{root}: not valid JSON ({exc})") from exc

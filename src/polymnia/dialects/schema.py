@@ -4,7 +4,8 @@ import re
 from typing import Any
 
 from msgspec import Raw, Struct, ValidationError, convert
-from msgspec.json import decode, schema_components
+from msgspec.json import decode, encode, schema_components
+from msgspec.structs import FieldInfo, fields
 
 _REFERENCE = "#/$defs/"
 _TYPE_NAMES = {
@@ -43,6 +44,34 @@ def convert_leniently(raw: bytes | Raw, kind: Any) -> Any:
         return convert(given, kind)
     except ValidationError:
         return None
+
+
+def explain_mistakes(problem: str, raw: bytes | Raw, kind: Any, root: str) -> str:
+    """Return what is wrong with every argument; `problem` is msgspec's message about the first mistake."""
+    arguments = decode(raw)
+    if not isinstance(arguments, dict) or not isinstance(kind, type) or not issubclass(kind, Struct):
+        return explain_mistake(problem, kind, root)
+    known = {each.encode_name: each for each in fields(kind)}
+    unknown = [name for name in arguments if name not in known] if kind.__struct_config__.forbid_unknown_fields else []
+    problems = [f"{name}: there is no such argument" for name in unknown]
+    for name, each in known.items():
+        if name not in arguments:
+            problems += [f"{name}: required, but missing"] if each.required else []
+        elif (mistake := _find_mistake(arguments[name], each)) is not None:
+            problems.append(explain_mistake(mistake, kind, root))
+    return "; ".join(problems) or explain_mistake(problem, kind, root)
+
+
+def _find_mistake(value: Any, field: FieldInfo) -> str | None:
+    """Return msgspec's message about the value of an argument, with its path; None if it fits."""
+    if value is None and not field.required:
+        return None
+    try:
+        decode(encode(_integral(value)), type=field.type)
+    except ValidationError as exc:
+        what, at, path = str(exc).partition(" - at ")
+        return f"{what} - at {(path if at else '`$`').replace('`$', f'`$.{field.encode_name}', 1)}"
+    return None
 
 
 def explain_mistake(problem: str, kind: Any, root: str) -> str:

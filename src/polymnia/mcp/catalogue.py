@@ -1,5 +1,6 @@
 """Resources, prompts and completions: what clients list, read and fill in."""
 
+import re
 from typing import Any
 
 from polymnia.dialects.base import Message, Prompt, ResourceTemplate
@@ -85,6 +86,24 @@ def complete(exchange: Exchange, params: Complete) -> dict[str, Any]:
     return {"completion": {"values": shown, "total": len(values), "hasMore": len(values) > len(shown)}}
 
 
+def require_possible(exchange: Exchange, uri: str) -> None:
+    """Raise ProtocolError if no resource can ever have that address."""
+    dialect = exchange.dialect
+    own = dialect.own_resources(exchange.client) if dialect.own_resources is not None else ()
+    is_listed = any(each.uri == uri for each in (*dialect.resources, *own))
+    if not is_listed and not any(_follows(uri, each.uri_template) for each in dialect.templates):
+        raise _not_found(exchange, uri)
+
+
+def _follows(uri: str, template: str) -> bool:
+    """Return True if an address has the form of a template."""
+    pattern = "".join(
+        ".*" if part.startswith("{?") else ".+" if part.startswith("{") else re.escape(part)
+        for part in re.split(r"(\{[^}]*\})", template)
+    )
+    return re.fullmatch(pattern, uri, re.DOTALL) is not None
+
+
 def _read(exchange: Exchange, uri: str) -> tuple[str | bytes, str]:
     for resource in exchange.dialect.resources:
         if resource.uri == uri:
@@ -93,8 +112,12 @@ def _read(exchange: Exchange, uri: str) -> tuple[str | bytes, str]:
         data = template.read(exchange.call(), uri)
         if data is not None:
             return data, template.mime_type
+    raise _not_found(exchange, uri)
+
+
+def _not_found(exchange: Exchange, uri: str) -> ProtocolError:
     message, about = f"Resource not found: {uri}", {"uri": uri}
-    raise InvalidParams(message, about) if exchange.is_stateless else ProtocolError(_NOT_FOUND, message, about)
+    return InvalidParams(message, about) if exchange.is_stateless else ProtocolError(_NOT_FOUND, message, about)
 
 
 def _find_prompt(exchange: Exchange, name: str) -> Prompt:

@@ -86,14 +86,15 @@ def ping(exchange: Exchange, params: Params) -> dict[str, Any]:
 
 def subscribe(exchange: Exchange, params: OneResource) -> dict[str, Any]:
     """Notify the session of changes at an address."""
-    exchange.session.push.subscribe(params.uri)
-    exchange.session.follow_changes()
+    catalogue.require_possible(exchange, params.uri)
+    exchange.session.push.subscribe(params.uri, exchange.client)
+    exchange.session.follow_changes(exchange.client.workspace)
     return {}
 
 
 def unsubscribe(exchange: Exchange, params: OneResource) -> dict[str, Any]:
     """End a subscription."""
-    exchange.session.push.subscribed.discard(params.uri)
+    exchange.session.push.subscribed.pop(params.uri, None)
     exchange.session.follow_changes()
     return {}
 

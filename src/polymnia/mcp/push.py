@@ -38,7 +38,8 @@ class Push:
     """The subscriptions of one client, and the notifications that follow from them."""
 
     def __init__(self, dialect: Dialect, client: Client, notify: Notify) -> None:
-        self.subscribed: set[str] = set()
+        # The addresses, and the client as it was when it subscribed: a request may name another workspace.
+        self.subscribed: dict[str, Client] = {}
         self.streams: dict[RequestId, ListenStream] = {}
         self.is_initialized = False
         self._dialect = dialect
@@ -52,11 +53,11 @@ class Push:
         wants_list = self.is_initialized and self._dialect.resource_set_changed is not None
         return bool(self.subscribed or self.streams or wants_list)
 
-    def subscribe(self, uri: str) -> None:
+    def subscribe(self, uri: str, client: Client) -> None:
         """Add a subscription. Raise InvalidParams beyond the bounds."""
         if uri not in self.subscribed:
             self._require_room([uri])
-            self.subscribed.add(uri)
+        self.subscribed[uri] = client
 
     def listen(self, identifier: RequestId, stream: ListenStream) -> None:
         """Open a stream and acknowledge the part of its filter that is supported. Raise InvalidParams."""
@@ -95,7 +96,8 @@ class Push:
             set_changed = dialect.resource_set_changed if self.is_initialized else None
             if set_changed is not None and set_changed(client, change):
                 self._notify(LIST_CHANGED, {})
-            for uri in _changed_uris(dialect, client, change, tuple(self.subscribed)):
+        for uri, subscriber in list(self.subscribed.items()):  # other threads may subscribe
+            if _concerns(subscriber, workspace) and _changed_uris(dialect, subscriber, change, (uri,)):
                 self._notify(_UPDATED, {"uri": uri})
         for identifier, stream in list(self.streams.items()):  # other threads may open and close them
             if _concerns(stream.client, workspace):

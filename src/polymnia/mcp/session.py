@@ -140,13 +140,16 @@ class Session:
             gone = ProtocolError(jsonrpc.INTERNAL_ERROR, "the session ended before the client answered")
             self._reply_later(request, jsonrpc.encode_error(request.raw_id, gone))
 
-    def follow_changes(self) -> None:
-        """Hear of changes if any of them could lead to a notification, and of log messages in any case."""
+    def follow_changes(self, workspace: str | None = None) -> None:
+        """Hear of changes if any of them could lead to a notification, and of log messages in any case.
+
+        A subscription may concern another workspace than the client's own.
+        """
         with self._closing:
             if not self._is_closed:
                 self.server.join(self)
         if self.push.wants_changes:
-            self.server.follow(self, self.client.workspace)
+            self.server.follow(self, workspace or self.client.workspace)
         else:
             self.server.unfollow(self)
 

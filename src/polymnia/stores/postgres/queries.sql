@@ -124,13 +124,13 @@ WHERE workspace_id = $1 AND until IS NULL
 ORDER BY entity, ordinal;
 
 -- name: relations_of
--- The relations of one name, oldest first.
+-- The relations of one name, oldest first, up to a limit; NULL is none.
 SELECT id, source, target, type, created_at FROM relations
 WHERE workspace_id = $1 AND text_key(source) = text_key($2) AND source = $2 AND until IS NULL
 UNION ALL
 SELECT id, source, target, type, created_at FROM relations
 WHERE workspace_id = $1 AND text_key(target) = text_key($2) AND target = $2 AND source <> $2 AND until IS NULL
-ORDER BY 1;
+ORDER BY 1 LIMIT $3;
 
 -- name: relations_of_many
 -- The relations that touch one of these names, oldest first.

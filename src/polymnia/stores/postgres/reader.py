@@ -39,12 +39,17 @@ if TYPE_CHECKING:
     from polymnia.stores.version_trash import VersionTrash
 
 
+# An entity with more relations is read without them.
+_MAX_EARLY_RELATIONS = 50
+
+
 class PostgresReader:
     """One snapshot of a workspace. The server's presence belongs to the database."""
 
     def __init__(self, connection: WorkspaceConnection, server: "ServerPresence") -> None:
         self._connection = connection
         self._server = server
+        self._relations: dict[str, list[Row]] = {}  # of the entity that was last found, if they are few
 
     def known(self, names: Collection[str]) -> set[str]:
         return {name for (name,) in run(self._connection, "known_names", names)} if names else set()
@@ -52,10 +57,10 @@ class PostgresReader:
     def find(self, names: Collection[str]) -> list[Entity]:
         if not names:
             return []
-        one = len(names) == 1
-        wanted = next(iter(names)) if one else names
-        self._connection.send("entity_named" if one else "entities_named", wanted)
-        self._connection.send("observations_of" if one else "observations_of_names", wanted)
+        if len(names) == 1:
+            return self._find_one(*names)
+        self._connection.send("entities_named", names)
+        self._connection.send("observations_of_names", names)
         return assemble(*self._connection.fetch()[-2:])
 
     def entities(self) -> list[Entity]:
@@ -69,7 +74,9 @@ class PostgresReader:
 
     def touching(self, names: Collection[str]) -> list[Relation]:
         if len(names) == 1:
-            return unpack_relations(run(self._connection, "relations_of", *names))
+            (name,) = names
+            known = self._relations.get(name)
+            return unpack_relations(run(self._connection, "relations_of", name, None) if known is None else known)
         return unpack_relations(run(self._connection, "relations_of_many", names)) if names else []
 
     def relations(self) -> list[Relation]:
@@ -195,6 +202,15 @@ class PostgresReader:
         from polymnia.stores.version_trash import VersionTrash
 
         return VersionTrash(PostgresRows(self._connection))
+
+    def _find_one(self, name: str) -> list[Entity]:
+        """Return the entity with that name. Its relations are mostly asked for next, so they come in the same trip."""
+        self._connection.send("entity_named", name)
+        self._connection.send("observations_of", name)
+        self._connection.send("relations_of", name, _MAX_EARLY_RELATIONS + 1)
+        entities, observations, relations = self._connection.fetch()[-3:]
+        self._relations = {name: relations} if len(relations) <= _MAX_EARLY_RELATIONS else {}
+        return assemble(entities, observations)
 
     def _by_id(self, ids: Iterable[int]) -> list[Entity]:
         """Return the living entities with these row ids, oldest first."""

@@ -50,7 +50,7 @@ class LegacySse:
         guard = self._context.guard
         principal = guard.authenticate(request)
         client = guard.client(request, principal, self._server)
-        session = self._context.sessions.open(self._server, client, peer=request.peer)
+        session = self._context.sessions.open(self._server, client, peer=request.peer, path=self._path)
         stream = EventStream()
         try:
             await request.start(200, HEADERS)
@@ -69,7 +69,7 @@ class LegacySse:
         if not (request.header(b"content-type") or JSON).lower().startswith(JSON):
             raise Refused(415, f"send the message as {JSON}")
         identifier = parse_qs(request.query.decode("latin-1")).get("session_id", [""])[0]
-        session = self._context.sessions.find(identifier, principal)
+        session = self._context.sessions.find(identifier, principal, self._path)
         if session.running >= MAX_RUNNING_MESSAGES:
             message = f"{MAX_RUNNING_MESSAGES} messages of this session are waiting; read their answers first"
             raise Refused(429, message, code=-32000, headers={"retry-after": "1"})

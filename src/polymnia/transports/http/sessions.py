@@ -36,6 +36,7 @@ class HttpSession:
     def __init__(self, identifier: str, server: Server, client: Client, peer: str) -> None:
         self.id = identifier
         self.principal = client.principal
+        self.path = ""
         # Sessions with the same token and address share a quota.
         self.group: GroupKey = (client.principal.id, peer)
         self.used_at = time.monotonic()
@@ -165,22 +166,23 @@ class Sessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def open(self, server: Server, client: Client, *, peer: str = "") -> HttpSession:
-        """Return a new session. Raise Refused if all are taken."""
+    def open(self, server: Server, client: Client, *, peer: str = "", path: str = "") -> HttpSession:
+        """Return a new session, which is valid on one path. Raise Refused if all are taken."""
         self.expire()
         if len(self._sessions) >= self._limit:
             self._make_room((client.principal.id, peer))
         identifier = secrets.token_urlsafe(24)
         client.session = client.session or identifier
         session = HttpSession(identifier, server, client, peer)
+        session.path = path
         self._sessions[identifier] = session
         self._groups.setdefault(session.group, QuotaGroup()).touch(session)
         return session
 
-    def find(self, identifier: str, principal: Principal) -> HttpSession:
-        """Return the session with that id if it is the principal's. Raise Refused."""
+    def find(self, identifier: str, principal: Principal, path: str) -> HttpSession:
+        """Return the session with that id if it is the principal's and was opened on the path. Raise Refused."""
         session = self._sessions.get(identifier)
-        if session is None or not session.principal.is_same(principal):
+        if session is None or session.path != path or not session.principal.is_same(principal):
             raise Refused(404, "there is no such session; initialize again", code=-32001)
         session.principal = principal  # a renewed token expires later
         session.requests += 1

@@ -120,7 +120,7 @@ class Streamable:
         is_initialize = message.method == "initialize"
         if is_new := is_initialize and request.header(_SESSION) is None:
             client = self._context.guard.client(request, principal, self._server)
-            session = self._context.sessions.open(self._server, client, peer=request.peer)
+            session = self._context.sessions.open(self._server, client, peer=request.peer, path=_path(request))
         else:
             session = self._find_session(request, principal)
         workspace = guard.named_workspace(request)
@@ -171,7 +171,7 @@ class Streamable:
         if identifier is None:
             raise Refused(400, "the header Mcp-Session-Id is missing; send initialize first and use the id it returns")
         guard.check_revision(request)
-        return self._context.sessions.find(identifier, principal)
+        return self._context.sessions.find(identifier, principal, _path(request))
 
     async def _answer(self, pending: PendingMessage) -> None:
         """Handle the message and send its answer: on the event loop if it is short, else from a worker thread."""
@@ -226,6 +226,10 @@ class Streamable:
                 await request.write(stream.opening(), more=True)
         if await stream.send(request):
             await stream.send_last(request)
+
+
+def _path(request: Request) -> str:
+    return request.path.rstrip("/")
 
 
 def _finish(context: HttpContext, stream: EventStream, work: asyncio.Future[Answer]) -> None:

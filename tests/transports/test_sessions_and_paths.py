@@ -1,0 +1,41 @@
+"""What a session is tied to: its path, and the workspaces that its subscriptions name."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.transports.running import Legacy, Running, Talk, creation, listening, request
+
+GRAPH_URI = "memory://knowledge-graph"
+
+
+def test_a_session_is_valid_only_on_the_path_it_was_opened_on(tmp_path: Path) -> None:
+    with Running(tmp_path / "memory.db", "--also", "graph") as server:
+        talk = Talk(server.port)
+        assert talk.post(request("ping"), "/mcp/").status == 200
+        assert talk.post(request("ping"), "/graph/mcp").status == 404
+        assert talk.post(request("ping"), f"/sse/messages/?session_id={talk.id}").status == 404
+
+
+def test_a_session_of_a_stream_is_not_valid_elsewhere(tmp_path: Path) -> None:
+    with Running(tmp_path / "memory.db") as server, Legacy(server.port) as legacy:
+        talk = Talk(server.port)
+        talk.headers["Mcp-Session-Id"] = legacy.place.partition("session_id=")[2]
+        assert talk.post(request("ping")).status == 404
+
+
+def test_a_subscription_is_for_the_workspace_that_its_request_names(tmp_path: Path) -> None:
+    store = f"{tmp_path / 'data'}/"
+    command = [sys.executable, "-m", "polymnia", "workspace", "create", "other", "--store", store]
+    subprocess.run(command, check=True, capture_output=True)
+    with Running(store) as server:
+        talk = Talk(server.port)
+        answer = talk.post(request("resources/subscribe", uri=GRAPH_URI), X_Memory_Workspace="other")
+        assert "result" in answer.json, answer.json
+        with listening(talk) as events:
+            talk.call("create_entities", **creation("Ada"))  # in the default workspace: no notification
+            talk.headers["X-Memory-Workspace"] = "other"
+            talk.call("create_entities", **creation("Bob"))
+            assert events.message()["params"] == {"uri": GRAPH_URI}
+            talk.call("create_entities", **creation("Eve"))
+            assert events.message()["params"] == {"uri": GRAPH_URI}
