@@ -65,7 +65,18 @@ def await_port(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
 
 def polymnia_command(polymnia: Sequence[str], store: Path, port: int) -> list[str]:
     """Return the command for Polymnia over HTTP, with the reference dialect on SQLite."""
-    return [*polymnia, "serve", "--transport", "http", "--port", str(port), "--store", str(store)]
+    return [
+        *polymnia,
+        "serve",
+        "--dialect",
+        "reference",
+        "--transport",
+        "http",
+        "--port",
+        str(port),
+        "--store",
+        str(store),
+    ]
 
 
 def script_command(name: str, port: int) -> list[str]:
