@@ -23,6 +23,7 @@ LAYERS = [
     {"chat", "disk", "embedders", "stores"},
     {"engine"},
     {"dialects"},
+    {"importers"},
     {"mcp"},
     {"transports", "auth", "web"},
     {"settings"},

@@ -146,5 +146,5 @@ def test_an_import_draws_its_progress(place: Path) -> None:
         "out.jsonl: 2 entities, 1 relations",
         "skipped 1 vault notes: JSON lines cannot hold them; use --format json",
     ]
-    assert shown[2].startswith("[##############################] 3 of 3")
+    assert shown[2].startswith("3 items")
     assert shown[3].startswith("out.jsonl: imported 2 entities (2 new) and 1 relations (1 new)")

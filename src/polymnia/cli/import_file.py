@@ -1,36 +1,53 @@
-"""`polymnia import`: add the memories in a file to a store."""
+"""`polymnia import`: add the memories of another program, or of another store, to a store."""
 
 import argparse
 import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, closing
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from shlex import quote
+from typing import TYPE_CHECKING, Any
 
 from polymnia.app import configure_logging, opened
 from polymnia.cli.common import (
     add_json_argument,
     add_store_arguments,
     add_workspace_argument,
-    print_result,
-    progress_bar,
+    print_json,
+    printable,
     require_store,
 )
-from polymnia.dialects.document import parse_document
-from polymnia.engine import entities
+from polymnia.dialects.times import iso_time
+from polymnia.engine import notes
+from polymnia.engine.intake import Item, Receipt, take_in
 from polymnia.engine.memory import Memory
-from polymnia.engine.transfer import absorb, absorb_notes, vault_notes
 from polymnia.errors import BadInput, NotSupported
-from polymnia.model import Graph, Note
+from polymnia.importers.base import Places, Report
+from polymnia.importers.registry import KINDS, find_importer
+from polymnia.importers.source import Source
+from polymnia.importers.stores import read_store
+from polymnia.model import Note
 from polymnia.settings import Settings
+from polymnia.stores import open_store
+from polymnia.stores.contract import Store
+from polymnia.stores.open import has_files, store_kind
 
 if TYPE_CHECKING:
     from polymnia.cli.common import Subparsers
 
-_ACTOR = "polymnia import"
+ACTOR = "polymnia import"
+# An undo of more changes than this is written with their time and actor.
+_MAX_UNDO_IDS = 10
 
 
 def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
-    parser = commands.add_parser("import", help="add the memories in a file to a store")
-    parser.add_argument("file", metavar="FILE", help="a memory.jsonl, an exported .json, or a .db or .mcpmem store")
+    parser = commands.add_parser("import", help="add the memories of another program or store to a store")
+    parser.add_argument("file", metavar="PATH", help="a file, a folder, a zip archive, or a store")
+    parser.add_argument(
+        "--from", dest="kind", choices=KINDS, metavar="KIND", help=f"its format, if detection fails: {', '.join(KINDS)}"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="only say what would be imported")
     add_json_argument(parser)
     add_store_arguments(parser)
     add_workspace_argument(parser)
@@ -38,51 +55,140 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Add every entity, observation, relation and note of the file that the store does not have."""
+    """Add everything that the store does not have. Raise BadInput for a format that is not known."""
     configure_logging(settings.log_level)
-    graph, notes = _read(options.file)
-    with opened(settings.store, settings.workspace) as store:
+    report = Report()
+    kind, found = _find(options.file, options.kind, report)
+    items = _require_some(found, options.file, report)  # before the store is opened, which may create it
+    with _open_target(settings, dry_run=options.dry_run) as store:
         memory = Memory(store)
-        new_entities, new_relations = absorb(memory, graph, by=_ACTOR, progress=progress_bar)
-        added = _import_notes(memory, notes)
-        store.compact()
-    new_notes, renewed = added or (0, 0)
-    summary = f" and {len(notes)} notes ({new_notes} new, {renewed} updated)" if added is not None else ""
-    print_result(
-        f"{options.file}: imported {len(graph.entities)} entities ({new_entities} new) and {len(graph.relations)} "
-        f"relations ({new_relations} new){summary} into {settings.store}",
-        {
-            "file": options.file,
-            "store": settings.store,
-            "entities": {"read": len(graph.entities), "new": new_entities},
-            "relations": {"read": len(graph.relations), "new": new_relations},
-            "notes": {"read": len(notes), "new": new_notes, "updated": renewed},
-        },
-        as_json=options.json,
-    )
+        left_out = _NotesLeftOut(memory)
+        receipt = take_in(memory, left_out.filter(items), by=ACTOR, dry_run=options.dry_run, progress=_draw)
+        _end_drawing()
+        if not options.dry_run:
+            store.compact()
+        undo = _undo_command(settings, receipt) if store.capabilities.history else ""
+    if left_out.count:
+        print(f"skipped {left_out.count} vault notes: {left_out.reason}", file=sys.stderr)
+    if options.json:
+        print_json(_shape(settings, options, kind, receipt, report, undo))
+    else:
+        _print(settings, options, receipt, report, undo)
     return 0
 
 
-def _import_notes(memory: Memory, notes: list[Note]) -> tuple[int, int] | None:
-    """Add the notes and return how many are new and how many were updated; None if there is nothing to add."""
-    if not notes:
-        return None
-    try:
-        return absorb_notes(memory, notes, by=_ACTOR, progress=progress_bar)
-    except NotSupported as exc:
-        print(f"skipped {len(notes)} vault notes: {exc}", file=sys.stderr)
-        return None
+class _NotesLeftOut:
+    """The notes that a store cannot hold."""
 
-
-def _read(file: str) -> tuple[Graph, list[Note]]:
-    require_store(file)
-    if file.endswith(".json"):
+    def __init__(self, memory: Memory) -> None:
+        self.count = 0
+        self.reason = ""
         try:
-            found = parse_document(Path(file).read_bytes())
-        except BadInput as exc:
-            raise BadInput(f"{file}: {exc}") from exc
-        if found is not None:
-            return found
-    with opened(file, read_only=True) as store:
-        memory = Memory(store)
-        return entities.read_all(memory), vault_notes(memory)
+            notes.require(memory)
+        except NotSupported as exc:
+            self.reason = str(exc)
+
+    def filter(self, items: Iterator[Item]) -> Iterator[Item]:
+        for item in items:
+            if self.reason and isinstance(item, Note):
+                self.count += 1
+            else:
+                yield item
+
+
+def _find(file: str, kind: str | None, report: Report) -> tuple[str, Iterator[Item]]:
+    """Return the kind of the input and its items, which are read when they are asked for."""
+    if not Path(file).exists() and file.partition(":")[1]:
+        require_store(file)
+        return "store", read_store(file)
+    source = Source(file)
+    importer = find_importer(source, kind)
+    for place, reason in source.skipped:
+        report.skip(place, reason)
+    return importer.kind, importer.read(source, report)
+
+
+def _require_some(items: Iterator[Item], file: str, report: Report) -> Iterator[Item]:
+    """Return the items. Raise BadInput if there is none because all were skipped."""
+    first = next(items, None)
+    if first is None and report.skipped:
+        raise BadInput(f"{file}: nothing to import; {_tell(report.skipped[0])}")
+    return items if first is None else chain((first,), items)
+
+
+def _open_target(settings: Settings, *, dry_run: bool) -> AbstractContextManager[Store]:
+    """Open the store. A dry run creates nothing: if there is no store yet, it looks at an empty one in memory."""
+    if not dry_run:
+        return opened(settings.store, settings.workspace)
+    try:
+        require_store(settings.store)
+    except BadInput:
+        kind, path = store_kind(settings.store)
+        has_notes = kind in ("sqlite", "directory") or not has_files(kind, path)
+        return closing(open_store(":memory:" if has_notes else "memory:"))
+    return opened(settings.store, settings.workspace, read_only=True)
+
+
+def _undo_command(settings: Settings, receipt: Receipt) -> str:
+    """Return the command that takes the import back; empty if it changed nothing."""
+    if not receipt.changes:
+        return ""
+    where = f" --store {quote(settings.store)}"
+    if settings.workspace:
+        where += f" --workspace {quote(settings.workspace)}"
+    if len(receipt.changes) <= _MAX_UNDO_IDS:
+        return f"polymnia undo {' '.join(map(str, receipt.changes))}{where}"
+    return f"polymnia undo --since {iso_time(receipt.at)} --actor {quote(ACTOR)}{where}"
+
+
+def _shape(
+    settings: Settings, options: argparse.Namespace, kind: str, receipt: Receipt, report: Report, undo: str
+) -> dict[str, Any]:
+    relations, vault = receipt.relations, receipt.notes
+    return {
+        "file": options.file,
+        "from": kind,
+        "store": settings.store,
+        "dry_run": options.dry_run,
+        "entities": receipt.entities,
+        "observations": {"new": receipt.observations},
+        "relations": {"read": relations.read, "new": relations.new},
+        "notes": {"read": vault.read, "new": vault.new, "updated": vault.merged},
+        "skipped": report.skipped,
+        "secrets": report.flagged,
+        "changes": receipt.changes,
+        "undo": undo or None,
+    }
+
+
+def _print(settings: Settings, options: argparse.Namespace, receipt: Receipt, report: Report, undo: str) -> None:
+    entities, relations, vault = receipt.entities, receipt.relations, receipt.notes
+    verb = "would import" if options.dry_run else "imported"
+    told = f" and {vault.read} notes ({vault.new} new, {vault.merged} updated)" if vault.read else ""
+    merged = f", {entities.merged} merged" if entities.merged else ""
+    lines = [
+        f"{options.file}: {verb} {entities.read} entities ({entities.new} new{merged}) and {relations.read} "
+        f"relations ({relations.new} new){told} into {settings.store}"
+    ]
+    lines += [f"skipped {_tell(each)}" for each in report.skipped]
+    lines += [f"look at {_tell(each, 'may contain ')}" for each in report.flagged]
+    lines += [f"to take it back: {undo}"] if undo else []
+    for line in lines:
+        print(printable(line))
+
+
+def _tell(places: Places, what: str = "") -> str:
+    """Return the places with their reason in one sentence."""
+    more = f" and {places.count - len(places.places)} more" if places.count > len(places.places) else ""
+    return f"{', '.join(places.places)}{more}: {what}{places.reason}"
+
+
+def _draw(done: int) -> None:
+    """Show on standard error how many items are done, if it is a terminal."""
+    if sys.stderr.isatty():
+        print(f"\r{done:,} items", end="", file=sys.stderr, flush=True)
+
+
+def _end_drawing() -> None:
+    if sys.stderr.isatty():
+        print(file=sys.stderr)

@@ -181,7 +181,7 @@ def _import_memory(settings: Settings, entry: Any, *, is_local: bool) -> None:
     elif Path(file).is_file():
         from polymnia.cli.import_file import run as import_memory
 
-        import_memory(settings, argparse.Namespace(file=file, json=False))
+        import_memory(settings, argparse.Namespace(file=file, kind=None, dry_run=False, json=False))
     else:
         print(f"its memory {file} does not exist yet", file=sys.stderr)
 

@@ -4,8 +4,9 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from polymnia.disk.errors import map_os_errors
 from polymnia.errors import BadInput, SettingsError, StoreError
 from polymnia.model import Counts, Graph, Workspace
 from polymnia.stores.contract import Catalogue, Store
@@ -134,6 +135,36 @@ def salvage(url: str, target: str = "") -> tuple[Path, Counts, list[str]]:
     new = Path(target or f"{path}.salvaged.mcpmem")
     counts, gaps = salvage_log(Path(path), new)
     return new, counts, [f"{end - start} bytes at byte {start}" for start, end in gaps]
+
+
+def holds_a_store(path: str) -> bool:
+    """Return True if one of our stores, other than JSON lines, is at the path. Read only how its files begin."""
+    if Path(path).is_dir():
+        return any((Path(path) / name).exists() for name in ("_meta.db", "projects"))
+    with map_os_errors(path):
+        from polymnia.stores.sqlite.foreign import is_sqlite, table_columns
+
+        if is_sqlite(path):
+            return {"changes", "cards", "observations"} <= set(table_columns(path))
+    return Path(path).suffix.lower() in _BINLOG
+
+
+def foreign_tables(path: str) -> dict[str, tuple[str, ...]]:
+    """Return the tables of another program's SQLite file with their columns; none if it is no SQLite file.
+
+    Raise StoreError if it is damaged.
+    """
+    from polymnia.stores.sqlite.foreign import is_sqlite, table_columns
+
+    with map_os_errors(path):
+        return table_columns(path) if is_sqlite(path) else {}
+
+
+def foreign_rows(path: str, table: str) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a table of another program's SQLite file. Raise StoreError."""
+    from polymnia.stores.sqlite.foreign import table_rows
+
+    return table_rows(path, table)
 
 
 def encode_json_lines(graph: Graph) -> Iterable[bytes]:

@@ -1032,6 +1032,12 @@ SELECT
 -- What another program's vault holds.
 SELECT key, content, tags, embedding, created_at, updated_at FROM vault_memories ORDER BY id;
 
+-- name: foreign_columns
+-- The tables of another program's file that are neither views nor virtual, which may need what only that program has.
+SELECT tables.name, columns.name FROM pragma_table_list AS tables, pragma_table_info(tables.name) AS columns
+WHERE tables.schema = 'main' AND tables.type = 'table' AND tables.name NOT LIKE 'sqlite_%'
+ORDER BY tables.name, columns.cid;
+
 -- name: foreign_sessions
 -- What another program's sessions hold.
 SELECT session_id, key, content, tags, created_at FROM session_memories ORDER BY id;

@@ -1,0 +1,1 @@
+"""Importers: one module for each format of another program, all of which yield entities, relations and notes."""

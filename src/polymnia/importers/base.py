@@ -1,0 +1,143 @@
+"""What an importer is, and what it may use: the values of foreign JSON, read without trust."""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any, Protocol
+
+from msgspec import DecodeError, Raw, Struct
+from msgspec.json import decode
+
+from polymnia.engine.intake import Item
+from polymnia.importers.source import Source, parse_leniently, replace_unstorable
+
+# How many examples of one reason a report names.
+MAX_EXAMPLES = 5
+MAX_NAME_LENGTH = 100
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# Numbers beyond this are milliseconds: as seconds they would lie after the year 5000.
+_MAX_SECONDS = 100_000_000_000
+
+
+class Places(Struct):
+    """How many parts of the input have one thing in common, and the places of the first ones."""
+
+    reason: str
+    count: int = 0
+    places: list[str] = []
+
+    def add(self, place: str) -> None:
+        """Count one more."""
+        self.count += 1
+        if len(self.places) < MAX_EXAMPLES:
+            self.places.append(place)
+
+
+class Report:
+    """What an importer left out, and what it took that deserves a look, each by reason in the order of the input."""
+
+    def __init__(self) -> None:
+        self._skipped: dict[str, Places] = {}
+        self._flagged: dict[str, Places] = {}
+
+    def skip(self, place: str, reason: str) -> None:
+        """Note that a part of the input was left out."""
+        self._skipped.setdefault(reason, Places(reason, places=[])).add(place)
+
+    def flag(self, place: str, reason: str) -> None:
+        """Note that a part of the input was taken and seems to contain a secret."""
+        self._flagged.setdefault(reason, Places(reason, places=[])).add(place)
+
+    @property
+    def skipped(self) -> list[Places]:
+        """What was left out."""
+        return list(self._skipped.values())
+
+    @property
+    def flagged(self) -> list[Places]:
+        """What seems to contain a secret."""
+        return list(self._flagged.values())
+
+
+class Reading(Protocol):
+    """Yields what a source holds, and reports what it leaves out. Raises BadInput if the source is damaged."""
+
+    def __call__(self, source: Source, report: Report, /) -> Iterator[Item]: ...
+
+
+class Importer(Struct, frozen=True):
+    """One format: its name for `--from`, what it is called, how it is recognized, and how it is read."""
+
+    kind: str
+    title: str
+    recognizes: Callable[[Source], bool]
+    read: Reading
+
+
+def objects(parts: list[Raw], report: Report, place: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the JSON objects among the parts, decoded one by one, with their places. Skip everything else."""
+    for number, part in enumerate(parts):
+        value = decode_part(part)
+        if isinstance(value, dict):
+            yield f"{place}[{number}]", value
+        else:
+            report.skip(f"{place}[{number}]", "not a JSON object")
+
+
+def decode_part(part: Raw) -> Any:
+    """Return the value of a part; None if it is not valid or nested too deeply."""
+    try:
+        return decode(part)
+    except RecursionError:
+        return None
+    except (DecodeError, UnicodeDecodeError):
+        return parse_leniently(bytes(part))
+
+
+def first_keys(parts: list[Raw]) -> set[str]:
+    """Return the keys of the first JSON object among the parts."""
+    return next((set(value) for part in parts[:10] if isinstance(value := decode_part(part), dict)), set())
+
+
+def text_of(value: dict[str, Any], *names: str) -> str:
+    """Return the first of these fields that is a text with content, or a number as text; empty if there is none."""
+    for name in names:
+        found = value.get(name)
+        if isinstance(found, str) and not (found.isspace() or not found):
+            return replace_unstorable(found)
+        if isinstance(found, int | float) and not isinstance(found, bool):
+            return str(found)
+    return ""
+
+
+def texts_of(value: Any) -> list[str]:
+    """Return the texts of an array, or of a text that is one; skip empty ones and values of other types."""
+    values = [value] if isinstance(value, str) else value if isinstance(value, list) else []
+    return [replace_unstorable(each) for each in values if isinstance(each, str) and each and not each.isspace()]
+
+
+def tags_of(value: Any) -> tuple[str, ...]:
+    """Return tags from an array, or from a text with commas between them, each once."""
+    texts = value.split(",") if isinstance(value, str) else value
+    return tuple(dict.fromkeys([each.strip() for each in texts_of(texts) if each.strip()]))
+
+
+def time_of(value: Any) -> int:
+    """Return a model time for ISO 8601 text or for seconds or milliseconds since 1970; 0 for anything else."""
+    try:
+        if isinstance(value, str) and value:
+            moment = datetime.fromisoformat(value.strip())
+            return max((moment.replace(tzinfo=moment.tzinfo or UTC) - _EPOCH) // timedelta(microseconds=1), 0)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            seconds = value / 1000 if abs(value) > _MAX_SECONDS else value
+            return max((_EPOCH + timedelta(seconds=seconds) - _EPOCH) // timedelta(microseconds=1), 0)
+    except (ValueError, OverflowError):
+        pass
+    return 0
+
+
+def title_of(text: str) -> str:
+    """Return the first line of a text, cut at a word, as the name of what it says."""
+    line = " ".join(text.strip().split("\n", 1)[0][: 4 * MAX_NAME_LENGTH].split())
+    if len(line) <= MAX_NAME_LENGTH:
+        return line
+    return f"{line[:MAX_NAME_LENGTH].rsplit(' ', 1)[0]}…"

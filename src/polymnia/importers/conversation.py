@@ -1,0 +1,65 @@
+"""Conversations: each becomes an entity, and each turn a dated observation with the conversation as its source."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from msgspec import Struct
+
+from polymnia.engine.secrets import find_secret
+from polymnia.importers.base import Report, title_of
+from polymnia.model import Entity, Observation
+
+TYPE = "conversation"
+_ID_LENGTH = 8
+
+
+class Turn(Struct, frozen=True):
+    """What somebody said, and when; 0 if that is unknown."""
+
+    speaker: str
+    text: str
+    at: int
+
+
+class Conversation(Struct, frozen=True):
+    """What an importer knows of a conversation. `source` names the program, the id is unique there."""
+
+    source: str
+    id: str
+    title: str
+    created_at: int
+    summary: str = ""
+
+
+def conversation_entity(conversation: Conversation, turns: Iterable[Turn], report: Report) -> Entity | None:
+    """Return the entity of a conversation; None if nobody said anything. Report turns that seem to contain secrets.
+
+    A turn without a time has that of the turn before it.
+    """
+    source = f"{conversation.source}:{conversation.id}"
+    observations: list[Observation] = []
+    at = conversation.created_at
+    for turn in turns:
+        at = turn.at or at
+        observations.append(Observation(len(observations) + 1, f"{turn.speaker}: {turn.text}", at, at, source))
+        if kind := find_secret(turn.text):
+            report.flag(f"{source}, turn {len(observations)}", kind)
+    if not observations:
+        return None
+    return Entity(
+        _name(conversation),
+        TYPE,
+        tuple(observations),
+        next_ordinal=len(observations) + 1,
+        summary=conversation.summary or None,
+        created_at=conversation.created_at or observations[0].valid_at,
+        updated_at=at,
+    )
+
+
+def _name(conversation: Conversation) -> str:
+    """Return a name that no other conversation has, and that is the same at every import."""
+    title = title_of(conversation.title) or "Conversation"
+    moment = datetime.fromtimestamp(conversation.created_at / 1_000_000, UTC)
+    day = f"{moment:%Y-%m-%d}, " if conversation.created_at else ""
+    return f"{title} ({day}{conversation.id[:_ID_LENGTH]})"

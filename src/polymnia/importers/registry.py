@@ -1,0 +1,33 @@
+"""The importers, in the order in which they look at a source, and how one is chosen."""
+
+from polymnia.errors import BadInput
+from polymnia.importers import chatgpt, claude, document, mem0, memory_service, reference, stores
+from polymnia.importers.base import Importer
+from polymnia.importers.source import Source
+
+# The most specific come first: the reference format is recognized by little.
+IMPORTERS: tuple[Importer, ...] = (
+    stores.IMPORTER,
+    document.IMPORTER,
+    memory_service.FILE,
+    memory_service.EXPORT,
+    chatgpt.IMPORTER,
+    claude.IMPORTER,
+    mem0.IMPORTER,
+    reference.IMPORTER,
+)
+KINDS = tuple([each.kind for each in IMPORTERS])
+
+
+def find_importer(source: Source, kind: str | None = None) -> Importer:
+    """Return the importer of that kind, or the first that recognizes the source. Raise BadInput if there is none."""
+    if kind is not None:
+        found = next((each for each in IMPORTERS if each.kind == kind), None)
+        if found is None:
+            raise BadInput(f"there is no importer {kind!r}; use one of {', '.join(KINDS)}")
+        return found
+    for importer in IMPORTERS:
+        if importer.recognizes(source):
+            return importer
+    titles = "; ".join([f"{each.title} ({each.kind})" for each in IMPORTERS])
+    raise BadInput(f"{source.path}: this format is not known. Known are: {titles}. --from KIND skips the detection")

@@ -1,0 +1,191 @@
+"""What is imported: a file, the files of a folder, or the members of a zip archive. Nothing is unpacked to disk."""
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+from zipfile import BadZipFile, ZipFile, ZipInfo, is_zipfile
+
+from msgspec import DecodeError, Raw, ValidationError
+from msgspec.json import decode, encode
+
+from polymnia.disk.errors import map_os_errors
+from polymnia.errors import BadInput
+
+MAX_FILE_BYTES = 4 << 30
+MAX_FILES = 200_000
+HEAD_BYTES = 64 << 10
+# A member of an archive may be this many times larger than its compressed form, once it is larger than MIN_BOMB_BYTES.
+MAX_RATIO = 200
+MIN_BOMB_BYTES = 64 << 20
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+class Source:
+    """A file, a folder or an archive that may hold memories. Parsed JSON is kept for the importer that reads it."""
+
+    def __init__(self, path: str) -> None:
+        """Raise BadInput if nothing is there, or too much."""
+        self.path = Path(path)
+        if not self.path.exists():
+            raise BadInput(f"there is no file {path}")
+        if not (self.path.is_file() or self.path.is_dir()):
+            raise BadInput(f"{path} is neither a file nor a folder")
+        with map_os_errors(path):
+            self.is_archive = self.path.is_file() and is_zipfile(self.path)
+        self.skipped: list[tuple[str, str]] = []
+        self.names = tuple(self._find_names())
+        self._outlines: dict[str, list[Raw] | dict[str, Raw] | None] = {}
+
+    @property
+    def is_file(self) -> bool:
+        """True for a single file that is no archive."""
+        return not self.is_archive and self.path.is_file()
+
+    def find(self, name: str) -> str:
+        """Return the file with that name nearest to the top; empty if there is none."""
+        found = [each for each in self.names if each.rsplit("/", 1)[-1] == name]
+        return min(found, key=lambda each: (each.count("/"), each), default="")
+
+    def head(self, name: str) -> bytes:
+        """Return how a file begins."""
+        with self._open(name) as file:
+            return file.read(HEAD_BYTES).removeprefix(_BYTE_ORDER_MARK)
+
+    def read(self, name: str) -> bytes:
+        """Return a whole file. Raise BadInput if it is too large."""
+        with self._open(name) as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+        if len(data) > MAX_FILE_BYTES:
+            raise BadInput(f"{name} is larger than {MAX_FILE_BYTES >> 30} GB; split it")
+        return data.removeprefix(_BYTE_ORDER_MARK)
+
+    def lines(self, name: str) -> Iterator[bytes]:
+        """Yield the lines of a file."""
+        with self._open(name) as file:
+            for number, line in enumerate(file):
+                yield line if number else line.removeprefix(_BYTE_ORDER_MARK)
+
+    def outline(self, name: str) -> list[Raw] | dict[str, Raw] | None:
+        """Return the parts of a JSON array or object, not decoded yet; None for a file that is neither."""
+        if name not in self._outlines:
+            starts = self.head(name).lstrip()[:1] in (b"[", b"{")
+            self._outlines[name] = _outline(self.read(name)) if starts else None
+        return self._outlines[name]
+
+    def _find_names(self) -> Iterator[str]:
+        if self.is_archive:
+            yield from self._find_members()
+        elif self.path.is_dir():
+            yield from self._walk()
+        else:
+            yield self.path.name
+
+    def _find_members(self) -> Iterator[str]:
+        with self._archive() as archive:
+            members = [each for each in archive.infolist() if not each.is_dir()]
+        if len(members) > MAX_FILES:
+            raise BadInput(f"{self.path} holds more than {MAX_FILES:,} files")
+        yield from (each.filename for each in members)
+
+    def _walk(self) -> Iterator[str]:
+        count = 0
+        for folder, folders, files in os.walk(self.path):  # does not follow links to folders
+            folders[:] = sorted([each for each in folders if not each.startswith(".")])
+            for name in sorted(files):
+                path = Path(folder, name)
+                place = path.relative_to(self.path).as_posix()
+                if path.is_symlink() or not path.is_file():
+                    self.skipped.append((place, "a link or a special file"))
+                    continue
+                count += 1
+                if count > MAX_FILES:
+                    raise BadInput(f"{self.path} holds more than {MAX_FILES:,} files")
+                yield place
+
+    @contextmanager
+    def _open(self, name: str) -> Iterator[IO[bytes]]:
+        if self.is_archive:
+            with self._archive() as archive:
+                member = archive.getinfo(name)
+                self._require_harmless(member)
+                with archive.open(member) as file:
+                    yield file
+            return
+        path = self.path if self.path.is_file() else self.path / name
+        with map_os_errors(str(path)), path.open("rb") as file:
+            yield file
+
+    @contextmanager
+    def _archive(self) -> Iterator[ZipFile]:
+        try:
+            with map_os_errors(str(self.path)), ZipFile(self.path) as archive:
+                yield archive
+        except (BadZipFile, NotImplementedError, RuntimeError, EOFError) as exc:
+            raise BadInput(f"{self.path} is a damaged or encrypted archive: {exc}") from exc
+
+    def _require_harmless(self, member: ZipInfo) -> None:
+        limit = max(MIN_BOMB_BYTES, member.compress_size * MAX_RATIO)
+        if member.file_size > min(limit, MAX_FILE_BYTES):
+            raise BadInput(
+                f"{member.filename} in {self.path} would unpack to {member.file_size >> 20:,} MB; unpack it yourself "
+                "and import the folder"
+            )
+
+
+def replace_unstorable(text: str) -> str:
+    """Return the text with U+FFFD for what no store can hold: NUL, and halves of surrogate pairs."""
+    return _UNSTORABLE.sub("\ufffd", text) if _UNSTORABLE.search(text) else text
+
+
+def _parse_outline(data: bytes) -> list[Raw] | dict[str, Raw] | None:
+    """Return the parts of a JSON array or object; None for other data."""
+    try:
+        if data.lstrip()[:1] == b"[":
+            return decode(data, type=list[Raw])
+        return decode(data, type=dict[str, Raw])
+    except ValidationError:
+        return None
+
+
+def parts_of(part: Raw) -> list[Raw]:
+    """Return the elements of a part that is an array, not decoded yet; none for any other part."""
+    try:
+        return decode(part, type=list[Raw])
+    except (DecodeError, RecursionError):
+        return []
+
+
+def _outline(data: bytes) -> list[Raw] | dict[str, Raw] | None:
+    try:
+        return _parse_outline(data)
+    except (DecodeError, UnicodeDecodeError, RecursionError):
+        return _outline_with_surrogates(data)
+
+
+def _outline_with_surrogates(data: bytes) -> list[Raw] | dict[str, Raw] | None:
+    r"""Parse JSON with halves of surrogate pairs, which JavaScript writes as `\ud83d` where a text was cut."""
+    value = parse_leniently(data)
+    return None if value is None else _parse_outline(encode(value))
+
+
+def parse_leniently(data: bytes) -> Any:
+    """Return the value of JSON that may have halves of surrogate pairs, without them; None if it is not JSON."""
+    try:
+        return _replace_all(json.loads(data))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _replace_all(value: Any) -> Any:
+    if isinstance(value, str):
+        return replace_unstorable(value)
+    if isinstance(value, list):
+        return [_replace_all(each) for each in value]
+    if isinstance(value, dict):
+        return {replace_unstorable(key): _replace_all(each) for key, each in value.items()}
+    return value

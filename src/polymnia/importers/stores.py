@@ -1,0 +1,44 @@
+"""Stores of this program: a SQLite file, a binary log, a directory of workspaces, a database."""
+
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+
+from polymnia.engine import entities
+from polymnia.engine.intake import Item
+from polymnia.engine.projects import existing_default
+from polymnia.engine.transfer import vault_notes
+from polymnia.engine.workspaces import open_workspaces
+from polymnia.errors import BadInput
+from polymnia.importers.base import Importer, Report
+from polymnia.importers.source import Source
+from polymnia.stores.open import holds_a_store
+
+
+def recognizes(source: Source) -> bool:
+    """Return True for a file or directory that one of our stores can read."""
+    return holds_a_store(str(source.path))
+
+
+def read(source: Source, report: Report) -> Iterator[Item]:
+    """Yield the living entities, relations and vault notes."""
+    del report  # a store of ours is read whole
+    yield from read_store(str(source.path))
+
+
+def read_store(url: str) -> Iterator[Item]:
+    """Yield what the store behind a URL holds. Raise BadInput if it has several workspaces, and StoreError."""
+    workspaces = open_workspaces(url, read_only=True)
+    try:
+        name = workspaces.sole or existing_default(workspaces, Path.cwd())
+        if name is None:
+            names = ", ".join([each.name for each in workspaces.find_all("active")]) or "none"
+            raise BadInput(f"{url} holds several workspaces ({names}); import the file of one of them")
+        memory = workspaces.memory(name)
+        graph = entities.read_all(memory)
+        yield from chain(graph.entities, graph.relations, vault_notes(memory))
+    finally:
+        workspaces.close()
+
+
+IMPORTER = Importer("store", "another store of Polymnia (.db, .mcpmem, a directory)", recognizes, read)

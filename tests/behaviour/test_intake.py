@@ -1,0 +1,104 @@
+"""Take items in: into every store, in a dry run, and back out again."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from polymnia.engine import entities
+from polymnia.engine.intake import Item, take_in
+from polymnia.engine.memory import Memory
+from polymnia.engine.undo import undo, undo_since
+from polymnia.model import Entity, EntityDraft, Note, Observation, Relation
+from polymnia.stores.sqlite.store import SqliteStore
+from tests.behaviour.graphs import ME, create, names, texts
+
+HOUR = 3_600_000_000
+ITEMS: list[Item] = [
+    Entity("Alice", "person", (Observation(1, "a", 5, 7, "chat"),), next_ordinal=2, tags=("x",), summary="S"),
+    Relation("Alice", "Bob", "knows"),
+    Entity("Alice", "person", (Observation(1, "b"),), next_ordinal=2, tags=("y",)),
+]
+
+
+@pytest.fixture
+def full(tmp_path: Path) -> Iterator[Memory]:
+    store = SqliteStore(str(tmp_path / "memory.db"))
+    yield Memory(store)
+    store.close()
+
+
+def test_a_new_entity_has_everything_that_was_given(full: Memory) -> None:
+    receipt = take_in(full, ITEMS, by=ME)
+    (alice,) = entities.open_named(full, ["Alice"]).entities
+    assert (alice.tags, alice.summary, alice.texts) == (("x", "y"), "S", ("a", "b"))
+    first = alice.observations[0]
+    assert (first.created_at, first.valid_at, first.source) == (5, 7, "chat")
+    assert (receipt.entities.read, receipt.entities.new, receipt.observations) == (2, 1, 2)
+
+
+def test_a_known_entity_gains_tags_summary_and_observations_at_once(full: Memory) -> None:
+    create(full, EntityDraft("Alice", "robot", ("b",), tags=("z",)))
+    receipt = take_in(full, ITEMS, by=ME)
+    (alice,) = entities.open_named(full, ["Alice"]).entities
+    assert (alice.type, alice.tags, alice.summary, alice.texts) == ("robot", ("z", "x", "y"), "S", ("b", "a"))
+    assert (alice.next_ordinal, receipt.entities.merged, receipt.entities.new) == (3, 1, 0)
+    create(full, EntityDraft("Carol", "person"))
+    assert take_in(full, ITEMS, by=ME).changes == []
+
+
+def test_an_own_summary_is_kept(full: Memory) -> None:
+    create(full, EntityDraft("Alice", "robot", summary="mine"))
+    take_in(full, ITEMS, by=ME)
+    (alice,) = entities.open_named(full, ["Alice"]).entities
+    assert alice.summary == "mine"
+
+
+def test_the_same_words_at_another_time_are_another_turn(memory: Memory) -> None:
+    def chat(*times: int) -> Entity:
+        turns = [Observation(number, "user: yes", at, at, "chat") for number, at in enumerate(times, 1)]
+        return Entity("Chat", "conversation", tuple(turns), next_ordinal=len(times) + 1)
+
+    take_in(memory, [chat(HOUR)], by=ME)
+    receipt = take_in(memory, [chat(HOUR, 2 * HOUR)], by=ME)
+    if memory.store.capabilities.history:
+        assert (receipt.observations, texts(memory, "Chat")) == (1, ("user: yes", "user: yes"))
+
+
+def test_a_dry_run_tells_what_would_happen_and_changes_nothing(full: Memory) -> None:
+    create(full, EntityDraft("Alice", "robot", ("b",)))
+    items = [*ITEMS, Entity("Carol", "person"), Note("key", "text"), *ITEMS]
+    planned = take_in(full, items, by=ME, dry_run=True)
+    assert names(entities.read_all(full)) == ["Alice"]
+    done = take_in(full, items, by=ME)
+    assert (planned.entities, planned.relations, planned.notes) == (done.entities, done.relations, done.notes)
+    assert (planned.observations, planned.changes, len(done.changes)) == (done.observations, [], 1)
+
+
+def test_a_dry_run_sees_what_its_earlier_batches_would_have_added(full: Memory) -> None:
+    many: list[Item] = [Entity(f"E{number % 1500}", "x", (Observation(1, "t"),)) for number in range(3000)]
+    planned = take_in(full, many, by=ME, dry_run=True)
+    done = take_in(full, many, by=ME)
+    assert planned.entities == done.entities
+    assert (planned.entities.read, planned.entities.new, planned.entities.merged) == (3000, 1500, 0)
+
+
+def test_an_import_can_be_taken_back(full: Memory) -> None:
+    create(full, EntityDraft("Alice", "robot", ("b",)))
+    before = entities.read_all(full)
+    receipt = take_in(full, [*ITEMS, Entity("Carol", "person")], by=ME)
+    assert undo(full, receipt.changes, by=ME).conflicts == ()
+    after = entities.read_all(full)
+    assert [(each.name, each.texts, each.tags) for each in after.entities] == [
+        (each.name, each.texts, each.tags) for each in before.entities
+    ]
+    assert after.relations == []
+
+
+def test_a_large_import_is_taken_back_by_its_time_and_actor(full: Memory) -> None:
+    create(full, EntityDraft("Alice", "robot"))
+    many: list[Item] = [Entity(f"E{number}", "x") for number in range(full.store.best_batch * 2 + 1)]
+    receipt = take_in(full, many, by="polymnia import")
+    assert len(receipt.changes) == 3
+    undo_since(full, receipt.at, actor="polymnia import", by=ME)
+    assert names(entities.read_all(full)) == ["Alice"]

@@ -1,0 +1,88 @@
+"""`polymnia import` in a real process: detection, dry runs, reports, refusals, and taking it back."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.commands import run
+from tests.importers.samples import SAMPLES
+
+
+def test_an_import_reports_what_it_did_and_how_to_take_it_back(tmp_path: Path) -> None:
+    said = run("import", str(SAMPLES / "mem0.json"), "--store", "new.db", directory=tmp_path)
+    assert (said.returncode, said.stderr) == (0, "")
+    assert "imported 2 entities (2 new) and 1 relations (1 new) into new.db" in said.stdout
+    assert said.stdout.endswith("to take it back: polymnia undo 1 --store new.db\n")
+    run("undo", "1", "--store", "new.db", directory=tmp_path)
+    stats = json.loads(run("export", "--format", "json", "--store", "new.db", directory=tmp_path).stdout)
+    assert (stats["entities"], stats["relations"]) == ([], [])
+
+
+def test_a_program_gets_the_report_as_json(tmp_path: Path) -> None:
+    lines = ["{}", '{"type":"entity","name":"A","entityType":"x","observations":["one"]}', "bad"]
+    (tmp_path / "memory.jsonl").write_text("\n".join(lines), "utf-8")
+    said = run("import", "memory.jsonl", "--store", "new.db", "--json", directory=tmp_path)
+    assert json.loads(said.stdout) == {
+        "file": "memory.jsonl",
+        "from": "reference",
+        "store": "new.db",
+        "dry_run": False,
+        "entities": {"read": 1, "new": 1, "merged": 0},
+        "observations": {"new": 1},
+        "relations": {"read": 0, "new": 0},
+        "notes": {"read": 0, "new": 0, "updated": 0},
+        "skipped": [
+            {"reason": "neither an entity nor a relation", "count": 1, "places": ["line 1"]},
+            {"reason": "not valid JSON", "count": 1, "places": ["line 3"]},
+        ],
+        "secrets": [],
+        "changes": [1],
+        "undo": "polymnia undo 1 --store new.db",
+    }
+
+
+@pytest.mark.parametrize("store", ["new.db", "new.jsonl", "new.mcpmem", "data/"])
+def test_a_dry_run_creates_nothing(store: str, tmp_path: Path) -> None:
+    said = run("import", str(SAMPLES / "claude.json"), "--store", store, "--dry-run", directory=tmp_path)
+    assert (said.returncode, "would import 1 entities (1 new)" in said.stdout) == (0, True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_dry_run_compares_with_what_the_store_has(tmp_path: Path) -> None:
+    run("import", str(SAMPLES / "claude.json"), "--store", "new.db", directory=tmp_path)
+    said = run("import", str(SAMPLES / "claude.json"), "--store", "new.db", "--dry-run", directory=tmp_path)
+    assert "would import 1 entities (0 new)" in said.stdout
+    assert "to take it back" not in said.stdout
+
+
+@pytest.mark.parametrize("content", ["", "hello\n", '{"some": "json"}', "not json\n{}\n"])
+def test_an_unknown_format_is_refused_and_leaves_nothing_behind(content: str, tmp_path: Path) -> None:
+    (tmp_path / "input.json").write_text(content, "utf-8")
+    said = run("import", "input.json", "--store", "new.db", directory=tmp_path)
+    assert (said.returncode, said.stdout) == (1, "")
+    assert said.stderr.startswith("polymnia: input.json: this format is not known. Known are: ")
+    assert [each.name for each in tmp_path.iterdir()] == ["input.json"]
+
+
+def test_input_without_anything_to_take_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "input.json").write_text("[1]", "utf-8")
+    said = run("import", "input.json", "--from", "mem0", "--store", "new.db", directory=tmp_path)
+    assert (said.returncode, said.stderr) == (
+        1,
+        "polymnia: input.json: nothing to import; memories[0]: not a JSON object\n",
+    )
+    assert not (tmp_path / "new.db").exists()
+
+
+def test_the_kind_can_be_named(tmp_path: Path) -> None:
+    said = run("import", str(SAMPLES / "mem0.json"), "--from", "soon", "--store", "new.db", directory=tmp_path)
+    assert (said.returncode, "'soon'" in said.stderr) == (2, True)
+    said = run("import", str(SAMPLES / "mem0.json"), "--from", "mem0", "--store", "new.db", directory=tmp_path)
+    assert said.returncode == 0
+
+
+def test_what_was_said_in_a_chat_is_found(tmp_path: Path) -> None:
+    run("import", str(SAMPLES / "chatgpt.json"), "--store", "new.db", directory=tmp_path)
+    said = run("search", "best month for Lisbon", "--store", "new.db", "--embedder", "none", directory=tmp_path)
+    assert "Trip to Lisbon" in said.stdout

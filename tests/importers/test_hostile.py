@@ -1,0 +1,165 @@
+"""Damaged and malicious input: every importer takes what is valid, reports the rest, and harms nothing."""
+
+import json
+from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile
+
+import apsw
+import pytest
+
+from polymnia.engine import entities
+from polymnia.engine.intake import take_in
+from polymnia.engine.memory import Memory
+from polymnia.errors import BadInput, PolymniaError
+from polymnia.importers.registry import KINDS
+from polymnia.importers.source import MIN_BOMB_BYTES, Source
+from polymnia.model import Entity
+from polymnia.stores.memory import MemoryStore
+from tests.importers.samples import SAMPLES, make_memory_service_file, read_items
+
+WRONG: list[object] = [None, True, 7, -1.5, 1e300, "", "text", [], [[]], {}, {"a": {}}, [None, {"text": 3}]]
+FILES = ["reference-object.json", "memory-service.json", "mem0.json", "chatgpt.json", "claude.json"]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_wrong_type_in_any_place_is_no_failure(name: str, tmp_path: Path) -> None:
+    whole = json.loads((SAMPLES / name).read_text("utf-8"))
+    kind, _, _ = read_items(SAMPLES / name)
+    for place in places(whole):
+        for wrong in WRONG:
+            (tmp_path / "input").write_text(json.dumps(replaced(whole, place, wrong)), "utf-8")
+            _, items, _ = read_items(tmp_path / "input", kind)
+            take_in(Memory(MemoryStore()), items, by="test")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_texts_of_a_megabyte_and_characters_that_cannot_be_stored_are_taken(name: str, tmp_path: Path) -> None:
+    text = (SAMPLES / name).read_text("utf-8")
+    long = "word " * 200_000 + "\\u0000 \\ud83d end"
+    target = {"reference-object.json": "likes tea", "memory-service.json": "We chose", "mem0.json": "Prefers"}
+    part = target.get(name) or {"chatgpt.json": "Which month", "claude.json": "Twice a day."}[name]
+    (tmp_path / "input").write_text(text.replace(part, long), "utf-8")
+    _, items, _ = read_items(tmp_path / "input")
+    memory = Memory(MemoryStore())
+    take_in(memory, items, by="test")
+    told = [each for entity in entities.read_all(memory).entities for each in entity.texts]
+    assert any(len(each) > 1_000_000 and "\ufffd \ufffd end" in each for each in told)
+
+
+def test_lines_that_are_no_entities_are_reported_with_their_numbers(tmp_path: Path) -> None:
+    lines = [
+        '{"type":"entity","name":"A","entityType":"x","observations":["' + "y" * (1 << 20) + '"]}',
+        "not json",
+        '{"type":"entity","name":7,"entityType":[],"observations":{"a":1}}',
+        '{"type":"entity","entityType":"x"}',
+        "[" * 100_000,
+        '{"type":"other"}',
+        "",
+        '{"type":"relation","from":"A","to":"","relationType":"x"}',
+    ]
+    (tmp_path / "memory.json").write_text("\n".join(lines), "utf-8")
+    _, items, report = read_items(tmp_path / "memory.json")
+    assert [(each.name, each.type, len(each.observations)) for each in items if isinstance(each, Entity)] == [
+        ("A", "x", 1),
+        ("7", "entity", 0),
+    ]
+    assert [(each.reason, each.places) for each in report.skipped] == [
+        ("not valid JSON", ["line 2", "line 5"]),
+        ("neither an entity nor a relation", ["line 4", "line 6", "line 8"]),
+    ]
+
+
+def test_a_loop_of_messages_ends(tmp_path: Path) -> None:
+    message = {"author": {"role": "user"}, "content": {"parts": ["hello"]}}
+    nodes = {"a": {"parent": "b", "message": message}, "b": {"parent": "a", "message": message}}
+    (tmp_path / "input").write_text(json.dumps([{"mapping": nodes, "current_node": "a"}]), "utf-8")
+    _, items, _ = read_items(tmp_path / "input")
+    assert [len(each.observations) for each in items if isinstance(each, Entity)] == [2]
+
+
+def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path: Path) -> None:
+    with ZipFile(tmp_path / "bomb.zip", "w", ZIP_DEFLATED) as archive:
+        archive.writestr("conversations.json", b"[" + b" " * (MIN_BOMB_BYTES + 1) + b"]")
+    with pytest.raises(BadInput, match="would unpack to 64 MB; unpack it yourself"):
+        read_items(tmp_path / "bomb.zip")
+
+
+def test_a_damaged_archive_is_refused(tmp_path: Path) -> None:
+    with ZipFile(tmp_path / "export.zip", "w") as archive:
+        archive.writestr("conversations.json", (SAMPLES / "claude.json").read_bytes())
+    data = bytearray((tmp_path / "export.zip").read_bytes())
+    data[100:200] = bytes(100)
+    (tmp_path / "export.zip").write_bytes(data)
+    with pytest.raises(BadInput, match="damaged or encrypted archive"):
+        read_items(tmp_path / "export.zip")
+
+
+def test_links_out_of_a_folder_are_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "secret.json").write_bytes((SAMPLES / "claude.json").read_bytes())
+    folder = tmp_path / "export"
+    folder.mkdir()
+    (folder / "conversations.json").symlink_to(tmp_path / "secret.json")
+    (folder / "loop").symlink_to(folder)
+    source = Source(str(folder))
+    assert (source.names, source.skipped) == ((), [("conversations.json", "a link or a special file")])
+
+
+def test_wrong_types_and_foreign_code_in_a_sqlite_file_do_no_harm(tmp_path: Path) -> None:
+    path = make_memory_service_file(tmp_path / "memories.db")
+    connection = apsw.Connection(str(path))
+    connection.execute(
+        "INSERT INTO memories (content_hash, content, tags, memory_type, created_at, deleted_at) "
+        "VALUES (x'ff00', x'fe', x'00', 7, 'soon', NULL), ('n', 'text', '[[', x'01', 1e300, NULL)"
+    )
+    connection.close()
+    before = path.read_bytes()
+    _, items, report = read_items(path)
+    assert [each.name for each in items if isinstance(each, Entity)][-1] == "text (n)"
+    assert ("a memory without content", 1) in [(each.reason, each.count) for each in report.skipped]
+    assert path.read_bytes() == before
+
+
+def test_a_view_that_poses_as_a_table_is_not_read(tmp_path: Path) -> None:
+    connection = apsw.Connection(str(tmp_path / "view.db"))
+    connection.execute(
+        "CREATE TABLE t (x); CREATE VIEW memories AS "
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
+        "SELECT i AS content_hash, i AS content, i AS memory_type FROM n"
+    )
+    connection.close()
+    with pytest.raises(BadInput, match="this format is not known"):
+        read_items(tmp_path / "view.db")
+
+
+@pytest.mark.parametrize("data", [b"", b"\x00\xff" * 500, b"{}", b"[]", b"hello", b'{"a":1}\n{"b":2}', b"[" * 200_000])
+def test_an_unknown_format_is_refused(data: bytes, tmp_path: Path) -> None:
+    (tmp_path / "input").write_bytes(data)
+    with pytest.raises(BadInput, match="this format is not known"):
+        read_items(tmp_path / "input")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("data", [b"", b"\x00\xff" * 500, b"{}", b"[]", b"[1]", b"hello", b"[" * 200_000])
+def test_a_kind_that_the_input_is_not_gives_nothing_or_a_sentence(kind: str, data: bytes, tmp_path: Path) -> None:
+    (tmp_path / "input").write_bytes(data)
+    try:
+        _, items, _ = read_items(tmp_path / "input", kind)
+    except PolymniaError:
+        return
+    assert items == []
+
+
+def places(value: object, path: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
+    """Return the paths of all values inside a JSON value."""
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *[found for key, each in parts for found in places(each, (*path, key))]]
+
+
+def replaced(value: object, path: tuple[object, ...], wrong: object) -> object:
+    """Return a JSON value with another value in one place."""
+    if not path:
+        return wrong
+    if isinstance(value, dict):
+        return {key: replaced(each, path[1:], wrong) if key == path[0] else each for key, each in value.items()}
+    assert isinstance(value, list)
+    return [replaced(each, path[1:], wrong) if key == path[0] else each for key, each in enumerate(value)]

@@ -1,0 +1,122 @@
+"""Every importer reads a sample of its format as expected, recognized by content alone."""
+
+import json
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+from msgspec.json import decode, encode
+
+from polymnia.engine import entities
+from polymnia.engine.intake import Item, take_in
+from polymnia.engine.memory import Memory
+from polymnia.importers.registry import IMPORTERS
+from polymnia.model import Entity
+from polymnia.stores.memory import MemoryStore
+from tests.importers.samples import GOLDEN, SAMPLES, make_memory_service_file, read_items
+
+FILES = {
+    "reference.jsonl": "reference",
+    "reference-object.json": "reference",
+    "memory-service.json": "memory-service",
+    "memory-service.db": "memory-service-db",
+    "mem0.json": "mem0",
+    "chatgpt.json": "chatgpt",
+    "claude.json": "claude",
+}
+
+
+def plain(items: list[Item]) -> object:
+    """Return the items as a golden file has them."""
+    return decode(encode(items))
+
+
+def sample(name: str, directory: Path) -> Path:
+    """Return a copy of the sample under a name that tells nothing."""
+    path = directory / "input"
+    if name.endswith(".db"):
+        return make_memory_service_file(path)
+    path.write_bytes((SAMPLES / name).read_bytes())
+    return path
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_sample_gives_the_golden_result(name: str, tmp_path: Path) -> None:
+    kind, items, _ = read_items(sample(name, tmp_path))
+    assert kind == FILES[name]
+    golden = json.loads((GOLDEN / f"{Path(name).stem}-{kind}.json").read_text("utf-8"))
+    assert plain(items) == golden
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_taking_a_sample_in_twice_changes_nothing(name: str, tmp_path: Path) -> None:
+    memory = Memory(MemoryStore())
+    path = sample(name, tmp_path)
+    first = take_in(memory, read_items(path)[1], by="test")
+    before = entities.read_all(memory)
+    again = take_in(memory, read_items(path)[1], by="test")
+    assert first.entities.new > 0
+    assert (again.entities.new, again.entities.merged, again.relations.new, again.changes) == (0, 0, 0, [])
+    assert entities.read_all(memory) == before
+
+
+def test_every_importer_of_another_program_has_a_sample() -> None:
+    ours = {"store", "document"}
+    assert {each.kind for each in IMPORTERS} - ours == set(FILES.values())
+
+
+def test_what_was_deleted_or_replaced_there_is_reported(tmp_path: Path) -> None:
+    _, _, report = read_items(make_memory_service_file(tmp_path / "memories.db"))
+    assert [(each.reason, each.places) for each in report.skipped] == [
+        ("superseded there by a newer version", ["memory 2"]),
+        ("deleted there", ["memory 4"]),
+        ("an association with a memory that is not there", ["association 2"]),
+    ]
+
+
+@pytest.mark.parametrize("kind", ["chatgpt", "claude"])
+@pytest.mark.parametrize("form", ["folder", "zip"])
+def test_an_export_is_read_from_its_folder_and_its_archive(kind: str, form: str, tmp_path: Path) -> None:
+    data = (SAMPLES / f"{kind}.json").read_bytes()
+    path = tmp_path / "export"
+    if form == "folder":
+        (path / "data").mkdir(parents=True)
+        (path / "data" / "conversations.json").write_bytes(data)
+    else:
+        with ZipFile(path, "w") as archive:
+            archive.writestr("../../data/conversations.json", data)
+    found, items, _ = read_items(path)
+    assert found == kind
+    assert plain(items) == json.loads((GOLDEN / f"{kind}-{kind}.json").read_text("utf-8"))
+
+
+def test_projects_and_memories_of_claude_are_read(tmp_path: Path) -> None:
+    with ZipFile(tmp_path / "export.zip", "w") as archive:
+        memories = [
+            {"conversations_memory": "**Work**\n\nMaintains Polymnia.", "project_memories": {"p": "Use SQLite."}}
+        ]
+        archive.writestr("memories.json", json.dumps(memories))
+        docs = [{"filename": "plan.md", "content": "ship it"}]
+        project = {
+            "uuid": "p",
+            "name": "Polymnia",
+            "description": "a server",
+            "prompt_template": "Be brief.",
+            "docs": docs,
+        }
+        archive.writestr("projects/p.json", json.dumps(project))
+    kind, items, _ = read_items(tmp_path / "export.zip")
+    told = [(each.name, each.summary, each.texts) for each in items if isinstance(each, Entity)]
+    assert kind == "claude"
+    assert told == [
+        ("Claude memory", None, ("**Work**", "Maintains Polymnia.", "Use SQLite.")),
+        ("Polymnia", "a server", ("Be brief.", "plan.md: ship it")),
+    ]
+
+
+def test_a_turn_that_seems_to_contain_a_secret_is_reported(tmp_path: Path) -> None:
+    text = (SAMPLES / "claude.json").read_text("utf-8")
+    token = "ghp_" + "a1B2c3D4e5F6" * 3
+    (tmp_path / "chats.json").write_text(text.replace("Twice a day.", f"It is {token}"), "utf-8")
+    _, _, report = read_items(tmp_path / "chats.json")
+    assert [(each.reason, each.count) for each in report.flagged] == [("a GitHub token", 1)]
