@@ -200,7 +200,7 @@ def test_the_reference_dialect_reads_memory_jsonl_in_the_working_directory(tmp_p
 def test_the_reference_variable_is_relative_to_the_working_directory(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "graph.jsonl").write_text(LINES, "utf-8")
-    assert "likes tea" in serve(tmp_path, MEMORY_FILE_PATH="data/graph.jsonl")
+    assert "likes tea" in serve(tmp_path, "--dialect", "reference", MEMORY_FILE_PATH="data/graph.jsonl")
 
 
 def test_a_legacy_memory_json_is_renamed_to_memory_jsonl(tmp_path: Path) -> None:
@@ -223,9 +223,9 @@ def test_another_programs_memory_json_stays(tmp_path: Path) -> None:
     assert (tmp_path / "memory.json").read_text("utf-8") == '{"setting": 1}'
 
 
-def test_with_no_options_the_memory_is_a_sqlite_file_in_the_data_directory(tmp_path: Path) -> None:
+def test_with_no_options_the_memory_is_a_directory_of_workspaces_in_the_data_directory(tmp_path: Path) -> None:
     serve(tmp_path, XDG_DATA_HOME=str(tmp_path / "data"))
-    assert (tmp_path / "data" / "polymnia" / "memory.db").is_file()
+    assert (tmp_path / "data" / "polymnia" / "workspaces" / "_meta.db").is_file()
 
 
 def test_a_question_is_answered_as_a_table(store_path: str, tmp_path: Path) -> None:
