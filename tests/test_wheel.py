@@ -1,4 +1,4 @@
-"""Check the wheels: complete, described for a package index, with types, and with the weights that the embedder expects."""
+"""Check the wheels: complete, described for a package index, with types and with the right weights."""
 
 import hashlib
 import os

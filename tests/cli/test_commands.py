@@ -181,13 +181,14 @@ def test_the_change_log_says_who_imported(tmp_path: Path) -> None:
 
 
 SERVED = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read_graph"}}\n'
+REMEMBERED = SERVED.replace('"read_graph"', '"remember","arguments":{"entities":[{"name":"Zoë"}]}')
 
 
-def serve(directory: Path, *arguments: str, **environment: str) -> str:
+def serve(directory: Path, *arguments: str, message: str = SERVED, **environment: str) -> str:
     command = [sys.executable, "-m", "polymnia", "serve", *arguments]
     given = {"HOME": str(directory), "PATH": "", **environment}
     done = subprocess.run(
-        command, cwd=directory, input=SERVED, capture_output=True, text=True, env=given, timeout=60, check=True
+        command, cwd=directory, input=message, capture_output=True, text=True, env=given, timeout=60, check=True
     )
     return done.stdout
 
@@ -224,7 +225,7 @@ def test_another_programs_memory_json_stays(tmp_path: Path) -> None:
 
 
 def test_with_no_options_the_memory_is_a_directory_of_workspaces_in_the_data_directory(tmp_path: Path) -> None:
-    serve(tmp_path, XDG_DATA_HOME=str(tmp_path / "data"))
+    assert "change 1 in personal" in serve(tmp_path, message=REMEMBERED, XDG_DATA_HOME=str(tmp_path / "data"))
     assert (tmp_path / "data" / "polymnia" / "workspaces" / "_meta.db").is_file()
 
 
