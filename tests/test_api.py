@@ -1,4 +1,4 @@
-"""The Python API: its documented examples, its types, its errors, threads, and what importing it costs."""
+"""The Python API: its documented examples, its errors, threads, and what importing it costs."""
 
 import doctest
 import subprocess
@@ -46,14 +46,6 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 def test_importing_the_package_loads_nothing_else() -> None:
     program = "import sys, polymnia; print(sorted(name for name in sys.modules if name.startswith('polymnia.')))"
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "[]\n"
-
-
-def test_mypy_knows_the_types_of_the_package(tmp_path: Path) -> None:
-    program = tmp_path / "program.py"
-    program.write_text("import polymnia\nreveal_type(polymnia.open('memory:').remember('Ada').texts)\n", "utf-8")
-    mypy = pytest.importorskip("mypy.api", reason="mypy is not installed")
-    said, _, _ = mypy.run(["--config-file", "", "--cache-dir", str(tmp_path / "cache"), str(program)])
-    assert 'Revealed type is "tuple[str, ...]"' in said.replace("builtins.", "")
 
 
 @pytest.mark.parametrize("name", ["memory.db", "memory.jsonl", "memory.mcpmem"])

@@ -1,4 +1,4 @@
-"""Check the wheels: complete, described for a package index, and with the weights that the embedder expects."""
+"""Check the wheels: complete, described for a package index, with types and with the right weights."""
 
 import hashlib
 import os
@@ -89,3 +89,11 @@ def test_our_package_of_weights_is_used_if_it_is_installed(weights: zipfile.ZipF
         file.write(b"x")
     failed = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert f"{tmp_path / 'polymnia_minilm' / 'model.onnx'} is not the expected model" in failed.stderr
+
+
+def test_mypy_knows_the_types_of_the_package(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text("import polymnia\nreveal_type(polymnia.open('memory:').remember('Ada').texts)\n", "utf-8")
+    mypy = pytest.importorskip("mypy.api", reason="mypy is not installed")
+    said, _, _ = mypy.run(["--config-file", "", "--cache-dir", str(tmp_path / "cache"), str(program)])
+    assert 'Revealed type is "tuple[str, ...]"' in said.replace("builtins.", "")

@@ -178,13 +178,14 @@ def test_the_change_log_says_who_imported(tmp_path: Path) -> None:
 
 
 SERVED = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read_graph"}}\n'
+REMEMBERED = SERVED.replace('"read_graph"', '"remember","arguments":{"entities":[{"name":"Zoë"}]}')
 
 
-def serve(directory: Path, *arguments: str, **environment: str) -> str:
+def serve(directory: Path, *arguments: str, message: str = SERVED, **environment: str) -> str:
     command = [sys.executable, "-m", "polymnia", "serve", *arguments]
     given = {"HOME": str(directory), "PATH": "", **environment}
     done = subprocess.run(
-        command, cwd=directory, input=SERVED, capture_output=True, text=True, env=given, timeout=60, check=True
+        command, cwd=directory, input=message, capture_output=True, text=True, env=given, timeout=60, check=True
     )
     return done.stdout
 
@@ -197,7 +198,7 @@ def test_the_reference_dialect_reads_memory_jsonl_in_the_working_directory(tmp_p
 def test_the_reference_variable_is_relative_to_the_working_directory(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "graph.jsonl").write_text(LINES, "utf-8")
-    assert "likes tea" in serve(tmp_path, MEMORY_FILE_PATH="data/graph.jsonl")
+    assert "likes tea" in serve(tmp_path, "--dialect", "reference", MEMORY_FILE_PATH="data/graph.jsonl")
 
 
 def test_a_legacy_memory_json_is_renamed_to_memory_jsonl(tmp_path: Path) -> None:
@@ -220,9 +221,9 @@ def test_another_programs_memory_json_stays(tmp_path: Path) -> None:
     assert (tmp_path / "memory.json").read_text("utf-8") == '{"setting": 1}'
 
 
-def test_with_no_options_the_memory_is_a_sqlite_file_in_the_data_directory(tmp_path: Path) -> None:
-    serve(tmp_path, XDG_DATA_HOME=str(tmp_path / "data"))
-    assert (tmp_path / "data" / "polymnia" / "memory.db").is_file()
+def test_with_no_options_the_memory_is_a_directory_of_workspaces_in_the_data_directory(tmp_path: Path) -> None:
+    assert "change 1 in personal" in serve(tmp_path, message=REMEMBERED, XDG_DATA_HOME=str(tmp_path / "data"))
+    assert (tmp_path / "data" / "polymnia" / "workspaces" / "_meta.db").is_file()
 
 
 def test_a_question_is_answered_as_a_table(store_path: str, tmp_path: Path) -> None:

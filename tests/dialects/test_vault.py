@@ -13,10 +13,12 @@ import pytest
 from polymnia.dialects import open_dialect
 from polymnia.engine import notes
 from polymnia.engine.memory import Memory
+from polymnia.engine.workspaces import DEFAULT
 from polymnia.errors import NotSupported, SettingsError
 from polymnia.mcp.server import Server
 from polymnia.model import VAULT, Principal
 from polymnia.stores import open_store
+from tests.dialects.conversation import Client
 from tests.dialects.vault import Agent, vault_server
 from tests.mcp.conversation import REVISIONS
 
@@ -226,6 +228,39 @@ def test_a_tag_is_matched_as_a_whole_and_case_sensitively(agent: Agent) -> None:
     assert agent.found("word", tags=["code"]) == []
     assert agent.found("word", tags=["Cod"]) == []
     assert agent.found("word", tags=['say "hi"', "", "Code", "Code"]) == ["key"]
+
+
+def remember_grace(server: Server) -> None:
+    facts = ["keeps a zebra", "plays chess"]
+    Client("native", server.workspaces.memory(DEFAULT)).text(
+        "remember", {"entities": [{"name": "Grace H.", "facts": facts}]}
+    )
+
+
+def test_entities_of_other_dialects_are_found_beside_notes(server: Server, agent: Agent) -> None:
+    remember_grace(server)
+    agent.commit("plan", "adopt a zebra")
+    found = agent.search("zebra")
+    assert found["total_searched"] == 2
+    assert {each["key"]: each["content"] for each in found["results"]} == {
+        "plan": "adopt a zebra",
+        "polymnia://entity/Grace%20H.": "keeps a zebra",
+    }
+    assert len(agent.found("zebra", limit=1)) == 1
+    assert agent.search("Grace", scope="vault")["results"][0]["content"] == "keeps a zebra\nplays chess"
+
+
+def test_a_search_of_a_session_or_by_tags_finds_no_entities(server: Server, agent: Agent) -> None:
+    remember_grace(server)
+    assert agent.search("zebra", scope="session") == {"results": [], "total_searched": 0}
+    assert agent.search("zebra", tags=["animal"]) == {"results": [], "total_searched": 0}
+
+
+def test_pruning_leaves_entities(server: Server, agent: Agent) -> None:
+    remember_grace(server)
+    (key,) = agent.found("zebra")
+    assert agent.prune("vault", key=key) == 0
+    assert agent.found("zebra") == [key]
 
 
 def test_total_searched_counts_what_passes_the_filters(agent: Agent) -> None:

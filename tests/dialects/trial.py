@@ -19,7 +19,7 @@ QUESTIONS = {
     "Who is allergic to peanuts?": "allergic to peanuts",
     "Where does Ben live now?": "Lisbon",
     "what caused the outage": "expired certificate",
-    "how long can lines be": "120 characters",
+    "how long may lines be": "120 characters",
     "How should I write commit messages?": "imperative",
     "Which language does Ada prefer?": "Python",
 }

@@ -1,9 +1,11 @@
-"""The official Python SDK on `polymnia serve` without options: a whole session in a project, and the user's memory."""
+"""The official Python SDK on `polymnia serve` without a dialect: a new user's questions, a session, subscriptions."""
 
+import json
 import os
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +13,18 @@ import anyio
 import pytest
 from mcp import Client, StdioServerParameters
 
-from tests.dialects.trial import REMEMBERED
+from tests.dialects.trial import QUESTIONS, REMEMBERED
 
+from . import install
+from .python_sdk import MODERN, Announcements
 from .transcript import TIMEOUT_S
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 
 JSON = dict[str, Any]
-MODES = ("legacy", "2026-07-28")
+MODES = ("legacy", MODERN)
+MAX_LIST_TOKENS = 2_000
+ADA, BRIEFING = "polymnia://entity/Ada", "polymnia://briefing"
 
 
 @pytest.fixture
@@ -29,19 +35,30 @@ def project(tmp_path: Path) -> Path:
     return root
 
 
-def talk(project: Path, mode: str, conversation: Callable[[Client], Awaitable[None]]) -> None:
-    home = str(project.parent)
-    settings = {"HOME": home, "XDG_DATA_HOME": f"{home}/data", "POLYMNIA_EMBEDDER": "none"}
-    environment = {**settings, "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
-    server = StdioServerParameters(
-        command=sys.executable, args=["-m", "polymnia", "serve"], cwd=project, env=environment
-    )
+def talk(
+    project: Path,
+    mode: str,
+    conversation: Callable[[Client], Awaitable[None]],
+    *options: str,
+    embedder: str = "none",
+    announced: Announcements | None = None,
+) -> None:
+    server = polymnia(project, *options, embedder=embedder)
 
     async def connected() -> None:
-        async with Client(server, mode=mode, read_timeout_seconds=TIMEOUT_S) as client:
+        async with Client(server, mode=mode, message_handler=announced, read_timeout_seconds=TIMEOUT_S) as client:
             await conversation(client)
 
     anyio.run(connected)
+
+
+def polymnia(project: Path, *options: str, embedder: str = "none") -> StdioServerParameters:
+    """Return how a client starts a server in the project."""
+    home = str(project.parent)
+    settings = {"HOME": home, "XDG_DATA_HOME": f"{home}/data", "POLYMNIA_EMBEDDER": embedder}
+    environment = {**settings, "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
+    arguments = ["-m", "polymnia", "serve", *options]
+    return StdioServerParameters(command=sys.executable, args=arguments, cwd=project, env=environment)
 
 
 async def ask(client: Client, tool: str, **arguments: Any) -> JSON:
@@ -51,28 +68,132 @@ async def ask(client: Client, tool: str, **arguments: Any) -> JSON:
     return found
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_a_session_ends_in_the_right_state(project: Path, mode: str) -> None:
+async def ask_by_meaning(client: Client, question: str) -> JSON:
+    """Ask until the server has embedded the memory and the question; a note says if it has not."""
+    with anyio.fail_after(TIMEOUT_S):
+        while (reply := await ask(client, "recall", query=question)).get("note"):
+            pass
+    return reply
+
+
+def test_the_list_of_tools_has_at_most_2000_tokens(project: Path, node_packages: Path) -> None:
+    listed: list[JSON] = []
+
     async def session(client: Client) -> None:
-        assert (await ask(client, "briefing"))["items"] == []
+        tools = (await client.list_tools()).tools
+        listed.extend(each.model_dump(mode="json", by_alias=True, exclude_none=True) for each in tools)
+
+    talk(project, MODERN, session)
+    assert len(listed) == 10
+    script = [install.node(), str(node_packages / "count_tokens.mjs")]
+    done = subprocess.run(script, input=json.dumps(listed), capture_output=True, text=True, check=True)
+    counts = json.loads(done.stdout)
+    assert set(counts) == {"claude", "o200k_base"}
+    assert {name: count for name, count in counts.items() if not 0 < count <= MAX_LIST_TOKENS} == {}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_new_users_questions_find_the_fact_first(project: Path, mode: str) -> None:
+    firsts: dict[str, str] = {}
+
+    async def trial(client: Client) -> None:
         await ask(client, "remember", entities=REMEMBERED)
-        await ask(client, "remember", entities=[{"name": "me", "facts": ["prefers tabs"]}], workspace="personal")
-        (hit, *_) = (await ask(client, "recall", query="What does Ada drink?"))["items"]
-        assert (hit["name"], hit["workspace"], "dark coffee" in hit["text"]) == ("Ada", "my-app", True)
-        await ask(client, "revise", name="Ben", facts=[{"old": "2", "new": "moved to Porto in June 2026"}])
-        (gone,) = (await ask(client, "forget", name="style", whole=True))["items"]
-        await ask(client, "undo", changes=[gone["change"]])
-        changes = (await ask(client, "history"))["items"]
-        assert [each["operation"] for each in changes] == ["undo", "forget", "revise", "remember"]
+        for question in QUESTIONS:
+            firsts[question] = (await ask_by_meaning(client, question))["items"][0]["text"]
 
-    async def later(client: Client) -> None:
-        names = {each["name"]: each["workspace"] for each in (await ask(client, "briefing"))["items"]}
-        assert (names["me"], names["Ben"]) == ("personal", "my-app")
-        facts = [each.get("text", "") for each in (await ask(client, "open", names=["Ben", "style"]))["items"]]
-        assert "moved to Porto in June 2026" in facts
-        assert "moved to Lisbon in March 2026" not in facts
-        assert "Lines have 120 characters" in facts
+    talk(project, mode, trial, embedder="local")
+    assert {question: fact for question, fact in QUESTIONS.items() if fact not in firsts[question]} == {}
+    assert len(firsts) == 10
 
-    talk(project, mode, session)
-    talk(project, mode, later)
-    assert {path.name for path in (project.parent / "data" / "polymnia" / "workspaces" / "projects").glob("*.db")}
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def store(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    """Return the options for a store with many workspaces: none for the user's data directory, or an empty database."""
+    return () if request.param == "sqlite" else ("--store", request.getfixturevalue("postgres_database"))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_session_ends_in_the_right_state(project: Path, mode: str, store: tuple[str, ...]) -> None:
+    talk(project, mode, play_session, *store)
+    talk(project, mode, check_session, *store)
+    files = list((project.parent / "data").rglob("*.db"))
+    assert bool(files) == (not store)  # each kind of store has everything
+
+
+async def play_session(client: Client) -> None:
+    """Go from an empty briefing to the history."""
+    assert (await ask(client, "briefing"))["items"] == []
+    await ask(client, "remember", entities=REMEMBERED)
+    await ask(client, "remember", entities=[{"name": "me", "facts": ["prefers tabs"]}], workspace="personal")
+    (hit, *_) = (await ask(client, "recall", query="What does Ada drink?"))["items"]
+    assert (hit["name"], hit["workspace"], "dark coffee" in hit["text"]) == ("Ada", "my-app", True)
+    await ask(client, "revise", name="Ben", facts=[{"old": "2", "new": "moved to Porto in June 2026"}])
+    (gone,) = (await ask(client, "forget", name="style", whole=True))["items"]
+    await ask(client, "undo", changes=[gone["change"]])
+    changes = (await ask(client, "history"))["items"]
+    assert [each["operation"] for each in changes] == ["undo", "forget", "revise", "remember"]
+
+
+async def check_session(client: Client) -> None:
+    """Check, in a server of its own, what `play_session` left."""
+    names = {each["name"]: each["workspace"] for each in (await ask(client, "briefing"))["items"]}
+    assert (names["me"], names["Ben"]) == ("personal", "my-app")
+    facts = [each.get("text", "") for each in (await ask(client, "open", names=["Ben", "style"]))["items"]]
+    assert "moved to Porto in June 2026" in facts
+    assert "moved to Lisbon in March 2026" not in facts
+    assert "Lines have 120 characters" in facts
+
+
+@pytest.mark.parametrize("workspace", ["project", "personal"])
+@pytest.mark.parametrize("mode", MODES)
+def test_a_subscriber_hears_of_a_write_to_an_entity_and_the_briefing(project: Path, mode: str, workspace: str) -> None:
+    announced = Announcements()
+
+    async def session(client: Client) -> None:
+        async with subscribed(client):
+            await ask(client, "remember", entities=[{"name": "Ben", "facts": ["sails"]}], workspace=workspace)
+            assert await hear(client, announced, {BRIEFING}) == {BRIEFING}
+            await ask(client, "remember", entities=[{"name": "Ada", "facts": ["likes tea"]}], workspace=workspace)
+            assert await hear(client, announced, {ADA, BRIEFING}) == {ADA, BRIEFING}
+
+    talk(project, mode, session, announced=announced)
+
+
+@pytest.mark.parametrize("workspace", ["project", "personal"])
+def test_a_subscriber_hears_of_what_another_server_writes(project: Path, workspace: str) -> None:
+    announced = Announcements()
+    write = {"entities": [{"name": "Ada", "facts": ["likes tea"]}], "workspace": workspace}
+
+    async def session(client: Client) -> None:
+        async with subscribed(client), Client(polymnia(project), read_timeout_seconds=TIMEOUT_S) as other:
+            await ask(other, "remember", **write)
+            await hear(client, announced, {ADA, BRIEFING})
+
+    async def earlier(client: Client) -> None:
+        await ask(client, "remember", entities=[{"name": "Ben", "facts": ["sails"]}], workspace=workspace)
+
+    talk(project, MODERN, earlier)
+    talk(project, MODERN, session, announced=announced)
+
+
+async def hear(client: Client, announced: Announcements, expected: set[str]) -> set[str]:
+    """Return the addresses that were announced once all of the expected ones were."""
+    heard: set[str] = set()
+    with anyio.fail_after(TIMEOUT_S):
+        while not expected <= heard:
+            await client.list_tools(cache_mode="bypass")  # what the server sent before has then arrived
+            heard.update(announced.take())
+    return heard
+
+
+def subscribed(client: Client) -> AbstractAsyncContextManager[object]:
+    if client.protocol_version == MODERN:
+        return client.listen(resource_subscriptions=[ADA, BRIEFING])
+    return subscribed_by_request(client)
+
+
+@asynccontextmanager
+async def subscribed_by_request(client: Client) -> AsyncIterator[None]:
+    for uri in (ADA, BRIEFING):
+        await client.subscribe_resource(uri)
+    yield

@@ -11,6 +11,12 @@ def test_the_stop_words_of_a_question_without_other_words_are_content() -> None:
     assert parse_question("to be or not to be").content == ("to", "be", "or", "not")
 
 
+def test_may_is_content_only_as_a_name_or_alone() -> None:
+    assert parse_question("how long may lines be").content == ("long", "line")
+    assert parse_question("Where does May live?").content == ("mai", "live")
+    assert parse_question("may").content == ("mai",)
+
+
 def test_the_parts_of_joined_words_are_content() -> None:
     assert set(parse_question("where is getUserName").content) == {"getusernam", "get", "user", "name"}
 

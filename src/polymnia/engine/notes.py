@@ -7,8 +7,16 @@ from msgspec.structs import replace
 
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput, NotSupported
-from polymnia.model import VAULT, Note, NoteHit, NoteQuery, NoteScope, Rows
+from polymnia.model import VAULT, Entity, Match, Note, NoteHit, NoteQuery, NoteScope, PassageKind, Rows
+from polymnia.search.expression import alternatives, wants_everything
+from polymnia.search.relevance import MAX_INEXACT
 from polymnia.stores.contract import NoteReader, Reader
+
+# What a query calls the columns of a passage.
+_COLUMNS = {"key": "name", "content": "content", "tags": "labels"}
+_MAX_MATCHES = 1_000
+# The facts of an entity that are shown as one note.
+_MAX_FACTS = 10
 
 
 class NoteHits(Struct, frozen=True):
@@ -44,6 +52,27 @@ def search(memory: Memory, query: NoteQuery, scopes: Sequence[NoteScope]) -> Not
         searched = sum(notes.count(scope, query.tags) for scope in scopes)
     hits.sort(key=lambda hit: -hit.relevance)
     return NoteHits(hits[: query.limit], searched)
+
+
+def search_facts(memory: Memory, query: NoteQuery) -> NoteHits:
+    """Return the entities that match the text, best first, each as a note: its name, and the facts that match.
+
+    An entity of which only the name, the type or the summary matches has its summary, or its first facts.
+    """
+    with memory.reading() as reader:
+        matches = _match_facts(reader, query.text)
+        names = list(dict.fromkeys([match.entity for match in matches]))[: query.limit]
+        known = {each.name: each for each in reader.find(names)} if names else {}
+        shown = [match for match in matches if match.entity in known]
+        texts = {each.id: each.text for each in reader.passages_by_id([each.id for each in shown])}
+        searched = reader.counts().entities
+    hits = []
+    for name, entity in known.items():
+        own = [match for match in shown if match.entity == name]
+        facts = [texts[match.id] for match in own if match.kind == "observation" and match.id in texts]
+        hits.append(NoteHit(_as_note(entity, facts), MAX_INEXACT * own[0].score / matches[0].score))
+    hits.sort(key=lambda hit: -hit.relevance)
+    return NoteHits(hits, searched)
 
 
 def prune(
@@ -97,6 +126,17 @@ def notes_of(memory: Memory, reader: Reader) -> NoteReader:
     """Return the notes behind a reader. Raise NotSupported if the store cannot hold notes."""
     require(memory)
     return reader.notes
+
+
+def _match_facts(reader: Reader, text: str) -> list[Match]:
+    tries = [] if wants_everything(text) else alternatives(text, _COLUMNS)
+    kinds: tuple[PassageKind, ...] = ("entity", "observation")
+    return next((found for each in tries if (found := reader.match(each, kinds, _MAX_MATCHES))), [])
+
+
+def _as_note(entity: Entity, facts: Sequence[str]) -> Note:
+    shown = facts or ([entity.summary] if entity.summary else entity.texts)
+    return Note(entity.name, "\n".join(shown[:_MAX_FACTS]), entity.tags)
 
 
 def _update(note: Note, known: Note | None, at: int) -> Note:

@@ -6,6 +6,7 @@ from typing import Any, get_args
 from msgspec import Struct, UnsetType
 
 from polymnia.dialects.base import Client, Dialect, Level
+from polymnia.engine.projects import PERSONAL
 from polymnia.errors import InvalidParams
 from polymnia.mcp.jsonrpc import RequestId
 from polymnia.mcp.params import SUBSCRIPTION_ID, Filter
@@ -92,15 +93,15 @@ class Push:
     def changed(self, workspace: str, change: Change) -> None:
         """Send the notifications that a change in a workspace leads to."""
         dialect, client = self._dialect, self._client
-        if _concerns(client, workspace):
+        if _concerns(dialect, client, workspace):
             set_changed = dialect.resource_set_changed if self.is_initialized else None
             if set_changed is not None and set_changed(client, change):
                 self._notify(LIST_CHANGED, {})
         for uri, subscriber in list(self.subscribed.items()):  # other threads may subscribe
-            if _concerns(subscriber, workspace) and _changed_uris(dialect, subscriber, change, (uri,)):
+            if _concerns(dialect, subscriber, workspace) and _changed_uris(dialect, subscriber, change, (uri,)):
                 self._notify(_UPDATED, {"uri": uri})
         for identifier, stream in list(self.streams.items()):  # other threads may open and close them
-            if _concerns(stream.client, workspace):
+            if _concerns(dialect, stream.client, workspace):
                 self._stream_changed(identifier, stream, change)
 
     def _stream_changed(self, identifier: RequestId, stream: ListenStream, change: Change) -> None:
@@ -137,8 +138,10 @@ def is_at_least(level: str, minimum: str | UnsetType | None) -> bool:
     return bool(minimum) and LEVELS.index(level) >= LEVELS.index(str(minimum))
 
 
-def _concerns(client: Client, workspace: str) -> bool:
-    return client.workspace == workspace and client.principal.enters(workspace)
+def _concerns(dialect: Dialect, client: Client, workspace: str) -> bool:
+    """Return True if the client works in the workspace: its own, or the personal one beside its project's."""
+    is_own = client.workspace == workspace or (dialect.finds_project and workspace == PERSONAL)
+    return is_own and client.principal.enters(workspace)
 
 
 def _changed_uris(dialect: Dialect, client: Client, change: Change, wanted: Collection[str]) -> list[str]:

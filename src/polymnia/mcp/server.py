@@ -10,6 +10,7 @@ from msgspec import Raw
 
 from polymnia import __version__
 from polymnia.dialects.base import Call, Client, Dialect
+from polymnia.engine.projects import PERSONAL
 from polymnia.engine.workspaces import DEFAULT, Workspaces
 from polymnia.errors import PolymniaError
 from polymnia.mcp.asking import Deadlines, RequestStates
@@ -80,6 +81,8 @@ class Server:
                 return
             self._followers[listener] = None
         self.workspaces.follow(self._tell, self._has_followers, workspace or self.workspace)
+        if self.dialect.finds_project:
+            self.workspaces.follow(self._tell, self._has_followers, PERSONAL)
 
     def unfollow(self, listener: Listener) -> None:
         """Tell a session of no more changes."""

@@ -18,6 +18,8 @@ _MONTH = (
 )
 _YEAR = r"(?P<year>(?:19|20)\d\d)"
 _DAY = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th)?"
+# "This may take long": in lower case and before another word it is the verb.
+_VERB = r"\s+(?-i:may)\s+\w"
 # From the most precise form of a date to the least.
 _FORMS = (
     rf"\b{_YEAR}-(?P<number>[01]\d)-{_DAY}\b",
@@ -27,7 +29,7 @@ _FORMS = (
     rf"\b{_YEAR}-(?P<number>[01]\d)\b",
     rf"\b{_MONTH}\s+{_DAY}\b",
     rf"\b{_DAY}\s+(?:of\s+)?{_MONTH}(?!\w)",
-    rf"\b(?:in|during|since|until|before|after|last|this|next|of|by)\s+{_MONTH}(?!\w)",
+    rf"\b(?:in|during|since|until|before|after|last|of|by|(?:this|next)(?!{_VERB}))\s+{_MONTH}(?!\w)",
     rf"\b{_YEAR}\b",
 )
 _TIMES = """

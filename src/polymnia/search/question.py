@@ -11,6 +11,8 @@ from polymnia.search.terms import STOP_WORDS, parts_of, plain, terms_of, words_o
 # How much a part of a name counts, compared with the whole name.
 NAME_PART_SHARE = 0.4
 _WORD = re.compile(r"[^\W_]+")
+# The verb: what is left of `may` in lower case once the date is removed.
+_MAY = re.compile(r"(?<!\S)may(?!\S)")
 
 
 class Question(Struct, frozen=True):
@@ -32,7 +34,7 @@ class Question(Struct, frozen=True):
 def parse_question(text: str) -> Question:
     """Parse a text as a question. If it has only stop words, they are its content."""
     period, rest = find_period(text)
-    content = content_words(rest) or words_of(rest) or words_of(text)
+    content = content_words(_MAY.sub(" ", rest)) or words_of(rest) or words_of(text)
     parts = words_of(parts_of(rest))
     capitalised = [plain(word) for word in _WORD.findall(text)[1:] if word[:1].isupper()]
     return Question(

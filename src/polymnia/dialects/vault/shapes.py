@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 from typing import Annotated, Literal
+from urllib.parse import quote
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -13,6 +14,7 @@ _TEXT = {"type": "string"}
 OneScope = Annotated[Literal["session", "vault"], Meta(extra_json_schema=_TEXT)]
 AnyScope = Literal["session", "vault", "all"]
 Vector = list[float]
+ENTITY_URI = "polymnia://entity/"
 
 
 class Commit(Struct, frozen=True, forbid_unknown_fields=True):
@@ -100,6 +102,12 @@ class Memory(Struct, frozen=True):
 def result(hit: NoteHit) -> Result:
     note = hit.note
     return Result(note.key, note.content, list(note.tags), scope_name(note), hit.relevance)
+
+
+def entity_result(hit: NoteHit) -> Result:
+    """Return an entity that another dialect stored. Its key is its address, which no note has by accident."""
+    key = ENTITY_URI + quote(hit.note.key, safe="")
+    return Result(key, hit.note.content, list(hit.note.tags), "vault", hit.relevance)
 
 
 def memory(note: Note) -> Memory:

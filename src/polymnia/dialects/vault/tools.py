@@ -61,8 +61,15 @@ contain any of them are returned. Searches session and vault unless scope says o
             vector=self._vector(arguments.query_embedding, "query_embedding"),
             limit=min(arguments.limit, MAX_ROWS),
         )
-        found = notes.search(memory, query, _scopes(call.client, arguments.scope or "all"))
-        return _reply(shapes.Results([shapes.result(hit) for hit in found.hits], found.searched))
+        scope = arguments.scope or "all"
+        found = notes.search(memory, query, _scopes(call.client, scope))
+        results, searched = [shapes.result(hit) for hit in found.hits], found.searched
+        if scope != "session" and not query.tags:
+            facts = notes.search_facts(memory, query)
+            results += [shapes.entity_result(hit) for hit in facts.hits]
+            results.sort(key=lambda each: -each.relevance)
+            searched += facts.searched
+        return _reply(shapes.Results(results[: query.limit], searched))
 
     def prune_memory(self, call: Call, arguments: shapes.Prune) -> Reply:
         """Delete memory entries. Can target a specific key, or bulk-delete by age or scope. The scopes vault and all \
