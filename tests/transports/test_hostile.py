@@ -15,12 +15,14 @@ from tests.transports.raw_http import MEGABYTE, head, resident, status_of, wait_
 from tests.transports.running import Legacy, Running, Talk, Web, call, initialize, raw, request, rest_of
 
 LIMIT = 64 * MEGABYTE
+# The addresses of entities in the native dialect begin so.
+ENTITY = "polymnia://entity/"
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A server with its ordinary bounds."""
-    with Running(tmp_path_factory.mktemp("hostile") / "memory.db") as running:
+    with Running(tmp_path_factory.mktemp("hostile") / "memory.db", "--also", "native") as running:
         yield running
         assert "Traceback" not in running.log
         assert running.stop() == 0
@@ -285,18 +287,18 @@ def test_an_sse_client_that_reads_nothing_may_post_only_so_much(port: int) -> No
 
 
 def test_subscriptions_of_one_session_are_bounded_in_number(port: int) -> None:
-    talk = Talk(port)
-    replies = [talk.ask("resources/subscribe", uri=f"memory://{number}") for number in range(MAX_SUBSCRIPTIONS + 1)]
+    talk = Talk(port, path="/native/mcp")
+    replies = [talk.ask("resources/subscribe", uri=f"{ENTITY}{number}") for number in range(MAX_SUBSCRIPTIONS + 1)]
     assert all("result" in each for each in replies[:-1])
     assert "too many subscriptions" in replies[-1]["error"]["message"]
-    assert "result" in talk.ask("resources/subscribe", uri="memory://1")
+    assert "result" in talk.ask("resources/subscribe", uri=f"{ENTITY}1")
     talk.close()
 
 
 def test_subscriptions_of_one_session_are_bounded_in_bytes(port: int) -> None:
-    talk = Talk(port)
-    replies = [talk.ask("resources/subscribe", uri=f"memory://{number}{'x' * 8000}") for number in range(10)]
+    talk = Talk(port, path="/native/mcp")
+    replies = [talk.ask("resources/subscribe", uri=f"{ENTITY}{number}{'x' * 8000}") for number in range(10)]
     kept = sum("result" in each for each in replies)
-    assert kept == MAX_SUBSCRIPTION_BYTES // 8010
+    assert kept == MAX_SUBSCRIPTION_BYTES // (len(ENTITY) + 8001)
     assert "unsubscribe" in replies[-1]["error"]["message"]
     talk.close()
