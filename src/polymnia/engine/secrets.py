@@ -10,7 +10,7 @@ from typing import Literal
 SecretRule = Literal["warn", "refuse", "off"]
 
 # Formats that nothing else has: what it is, the texts one of which it contains, and the expression. The first group, or
-# the whole match, is the secret. Looking for the texts first makes a search without a find ten times faster.
+# the whole match, is the secret. Looking for the texts first is much faster, and most texts have none.
 _FORMATS = (
     ("a private key", ("PRIVATE KEY",), r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY-----"),
     ("an AWS access key", ("AKIA", "ASIA", "AROA", "AIDA"), r"\b(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{16}\b"),

@@ -86,7 +86,7 @@ def _read_lines(lines: Iterator[bytes], report: Report) -> Iterator[Item]:
 
 
 def _plain_item(line: bytes) -> Item | None:
-    """Return what a line of the exact format has, three times faster than what follows; None for any other line."""
+    """Return what a line of the exact format has, without the search for variants; None for any other line."""
     try:
         value = _decoder.decode(line)
     except (DecodeError, UnicodeDecodeError, RecursionError):
