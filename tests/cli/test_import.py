@@ -25,7 +25,7 @@ def test_a_program_gets_the_report_as_json(tmp_path: Path) -> None:
     said = run("import", "memory.jsonl", "--store", "new.db", "--json", directory=tmp_path)
     assert json.loads(said.stdout) == {
         "file": "memory.jsonl",
-        "from": "reference",
+        "from": "memory-json",
         "store": "new.db",
         "dry_run": False,
         "entities": {"read": 1, "new": 1, "merged": 0},

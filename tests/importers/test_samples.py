@@ -16,8 +16,8 @@ from polymnia.stores.memory import MemoryStore
 from tests.importers.samples import GOLDEN, SAMPLES, make_memory_service_file, read_items
 
 FILES = {
-    "reference.jsonl": "reference",
-    "reference-object.json": "reference",
+    "reference.jsonl": "memory-json",
+    "reference-object.json": "memory-json",
     "memory-service.json": "memory-service",
     "memory-service.db": "memory-service-db",
     "mem0.json": "mem0",

@@ -1,7 +1,7 @@
 """mcp-memory-service: its JSON export and its SQLite file.
 
 A memory becomes an entity of its own, because it has tags of its own and associations with other memories. The first
-line is the name, with a part of the hash; the text is its only observation. Vectors are made anew.
+line is the name, with a part of the hash; the text is its only observation. Vectors are made again.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -185,4 +185,4 @@ def _observations(values: Any) -> Iterator[Observation]:
             yield Observation(ordinal, text, at, 0, source)
 
 
-IMPORTER = Importer("reference", "memory.json or memory.jsonl of the reference server", recognizes, read)
+IMPORTER = Importer("memory-json", "memory.json or memory.jsonl of the reference server", recognizes, read)

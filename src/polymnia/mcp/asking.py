@@ -112,7 +112,7 @@ class Deadlines:
         self._thread: Thread | None = None
 
     def add(self, seconds: float, call: Callable[[], None]) -> None:
-        """Call the function in so many seconds."""
+        """Call the function after that many seconds."""
         with self._changed:
             heappush(self._waiting, (time.monotonic() + seconds, next(self._order), call))
             self._changed.notify()
