@@ -33,18 +33,21 @@ class Follower:
         self._pause = Event()
 
     def start(self) -> None:
-        """Follow from now on. Nothing happens if the thread runs already."""
+        """Follow from now on, also stores opened since the thread began."""
         with self._lock:
+            if not self._is_running:
+                self._feeds.clear()
+            self._open_feeds()
             if self._is_running:
                 return
-            self._feeds.clear()
-            self._open_feeds()
             self._is_running = True
         Thread(target=self._run, name="polymnia-follower", daemon=True).start()
 
     def _run(self) -> None:
         while self._continues():
-            for workspace, store in self._open_feeds().items():
+            with self._lock:
+                stores = self._open_feeds()
+            for workspace, store in stores.items():
                 self._read(workspace, store)
             self._pause.wait(POLL_INTERVAL_S)
             self._pause.clear()
