@@ -26,7 +26,7 @@ LAYERS = [
     {"importers"},
     {"mcp"},
     {"transports", "auth", "web"},
-    {"settings"},
+    {"log_lines", "settings"},
     {"app", "clients"},
     {"api"},
     {"cli", "__main__"},
