@@ -11,6 +11,7 @@ from msgspec import Struct
 from polymnia.auth.tokens import Tokens
 from polymnia.engine.workspaces import Workspaces
 from polymnia.errors import (
+    BadInput,
     EntityNotFound,
     NotAdmitted,
     NotAllowed,
@@ -107,6 +108,8 @@ class Site:
             await stream.run(page, request)
         except Refused as refusal:
             await request.refuse(refusal)
+        except BadInput as exc:
+            await request.refuse(Refused(400, str(exc)))
         finally:
             request.release()
 
