@@ -20,6 +20,7 @@ def run_import(
     by: str,
     history: TableReader | None = None,
     dry_run: bool = False,
+    replace_conflicts: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> Receipt:
     """Add the items to the memory or, if it is empty, all rows of their history. Report what could not be kept.
@@ -32,7 +33,7 @@ def run_import(
             report.skip("history", obstacle)
         elif not dry_run:
             return _restore(memory, items, history, progress)
-    return take_in(memory, items, by=by, dry_run=dry_run, progress=progress)
+    return take_in(memory, items, by=by, dry_run=dry_run, replace_conflicts=replace_conflicts, progress=progress)
 
 
 def _obstacle(memory: Memory, history: TableReader) -> str:
@@ -48,7 +49,7 @@ def _restore(
 ) -> Receipt:
     """Copy all rows, and count what is living."""
     copy = copy_tables(history, memory.store, progress=progress and (lambda done, _: progress(done)))
-    receipt = Receipt(Tally(), Tally(), Tally(), changes=[], restored=copy.rows["changes"])
+    receipt = Receipt(Tally(), Tally(), Tally(), changes=[], conflicts=[], restored=copy.rows["changes"])
     for item in items:
         tally = receipt.notes
         if isinstance(item, Entity):
