@@ -25,9 +25,11 @@ LAYERS = [
     {"dialects"},
     {"importers"},
     {"mcp"},
-    {"transports", "auth", "web"},
+    {"transports", "auth"},
     {"log_lines", "settings"},
-    {"app", "clients"},
+    {"clients"},
+    {"web"},
+    {"app"},
     {"api"},
     {"cli", "__main__"},
 ]
