@@ -27,7 +27,7 @@ LAYERS = [
     {"mcp"},
     {"transports", "auth", "web"},
     {"settings"},
-    {"app", "clients"},
+    {"app", "clients", "hooks"},
     {"api"},
     {"cli", "__main__"},
 ]

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "serve": "serve",
     "install": "install",
+    "hook": "hook",
     "search": "search",
     "show": "show",
     "stats": "stats",
