@@ -25,9 +25,11 @@ LAYERS = [
     {"dialects"},
     {"importers"},
     {"mcp"},
-    {"transports", "auth", "web"},
+    {"transports", "auth"},
     {"settings"},
-    {"app", "clients", "hooks"},
+    {"clients", "hooks"},
+    {"web"},
+    {"app"},
     {"api"},
     {"cli", "__main__"},
 ]
