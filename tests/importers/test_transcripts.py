@@ -14,8 +14,8 @@ from polymnia.importers.registry import find_importer
 from polymnia.importers.source import Source
 from polymnia.model import Entity
 from polymnia.stores.memory import MemoryStore
+from tests.importers.hostile import WRONG, places, replaced
 from tests.importers.samples import SAMPLES, read_items
-from tests.importers.test_hostile import WRONG, places, replaced
 
 KINDS = ("claude-code", "codex")
 
@@ -43,9 +43,8 @@ def texts(path: Path, kind: str) -> list[str]:
 
 @pytest.mark.parametrize("mark", ["isMeta", "isSidechain", "isCompactSummary", "isApiErrorMessage"])
 def test_lines_that_nobody_said_are_left_out(mark: str, tmp_path: Path) -> None:
-    path = write(
-        tmp_path / "s.jsonl", said("claude-code", "user", "hello"), said("claude-code", "user", "x", **{mark: True})
-    )
+    noise = said("claude-code", "user", "x") | {mark: True}
+    path = write(tmp_path / "s.jsonl", said("claude-code", "user", "hello"), noise)
     assert texts(path, "claude-code") == ["user: hello"]
 
 

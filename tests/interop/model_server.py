@@ -85,10 +85,11 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _anthropic_events(step: Step) -> list[dict[str, Any]]:
-    message = {"id": "msg_1", "type": "message", "role": "assistant", "model": "scripted", "content": []}
-    message |= {"stop_reason": None, "stop_sequence": None, "usage": _USAGE}
+    message: dict[str, Any] = {"id": "msg_1", "type": "message", "role": "assistant", "model": "scripted"}
+    message |= {"content": [], "stop_reason": None, "stop_sequence": None, "usage": _USAGE}
     if isinstance(step, str):
-        block, delta, reason = {"type": "text", "text": ""}, {"type": "text_delta", "text": step}, "end_turn"
+        block: dict[str, Any] = {"type": "text", "text": ""}
+        delta, reason = {"type": "text_delta", "text": step}, "end_turn"
     else:
         block = {"type": "tool_use", "id": "toolu_1", "name": step.name, "input": {}}
         delta = {"type": "input_json_delta", "partial_json": json.dumps(step.arguments)}

@@ -68,8 +68,7 @@ class Home:
         flags = [word for option in options for word in ("-c", option)]
         # Otherwise the user would be asked whether to trust the project and the hooks.
         flags += ["--skip-git-repo-check", "--dangerously-bypass-hook-trust"]
-        command = [self._programs / ".bin" / "codex", "exec", *flags, question]
-        return self.run(*command, variables={"KEY": "scripted"})
+        return self.run(self._programs / ".bin" / "codex", "exec", *flags, question, variables={"KEY": "scripted"})
 
     def polymnia(self, *arguments: str, status: int = 0) -> str:
         return self.run(sys.executable, "-m", "polymnia", *arguments, status=status)
