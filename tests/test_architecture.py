@@ -25,9 +25,11 @@ LAYERS = [
     {"dialects"},
     {"importers"},
     {"mcp"},
-    {"transports", "auth", "web"},
+    {"transports", "auth"},
     {"settings"},
-    {"app", "clients"},
+    {"clients"},
+    {"web"},
+    {"app"},
     {"api"},
     {"cli", "__main__"},
 ]

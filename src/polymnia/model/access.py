@@ -44,6 +44,11 @@ class Principal(Struct, frozen=True, kw_only=True):
         """Return True if the principal has the capability."""
         return CAPABILITIES.index(needed) <= CAPABILITIES.index(self.can)
 
+    @property
+    def administers(self) -> bool:
+        """True if the principal may manage the server itself: its tokens, its backups and all workspaces."""
+        return self.may("admin") and self.workspaces is None
+
     def enters(self, workspace: str) -> bool:
         """Return True if the principal may use the workspace."""
         return self.workspaces is None or workspace in self.workspaces
