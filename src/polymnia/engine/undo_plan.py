@@ -18,6 +18,7 @@ from polymnia.engine.undo_items import (
     items_of,
 )
 from polymnia.model import VAULT, Change, ChangeQuery, Entity, Note, Observation, ObservationSet, Relation, Rows
+from polymnia.search.text import count_noun
 from polymnia.stores.contract import Reader
 
 # How many later changes are searched for the present name of an entity.
@@ -132,8 +133,8 @@ class _Planner:
         since = self._spans[item].first.at
         related = [each for each in self._others_relations(entity.name) if each.created_at > since]
         if added or changed or related:
-            reasons = [f"{len(added)} observations were added" if added else "", "it was changed" if changed else ""]
-            reasons.append(f"{len(related)} relations were added" if related else "")
+            reasons = [_were_added(len(added), "observation"), "it was changed" if changed else ""]
+            reasons.append(_were_added(len(related), "relation"))
             self._refuse(item, " and ".join([each for each in reasons if each]) + " since")
             for attribute in ATTRIBUTES:
                 self._targets.pop((attribute, identity), None)
@@ -284,3 +285,7 @@ def _present_name(read: Reader, identity: str, name: str) -> str:
         if any(each.id == identity for each in change.before.entities):
             return ""
     return ""
+
+
+def _were_added(count: int, noun: str) -> str:
+    return f"{count_noun(count, noun)} {'was' if count == 1 else 'were'} added" if count else ""
