@@ -36,6 +36,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     read_only: bool = False
     insecure: bool = False
     tokens: str = ""
+    backups: str = ""
     allow_hosts: tuple[str, ...] = ()
     allow_origins: tuple[str, ...] = ()
     public_url: str = ""
