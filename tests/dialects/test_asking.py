@@ -29,7 +29,7 @@ class AskedClient(Client):
         super().__init__(dialect, server)
         self.asked: list[JSON] = []
         self._answer = answer
-        capabilities = {"elicitation": {}, "sampling": {}}
+        capabilities: JSON = {"elicitation": {}, "sampling": {}}
         info = {"name": "asked", "version": "1"}
         super().request("initialize", protocolVersion="2025-11-25", clientInfo=info, capabilities=capabilities)
 
@@ -138,7 +138,8 @@ def sampled(text: str) -> JSON:
 def report_of(memory: Memory, answer: Callable[[str, JSON], JSON]) -> tuple[AskedClient, JSON]:
     server = Server(open_dialect("workspace"), OneWorkspace(memory), workspace="default")
     client = AskedClient("workspace", server, answer)
-    observed = [{"name": name, "entity_type": "person", "observations": [f"{name} drinks tea"]} for name in ("Ada", "Bob")]
+    people = ("Ada", "Bob")
+    observed = [{"name": name, "entity_type": "person", "observations": [f"{name} drinks tea"]} for name in people]
     client.call("create_entities", {"entities": observed})
     return client, client.call("get_consolidation_report")["structuredContent"]
 

@@ -162,7 +162,8 @@ def test_the_history_of_both_workspaces_is_read_page_by_page(workspaces: Workspa
     for number in range(4):
         client.text("remember", {"entities": [{"name": f"a{number}"}]})
         client.text("remember", {"entities": [{"name": f"p{number}"}], "workspace": "personal"})
-    pages, cursor = [], ""
+    pages: list[list[str]] = []
+    cursor = ""
     while cursor or not pages:
         page = client.call("history", {"limit": 3, "cursor": cursor})["structuredContent"]
         pages.append([each["text"].split()[2].removesuffix(":") for each in page["items"]])
