@@ -4,6 +4,7 @@ from polymnia.web.routes import PageSpec
 
 PAGES = (
     PageSpec(key="search", title="Search", path="/", icon="search", group="Memory", in_tabs=True),
+    PageSpec(key="history", title="History", path="/history", icon="clock", group="Memory", in_tabs=True),
     PageSpec(key="entity", title="Entity", path="/entity", icon="search"),
     PageSpec(key="facts", title="Facts", path="/fact", icon="edit"),
     PageSpec(key="selection", title="Selection", path="/selection", icon="check"),
