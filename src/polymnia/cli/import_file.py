@@ -185,6 +185,7 @@ def _print(settings: Settings, options: argparse.Namespace, receipt: Receipt, re
         f"{options.file}: {verb} {entities.read} entities ({entities.new} new{merged}) and {relations.read} "
         f"relations ({relations.new} new){told} into {settings.store}"
     ]
+    lines += [f"{receipt.observations:,} new facts"] if receipt.observations else []
     lines += [f"restored the history of {receipt.restored} changes"] if receipt.restored else []
     lines += [f"skipped {_tell(each)}" for each in report.skipped]
     lines += [f"left out the field {each.reason} of {_shown(each)}" for each in report.left_fields]
