@@ -1,7 +1,7 @@
 """The importers, in the order in which they look at a source, and how one is chosen."""
 
 from polymnia.errors import BadInput
-from polymnia.importers import chatgpt, claude, document, mem0, memory_service, reference, stores
+from polymnia.importers import chatgpt, claude, document, markdown, mem0, memory_service, reference, stores
 from polymnia.importers.base import Importer
 from polymnia.importers.source import Source
 
@@ -9,6 +9,7 @@ from polymnia.importers.source import Source
 IMPORTERS: tuple[Importer, ...] = (
     stores.IMPORTER,
     document.IMPORTER,
+    markdown.IMPORTER,
     memory_service.FILE,
     memory_service.EXPORT,
     chatgpt.IMPORTER,
