@@ -5,12 +5,13 @@ from datetime import UTC, datetime
 
 from msgspec import Struct
 
-from polymnia.engine.secrets import find_secret
+from polymnia.engine.briefing import CONVERSATION
 from polymnia.importers.base import Report, title_of
 from polymnia.model import Entity, Observation
 
-TYPE = "conversation"
 _ID_LENGTH = 8
+# Where a UUID has its version. One of version 7 begins with the time, so only its end tells sessions apart.
+_VERSION_AT, _TIME_FIRST = 14, "7"
 
 
 class Turn(Struct, frozen=True):
@@ -41,14 +42,14 @@ def conversation_entity(conversation: Conversation, turns: Iterable[Turn], repor
     at = conversation.created_at
     for turn in turns:
         at = turn.at or at
-        observations.append(Observation(len(observations) + 1, f"{turn.speaker}: {turn.text}", at, at, source))
-        if kind := find_secret(turn.text):
-            report.flag(f"{source}, turn {len(observations)}", kind)
+        ordinal = len(observations) + 1
+        text = report.screen(f"{source}, turn {ordinal}", turn.text)
+        observations.append(Observation(ordinal, f"{turn.speaker}: {text}", at, at, source))
     if not observations:
         return None
     return Entity(
         _name(conversation),
-        TYPE,
+        CONVERSATION,
         tuple(observations),
         next_ordinal=len(observations) + 1,
         summary=conversation.summary or None,
@@ -62,4 +63,6 @@ def _name(conversation: Conversation) -> str:
     title = title_of(conversation.title) or "Conversation"
     moment = datetime.fromtimestamp(conversation.created_at / 1_000_000, UTC)
     day = f"{moment:%Y-%m-%d}, " if conversation.created_at else ""
-    return f"{title} ({day}{conversation.id[:_ID_LENGTH]})"
+    is_time_first = conversation.id[_VERSION_AT : _VERSION_AT + 1] == _TIME_FIRST
+    short = conversation.id[-_ID_LENGTH:] if is_time_first else conversation.id[:_ID_LENGTH]
+    return f"{title} ({day}{short})"
