@@ -2,12 +2,13 @@
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymnia.app import configure_logging, opened
 from polymnia.cli.common import (
@@ -18,11 +19,13 @@ from polymnia.cli.common import (
     printable,
     require_store,
 )
+from polymnia.cli.sync import print_sync
 from polymnia.dialects.times import iso_time
 from polymnia.engine import notes
 from polymnia.engine.intake import Item, Receipt
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput, NotSupported
+from polymnia.folders.sync import SyncReport
 from polymnia.importers.base import Places, Report
 from polymnia.importers.registry import KINDS, find_importer
 from polymnia.importers.run import run_import
@@ -60,10 +63,14 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     """Add everything that the store does not have. Raise BadInput for a format that is not known."""
     configure_logging(settings.log_level)
     report = Report(settings.secrets)
-    kind, found, history = _find(options, report)
+    kind, found, history, apply = _find(options, report)
     items = _require_some(found, options.file, report)  # before the store is opened, which may create it
     with _open_target(settings, dry_run=options.dry_run) as store:
         memory = Memory(store)
+        edits = apply(memory) if apply else None
+        if edits is not None:
+            print_sync(settings, options, options.file, edits)
+            return 0
         left_out = _NotesLeftOut(memory)
         receipt = run_import(
             memory,
@@ -106,18 +113,28 @@ class _NotesLeftOut:
                 yield item
 
 
-def _find(options: argparse.Namespace, report: Report) -> tuple[str, Iterator[Item], TableReader | None]:
-    """Return the kind of the input, its items, which are read when asked for, and its history if it has one."""
+class _Found(NamedTuple):
+    """An input: its kind, its items, its history if it has one, and how edits of it are applied if it is a copy."""
+
+    kind: str
+    items: Iterator[Item]
+    history: TableReader | None = None
+    apply: Callable[[Memory], SyncReport | None] | None = None
+
+
+def _find(options: argparse.Namespace, report: Report) -> "_Found":
+    """Return what the input is. Its items are read when they are asked for."""
     file = options.file
     if not Path(file).exists() and file.partition(":")[1]:
         require_store(file)
-        return "store", read_store(file, options.from_workspace), None
+        return _Found("store", read_store(file, options.from_workspace))
     source = Source(file, options.from_workspace)
     importer = find_importer(source, options.kind)
     for place, reason in source.skipped:
         report.skip(place, reason)
     history = importer.read_history(source, report) if importer.read_history else None
-    return importer.kind, importer.read(source, report), history
+    apply = importer.apply and partial(importer.apply, source, by=ACTOR, dry_run=options.dry_run)
+    return _Found(importer.kind, importer.read(source, report), history, apply)
 
 
 def _require_some(items: Iterator[Item], file: str, report: Report) -> Iterator[Item]:
