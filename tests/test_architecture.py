@@ -26,7 +26,7 @@ LAYERS = [
     {"importers"},
     {"mcp"},
     {"transports", "auth"},
-    {"settings"},
+    {"log_lines", "settings"},
     {"clients"},
     {"web"},
     {"app"},

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 # Command -> module of this package, with `add_parser(commands)` and `run(settings, options)`.
 COMMANDS = {
     "serve": "serve",
+    "ui": "ui",
     "install": "install",
     "search": "search",
     "show": "show",

@@ -76,5 +76,7 @@ class Principal(Struct, frozen=True, kw_only=True):
 
 # Whoever started the process. The file system decides what they may do.
 OWNER = Principal()
+# Whoever started `polymnia ui` and opened its one-time link.
+LINK_OWNER = Principal(id="owner")
 # A client that has not shown a token where one is needed.
 NOBODY = Principal(name="nobody", can="read", workspaces=frozenset())
