@@ -15,6 +15,7 @@ from polymnia.web.toasts import Toast
 
 if TYPE_CHECKING:
     from polymnia.web.site import Site
+    from polymnia.web.uploads import Upload
 
 # The most rows that a page shows.
 ROWS = 50
@@ -35,6 +36,7 @@ class Page:
         path: str = "",
         query: Fields | None = None,
         form: Fields | None = None,
+        upload: "Upload | None" = None,
         cookie: SessionCookie = NO_COOKIE,
         is_fragment: bool = False,
         peer: str = "",
@@ -50,6 +52,7 @@ class Page:
         self.path = path
         self.query = query or Fields([])
         self.form = form or Fields([])
+        self.upload = upload
         self.cookie = cookie
         self.is_fragment = is_fragment
         self.peer = peer

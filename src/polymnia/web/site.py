@@ -11,6 +11,7 @@ from msgspec import Struct
 from polymnia.auth.tokens import Tokens
 from polymnia.engine.workspaces import Workspaces
 from polymnia.errors import (
+    BadInput,
     EntityNotFound,
     NotAdmitted,
     NotAllowed,
@@ -27,11 +28,13 @@ from polymnia.transports.http.operations import PAGE, UI_PATH, Scope
 from polymnia.transports.http.request import Receive, Request, Send
 from polymnia.web.forms import Fields, parse_form, parse_query
 from polymnia.web.login import SessionCookie, Sessions, read_cookie
+from polymnia.web.multipart import parse_boundary
 from polymnia.web.page import Page
 from polymnia.web.pages import PAGES
 from polymnia.web.response import Response, html, redirect
 from polymnia.web.routes import PageSpec, Route, StreamRoute
 from polymnia.web.toasts import Toasts
+from polymnia.web.uploads import Upload, receive_upload
 
 if TYPE_CHECKING:
     from polymnia.web.rendering import Templates
@@ -107,6 +110,8 @@ class Site:
             await stream.run(page, request)
         except Refused as refusal:
             await request.refuse(refusal)
+        except BadInput as exc:  # a query or form that cannot be read
+            await request.refuse(Refused(400, str(exc)))
         finally:
             request.release()
 
@@ -134,12 +139,9 @@ class Site:
         principal = self._principal(request, cookie)
         if principal is None and not (isinstance(route, Route) and route.is_public):
             return self._to_login(request, path)
-        form = Fields([])
+        form, upload = Fields([]), None
         if request.method == "POST":
-            body = await request.body(limit=self.context.max_message_bytes, budget=self.context.budget)
-            form = parse_form(request.header(b"content-type") or "", body)
-            if principal is not None:
-                self._check_form_token(request, cookie, form)
+            form, upload = await self._read_form(request, route, principal, cookie)
         page = Page(
             self,
             principal or NOBODY,
@@ -147,6 +149,7 @@ class Site:
             path=path,
             query=parse_query(request.query),
             form=form,
+            upload=upload,
             cookie=cookie,
             is_fragment=_is_fragment(request),
             peer=request.peer,
@@ -155,6 +158,25 @@ class Site:
         if isinstance(route, StreamRoute):
             return page, route
         return await self.context.run(lambda: self._run(route, page))
+
+    async def _read_form(
+        self, request: Request, route: Route | StreamRoute, principal: Principal | None, cookie: SessionCookie
+    ) -> tuple[Fields, Upload | None]:
+        """Return the fields of a form and its files. Raise Refused if it is forged."""
+
+        def check(fields: Fields) -> None:
+            if principal is not None:
+                self._check_form_token(request, cookie, fields)
+
+        content_type = request.header(b"content-type") or ""
+        if isinstance(route, Route) and route.takes_files and (boundary := parse_boundary(content_type)):
+            if principal is None or not principal.may(route.needed):
+                raise Refused(403, f"uploading files needs {route.needed}")
+            return await receive_upload(request, self.context, boundary, check)
+        body = await request.body(limit=self.context.max_message_bytes, budget=self.context.budget)
+        form = parse_form(content_type, body)
+        check(form)
+        return form, None
 
     def _run(self, route: Route, page: Page) -> Response:
         """Run a page on this thread. Return a page that says so if it cannot be shown."""
