@@ -112,7 +112,7 @@ def test_toolsets_add_tools(workspaces: Workspaces) -> None:
     assert "plan: Drink more tea." in client.text("find_notes", {"query": "tea"})
     client.text("delete_note", {"key": "plan"})
     assert client.text("find_notes") == "No notes found."
-    assert '"entityType": "person"' in client.text("export")
+    assert '"entityType":"person"' in client.text("export")
     assert "graph" in client.text("export", {"format": "mermaid"})
     assert '"facts":1' in client.text("stats")
     client.text("manage_workspace", {"action": "create", "name": "more", "to": "for later"})

@@ -5,7 +5,8 @@ the later one stays. So taking the same items in twice changes nothing, and an i
 an item says something else than the memory, that is a conflict; the memory keeps its own unless the caller decides so.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Literal
 from uuid import uuid4
 
@@ -43,12 +44,18 @@ class Conflict(Struct, frozen=True):
 
 
 class Receipt(Struct):
-    """What an intake did, or would do. `changes` are the ids of its changes, `at` is the time of the first one."""
+    """What an intake did, or would do. `changes` are the ids of its changes, `at` is the time of the first one.
+
+    `new_ids` counts the entities that got another id, because theirs belongs to an entity with another name. `restored`
+    counts the changes that an empty store got with their own ids, times and actors.
+    """
 
     entities: Tally
     relations: Tally
     notes: Tally
     observations: int = 0
+    new_ids: int = 0
+    restored: int = 0
     changes: list[int] = []
     at: int = 0
     conflict_count: int = 0
@@ -98,6 +105,7 @@ class _Intake:
         self._planned: dict[str, Entity] = {}
         self._planned_relations: set[RelationKey] = set()
         self._planned_notes: dict[str, Note] = {}
+        self._planned_ids: set[str] = set()
 
     def add(self, batch: Sequence[Item]) -> None:
         """Take in one batch as one change."""
@@ -127,7 +135,7 @@ class _Intake:
         known = {each.name: each for each in read.find(wanted)} | {
             name: self._planned[name] for name in wanted if name in self._planned
         }
-        new = [_fill_entity(each, at) for name, each in wanted.items() if name not in known]
+        new = [_fill_entity(each, at) for each in self._with_own_ids(read, wanted, known)]
         merge = _overwrite if self._replace_conflicts else _merge
         pairs = [(each, *merge(each, wanted[name], at)) for name, each in known.items()]
         self.receipt.add_conflicts(found for name, each in known.items() for found in _conflicts(each, wanted[name]))
@@ -143,6 +151,19 @@ class _Intake:
         replaced = [(old, changed) for old, changed, _ in pairs if changed != old]
         sets = [ObservationSet(old.name, more) for old, _, more in pairs if more]
         return [old for old, _ in replaced], new + [changed for _, changed in replaced], sets
+
+    def _with_own_ids(self, read: Reader, wanted: dict[str, Entity], known: Collection[str]) -> list[Entity]:
+        """Return the entities that are not known, without ids that belong to others."""
+        new = [each for name, each in wanted.items() if name not in known]
+        ids = [each.id for each in new if each.id]
+        if not ids:
+            return new
+        counts = Counter(ids)
+        taken = {*read.names_of(counts), *self._planned_ids, *(each for each, count in counts.items() if count > 1)}
+        self.receipt.new_ids += sum([each in taken for each in ids])
+        if self._dry_run:
+            self._planned_ids |= counts.keys() - taken
+        return [replace(each, id="") if each.id in taken else each for each in new]
 
     def _plan_relations(self, read: Reader, relations: Sequence[Relation], at: int) -> list[Relation]:
         wanted: dict[RelationKey, Relation] = {}

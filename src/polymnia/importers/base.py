@@ -9,6 +9,7 @@ from msgspec.json import decode
 
 from polymnia.engine.intake import Item
 from polymnia.importers.source import Source, parse_leniently, replace_unstorable
+from polymnia.stores.contract import TableReader
 
 # How many examples of one reason a report names.
 MAX_EXAMPLES = 5
@@ -65,12 +66,16 @@ class Reading(Protocol):
 
 
 class Importer(Struct, frozen=True):
-    """One format: its name for `--from`, what it is called, how it is recognized, and how it is read."""
+    """One format: its name for `--from`, what it is called, how it is recognized, and how it is read.
+
+    `read_history` returns all rows of a store, if the format can hold them and the source does.
+    """
 
     kind: str
     title: str
     recognizes: Callable[[Source], bool]
     read: Reading
+    read_history: Callable[[Source, Report], TableReader | None] | None = None
 
 
 def objects(parts: list[Raw], report: Report, place: str) -> Iterator[tuple[str, dict[str, Any]]]:

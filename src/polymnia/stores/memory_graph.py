@@ -70,6 +70,10 @@ class MemoryGraph:
         found = [self._entities[name] for name in self.known(names)]
         return _in_order(found)
 
+    def names_of(self, ids: Collection[str]) -> dict[str, str]:
+        wanted = set(ids)
+        return {each.id: each.name for each in self.entities() if each.id in wanted}
+
     def get(self, name: str) -> Entity | None:
         """Return the entity with that name."""
         known = self._entities.get(name)

@@ -63,6 +63,10 @@ class PostgresReader:
         self._connection.send("observations_of_names", names)
         return assemble(*self._connection.fetch()[-2:])
 
+    def names_of(self, ids: Collection[str]) -> dict[str, str]:
+        rows = run(self._connection, "entities_by_uid", ids) if ids else []
+        return {uid: name for uid, _, name in rows if name is not None}
+
     def entities(self) -> list[Entity]:
         self._connection.send("entities_all")
         self._connection.send("observations_all")
