@@ -4,7 +4,6 @@ import argparse
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing
-from itertools import chain
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -19,16 +18,14 @@ from polymnia.cli.common import (
     require_store,
 )
 from polymnia.dialects.times import iso_time
-from polymnia.engine import notes
 from polymnia.engine.intake import Item, Receipt
 from polymnia.engine.memory import Memory
-from polymnia.errors import BadInput, NotSupported
-from polymnia.importers.base import Places, Report
-from polymnia.importers.registry import KINDS, find_importer
-from polymnia.importers.run import run_import
+from polymnia.errors import BadInput
+from polymnia.importers.base import Report
+from polymnia.importers.registry import KINDS
+from polymnia.importers.run import NotesLeftOut, open_source, require_some, run_import
 from polymnia.importers.source import Source
 from polymnia.importers.stores import read_store
-from polymnia.model import Note
 from polymnia.settings import Settings
 from polymnia.stores import open_store
 from polymnia.stores.contract import Store, TableReader
@@ -60,11 +57,10 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     """Add everything that the store does not have. Raise BadInput for a format that is not known."""
     configure_logging(settings.log_level)
     report = Report()
-    kind, found, history = _find(options, report)
-    items = _require_some(found, options.file, report)  # before the store is opened, which may create it
+    kind, items, history = _find(options, report)  # before the store is opened, which may create it
     with _open_target(settings, dry_run=options.dry_run) as store:
         memory = Memory(store)
-        left_out = _NotesLeftOut(memory)
+        left_out = NotesLeftOut(memory)
         receipt = run_import(
             memory,
             left_out.filter(items),
@@ -87,45 +83,14 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     return 0
 
 
-class _NotesLeftOut:
-    """The notes that a store cannot hold."""
-
-    def __init__(self, memory: Memory) -> None:
-        self.count = 0
-        self.reason = ""
-        try:
-            notes.require(memory)
-        except NotSupported as exc:
-            self.reason = str(exc)
-
-    def filter(self, items: Iterator[Item]) -> Iterator[Item]:
-        for item in items:
-            if self.reason and isinstance(item, Note):
-                self.count += 1
-            else:
-                yield item
-
-
 def _find(options: argparse.Namespace, report: Report) -> tuple[str, Iterator[Item], TableReader | None]:
-    """Return the kind of the input, its items, which are read when asked for, and its history if it has one."""
+    """Return the kind of the input, its items, which are read when asked for, and its history. Raise BadInput."""
     file = options.file
     if not Path(file).exists() and file.partition(":")[1]:
         require_store(file)
-        return "store", read_store(file, options.from_workspace), None
-    source = Source(file, options.from_workspace)
-    importer = find_importer(source, options.kind)
-    for place, reason in source.skipped:
-        report.skip(place, reason)
-    history = importer.read_history(source, report) if importer.read_history else None
-    return importer.kind, importer.read(source, report), history
-
-
-def _require_some(items: Iterator[Item], file: str, report: Report) -> Iterator[Item]:
-    """Return the items. Raise BadInput if there is none because all were skipped."""
-    first = next(items, None)
-    if first is None and report.skipped:
-        raise BadInput(f"{file}: nothing to import; {_tell(report.skipped[0])}")
-    return items if first is None else chain((first,), items)
+        return "store", require_some(read_store(file, options.from_workspace), file, report), None
+    reading = open_source(Source(file, options.from_workspace), options.kind, report)
+    return reading.importer.kind, reading.items, reading.history
 
 
 def _open_target(settings: Settings, *, dry_run: bool) -> AbstractContextManager[Store]:
@@ -185,18 +150,12 @@ def _print(settings: Settings, options: argparse.Namespace, receipt: Receipt, re
         f"relations ({relations.new} new){told} into {settings.store}"
     ]
     lines += [f"restored the history of {receipt.restored} changes"] if receipt.restored else []
-    lines += [f"skipped {_tell(each)}" for each in report.skipped]
+    lines += [f"skipped {each.sentence()}" for each in report.skipped]
     lines += [f"{receipt.new_ids} entities got new ids: theirs belong to others here"] if receipt.new_ids else []
-    lines += [f"look at {_tell(each, 'may contain ')}" for each in report.flagged]
+    lines += [f"look at {each.sentence('may contain ')}" for each in report.flagged]
     lines += [f"to take it back: {undo}"] if undo else []
     for line in lines:
         print(printable(line))
-
-
-def _tell(places: Places, what: str = "") -> str:
-    """Return the places with their reason in one sentence."""
-    more = f" and {places.count - len(places.places)} more" if places.count > len(places.places) else ""
-    return f"{', '.join(places.places)}{more}: {what}{places.reason}"
 
 
 def _draw(done: int) -> None:

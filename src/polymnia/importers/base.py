@@ -32,6 +32,11 @@ class Places(Struct):
         if len(self.places) < MAX_EXAMPLES:
             self.places.append(place)
 
+    def sentence(self, what: str = "") -> str:
+        """Return the places with their reason."""
+        more = f" and {self.count - len(self.places)} more" if self.count > len(self.places) else ""
+        return f"{', '.join(self.places)}{more}: {what}{self.reason}"
+
 
 class Report:
     """What an importer left out, and what it took that deserves a look, each by reason in the order of the input."""
