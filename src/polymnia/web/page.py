@@ -4,6 +4,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+from msgspec.structs import replace
+
 from polymnia.engine.memory import Memory
 from polymnia.errors import NoWorkspace
 from polymnia.model import Capability, Principal
@@ -66,6 +68,12 @@ class Page:
     def form_token(self) -> str:
         """What every form of this user must carry."""
         return self.site.parts.sessions.form_token(self.cookie.value)
+
+    def log_in(self, principal: Principal) -> dict[str, str]:
+        """Open a session for another principal, who uses this page from now on. Return the headers to send."""
+        self.principal = principal
+        self.cookie = replace(self.cookie, value=self.site.parts.sessions.open(principal))
+        return self.cookie.set(self.cookie.value)
 
     @property
     def by(self) -> str:

@@ -37,6 +37,7 @@ from polymnia.web.toasts import Toasts
 from polymnia.web.uploads import Upload, receive_upload
 
 if TYPE_CHECKING:
+    from polymnia.web.imports import Imports
     from polymnia.web.rendering import Templates
 
 logger = logging.getLogger(__name__)
@@ -44,6 +45,8 @@ logger = logging.getLogger(__name__)
 FORM_TOKEN_HEADER, FORM_TOKEN_FIELD = b"x-form-token", "form_token"
 _READS = ("GET", "HEAD")
 _STATIC = "/static/"
+# A file is read and sent in pieces of this size.
+_PIECE_BYTES = 1 << 18
 _NOT_FOUND = Response(
     status=404, body=b"there is no such page\n", headers={"content-type": "text/plain; charset=utf-8"}
 )
@@ -62,6 +65,7 @@ class SiteParts(Struct, frozen=True, kw_only=True):
     """What the web interface shows and uses.
 
     `workspace` is where users start. `public_origin` is the origin of the public URL; empty if there is none.
+    `mcp_url` is where clients reach the server, `backups` the folder for backups if it is not the usual one.
     """
 
     workspaces: Workspaces
@@ -70,6 +74,8 @@ class SiteParts(Struct, frozen=True, kw_only=True):
     tokens: Tokens | None = None
     public_origin: str = ""
     store: str = ""
+    backups: str = ""
+    mcp_url: str = ""
 
 
 class Site:
@@ -89,6 +95,13 @@ class Site:
         return Templates(self.root, PAGES)
 
     @cached_property
+    def imports(self) -> "Imports":
+        """The uploads that are being imported."""
+        from polymnia.web.imports import Imports
+
+        return Imports(lambda: self.context.is_stopping)
+
+    @cached_property
     def routes(self) -> dict[tuple[str, str], tuple[Route | StreamRoute, PageSpec]]:
         """The routes of all pages, by method and path."""
         found = {}
@@ -104,7 +117,7 @@ class Site:
                 self.context.check_open()
                 answer = await self._answer(request, scope)
                 if isinstance(answer, Response):
-                    await request.respond(answer.status, answer.body, answer.all_headers)
+                    await self._send(request, answer)
                     return
             page, stream = answer
             await stream.run(page, request)
@@ -114,6 +127,16 @@ class Site:
             await request.refuse(Refused(400, str(exc)))
         finally:
             request.release()
+
+    async def _send(self, request: Request, response: Response) -> None:
+        if response.file is None:
+            await request.respond(response.status, response.body, response.all_headers)
+            return
+        with response.file as file:
+            await request.start(response.status, response.all_headers)
+            while data := await self.context.run(lambda: file.read(_PIECE_BYTES)):
+                await request.write(data, more=True)
+            await request.write(b"", more=False)
 
     async def _answer(self, request: Request, scope: Scope) -> Response | tuple[Page, StreamRoute]:
         """Return the response to a request, or the stream that answers it. Raise Refused."""

@@ -81,6 +81,14 @@ def mark(text: str, words: Collection[str]) -> Markup:
     return Markup("").join(marked)
 
 
+def code_spans(text: str) -> Markup:
+    """Return a sentence of ours with what is between backquotes as code."""
+    parts = visible(text).split("`")
+    return Markup("").join(
+        [Markup("<code>{}</code>").format(part) if index % 2 else escape(part) for index, part in enumerate(parts)]
+    )
+
+
 def type_number(kind: str) -> int:
     """Return the number of the coloured dot of a type, 1 to 10."""
     folded = kind.strip().casefold()
