@@ -27,7 +27,7 @@ LAYERS = [
     {"mcp"},
     {"transports", "auth"},
     {"log_lines", "settings"},
-    {"clients"},
+    {"clients", "hooks"},
     {"web"},
     {"app"},
     {"api"},

@@ -203,6 +203,7 @@ def _site_parts(settings: Settings, server: Server, sessions: "Sessions", base: 
         public_origin=f"{public.scheme}://{public.netloc}" if settings.public_url else "",
         store=settings.store,
         backups=settings.backups,
+        secrets=settings.secrets,
         mcp_url=f"{base}/mcp",
     )
 

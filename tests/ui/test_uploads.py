@@ -1,5 +1,6 @@
 """Uploads without a browser: forms in pieces, names that lead elsewhere, and who may send them."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -45,7 +46,7 @@ def test_a_form_is_the_same_in_any_pieces(cuts: list[int]) -> None:
     parts = Parts()
     parser = MultipartParser(b"XX", parts)
     ends = [0, *sorted(cuts), len(BODY)]
-    for start, end in zip(ends, ends[1:], strict=False):
+    for start, end in pairwise(ends):
         parser.feed(BODY[start:end])
     parser.finish()
     assert (parts.fields, parts.files) == ([("note", "é")], {'a; b".bin': b"\x00\r\n--X\r\n"})

@@ -56,7 +56,7 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Add everything that the store does not have. Raise BadInput for a format that is not known."""
     configure_logging(settings.log_level)
-    report = Report()
+    report = Report(settings.secrets)
     kind, items, history = _find(options, report)  # before the store is opened, which may create it
     with _open_target(settings, dry_run=options.dry_run) as store:
         memory = Memory(store)

@@ -22,6 +22,7 @@ COMMANDS = {
     "serve": "serve",
     "ui": "ui",
     "install": "install",
+    "hook": "hook",
     "search": "search",
     "show": "show",
     "stats": "stats",

@@ -8,6 +8,7 @@ from msgspec import DecodeError, Raw, Struct
 from msgspec.json import decode
 
 from polymnia.engine.intake import Item
+from polymnia.engine.secrets import SecretRule
 from polymnia.importers.source import Source, parse_leniently, replace_unstorable
 from polymnia.stores.contract import TableReader
 
@@ -39,9 +40,13 @@ class Places(Struct):
 
 
 class Report:
-    """What an importer left out, and what it took that deserves a look, each by reason in the order of the input."""
+    """What an importer left out, and what it took that deserves a look, each by reason in the order of the input.
 
-    def __init__(self) -> None:
+    `secrets` says what to do with a turn of a conversation that seems to contain a key or token.
+    """
+
+    def __init__(self, secrets: SecretRule = "warn") -> None:
+        self.secrets: SecretRule = secrets
         self._skipped: dict[str, Places] = {}
         self._flagged: dict[str, Places] = {}
 
@@ -50,7 +55,7 @@ class Report:
         self._skipped.setdefault(reason, Places(reason, places=[])).add(place)
 
     def flag(self, place: str, reason: str) -> None:
-        """Note that a part of the input was taken and seems to contain a secret."""
+        """Note that a part of the input seems to contain a secret."""
         self._flagged.setdefault(reason, Places(reason, places=[])).add(place)
 
     @property

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
-from polymnia.errors import NotSupported
+from polymnia.errors import USE_A_DATABASE, NotSupported
 from polymnia.model import (
     Change,
     Counts,
@@ -347,7 +347,7 @@ def observation_of(entity: Entity, observation: Observation) -> Passage:
 
 def not_supported(what: str) -> NotSupported:
     """Return the error of a store that lacks a capability."""
-    return NotSupported(f"this kind of store has no {what}; use a SQLite store: a path ending in .db")
+    return NotSupported(f"this kind of store has no {what}; {USE_A_DATABASE}")
 
 
 def _in_order(numbered: list[tuple[int, T]]) -> list[T]:

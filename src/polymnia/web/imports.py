@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from polymnia.engine.intake import Item, Receipt
 from polymnia.engine.memory import Memory
+from polymnia.engine.secrets import SecretRule
 from polymnia.errors import BadInput, PolymniaError
 from polymnia.importers.base import Importer, Places, Report
 from polymnia.importers.run import NotesLeftOut, open_source, run_import
@@ -73,13 +74,13 @@ class Import:
             return "failed"
         return "checked" if self._is_dry else "imported"
 
-    def start(self, pool: Executor, memory: Memory, *, by: str, dry_run: bool) -> None:
+    def start(self, pool: Executor, memory: Memory, *, by: str, secrets: SecretRule, dry_run: bool) -> None:
         """Start a run, and wait a moment for it. Raise BadInput while another one is under way, or after an import."""
         if self.step in ("checking", "importing", "imported"):
             raise BadInput(f"{self.title} is being imported, or was imported already")
         self.done, self.error, self.outcome = 0, _UNEXPECTED, None
         self._is_dry, self.is_cancelled = dry_run, False
-        self._run = pool.submit(self._import, memory, by)
+        self._run = pool.submit(self._import, memory, by, secrets)
         try:
             exc = self._run.exception(_PATIENCE_S)
         except TimeoutError:
@@ -93,8 +94,8 @@ class Import:
         if self._run is None or self._run.done():
             self.upload.close()
 
-    def _import(self, memory: Memory, by: str) -> None:
-        report = Report()
+    def _import(self, memory: Memory, by: str, secrets: SecretRule) -> None:
+        report = Report(secrets)
         try:
             reading = open_source(Source(str(self.upload.path)), self.kind, report)
             left_out = NotesLeftOut(memory)

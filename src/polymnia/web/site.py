@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from polymnia.auth.tokens import Tokens
+from polymnia.engine.secrets import SecretRule
 from polymnia.engine.workspaces import Workspaces
 from polymnia.errors import (
     BadInput,
@@ -65,7 +66,8 @@ class SiteParts(Struct, frozen=True, kw_only=True):
     """What the web interface shows and uses.
 
     `workspace` is where users start. `public_origin` is the origin of the public URL; empty if there is none.
-    `mcp_url` is where clients reach the server, `backups` the folder for backups if it is not the usual one.
+    `mcp_url` is where clients reach the server, `backups` the folder for backups if it is not the usual one,
+    `secrets` what an import does with keys and tokens.
     """
 
     workspaces: Workspaces
@@ -75,6 +77,7 @@ class SiteParts(Struct, frozen=True, kw_only=True):
     public_origin: str = ""
     store: str = ""
     backups: str = ""
+    secrets: SecretRule = "warn"
     mcp_url: str = ""
 
 

@@ -128,7 +128,8 @@ def _choose(page: Page, found: Import) -> None:
 
 
 def _start(page: Page, found: Import, *, dry_run: bool) -> None:
-    found.start(page.site.context.pool, page.memory_of(found.workspace), by=page.by, dry_run=dry_run)
+    site, memory = page.site, page.memory_of(found.workspace)
+    found.start(site.context.pool, memory, by=page.by, secrets=site.parts.secrets, dry_run=dry_run)
 
 
 def _to_report(page: Page, found: Import) -> Response:
