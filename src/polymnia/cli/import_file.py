@@ -132,6 +132,7 @@ def _shape(
         "relations": {"read": relations.read, "new": relations.new},
         "notes": {"read": vault.read, "new": vault.new, "updated": vault.merged},
         "skipped": report.skipped,
+        "left_fields": report.left_fields,
         "secrets": report.flagged,
         "new_ids": receipt.new_ids,
         "restored_changes": receipt.restored,
@@ -151,6 +152,7 @@ def _print(settings: Settings, options: argparse.Namespace, receipt: Receipt, re
     ]
     lines += [f"restored the history of {receipt.restored} changes"] if receipt.restored else []
     lines += [f"skipped {each.sentence()}" for each in report.skipped]
+    lines += [f"left out the field {each.reason} of {each.examples}" for each in report.left_fields]
     lines += [f"{receipt.new_ids} entities got new ids: theirs belong to others here"] if receipt.new_ids else []
     lines += [f"look at {each.sentence('may contain ')}" for each in report.flagged]
     lines += [f"to take it back: {undo}"] if undo else []
