@@ -2,11 +2,12 @@
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing
+from functools import partial
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymnia.app import configure_logging, opened
 from polymnia.cli.common import (
@@ -17,10 +18,12 @@ from polymnia.cli.common import (
     printable,
     require_store,
 )
+from polymnia.cli.sync import print_sync
 from polymnia.dialects.times import iso_time
 from polymnia.engine.intake import Item, Receipt
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput
+from polymnia.folders.sync import SyncReport
 from polymnia.importers.base import Report
 from polymnia.importers.registry import KINDS
 from polymnia.importers.run import NotesLeftOut, open_source, require_some, run_import
@@ -57,9 +60,13 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     """Add everything that the store does not have. Raise BadInput for a format that is not known."""
     configure_logging(settings.log_level)
     report = Report(settings.secrets)
-    kind, items, history = _find(options, report)  # before the store is opened, which may create it
+    kind, items, history, apply = _find(options, report)  # before the store is opened, which may create it
     with _open_target(settings, dry_run=options.dry_run) as store:
         memory = Memory(store)
+        edits = apply(memory) if apply else None
+        if edits is not None:
+            print_sync(settings, options, options.file, edits)
+            return 0
         left_out = NotesLeftOut(memory)
         receipt = run_import(
             memory,
@@ -83,14 +90,25 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     return 0
 
 
-def _find(options: argparse.Namespace, report: Report) -> tuple[str, Iterator[Item], TableReader | None]:
-    """Return the kind of the input, its items, which are read when asked for, and its history. Raise BadInput."""
+class _Found(NamedTuple):
+    """An input: its kind, its items, its history if it has one, and how edits of it are applied if it is a copy."""
+
+    kind: str
+    items: Iterator[Item]
+    history: TableReader | None = None
+    apply: Callable[[Memory], SyncReport | None] | None = None
+
+
+def _find(options: argparse.Namespace, report: Report) -> "_Found":
+    """Return what the input is. Its items are read when they are asked for."""
     file = options.file
     if not Path(file).exists() and file.partition(":")[1]:
         require_store(file)
-        return "store", require_some(read_store(file, options.from_workspace), file, report), None
-    reading = open_source(Source(file, options.from_workspace), options.kind, report)
-    return reading.importer.kind, reading.items, reading.history
+        return _Found("store", require_some(read_store(file, options.from_workspace), file, report))
+    source = Source(file, options.from_workspace)
+    importer, items, history = open_source(source, options.kind, report)
+    apply = importer.apply and partial(importer.apply, source, by=ACTOR, dry_run=options.dry_run)
+    return _Found(importer.kind, items, history, apply)
 
 
 def _open_target(settings: Settings, *, dry_run: bool) -> AbstractContextManager[Store]:

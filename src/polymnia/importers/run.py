@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-
-from msgspec import Struct
+from typing import NamedTuple
 
 from polymnia.engine import notes
 from polymnia.engine.intake import Item, Receipt, Tally, take_in
@@ -19,7 +18,7 @@ from polymnia.stores.contract import TableReader
 _NOT_EMPTY = "the store is not empty: import into a new one to keep history, deleted rows and perspectives"
 
 
-class Reading(Struct, frozen=True):
+class Reading(NamedTuple):
     """What an importer reads: its items, which are read when they are asked for, and its history if it has one."""
 
     importer: Importer
