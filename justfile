@@ -19,7 +19,7 @@ test *arguments:
 slow:
     {{bin}}/pytest -m slow
 
-# Run other people's clients and servers, and the conformance suites (needs Node 20).
+# Run other people's clients and servers, the conformance suites, and the web interface in a browser (needs Node 20 and Chromium).
 interop:
     {{bin}}/pytest -m interop
 

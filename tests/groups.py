@@ -18,7 +18,7 @@ MARKED = {
         "transports/test_hostile.py",
         "transports/test_stopping.py",
     ),
-    "interop": ("conformance", "interop"),
+    "interop": ("conformance", "interop", "web"),
 }
 
 # The modules that read a server's memory or load the machine. They share one worker.

@@ -106,7 +106,9 @@ def test_every_file_has_the_version_of_the_package(server: dict[str, Any]) -> No
     bundle = project("packages/mcpb/pyproject.toml")
     pypi, image = server["packages"]
     versions = [server["version"], pypi["version"], image["identifier"].rpartition(":")[2], manifest["version"]]
-    assert {*versions, bundle["version"]} == {__version__}
+    plugins = [json.loads(path.read_text("utf-8")) for path in (ROOT / "packages" / "plugin").glob(".*/plugin.json")]
+    assert len(plugins) == 2
+    assert {*versions, bundle["version"], *[each["version"] for each in plugins]} == {__version__}
     assert bundle["dependencies"] == [f"polymnia[semantic]=={__version__}"]
 
 

@@ -3,13 +3,11 @@
 import gc
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from msgspec.json import encode
 
 from polymnia.dialects.base import Dialect, NoteRules
 from polymnia.dialects.registry import find_spec, open_dialect
@@ -17,6 +15,7 @@ from polymnia.engine.memory import Memory
 from polymnia.engine.projects import PERSONAL, create_missing, default_workspace, existing_default, find_project
 from polymnia.engine.workspaces import Workspaces, first_workspace, open_workspaces
 from polymnia.errors import BadInput, SettingsError
+from polymnia.log_lines import JsonFormatter, TextFormatter
 from polymnia.mcp.server import Server
 from polymnia.model import OWNER, Capability
 from polymnia.settings import Settings
@@ -26,19 +25,28 @@ from polymnia.stores.open import adopt_legacy, store_kind
 if TYPE_CHECKING:
     from polymnia.auth.authenticator import Authenticator
     from polymnia.engine.meaning import Meaning
+    from polymnia.transports.http.guard import RequestGuard
+    from polymnia.web.login import Sessions
+    from polymnia.web.site import SiteParts
+
+    OnReady = Callable[[str, Sessions], None]
 
 logger = logging.getLogger(__name__)
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
-# What a log line about a request may carry besides its message, as `extra` of the logging call, in this order.
-LOG_FIELDS = ("request_id", "client", "token", "method", "tool", "duration_ms")
 
 
-def serve(settings: Settings) -> None:
-    """Serve until the client disconnects or a signal asks to stop."""
+def serve(
+    settings: Settings, on_ready: "OnReady" = lambda base, sessions: None, *, requires_login: bool = False
+) -> None:
+    """Serve until the client disconnects or a signal asks to stop.
+
+    An HTTP server calls `on_ready` with its URL and the sessions of its web interface before it takes requests. It
+    may require a login even if there are no tokens.
+    """
     configure_logging(settings.log_level, settings.log_format)
     if settings.transport == "http":
-        _serve_http(settings)
+        _serve_http(settings, on_ready, requires_login)
         return
     with open_servers(settings) as servers:
         _serve_lines(settings, servers[settings.dialect])
@@ -130,38 +138,22 @@ def _serve_lines(settings: Settings, server: Server) -> None:
     serve_stdio(server, limit=limit, principal=OWNER.restrict(_max_capability(settings)), session=settings.session_id)
 
 
-def _serve_http(settings: Settings) -> None:
+def _serve_http(settings: Settings, on_ready: "OnReady", requires_login: bool) -> None:
     """Listen first, so that a busy port is reported before the store is opened."""
-    from urllib.parse import urlsplit
-
-    from polymnia.transports.address import (
-        is_loopback,
-        parse_bind,
-        parse_public_path,
-        require_hosts,
-        require_origins,
-        require_protection,
-    )
-    from polymnia.transports.http.guard import RequestGuard
+    from polymnia.transports.address import parse_bind, parse_public_path, require_protection
     from polymnia.transports.http.serve import Options, listen, serve_http
+    from polymnia.web.login import Sessions
+    from polymnia.web.site import Site
 
     host, port = parse_bind(settings.address)
-    authenticator = _authenticator(settings)
+    authenticator = _authenticator(settings, is_strict=requires_login)
     require_protection(settings.address, host, protected=authenticator.requires_token, insecure=settings.insecure)
-    require_hosts(settings.allow_hosts)
-    origins = require_origins(settings.allow_origins)
     public_path = parse_public_path(settings.public_url)
+    guard = partial(_request_guard, settings, authenticator, host)
+    guard("")  # wrong names of hosts and origins are reported before anything is opened
     listener = listen(host, port)
     base = _announce(settings, host, listener.getsockname()[1])
     _warn_if_insecure(settings, authenticator)
-    guard = RequestGuard(
-        admit=authenticator.admit,
-        holds=authenticator.holds,
-        hosts=require_hosts((host, urlsplit(base).hostname or host, *settings.allow_hosts)),
-        origins=origins,
-        is_local=is_loopback(host),
-        metadata_url=f"{base}/.well-known/oauth-protected-resource" if settings.jwt_issuer else None,
-    )
     options = Options(
         limit=settings.max_message_bytes,
         most_sessions=settings.max_sessions,
@@ -171,8 +163,46 @@ def _serve_http(settings: Settings) -> None:
         public_path=public_path,
         store=settings.store,
     )
+    sessions = Sessions(authenticator.holds)
     with open_servers(settings) as servers:
-        serve_http(servers, settings.dialect, [listener], guard, options, check=servers[settings.dialect].check)
+        server = servers[settings.dialect]
+        make_ui = partial(Site, _site_parts(settings, server, sessions))
+        on_ready(base, sessions)
+        serve_http(servers, settings.dialect, [listener], guard(base), options, check=server.check, make_ui=make_ui)
+
+
+def _request_guard(settings: Settings, authenticator: "Authenticator", host: str, base: str) -> "RequestGuard":
+    """Return the checks before any endpoint. Raise SettingsError for a wrong host or origin."""
+    from urllib.parse import urlsplit
+
+    from polymnia.transports.address import is_loopback, require_hosts, require_origins
+    from polymnia.transports.http.guard import RequestGuard
+
+    return RequestGuard(
+        admit=authenticator.admit,
+        holds=authenticator.holds,
+        hosts=require_hosts((host, urlsplit(base).hostname or host, *settings.allow_hosts)),
+        origins=require_origins(settings.allow_origins),
+        is_local=is_loopback(host),
+        metadata_url=f"{base}/.well-known/oauth-protected-resource" if settings.jwt_issuer else None,
+    )
+
+
+def _site_parts(settings: Settings, server: Server, sessions: "Sessions") -> "SiteParts":
+    from urllib.parse import urlsplit
+
+    from polymnia.auth.authenticator import tokens_of
+    from polymnia.web.site import SiteParts
+
+    public = urlsplit(settings.public_url)
+    return SiteParts(
+        workspaces=server.workspaces,
+        workspace=server.workspace,
+        sessions=sessions,
+        tokens=tokens_of(settings.store, settings.tokens),
+        public_origin=f"{public.scheme}://{public.netloc}" if settings.public_url else "",
+        store=settings.store,
+    )
 
 
 def _announce(settings: Settings, host: str, port: int) -> str:
@@ -211,12 +241,15 @@ def _metadata(settings: Settings, base: str) -> dict[str, Any] | None:
     }
 
 
-def _authenticator(settings: Settings) -> "Authenticator":
+def _authenticator(settings: Settings, *, is_strict: bool = False) -> "Authenticator":
     from polymnia.auth.authenticator import Authenticator, provider_of, tokens_of
 
     provider = provider_of(settings.jwt_issuer, settings.jwt_audience, settings.jwt_key)
     return Authenticator(
-        tokens_of(settings.store, settings.tokens), provider=provider, max_capability=_max_capability(settings)
+        tokens_of(settings.store, settings.tokens),
+        provider=provider,
+        max_capability=_max_capability(settings),
+        is_strict=is_strict,
     )
 
 
@@ -308,38 +341,6 @@ def configure_logging(level: str, form: str = "text") -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
     logging.basicConfig(handlers=[handler], level=_LEVELS[level])
-
-
-class TextFormatter(logging.Formatter):
-    """`TIME polymnia: LEVEL: MESSAGE`, followed by the fields of a request as key=value."""
-
-    def __init__(self) -> None:
-        super().__init__("%(asctime)s polymnia: %(levelname)s: %(message)s", "%Y-%m-%dT%H:%M:%S%z")
-
-    def format(self, record: logging.LogRecord) -> str:
-        first, *rest = super().format(record).split("\n")
-        fields = [f"{name}={value}" for name, value in _log_fields(record).items()]
-        return "\n".join([" ".join([first, *fields]), *rest])
-
-
-class JsonFormatter(logging.Formatter):
-    """One JSON object per line: time, level, logger, message, the fields of a request, and a traceback."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        entry: dict[str, Any] = {
-            "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S%z"),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "message": record.getMessage(),
-            **_log_fields(record),
-        }
-        if record.exc_info:
-            entry["traceback"] = self.formatException(record.exc_info)
-        return encode(entry, enc_hook=str).decode()
-
-
-def _log_fields(record: logging.LogRecord) -> dict[str, Any]:
-    return {name: value for name in LOG_FIELDS if (value := getattr(record, name, None)) not in (None, "")}
 
 
 class _ClientLog(logging.Handler):

@@ -213,6 +213,10 @@ class StoreTooNew(StoreError):
     summary = "a later version of the server wrote the store; the server must be upgraded"
 
 
+# What to do where a kind of store lacks something.
+USE_A_DATABASE = "use a SQLite store (a path ending in .db) or PostgreSQL"
+
+
 class NotSupported(StoreError):
     """This kind of store cannot do that."""
 

@@ -36,6 +36,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     read_only: bool = False
     insecure: bool = False
     tokens: str = ""
+    backups: str = ""
     allow_hosts: tuple[str, ...] = ()
     allow_origins: tuple[str, ...] = ()
     public_url: str = ""
@@ -57,6 +58,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     chat_model: str = ""
     chat_model_key: str = ""
     secrets: Literal["warn", "refuse", "off"] = "warn"
+    checkpoints: bool = True
     toolsets: tuple[str, ...] = ()
 
     @property
@@ -124,6 +126,11 @@ def client_roots(environment: Mapping[str, str] | None = None) -> ClientRoots:
         codex=Path(environment.get("CODEX_HOME") or home / ".codex"),
         zed=zed,
     )
+
+
+def positions_file(environment: Mapping[str, str] | None = None) -> Path:
+    """Return the file that says how far the transcripts of sessions were read."""
+    return _data_directory(os.environ if environment is None else environment) / "checkpoints.json"
 
 
 def _choose_store(values: Mapping[str, _Value], given: Mapping[str, Any], environment: Mapping[str, str]) -> str:

@@ -167,3 +167,14 @@ def test_counts_exclude_deleted_rows(memory: Memory) -> None:
     with memory.reading() as read:
         counts = read.counts()
     assert (counts.entities, counts.observations, counts.relations) == (1, 0, 1)
+
+
+def test_names_are_found_by_id(memory: Memory) -> None:
+    if not memory.store.capabilities.history:
+        pytest.skip("files hold no ids")
+    drafts = [EntityDraft("a", "t"), EntityDraft("b", "t"), EntityDraft("c", "t")]
+    a, b, c = entities.create(memory, drafts, by=ME)
+    entities.delete(memory, ["c"], by=ME)
+    with memory.reading() as read:
+        assert read.names_of([a.id, b.id, c.id, "no such id"]) == {a.id: "a", b.id: "b"}
+        assert read.names_of([]) == {}

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from polymnia.engine import entities
-from polymnia.engine.intake import Item, take_in
+from polymnia.engine.intake import MAX_CONFLICTS, Conflict, Item, take_in
 from polymnia.engine.memory import Memory
+from polymnia.engine.transfer import vault_notes
 from polymnia.engine.undo import undo, undo_since
 from polymnia.model import Entity, EntityDraft, Note, Observation, Relation
 from polymnia.stores.sqlite.store import SqliteStore
@@ -52,6 +53,46 @@ def test_an_own_summary_is_kept(full: Memory) -> None:
     take_in(full, ITEMS, by=ME)
     (alice,) = entities.open_named(full, ["Alice"]).entities
     assert alice.summary == "mine"
+
+
+def test_what_the_memory_knows_otherwise_is_a_conflict_and_stays(full: Memory) -> None:
+    create(full, EntityDraft("Alice", "robot", summary="mine"))
+    take_in(full, [Note("key", "ours", updated_at=9)], by=ME)
+    receipt = take_in(full, [*ITEMS, Note("key", "theirs", updated_at=8)], by=ME)
+    assert receipt.conflicts == [
+        Conflict("type", "Alice", "robot", "person"),
+        Conflict("summary", "Alice", "mine", "S"),
+        Conflict("note", "key", "ours", "theirs"),
+    ]
+    assert receipt.conflict_count == 3
+    (alice,) = entities.open_named(full, ["Alice"]).entities
+    assert (alice.type, alice.summary, _note(full)) == ("robot", "mine", "ours")
+
+
+def test_conflicts_can_be_replaced_and_undone(full: Memory) -> None:
+    create(full, EntityDraft("Alice", "robot", summary="mine"))
+    take_in(full, [Note("key", "ours", updated_at=9)], by=ME)
+    items = [*ITEMS, Note("key", "theirs", updated_at=8)]
+    receipt = take_in(full, items, by=ME, replace_conflicts=True)
+    (alice,) = entities.open_named(full, ["Alice"]).entities
+    assert (alice.type, alice.summary, _note(full)) == ("person", "S", "theirs")
+    assert take_in(full, items, by=ME, replace_conflicts=True).conflict_count == 0
+    undo(full, receipt.changes, by=ME)
+    (alice,) = entities.open_named(full, ["Alice"]).entities
+    assert (alice.type, alice.summary, _note(full)) == ("robot", "mine", "ours")
+
+
+def test_a_replaced_type_is_stored_in_every_store(memory: Memory) -> None:
+    create(memory, EntityDraft("Alice", "robot", ("b",)))
+    take_in(memory, [Entity("Alice", "person", (Observation(1, "c"),))], by=ME, replace_conflicts=True)
+    (alice,) = entities.open_named(memory, ["Alice"]).entities
+    assert (alice.type, alice.texts) == ("person", ("b", "c"))
+
+
+def test_a_receipt_describes_the_first_conflicts_and_counts_all(full: Memory) -> None:
+    take_in(full, [Entity(f"E{number}", "x") for number in range(MAX_CONFLICTS + 5)], by=ME)
+    receipt = take_in(full, [Entity(f"E{number}", "y") for number in range(MAX_CONFLICTS + 5)], by=ME, dry_run=True)
+    assert (receipt.conflict_count, len(receipt.conflicts)) == (MAX_CONFLICTS + 5, MAX_CONFLICTS)
 
 
 def test_the_same_words_at_another_time_are_another_turn(memory: Memory) -> None:
@@ -102,3 +143,8 @@ def test_a_large_import_is_taken_back_by_its_time_and_actor(full: Memory) -> Non
     assert len(receipt.changes) == 3
     undo_since(full, receipt.at, actor="polymnia import", by=ME)
     assert names(entities.read_all(full)) == ["Alice"]
+
+
+def _note(memory: Memory) -> str:
+    (note,) = vault_notes(memory)
+    return note.content

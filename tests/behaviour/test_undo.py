@@ -127,7 +127,7 @@ def test_conflicts_can_be_skipped_and_the_rest_is_undone(memory: Memory) -> None
     assert undo.undo(memory, [1], by=ME).change == 0
     receipt = undo.undo(memory, [1], by=ME, skip_conflicts=True)
     assert [each.what for each in receipt.conflicts] == ["the entity Ann"]
-    assert receipt.conflicts[0].reason == "1 observations were added since"
+    assert receipt.conflicts[0].reason == "1 observation was added since"
     graph = entities.read_all(memory)
     assert (names(graph), keys(graph), texts(memory, "Ann")) == (["Ann"], [], ("water",))
 

@@ -37,6 +37,8 @@ def test_a_program_gets_the_report_as_json(tmp_path: Path) -> None:
             {"reason": "not valid JSON", "count": 1, "places": ["line 3"]},
         ],
         "secrets": [],
+        "new_ids": 0,
+        "restored_changes": 0,
         "changes": [1],
         "undo": "polymnia undo 1 --store new.db",
     }
@@ -86,3 +88,18 @@ def test_what_was_said_in_a_chat_is_found(tmp_path: Path) -> None:
     run("import", str(SAMPLES / "chatgpt.json"), "--store", "new.db", directory=tmp_path)
     said = run("search", "best month for Lisbon", "--store", "new.db", "--embedder", "none", directory=tmp_path)
     assert "Trip to Lisbon" in said.stdout
+
+
+def test_one_workspace_of_a_directory_is_imported(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / "line.jsonl").write_text(
+            f'{{"type":"entity","name":"{name}","entityType":"x","observations":[]}}', "utf-8"
+        )
+        run("workspace", "create", name, "--store", "data/", directory=tmp_path)
+        run("import", "line.jsonl", "--store", "data/", "--workspace", name, directory=tmp_path)
+    refused = run("import", "data/", "--store", "new.db", directory=tmp_path)
+    assert (refused.returncode, "--from-workspace" in refused.stderr) == (1, True)
+    assert not (tmp_path / "new.db").exists()
+    said = run("import", "data/", "--from-workspace", "two", "--store", "new.db", directory=tmp_path)
+    assert "imported 1 entities (1 new)" in said.stdout
+    assert '"name":"two"' in run("export", "--store", "new.db", directory=tmp_path).stdout

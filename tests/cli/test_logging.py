@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from polymnia.app import JsonFormatter, TextFormatter
+from polymnia.log_lines import JsonFormatter, TextFormatter
 
 FIELDS: dict[str, Any] = {
     "request_id": 7,

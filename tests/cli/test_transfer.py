@@ -104,7 +104,7 @@ def test_importing_into_a_store_without_notes_reports_the_skipped_ones(
     ("note", "sentence"),
     [
         ({"key": "", "content": "x"}, "notes[0].key: must not be empty"),
-        ({"key": "k"}, "missing required field `content` - at `$.notes[0]`"),
+        ({"key": "k"}, "notes[0]: Object missing required field `content`"),
         ({"key": "k", "content": "x", "embedding": "AAAA"}, "notes[0].embedding: expected 32-bit floats, got 3 bytes"),
         ({"key": "k", "content": "x", "embedding": "AADAfw=="}, "notes[0].embedding: every number must be finite"),
         ({"key": "k", "content": "x", "createdAt": "soon"}, "notes[0].createdAt: 'soon' is not an ISO 8601 date"),

@@ -1,14 +1,20 @@
 """A memory as one document: decoding it returns everything that was encoded."""
 
+import json
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polymnia.dialects.document import encode_document, parse_document
+from polymnia.dialects.document import encode_document, parse_entity, parse_note, parse_relation
+from polymnia.errors import BadInput
 from polymnia.model import Entity, Graph, Note, Observation, Relation
 from polymnia.search.embedding import pack_vector
 
 words = st.text(max_size=8)
 times = st.integers(1, 4_000_000_000_000_000)
+maybe = st.just(0) | times
+tags = st.lists(words, unique=True, max_size=3).map(tuple)
 floats = st.floats(width=32, allow_nan=False, allow_infinity=False)
 vectors = st.lists(floats, min_size=1, max_size=4).filter(any)
 embeddings = st.just(b"") | vectors.map(lambda each: pack_vector(each, len(each), "v"))
@@ -16,32 +22,57 @@ notes = st.builds(
     Note,
     key=st.text(min_size=1, max_size=8),
     content=words,
-    tags=st.lists(words, unique=True, max_size=3).map(tuple),
+    tags=tags,
     embedding=embeddings,
     created_at=times,
     updated_at=times,
 )
+ordinals = st.lists(st.integers(1, 50), unique=True, max_size=3).map(sorted)
 entities = st.builds(
-    lambda name, kind, said: Entity(
+    lambda name, kind, places, said, about: Entity(
         name,
         kind,
-        tuple([Observation(place, text, 0, at, source) for place, (text, at, source) in enumerate(said, 1)]),
-        next_ordinal=len(said) + 1,
+        tuple([Observation(place, *one) for place, one in zip(places, said, strict=False)]),
+        about[0],
+        max(places, default=0) + 1 + about[1],
+        *about[2:],
     ),
     words,
     words,
-    st.lists(st.tuples(words, st.just(0) | times, words), max_size=3),
+    ordinals,
+    st.lists(st.tuples(words, maybe, maybe, words), min_size=3, max_size=3),
+    st.tuples(words, st.integers(0, 2), st.none() | words, maybe, tags, maybe, maybe),
 )
-relations = st.builds(Relation, words, words, words)
+relations = st.builds(Relation, words, words, words, maybe)
 
 
 @given(st.lists(entities, max_size=3), st.lists(relations, max_size=3), st.lists(notes, max_size=3))
 def test_parsing_reverses_encoding(some: list[Entity], links: list[Relation], kept: list[Note]) -> None:
-    assert parse_document(encode_document(Graph(some, links), kept)) == (Graph(some, links), kept)
+    document = json.loads(encode_document(Graph(some, links), kept))
+    found = [
+        [parse(json.dumps(each).encode(), "")[1] for each in document[section]]
+        for section, parse in (("entities", parse_entity), ("relations", parse_relation), ("notes", parse_note))
+    ]
+    assert found == [some, links, kept]
 
 
-def test_other_json_is_not_a_document() -> None:
-    assert parse_document(b'{"type":"entity","name":"a","entityType":"t","observations":[]}') is None
-    assert parse_document(b"[]") is None
-    assert parse_document(b'{"a":1}\n{"b":2}') is None
-    assert parse_document(b"\xff") is None
+@given(entities)
+def test_an_element_that_is_parsed_is_written_with_the_same_bytes(entity: Entity) -> None:
+    line = encode_document(Graph([entity], []), []).splitlines()[2]
+    assert parse_entity(line, "") == (line, entity)
+
+
+@pytest.mark.parametrize(
+    ("origins", "sentence"),
+    [
+        ([{}, {}], "e.origins: expected one for each of the 1 observations, got 2"),
+        ([{"ordinal": -1}], "e.origins[0].ordinal: expected more than 0, got -1"),
+        ([{"createdAt": "soon"}], "e.origins[0].createdAt: 'soon' is not an ISO 8601 date"),
+        ([{"source": 1}], "Expected `str`, got `int`"),
+    ],
+)
+def test_a_mistake_is_named_with_its_place(origins: list[object], sentence: str) -> None:
+    shape = {"name": "a", "entityType": "t", "observations": ["x"], "origins": origins}
+    with pytest.raises(BadInput) as caught:
+        parse_entity(json.dumps(shape).encode(), "e")
+    assert sentence in str(caught.value)

@@ -112,7 +112,7 @@ def test_toolsets_add_tools(workspaces: Workspaces) -> None:
     assert "plan: Drink more tea." in client.text("find_notes", {"query": "tea"})
     client.text("delete_note", {"key": "plan"})
     assert client.text("find_notes") == "No notes found."
-    assert '"entityType": "person"' in client.text("export")
+    assert '"entityType":"person"' in client.text("export")
     assert "graph" in client.text("export", {"format": "mermaid"})
     assert '"facts":1' in client.text("stats")
     client.text("manage_workspace", {"action": "create", "name": "more", "to": "for later"})
@@ -139,3 +139,54 @@ def test_resources_prompts_and_completion(workspaces: Workspaces) -> None:
     reference = {"type": "ref/resource", "uri": "polymnia://entity/{name}"}
     done = client.request("completion/complete", ref=reference, argument={"name": "name", "value": "ada"})
     assert done["completion"]["values"] == ["Ada%20L"]
+
+
+def test_what_recall_shows_is_explored_and_has_a_history(workspaces: Workspaces) -> None:
+    client = client_of(workspaces, "app")
+    knows = [{"from": "me", "type": "knows", "to": "Ada"}, {"from": "Ada", "type": "knows", "to": "Bob"}]
+    people = [{"name": name} for name in ("me", "Ada", "Bob")]
+    client.text("remember", {"entities": [{"name": "Ada"}, {"name": "tool"}], "relations": [knows[1] | {"to": "tool"}]})
+    client.text("remember", {"entities": people, "relations": knows, "workspace": "personal"})
+    around = client.call("explore", {"name": "Ada"})["structuredContent"]["items"]
+    relations = {(each["from"], each["to"], each["workspace"]) for each in around if "from" in each}
+    assert relations == {("Ada", "tool", "app"), ("me", "Ada", PERSONAL), ("Ada", "Bob", PERSONAL)}
+    assert client.text("explore", {"name": "me", "to": "Bob"}).count("-knows->") == 2
+    assert "Nothing connects me and tool in app and personal." in client.text("explore", {"name": "me", "to": "tool"})
+    assert "Nobody" in client.error("explore", {"name": "me", "to": "Nobody"})
+    found = client.call("history", {"name": "me"})["structuredContent"]["items"]
+    assert [(each["change"], each["workspace"]) for each in found] == [(1, PERSONAL)]
+
+
+def test_the_history_of_both_workspaces_is_read_page_by_page(workspaces: Workspaces) -> None:
+    client = client_of(workspaces, "app")
+    for number in range(4):
+        client.text("remember", {"entities": [{"name": f"a{number}"}]})
+        client.text("remember", {"entities": [{"name": f"p{number}"}], "workspace": "personal"})
+    pages: list[list[str]] = []
+    cursor = ""
+    while cursor or not pages:
+        page = client.call("history", {"limit": 3, "cursor": cursor})["structuredContent"]
+        pages.append([each["text"].split()[2].removesuffix(":") for each in page["items"]])
+        cursor = page["cursor"]
+    assert pages == [["p3", "a3", "p2"], ["a2", "p1", "a1"], ["p0", "a0"]]
+    assert "of other workspaces" in client.error("history", {"cursor": "3.3", "workspace": "app"})
+
+
+def test_types_tags_and_workspaces_are_completed(workspaces: Workspaces) -> None:
+    client = client_of(workspaces, "app")
+    client.text("remember", {"entities": [{"name": "Ada", "type": "person", "tags": ["friend"]}]})
+    client.text("remember", {"entities": [{"name": "me", "type": "peer"}], "workspace": "personal"})
+
+    def complete(prompt: str, argument: str, value: str) -> list[str]:
+        reference = {"type": "ref/prompt", "name": prompt}
+        done = client.request("completion/complete", ref=reference, argument={"name": argument, "value": value})
+        values: list[str] = done["completion"]["values"]
+        return values
+
+    assert complete("recall", "type", "PE") == ["person", "peer"]
+    assert complete("recall", "tag", "fr") == ["friend"]
+    assert complete("recall", "topic", "a") == ["Ada"]
+    assert complete("tidy", "workspace", "p") == [PERSONAL]
+    given = {"topic": "tea", "type": "person", "workspace": "app"}
+    (message,) = client.request("prompts/get", name="recall", arguments=given)["messages"]
+    assert 'questions (types "person", workspace "app")' in message["content"]["text"]

@@ -13,7 +13,7 @@ from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput, StoreDamaged, StoreError, StoreForeign, StoreTooNew
 from polymnia.model import VAULT, Note, NoteScope
 from polymnia.stores import open_catalogue
-from polymnia.stores.backup import back_up, restore
+from polymnia.stores.backup import back_up, back_up_now, find_backups, restore
 from tests.durability.graphs import create, names, names_at, opened, problems_at
 from tests.durability.servers import ServerProcess, creation, names_in, text_of, tool_call
 
@@ -78,6 +78,26 @@ def test_a_backup_overwrites_by_force(path: Path, backup: Path) -> None:
     backup.write_bytes(b"worthless")
     assert main(["backup", "--force", str(backup), "--store", str(path)]) == 0
     assert names_at(backup) == ["first"]
+
+
+def test_a_backup_without_a_name_gets_the_time_and_overwrites_nothing(path: Path) -> None:
+    _fill(path, "first")
+    assert main(["backup", "--store", str(path)]) == 0
+    made = [back_up_now(str(path)) for _ in range(2)]
+    found = find_backups(str(path))
+    assert len(found) == 3
+    assert set(made) < set(found)
+    assert found[0].parent == path.with_name(f"{path.name}.backups")
+    assert [names_at(each) for each in found] == [["first"]] * 3
+
+
+def test_backups_go_to_the_configured_folder(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _fill(path, "first")
+    monkeypatch.setenv("POLYMNIA_BACKUPS", str(tmp_path / "safe"))
+    assert main(["backup", "--store", str(path)]) == 0
+    (tmp_path / "safe" / "other.txt").write_text("not a backup")
+    (found,) = find_backups(str(path), str(tmp_path / "safe"))
+    assert (found.parent, find_backups(str(path))) == (tmp_path / "safe", [])
 
 
 def test_a_store_is_not_backed_up_onto_itself(path: Path) -> None:

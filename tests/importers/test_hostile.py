@@ -15,9 +15,9 @@ from polymnia.importers.registry import KINDS
 from polymnia.importers.source import MIN_BOMB_BYTES, Source
 from polymnia.model import Entity
 from polymnia.stores.memory import MemoryStore
+from tests.importers.hostile import WRONG, places, replaced
 from tests.importers.samples import SAMPLES, make_memory_service_file, read_items
 
-WRONG: list[object] = [None, True, 7, -1.5, 1e300, "", "text", [], [[]], {}, {"a": {}}, [None, {"text": 3}]]
 FILES = ["reference-object.json", "memory-service.json", "mem0.json", "chatgpt.json", "claude.json"]
 
 
@@ -147,19 +147,3 @@ def test_a_kind_that_the_input_is_not_gives_nothing_or_a_sentence(kind: str, dat
     except PolymniaError:
         return
     assert items == []
-
-
-def places(value: object, path: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
-    """Return the paths of all values inside a JSON value."""
-    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [path, *[found for key, each in parts for found in places(each, (*path, key))]]
-
-
-def replaced(value: object, path: tuple[object, ...], wrong: object) -> object:
-    """Return a JSON value with another value in one place."""
-    if not path:
-        return wrong
-    if isinstance(value, dict):
-        return {key: replaced(each, path[1:], wrong) if key == path[0] else each for key, each in value.items()}
-    assert isinstance(value, list)
-    return [replaced(each, path[1:], wrong) if key == path[0] else each for key, each in enumerate(value)]

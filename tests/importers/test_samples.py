@@ -23,6 +23,8 @@ FILES = {
     "mem0.json": "mem0",
     "chatgpt.json": "chatgpt",
     "claude.json": "claude",
+    "claude-code.jsonl": "claude-code",
+    "codex.jsonl": "codex",
 }
 
 

@@ -1,4 +1,4 @@
-"""Install the other SDKs, the conformance suites and the Inspector once, into a cache directory."""
+"""Install the other SDKs, the conformance suites, the Inspector and axe-core once, into a cache directory."""
 
 import hashlib
 import os
@@ -16,6 +16,7 @@ import pytest
 SCRIPTS = Path(__file__).parent / "scripts"
 JUDGES = Path(__file__).parent / "judges"
 CLIENTS = Path(__file__).parent / "clients"
+WEB = Path(__file__).parent.parent / "web"
 SDK_V1 = "mcp>=1.20,<2"
 
 
@@ -46,8 +47,18 @@ def client_programs(cache: Path) -> Path:
     return home
 
 
+def axe(cache: Path) -> Path:
+    """Return the script of axe-core, which finds accessibility violations on a page."""
+    return _npm(cache, "web", WEB / "package.json") / "node_modules" / "axe-core" / "axe.min.js"
+
+
 def node() -> str:
-    return _program("node")
+    return program("node")
+
+
+def program(*names: str) -> str:
+    """Return the path of the first of these programs that is there."""
+    return next(filter(None, map(shutil.which, names)), None) or _do_without(f"{names[0]} is not on the PATH")
 
 
 def node_of(home: Path) -> str:
@@ -70,7 +81,7 @@ def _install_node_packages(home: Path, manifest: Path) -> None:
     home.mkdir()
     shutil.copy(manifest, home)
     quiet = ("--loglevel", "error", "--no-audit", "--no-fund", "--no-package-lock", "--fetch-retries", "1")
-    _fetch([_program("npm"), "install", *quiet], home)
+    _fetch([program("npm"), "install", *quiet], home)
 
 
 def _kept(home: Path, install: Callable[[Path], None]) -> Path:
@@ -96,10 +107,6 @@ def _fetch(command: Sequence[str], directory: Path) -> None:
     done = subprocess.run(command, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode != 0:
         _do_without(f"could not fetch {directory.name}: {' '.join(done.stdout.split())[:300]}")
-
-
-def _program(name: str) -> str:
-    return shutil.which(name) or _do_without(f"{name} is not on the PATH")
 
 
 def _do_without(reason: str) -> NoReturn:

@@ -16,6 +16,7 @@ from polymnia.search.scoring import (
     question_share,
     score,
     score_passages,
+    weigh,
 )
 
 COUNTS = WordCounts(passages=100, words=1000, having={"rare": 1, "common": 80, "odd": 2})
@@ -151,3 +152,15 @@ def test_an_empty_store_causes_no_division_by_zero() -> None:
     assert score_passages(query("rare"), [], {}, {}, scale=[], coverage=0) == []
     (found,) = score_passages(query("rare"), [turn(1, "")], {}, {}, scale=[], coverage=0)
     assert found.score == 0
+
+
+@given(SIGNALS, st.floats(0, 3), SHARES)
+def test_the_score_is_the_sum_of_all_signals_times_their_weights(signals: Signals, bonus: float, share: float) -> None:
+    weighed = weigh(signals, bonus, share)
+    assert {name for name, _, _ in weighed} == set(Signals.__struct_fields__)
+    assert score(signals, bonus, share) == sum(value * weight for _, value, weight in weighed)
+
+
+def test_meaning_weighs_nothing_without_a_vector() -> None:
+    (meaning,) = [each for each in weigh(Signals(words=1), 0, 0.5) if each[0] == "meaning"]
+    assert meaning == ("meaning", 0, 0)

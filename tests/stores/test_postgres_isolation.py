@@ -83,15 +83,15 @@ def test_an_archived_workspace_cannot_be_read_or_written_until_it_is_restored(ca
     memory = memory_in(catalogue, "one")
     entities.create(memory, [EntityDraft("Ann", "person")], by=ME)
     archived = catalogue.archive("one")
-    assert (archived.status, catalogue.is_current(memory.store)) == ("archived", False)
+    assert (archived.status, catalogue.is_open("one", memory.store)) == ("archived", False)
     with pytest.raises(WorkspaceArchived):
         catalogue.open("one")
     with pytest.raises(StoreSealed):
         entities.create(memory, [EntityDraft("Ben", "person")], by=ME)
     assert catalogue.restore("one").status == "active"
-    assert not catalogue.is_current(memory.store)
+    assert not catalogue.is_open("one", memory.store)
     again = Memory(catalogue.open("one"))
-    assert (names(again), catalogue.is_current(again.store)) == (["Ann"], True)
+    assert (names(again), catalogue.is_open("one", again.store)) == (["Ann"], True)
     for each in (memory, again):
         each.store.close()
 

@@ -8,7 +8,7 @@ from threading import Lock
 
 from polymnia.auth.tokens import Tokens
 from polymnia.errors import NotAdmitted, SettingsError, StoreError
-from polymnia.model import NOBODY, OWNER, Capability, Principal
+from polymnia.model import LINK_OWNER, NOBODY, OWNER, Capability, Principal
 from polymnia.stores.open import has_files, store_kind
 
 logger = logging.getLogger(__name__)
@@ -23,18 +23,24 @@ class Authenticator:
     """Requires a token as soon as there are tokens or an identity provider; without them it admits everybody."""
 
     def __init__(
-        self, tokens: Tokens | None = None, *, provider: Recognise | None = None, max_capability: Capability = "admin"
+        self,
+        tokens: Tokens | None = None,
+        *,
+        provider: Recognise | None = None,
+        max_capability: Capability = "admin",
+        is_strict: bool = False,
     ) -> None:
-        """`max_capability` is the highest capability that any principal gets."""
+        """`max_capability` is the highest capability that any principal gets. `is_strict` always requires a token."""
         self._tokens = tokens
         self._provider = provider
         self._max_capability = max_capability
+        self._is_strict = is_strict
         self._failures = _FailedLogins()
 
     @property
     def requires_token(self) -> bool:
         """True if requests need a token."""
-        return self._provider is not None or (self._tokens is not None and self._tokens.exist)
+        return self._is_strict or self._provider is not None or (self._tokens is not None and self._tokens.exist)
 
     def admit(self, token: str | None, peer: str = "") -> Principal:
         """Return the principal of a token, or of a request without one. Raise NotAdmitted.
@@ -53,7 +59,7 @@ class Authenticator:
 
     def holds(self, principal: Principal) -> bool:
         """Return True if an admitted principal would be admitted again: not revoked, not expired, token not needed."""
-        if principal is NOBODY:
+        if principal is NOBODY or principal.id == LINK_OWNER.id:
             return True
         if principal.until is not None and time.time() >= principal.until:
             return False

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from polymnia.app import configure_logging
 from polymnia.cli.common import add_json_argument, add_store_arguments, print_result
 from polymnia.settings import Settings
-from polymnia.stores.backup import back_up
+from polymnia.stores.backup import back_up, back_up_now
 
 if TYPE_CHECKING:
     from polymnia.cli.common import Subparsers
@@ -14,7 +14,12 @@ if TYPE_CHECKING:
 
 def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
     parser = commands.add_parser("backup", help="copy a memory to a file, also while servers use it")
-    parser.add_argument("target", metavar="TARGET", help="the new file, or the new directory for a data directory")
+    parser.add_argument(
+        "target",
+        metavar="TARGET",
+        nargs="?",
+        help="the new file, or the new directory for a data directory (default: the time, in the folder of backups)",
+    )
     parser.add_argument("--force", action="store_true", help="overwrite TARGET")
     add_json_argument(parser)
     add_store_arguments(parser)
@@ -24,7 +29,11 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Copy the store of the settings. Raise BadInput, StoreError."""
     configure_logging(settings.log_level)
-    back_up(settings.store, options.target, overwrite=options.force)
-    result = {"store": settings.store, "target": options.target}
-    print_result(f"backed up {settings.store} to {options.target}", result, as_json=options.json)
+    if options.target is None:
+        target = str(back_up_now(settings.store, settings.backups))
+    else:
+        target = options.target
+        back_up(settings.store, target, overwrite=options.force)
+    result = {"store": settings.store, "target": target}
+    print_result(f"backed up {settings.store} to {target}", result, as_json=options.json)
     return 0

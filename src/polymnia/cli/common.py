@@ -5,14 +5,13 @@ import re
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 from unicodedata import combining, east_asian_width
 
 from polymnia.dialects.registry import STORE_FLAGS
 from polymnia.errors import BadInput
-from polymnia.stores.open import has_files, store_kind
+from polymnia.stores.open import store_exists, store_kind
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -61,12 +60,9 @@ def add_tokens_argument(parser: "argparse.ArgumentParser | argparse._ArgumentGro
 
 def require_store(url: str) -> None:
     """Raise BadInput if nothing exists at the URL: most likely it is a typing mistake."""
-    kind, path = store_kind(url)
-    if kind == "directory":
-        if not any((Path(path) / name).exists() for name in ("_meta.db", "projects", "archive")):
-            raise BadInput(f"there are no workspaces in {path}")
-    elif has_files(kind, path) and not Path(path).is_file():
-        raise BadInput(f"there is no file {path}")
+    if not store_exists(url):
+        kind, path = store_kind(url)
+        raise BadInput(f"there are no workspaces in {path}" if kind == "directory" else f"there is no file {path}")
 
 
 def printable(text: str) -> str:

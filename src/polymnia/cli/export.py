@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,15 +16,15 @@ from polymnia.cli.common import (
     printable,
     require_store,
 )
-from polymnia.dialects.document import encode_document
+from polymnia.dialects.document import document_lines
 from polymnia.disk.errors import map_os_errors
 from polymnia.disk.replace import replace_file
 from polymnia.engine import entities
 from polymnia.engine.memory import Memory
-from polymnia.engine.transfer import count_notes, vault_notes
+from polymnia.engine.transfer import Content, count_notes
 from polymnia.errors import BadInput
-from polymnia.model import Graph, Note
 from polymnia.settings import Settings
+from polymnia.stores.contract import Store
 from polymnia.stores.open import encode_json_lines
 
 if TYPE_CHECKING:
@@ -41,47 +42,53 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Write the graph, and in a JSON document also the notes of the vault."""
+    """Write the graph as JSON lines, or everything as a JSON document."""
     configure_logging(settings.log_level)
     require_store(settings.store)
-    as_document = options.format == "json"
     with opened(settings.store, settings.workspace, read_only=True) as store:
-        memory = Memory(store)
-        graph, note_count = entities.read_all(memory), count_notes(memory)
-        notes = vault_notes(memory) if as_document else []
-    pieces = [encode_document(graph, notes)] if as_document else encode_json_lines(graph)
-    if options.output is None:
-        _print(pieces)
-    else:
-        _write(Path(options.output), pieces)
-        _report(options, graph, notes)
-    if note_count and not as_document:
-        print(f"skipped {note_count} vault notes: JSON lines cannot hold them; use --format json", file=sys.stderr)
+        counts = _export_document(options, store) if options.format == "json" else _export_lines(options, Memory(store))
+    if options.output is not None:
+        _report(options, counts)
     return 0
 
 
-def _write(path: Path, pieces: Iterable[bytes]) -> None:
-    """Replace the file. Raise BadInput for a path that is something else, such as a pipe or a device."""
+def _export_document(options: argparse.Namespace, store: Store) -> dict[str, int]:
+    with store.reading() as read:
+        content = Content(read, store.capabilities)
+        tables = read.tables if store.capabilities.tables else None
+        _write(options, document_lines(content.entities(), content.relations(), content.notes(), tables))
+        return content.counts()
+
+
+def _export_lines(options: argparse.Namespace, memory: Memory) -> dict[str, int]:
+    graph, notes = entities.read_all(memory), count_notes(memory)
+    # The last line of a file has no line feed, as the reference server writes it.
+    _write(options, chain(encode_json_lines(graph), (b"\n",) if options.output is None else ()))
+    if notes:
+        print(f"skipped {notes} vault notes: JSON lines cannot hold them; use --format json", file=sys.stderr)
+    return {"entities": len(graph.entities), "relations": len(graph.relations), "notes": 0}
+
+
+def _write(options: argparse.Namespace, pieces: Iterable[bytes]) -> None:
+    """Write to standard output, or replace the file. Raise BadInput for a path that is no file."""
+    if options.output is None:
+        for piece in pieces:
+            sys.stdout.buffer.write(piece)
+        sys.stdout.buffer.flush()
+        return
+    path = Path(options.output)
     if path.exists() and not path.is_file():
         raise BadInput(f"{path} is not a regular file: leave out -o and redirect standard output to it")
     with map_os_errors(str(path)):
         replace_file(path, pieces)
 
 
-def _report(options: argparse.Namespace, graph: Graph, notes: list[Note]) -> None:
-    counts = {"entities": len(graph.entities), "relations": len(graph.relations), "notes": len(notes)}
+def _report(options: argparse.Namespace, counts: dict[str, int]) -> None:
     if options.json:
         print_result("", {"file": options.output, **counts}, as_json=True)
         return
-    vault = f", {len(notes)} notes" if notes else ""
+    vault = f", {counts['notes']} notes" if counts["notes"] else ""
     print(
         f"{printable(options.output)}: {counts['entities']} entities, {counts['relations']} relations{vault}",
         file=sys.stderr,
     )
-
-
-def _print(pieces: Iterable[bytes]) -> None:
-    for piece in pieces:
-        sys.stdout.buffer.write(piece)
-    sys.stdout.buffer.write(b"\n")
-    sys.stdout.buffer.flush()

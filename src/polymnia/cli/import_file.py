@@ -20,17 +20,18 @@ from polymnia.cli.common import (
 )
 from polymnia.dialects.times import iso_time
 from polymnia.engine import notes
-from polymnia.engine.intake import Item, Receipt, take_in
+from polymnia.engine.intake import Item, Receipt
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput, NotSupported
 from polymnia.importers.base import Places, Report
 from polymnia.importers.registry import KINDS, find_importer
+from polymnia.importers.run import run_import
 from polymnia.importers.source import Source
 from polymnia.importers.stores import read_store
 from polymnia.model import Note
 from polymnia.settings import Settings
 from polymnia.stores import open_store
-from polymnia.stores.contract import Store
+from polymnia.stores.contract import Store, TableReader
 from polymnia.stores.open import has_files, store_kind
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
     parser.add_argument(
         "--from", dest="kind", choices=KINDS, metavar="KIND", help=f"its format, if detection fails: {', '.join(KINDS)}"
     )
+    parser.add_argument("--from-workspace", default="", metavar="NAME", help="the workspace of PATH, if it has several")
     parser.add_argument("--dry-run", action="store_true", help="only say what would be imported")
     add_json_argument(parser)
     add_store_arguments(parser)
@@ -57,13 +59,21 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Add everything that the store does not have. Raise BadInput for a format that is not known."""
     configure_logging(settings.log_level)
-    report = Report()
-    kind, found = _find(options.file, options.kind, report)
+    report = Report(settings.secrets)
+    kind, found, history = _find(options, report)
     items = _require_some(found, options.file, report)  # before the store is opened, which may create it
     with _open_target(settings, dry_run=options.dry_run) as store:
         memory = Memory(store)
         left_out = _NotesLeftOut(memory)
-        receipt = take_in(memory, left_out.filter(items), by=ACTOR, dry_run=options.dry_run, progress=_draw)
+        receipt = run_import(
+            memory,
+            left_out.filter(items),
+            report,
+            by=ACTOR,
+            history=history,
+            dry_run=options.dry_run,
+            progress=_draw,
+        )
         _end_drawing()
         if not options.dry_run:
             store.compact()
@@ -96,16 +106,18 @@ class _NotesLeftOut:
                 yield item
 
 
-def _find(file: str, kind: str | None, report: Report) -> tuple[str, Iterator[Item]]:
-    """Return the kind of the input and its items, which are read when they are asked for."""
+def _find(options: argparse.Namespace, report: Report) -> tuple[str, Iterator[Item], TableReader | None]:
+    """Return the kind of the input, its items, which are read when asked for, and its history if it has one."""
+    file = options.file
     if not Path(file).exists() and file.partition(":")[1]:
         require_store(file)
-        return "store", read_store(file)
-    source = Source(file)
-    importer = find_importer(source, kind)
+        return "store", read_store(file, options.from_workspace), None
+    source = Source(file, options.from_workspace)
+    importer = find_importer(source, options.kind)
     for place, reason in source.skipped:
         report.skip(place, reason)
-    return importer.kind, importer.read(source, report)
+    history = importer.read_history(source, report) if importer.read_history else None
+    return importer.kind, importer.read(source, report), history
 
 
 def _require_some(items: Iterator[Item], file: str, report: Report) -> Iterator[Item]:
@@ -156,6 +168,8 @@ def _shape(
         "notes": {"read": vault.read, "new": vault.new, "updated": vault.merged},
         "skipped": report.skipped,
         "secrets": report.flagged,
+        "new_ids": receipt.new_ids,
+        "restored_changes": receipt.restored,
         "changes": receipt.changes,
         "undo": undo or None,
     }
@@ -170,7 +184,9 @@ def _print(settings: Settings, options: argparse.Namespace, receipt: Receipt, re
         f"{options.file}: {verb} {entities.read} entities ({entities.new} new{merged}) and {relations.read} "
         f"relations ({relations.new} new){told} into {settings.store}"
     ]
+    lines += [f"restored the history of {receipt.restored} changes"] if receipt.restored else []
     lines += [f"skipped {_tell(each)}" for each in report.skipped]
+    lines += [f"{receipt.new_ids} entities got new ids: theirs belong to others here"] if receipt.new_ids else []
     lines += [f"look at {_tell(each, 'may contain ')}" for each in report.flagged]
     lines += [f"to take it back: {undo}"] if undo else []
     for line in lines:

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 # Command -> module of this package, with `add_parser(commands)` and `run(settings, options)`.
 COMMANDS = {
     "serve": "serve",
+    "ui": "ui",
     "install": "install",
+    "hook": "hook",
     "search": "search",
     "show": "show",
     "stats": "stats",

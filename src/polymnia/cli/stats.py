@@ -15,9 +15,8 @@ from polymnia.cli.common import (
 )
 from polymnia.model import VAULT, TypeCount
 from polymnia.settings import Settings
-from polymnia.stores import store_kind
 from polymnia.stores.contract import Reader, Store
-from polymnia.transports.http.metrics import store_bytes
+from polymnia.stores.size import file_bytes
 
 if TYPE_CHECKING:
     from polymnia.cli.common import Subparsers
@@ -38,8 +37,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     configure_logging(settings.log_level)
     require_store(settings.store)
     with opened(settings.store, settings.workspace, read_only=True) as store, store.reading() as read:
-        size = None if store_kind(settings.store)[0] == "directory" else store_bytes(settings.store)
-        numbers = {"store": settings.store, "bytes": size, **_numbers(store, read)}
+        numbers = {"store": settings.store, "bytes": file_bytes(store.url), **_numbers(store, read)}
     if options.json:
         print_json(numbers)
     else:

@@ -9,7 +9,7 @@ from msgspec.json import Decoder, encode
 from msgspec.json import format as reformat
 
 from polymnia.dialects.content import Block
-from polymnia.dialects.questions import Askable, Question, T
+from polymnia.dialects.questions import Askable, Elicited, Question, T
 from polymnia.engine.memory import Memory
 from polymnia.engine.secrets import SecretRule
 from polymnia.engine.workspaces import Workspaces
@@ -157,6 +157,12 @@ class Call(Struct, frozen=True):
                 raise MissingCapability(question.needs)
         if missing:
             raise InputRequired(missing)
+
+    def agreed(self, question: Question[Elicited], *, otherwise: bool) -> bool | None:
+        """Return whether the user agrees. If the client cannot ask, return True or, without `otherwise`, None."""
+        if self.may_ask(question.needs):
+            return self.ask(question).is_accepted
+        return otherwise or None
 
     def check(self) -> None:
         """Raise Cancelled if the client has cancelled the call."""

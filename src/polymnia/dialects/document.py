@@ -1,18 +1,27 @@
-"""A whole memory as one JSON document: the graph in the camelCase shapes, and the notes of the vault."""
+"""A whole memory as one JSON document: entities, relations and notes as other programs know them, then the history.
 
-from collections.abc import Sequence
+Every element is on a line of its own, so a document is written and read without holding it in memory.
+"""
 
-from msgspec import DecodeError, Raw, Struct, ValidationError
-from msgspec.json import decode
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+from typing import TypeVar
 
-from polymnia.dialects.base import indented_json
-from polymnia.dialects.reference import tools as reference
+from msgspec import DecodeError, Struct, field
+from msgspec.json import Decoder, encode
+
+from polymnia.dialects.document_rows import row_lines
 from polymnia.dialects.times import iso_time, parse_time
 from polymnia.errors import BadInput
-from polymnia.model import Entity, Graph, Note, Observation
+from polymnia.model import Entity, Graph, Note, Observation, Relation
 from polymnia.search.embedding import pack_vector, unpack_vector
+from polymnia.stores.contract import TableReader
 
+HEADER = b'{"format":"polymnia","version":1'
+SECTIONS = ("entities", "relations", "notes")
 _FLOAT_BYTES = 4
+
+S = TypeVar("S", bound=Struct)
 
 
 class NoteShape(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -25,8 +34,10 @@ class NoteShape(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class OriginShape(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """When an observation was said or true, and where it comes from."""
+    """What is known of an observation besides its text. Without an ordinal it is the one after its predecessor's."""
 
+    ordinal: int = 0
+    created_at: str | None = None
     valid_at: str | None = None
     source: str = ""
 
@@ -38,73 +49,125 @@ class EntityShape(Struct, frozen=True, rename="camel", omit_defaults=True):
     entity_type: str
     observations: list[str]
     origins: list[OriginShape] = []
+    id: str = ""
+    next_ordinal: int = 0
+    tags: list[str] = []
+    summary: str | None = None
+    summary_at: str | None = None
+    created_at: str | None = None
+    updated_at: str | None = None
 
 
-class Document(Struct, frozen=True, omit_defaults=True):
-    entities: list[EntityShape]
-    relations: list[reference.RelationShape]
-    notes: list[NoteShape] = []
+class RelationShape(Struct, frozen=True, omit_defaults=True):
+    source: str = field(name="from")
+    target: str = field(name="to")
+    type: str = field(name="relationType")
+    created_at: str | None = field(name="createdAt", default=None)
 
 
-class _Outline(Struct):
-    """What distinguishes a document from other JSON."""
-
-    entities: Raw
-    relations: Raw
+_ENTITIES = Decoder(EntityShape)
+_RELATIONS = Decoder(RelationShape)
+_NOTES = Decoder(NoteShape)
 
 
-def encode_document(graph: Graph, notes: Sequence[Note]) -> bytes:
-    """Return the document of a graph and the notes of the vault."""
-    entities = [_entity_shape(each) for each in graph.entities]
-    relations = reference.graph_shape(Graph([], graph.relations)).relations
-    return indented_json(Document(entities, relations, [_note_shape(note) for note in notes])).encode() + b"\n"
+def encode_document(graph: Graph, notes: Iterable[Note]) -> bytes:
+    """Return the document of a graph and the notes of the vault, without a history."""
+    return b"".join(document_lines(graph.entities, graph.relations, notes))
 
 
-def parse_document(data: bytes) -> tuple[Graph, list[Note]] | None:
-    """Return the graph and the notes of a document; None for other JSON. Raise BadInput if the document is wrong."""
+def document_lines(
+    entities: Iterable[Entity], relations: Iterable[Relation], notes: Iterable[Note], tables: TableReader | None = None
+) -> Iterator[bytes]:
+    """Yield the document of what is living and, if the store keeps versions, of all rows."""
+    seal = sha256()
+    shapes: tuple[Iterable[Struct], ...] = (
+        map(_entity_shape, entities),
+        map(_relation_shape, relations),
+        map(_note_shape, notes),
+    )
+    yield HEADER
+    for name, elements in zip(SECTIONS, shapes, strict=True):
+        yield b',\n"%s":[' % name.encode()
+        separator = b"\n"
+        for element in elements:
+            line = encode(element)
+            seal.update(line)
+            yield separator + line
+            separator = b",\n"
+        yield b"\n]"
+    if tables is not None:
+        yield from row_lines(tables, seal.hexdigest())
+    yield b"}\n"
+
+
+def parse_entity(data: bytes, place: str) -> tuple[bytes, Entity]:
+    """Return an entity, and the bytes that `document_lines` writes for it. Raise BadInput."""
+    shape = _decode(_ENTITIES, data, place)
+    return encode(shape), _entity(shape, place)
+
+
+def parse_relation(data: bytes, place: str) -> tuple[bytes, Relation]:
+    """Return a relation, and the bytes that `document_lines` writes for it. Raise BadInput."""
+    shape = _decode(_RELATIONS, data, place)
+    created_at = _parse_optional_time(shape.created_at, f"{place}.createdAt")
+    return encode(shape), Relation(shape.source, shape.target, shape.type, created_at)
+
+
+def parse_note(data: bytes, place: str) -> tuple[bytes, Note]:
+    """Return a note, and the bytes that `document_lines` writes for it. Raise BadInput."""
+    shape = _decode(_NOTES, data, place)
+    return encode(shape), _note(shape, place)
+
+
+def _decode(decoder: Decoder[S], data: bytes, place: str) -> S:
     try:
-        document = decode(data, type=Document)
-    except (DecodeError, UnicodeDecodeError) as exc:
-        if _is_document(data):
-            raise BadInput(f"not a valid export: {exc}") from exc
-        return None
-    entities = [_entity(each, f"entities[{index}]") for index, each in enumerate(document.entities)]
-    graph = Graph(entities, [reference.relation(each) for each in document.relations])
-    return graph, [_note(each, f"notes[{index}]") for index, each in enumerate(document.notes)]
+        return decoder.decode(data)
+    except (DecodeError, UnicodeDecodeError, RecursionError) as exc:
+        raise BadInput(f"{place}: {exc}") from exc
 
 
-def _is_document(data: bytes) -> bool:
-    try:
-        decode(data, type=_Outline)
-    except (ValidationError, DecodeError, UnicodeDecodeError):
-        return False
-    return True
+def _entity(shape: EntityShape, place: str) -> Entity:
+    observations = tuple(_observations(shape, place))
+    last = observations[-1].ordinal if observations else 0
+    return Entity(
+        shape.name,
+        shape.entity_type,
+        observations,
+        shape.id,
+        max(shape.next_ordinal, last + 1),
+        shape.summary,
+        _parse_optional_time(shape.summary_at, f"{place}.summaryAt"),
+        tuple(dict.fromkeys(shape.tags)),
+        _parse_optional_time(shape.created_at, f"{place}.createdAt"),
+        _parse_optional_time(shape.updated_at, f"{place}.updatedAt"),
+    )
 
 
-def _entity(shape: EntityShape, name: str) -> Entity:
-    texts, count = shape.observations, len(shape.observations)
+def _observations(shape: EntityShape, place: str) -> Iterator[Observation]:
+    count = len(shape.observations)
     if len(shape.origins) not in (0, count):
-        raise BadInput(f"{name}.origins: expected one for each of the {count} observations, got {len(shape.origins)}")
-    numbered = zip(range(1, count + 1), texts, shape.origins or [OriginShape()] * count, strict=True)
-    observations = tuple([_observation(*each, name) for each in numbered])
-    return Entity(shape.name, shape.entity_type, observations, next_ordinal=count + 1)
+        raise BadInput(f"{place}.origins: expected one for each of the {count} observations, got {len(shape.origins)}")
+    last, origins = 0, shape.origins or [OriginShape()] * count
+    for number, (text, origin) in enumerate(zip(shape.observations, origins, strict=True)):
+        where = f"{place}.origins[{number}]"
+        if origin.ordinal and origin.ordinal <= last:
+            raise BadInput(f"{where}.ordinal: expected more than {last}, got {origin.ordinal}")
+        last = origin.ordinal or last + 1
+        created_at = _parse_optional_time(origin.created_at, f"{where}.createdAt")
+        valid_at = _parse_optional_time(origin.valid_at, f"{where}.validAt")
+        yield Observation(last, text, created_at, valid_at, origin.source)
 
 
-def _observation(ordinal: int, text: str, origin: OriginShape, name: str) -> Observation:
-    valid_at = _parse_optional_time(origin.valid_at, f"{name}.origins[{ordinal - 1}].validAt")
-    return Observation(ordinal, text, valid_at=valid_at, source=origin.source)
-
-
-def _note(shape: NoteShape, name: str) -> Note:
+def _note(shape: NoteShape, place: str) -> Note:
     if not shape.key:
-        raise BadInput(f"{name}.key: must not be empty")
+        raise BadInput(f"{place}.key: must not be empty")
     return Note(
         shape.key,
         shape.content,
         tuple(dict.fromkeys(shape.tags)),
-        embedding=_check_embedding(shape.embedding, f"{name}.embedding"),
-        created_at=_parse_optional_time(shape.created_at, f"{name}.createdAt"),
-        updated_at=_parse_optional_time(shape.updated_at, f"{name}.updatedAt"),
+        embedding=_check_embedding(shape.embedding, f"{place}.embedding"),
+        created_at=_parse_optional_time(shape.created_at, f"{place}.createdAt"),
+        updated_at=_parse_optional_time(shape.updated_at, f"{place}.updatedAt"),
     )
 
 
@@ -121,9 +184,35 @@ def _parse_optional_time(text: str | None, name: str) -> int:
 
 
 def _entity_shape(entity: Entity) -> EntityShape:
-    known = any(each.valid_at or each.source for each in entity.observations)
-    origins = [OriginShape(iso_time(each.valid_at), each.source) for each in entity.observations] if known else []
-    return EntityShape(entity.name, entity.type, list(entity.texts), origins)
+    last = entity.observations[-1].ordinal if entity.observations else 0
+    return EntityShape(
+        entity.name,
+        entity.type,
+        list(entity.texts),
+        _origins(entity),
+        entity.id,
+        entity.next_ordinal if entity.next_ordinal > last + 1 else 0,
+        list(entity.tags),
+        entity.summary,
+        iso_time(entity.summary_at),
+        iso_time(entity.created_at),
+        iso_time(entity.updated_at),
+    )
+
+
+def _origins(entity: Entity) -> list[OriginShape]:
+    """Return what the texts do not tell; nothing if they tell all."""
+    last = 0
+    origins: list[OriginShape] = []
+    for each in entity.observations:
+        ordinal = each.ordinal if each.ordinal != last + 1 else 0
+        origins.append(OriginShape(ordinal, iso_time(each.created_at), iso_time(each.valid_at), each.source))
+        last = each.ordinal
+    return origins if any(each != OriginShape() for each in origins) else []
+
+
+def _relation_shape(relation: Relation) -> RelationShape:
+    return RelationShape(*relation.key, iso_time(relation.created_at))
 
 
 def _note_shape(note: Note) -> NoteShape:

@@ -12,8 +12,12 @@ from polymnia.stores.contract import Reader
 
 # Entities with this tag are always part of a briefing, with all their facts.
 PINNED_TAG = "pinned"
+# The type of entities whose facts are what was said. There may be one for each session of an agent.
+CONVERSATION = "conversation"
 DEFAULT_TOKENS = 1_000
 MAX_PINNED, MAX_RECENT, MAX_TYPES = 20, 20, 8
+# The latest conversations in a briefing: more of them would hide the facts. Others are looked for among this many.
+MAX_CONVERSATIONS, MAX_LOOKED_AT = 2, 200
 # The newest facts of an entity that is not pinned.
 MAX_RECENT_FACTS = 3
 # No fact takes more than this, so that one long text does not fill a briefing.
@@ -33,7 +37,7 @@ class BriefedEntity(Struct, frozen=True):
     @property
     def text(self) -> str:
         """The entity as lines of text."""
-        head = f"- {self.name} ({self.type})" + (f": {self.summary}" if self.summary else "")
+        head = " ".join(f"- {self.name} ({self.type})".split()) + (f": {self.summary}" if self.summary else "")
         more = [f"  · {self.left_out} more facts"] if self.left_out else []
         return "\n".join([head, *(f"  · {fact}" for fact in self.facts), *more])
 
@@ -69,8 +73,10 @@ def _pinned(read: Reader) -> list[Entity]:
 
 
 def _recent(read: Reader, known: set[str]) -> list[Entity]:
-    """Return the entities updated last, the latest first."""
-    names = [each.name for each in read.recent(0, MAX_RECENT + len(known)) if each.name not in known][:MAX_RECENT]
+    """Return the entities updated last, the latest first, with few conversations among them."""
+    latest = [each for each in read.recent(0, MAX_LOOKED_AT) if each.name not in known]
+    surplus = {each.name for each in [each for each in latest if each.type == CONVERSATION][MAX_CONVERSATIONS:]}
+    names = [each.name for each in latest if each.name not in surplus][:MAX_RECENT]
     found = {each.name: each for each in read.find(names)} if names else {}
     return [found[name] for name in names]
 

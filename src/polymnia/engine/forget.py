@@ -7,7 +7,7 @@ from msgspec import Struct
 from polymnia.engine.memory import Memory
 from polymnia.engine.relations import ends_of
 from polymnia.engine.revise import find_observation
-from polymnia.errors import BadInput
+from polymnia.errors import USE_A_DATABASE, BadInput
 from polymnia.model import VAULT, Entity, Note, ObservationSet, Relation, Rows
 from polymnia.stores.contract import Reader
 
@@ -84,5 +84,5 @@ def _observations(wanted: Sequence[tuple[str, int | str]], found: dict[str, Enti
 
 def _note(memory: Memory, read: Reader, key: str) -> Note | None:
     if not memory.store.capabilities.notes:
-        raise BadInput("this store has no notes; use a SQLite store: a path ending in .db")
+        raise BadInput(f"this store has no notes; {USE_A_DATABASE}")
     return read.notes.find(VAULT, key)

@@ -6,7 +6,7 @@ from typing import Literal
 from msgspec import Struct
 
 from polymnia.engine.memory import Memory
-from polymnia.errors import BadInput, NotSupported
+from polymnia.errors import USE_A_DATABASE, BadInput, NotSupported
 from polymnia.model import (
     Author,
     Change,
@@ -132,7 +132,7 @@ def as_of(memory: Memory, time: int, names: Collection[str] | None = None) -> Gr
 def history_of(memory: Memory, read: Reader) -> HistoryReader:
     """Return the history behind a reader. Raise NotSupported if the store has none."""
     if not memory.store.capabilities.history:
-        raise NotSupported(f"{memory.store.url} has no history; use a SQLite store: a path ending in .db")
+        raise NotSupported(f"{memory.store.url} has no history; {USE_A_DATABASE}")
     return read.history
 
 

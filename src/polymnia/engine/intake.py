@@ -1,10 +1,13 @@
 """Add entities, relations and notes from elsewhere to a memory, one change per batch.
 
 A known entity keeps what it has and gains what it lacks: observations, tags, a summary. Of two notes with the same key
-the later one stays. So taking the same items in twice changes nothing, and an interrupted import can be repeated.
+the later one stays. So taking the same items in twice changes nothing, and an interrupted import can be repeated. Where
+an item says something else than the memory, that is a conflict; the memory keeps its own unless the caller decides so.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Literal
 from uuid import uuid4
 
 from msgspec import Struct
@@ -19,6 +22,8 @@ from polymnia.stores.contract import Reader
 Item = Entity | Relation | Note
 # An entity counts as one row of a batch, and once more for this many observations.
 _OBSERVATIONS_PER_ROW = 4
+# How many conflicts a receipt describes.
+MAX_CONFLICTS = 50
 
 
 class Tally(Struct):
@@ -29,15 +34,39 @@ class Tally(Struct):
     merged: int = 0
 
 
+class Conflict(Struct, frozen=True):
+    """An entity or note of which an item says something else: what differs, the known value and the item's."""
+
+    what: Literal["type", "summary", "note"]
+    name: str
+    known: str
+    given: str
+
+
 class Receipt(Struct):
-    """What an intake did, or would do. `changes` are the ids of its changes, `at` is the time of the first one."""
+    """What an intake did, or would do. `changes` are the ids of its changes, `at` is the time of the first one.
+
+    `new_ids` counts the entities that got another id, because theirs belongs to an entity with another name. `restored`
+    counts the changes that an empty store got with their own ids, times and actors.
+    """
 
     entities: Tally
     relations: Tally
     notes: Tally
     observations: int = 0
+    new_ids: int = 0
+    restored: int = 0
     changes: list[int] = []
     at: int = 0
+    conflict_count: int = 0
+    conflicts: list[Conflict] = []
+
+    def add_conflicts(self, found: Iterable[Conflict]) -> None:
+        """Count the conflicts and keep the first ones."""
+        for each in found:
+            self.conflict_count += 1
+            if len(self.conflicts) < MAX_CONFLICTS:
+                self.conflicts.append(each)
 
 
 def take_in(
@@ -46,13 +75,15 @@ def take_in(
     *,
     by: str,
     dry_run: bool = False,
+    replace_conflicts: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> Receipt:
     """Add the items to the memory. Report to `progress` how many are done. Raise NotSupported for notes it cannot hold.
 
-    A dry run changes nothing and returns what would happen.
+    A dry run changes nothing and returns what would happen. Where an item is in conflict with the memory, it wins if
+    conflicts are to be replaced.
     """
-    intake = _Intake(memory, by, dry_run)
+    intake = _Intake(memory, by, dry_run, replace_conflicts)
     done = 0
     for batch in _batches(items, memory.store.best_batch):
         intake.add(batch)
@@ -65,14 +96,16 @@ def take_in(
 class _Intake:
     """One intake: what was done so far and, in a dry run, what would be in the memory by now."""
 
-    def __init__(self, memory: Memory, by: str, dry_run: bool) -> None:
-        self.receipt = Receipt(Tally(), Tally(), Tally(), changes=[])
+    def __init__(self, memory: Memory, by: str, dry_run: bool, replace_conflicts: bool) -> None:
+        self.receipt = Receipt(Tally(), Tally(), Tally(), changes=[], conflicts=[])
         self._memory = memory
         self._by = by
         self._dry_run = dry_run
+        self._replace_conflicts = replace_conflicts
         self._planned: dict[str, Entity] = {}
         self._planned_relations: set[RelationKey] = set()
         self._planned_notes: dict[str, Note] = {}
+        self._planned_ids: set[str] = set()
 
     def add(self, batch: Sequence[Item]) -> None:
         """Take in one batch as one change."""
@@ -102,8 +135,10 @@ class _Intake:
         known = {each.name: each for each in read.find(wanted)} | {
             name: self._planned[name] for name in wanted if name in self._planned
         }
-        new = [_fill_entity(each, at) for name, each in wanted.items() if name not in known]
-        pairs = [(each, *_merge(each, wanted[name], at)) for name, each in known.items()]
+        new = [_fill_entity(each, at) for each in self._with_own_ids(read, wanted, known)]
+        merge = _overwrite if self._replace_conflicts else _merge
+        pairs = [(each, *merge(each, wanted[name], at)) for name, each in known.items()]
+        self.receipt.add_conflicts(found for name, each in known.items() for found in _conflicts(each, wanted[name]))
         tally = self.receipt.entities
         tally.read += len(entities)
         tally.new += len(new)
@@ -116,6 +151,19 @@ class _Intake:
         replaced = [(old, changed) for old, changed, _ in pairs if changed != old]
         sets = [ObservationSet(old.name, more) for old, _, more in pairs if more]
         return [old for old, _ in replaced], new + [changed for _, changed in replaced], sets
+
+    def _with_own_ids(self, read: Reader, wanted: dict[str, Entity], known: Collection[str]) -> list[Entity]:
+        """Return the entities that are not known, without ids that belong to others."""
+        new = [each for name, each in wanted.items() if name not in known]
+        ids = [each.id for each in new if each.id]
+        if not ids:
+            return new
+        counts = Counter(ids)
+        taken = {*read.names_of(counts), *self._planned_ids, *(each for each, count in counts.items() if count > 1)}
+        self.receipt.new_ids += sum([each in taken for each in ids])
+        if self._dry_run:
+            self._planned_ids |= counts.keys() - taken
+        return [replace(each, id="") if each.id in taken else each for each in new]
 
     def _plan_relations(self, read: Reader, relations: Sequence[Relation], at: int) -> list[Relation]:
         wanted: dict[RelationKey, Relation] = {}
@@ -135,7 +183,12 @@ class _Intake:
         vault, latest = notes_of(self._memory, read), _latest_by_key(notes)
         known = {key: self._planned_notes.get(key) or vault.find(VAULT, key) for key in latest}
         new = [_fill_times(note, at) for key, note in latest.items() if known[key] is None]
-        older = [old for key, note in latest.items() if (old := known[key]) and note.updated_at > old.updated_at]
+        pairs = [(old, note) for key, note in latest.items() if (old := known[key]) is not None]
+        other = [(old, note) for old, note in pairs if note.content != old.content]
+        kept = [(old, note) for old, note in other if note.updated_at <= old.updated_at]
+        self.receipt.add_conflicts(Conflict("note", old.key, old.content, note.content) for old, note in kept)
+        older = [old for old, note in pairs if note.updated_at > old.updated_at]
+        older += [old for old, _ in kept] if self._replace_conflicts else []
         newer = [_fill_times(latest[old.key], old.created_at) for old in older]
         tally = self.receipt.notes
         tally.read, tally.new, tally.merged = tally.read + len(notes), tally.new + len(new), tally.merged + len(newer)
@@ -180,6 +233,26 @@ def _merge(known: Entity, entity: Entity, at: int) -> tuple[Entity, tuple[Observ
         updated_at = at or known.updated_at
         changed = replace(known, tags=tags, summary=summary, summary_at=since if summary else 0, updated_at=updated_at)
     return changed, _missing_observations(known, entity, at)
+
+
+def _overwrite(known: Entity, entity: Entity, at: int) -> tuple[Entity, tuple[Observation, ...]]:
+    """Merge, and take the type and the summary of the other entity."""
+    changed, added = _merge(known, entity, at)
+    summary, since = (entity.summary, entity.summary_at or at) if entity.summary else (changed.summary, 0)
+    if (changed.type, changed.summary) != (entity.type, summary):
+        since = since or changed.summary_at
+        changed = replace(
+            changed, type=entity.type, summary=summary, summary_at=since, updated_at=at or changed.updated_at
+        )
+    return changed, added
+
+
+def _conflicts(known: Entity, entity: Entity) -> Iterator[Conflict]:
+    """Yield what the other entity says differently."""
+    if entity.type != known.type:
+        yield Conflict("type", known.name, known.type, entity.type)
+    if entity.summary and known.summary and entity.summary != known.summary:
+        yield Conflict("summary", known.name, known.summary, entity.summary)
 
 
 def _missing_observations(known: Entity, entity: Entity, at: int) -> tuple[Observation, ...]:

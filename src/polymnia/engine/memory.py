@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -63,11 +64,15 @@ class Transaction:
 
     def __init__(self, writer: Writer, operation: str, by: str) -> None:
         self.read: Reader = writer
-        self.at = writer.clock()
         self.change: Change | None = None
         self._writer = writer
         self._operation = operation
         self._by = by
+
+    @cached_property
+    def at(self) -> int:
+        """The time of the change. Ask after the first read: a store on a server then answers both at once."""
+        return self._writer.clock()
 
     def apply(self, *, before: Rows | None = None, after: Rows | None = None, touched: Collection[str] = ()) -> None:
         """Write the rows as one change, and count the touched entities as updated. Nothing happens without rows.

@@ -18,7 +18,7 @@ from polymnia.engine.transfer import Progress, absorb, absorb_notes, batches, va
 from polymnia.errors import BadInput, StoreError, WorkspaceNotFound
 from polymnia.model import Graph, Workspace
 from polymnia.stores import open_catalogue, open_store
-from polymnia.stores.contract import TABLES, Catalogue, Reader, Store
+from polymnia.stores.contract import TABLES, Catalogue, Store, TableReader
 
 ACTOR = "polymnia migrate"
 # What a single store is called in a catalogue, unless the caller says otherwise.
@@ -63,9 +63,52 @@ def migrate(source: str, target: str, workspace: str | None = None, progress: Pr
 
 def copy_store(source: Store, target: Store, name: str = "", progress: Progress | None = None) -> Copy:
     """Copy one workspace's memory. Raise StoreError if the copy differs."""
-    if source.capabilities.tables and target.capabilities.tables:
-        return _copy_tables(source, target, name, progress)
-    return _copy_graph(source, target, name, progress)
+    if not (source.capabilities.tables and target.capabilities.tables):
+        return _copy_graph(source, target, name, progress)
+    with source.reading() as read:
+        table = first_difference(read.tables, target)
+        if table == "changes":
+            raise BadInput(
+                f"{target.url} has memories of its own; copy to a new store or workspace, or merge with `import`"
+            )
+        if table is not None:
+            raise StoreError(_DIFFERS.format(url=target.url, table=table))
+        return copy_tables(read.tables, target, name, progress)
+
+
+def first_difference(source: TableReader, target: Store) -> str | None:
+    """Return the first table of which the target has other rows than the first ones of the source; None if it has none.
+
+    An empty store and a copy that was interrupted have no difference.
+    """
+    with target.reading() as there:
+        for table in TABLES:
+            known = there.tables.count(table)
+            copied = islice(source.read(table), known)
+            if known and any(row != own for row, own in zip_longest(copied, there.tables.read(table))):
+                return table
+    return None
+
+
+def copy_tables(source: TableReader, target: Store, name: str = "", progress: Progress | None = None) -> Copy:
+    """Add the rows that the target does not have yet, which are the last ones of each table, and compare all of them.
+
+    The target has no `first_difference`. Raise StoreError if the copy differs.
+    """
+    total = sum([source.count(table) for table in TABLES])
+    done = 0
+    for table in TABLES:
+        with target.reading() as there:
+            known = there.tables.count(table)
+        done += known
+        for rows in batches(islice(source.read(table), known, None), target.best_batch):
+            target.tables.write(table, rows)
+            done += len(rows)
+            if progress is not None:
+                progress(done, total)
+    target.tables.finish()
+    with target.reading() as there:
+        return _compare(source, there.tables, name, target.url)
 
 
 def _names(catalogue: Catalogue | None, url: str, wanted: str | None) -> list[str]:
@@ -106,41 +149,12 @@ def _open(stack: ExitStack, catalogue: Catalogue | None, url: str, name: str, *,
     return store
 
 
-def _copy_tables(source: Store, target: Store, name: str, progress: Progress | None) -> Copy:
-    """Copy the rows that the target does not have yet, which are the last ones of each table."""
-    with source.reading() as read:
-        total = sum([read.tables.count(table) for table in TABLES])
-        done = 0
-        for table in TABLES:
-            with target.reading() as there:
-                known = there.tables.count(table)
-                _require_prefix(read, there, table, known, target.url)
-            done += known
-            for rows in batches(islice(read.tables.read(table), known, None), target.best_batch):
-                target.tables.write(table, rows)
-                done += len(rows)
-                if progress is not None:
-                    progress(done, total)
-        target.tables.finish()
-        with target.reading() as there:
-            return _compare(read, there, name, target.url)
-
-
-def _require_prefix(read: Reader, there: Reader, table: str, known: int, url: str) -> None:
-    """Raise BadInput if the target has memories of its own, StoreError if the source changed since the copy began."""
-    copied = islice(read.tables.read(table), known)
-    if known and any(row != own for row, own in zip_longest(copied, there.tables.read(table))):
-        if table == "changes":
-            raise BadInput(f"{url} has memories of its own; copy to a new store or workspace, or merge with `import`")
-        raise StoreError(_DIFFERS.format(url=url, table=table))
-
-
-def _compare(read: Reader, there: Reader, name: str, url: str) -> Copy:
+def _compare(source: TableReader, copied: TableReader, name: str, url: str) -> Copy:
     """Compare every row. Raise StoreError."""
     counts: dict[str, int] = {}
     whole = sha256()
     for table in TABLES:
-        (count, checksum), found = _summarize(read, table), _summarize(there, table)
+        (count, checksum), found = _summarize(source, table), _summarize(copied, table)
         if found != (count, checksum):
             raise StoreError(_DIFFERS.format(url=url, table=table))
         counts[table] = count
@@ -148,10 +162,10 @@ def _compare(read: Reader, there: Reader, name: str, url: str) -> Copy:
     return Copy(name, counts, whole.hexdigest())
 
 
-def _summarize(read: Reader, table: str) -> tuple[int, bytes]:
+def _summarize(tables: TableReader, table: str) -> tuple[int, bytes]:
     """Return how many rows a table has, and their checksum."""
     count, checksum = 0, sha256()
-    for row in read.tables.read(table):
+    for row in tables.read(table):
         checksum.update(msgpack.encode(row))
         count += 1
     return count, checksum.digest()

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from polymnia.engine.memory import Memory
 from polymnia.engine.perspectives import own_perspectives
-from polymnia.errors import BadInput, EmbedderError, EntityNotFound
+from polymnia.errors import USE_A_DATABASE, BadInput, EmbedderError, EntityNotFound
 from polymnia.model import Passage, PassageKind, Perspective, Within
 from polymnia.search.expression import alternatives
 from polymnia.search.templates import render_query
@@ -153,7 +153,7 @@ def _matches(memory: Memory, read: Reader, query: str, entity: str | None = None
     Mere words must all occur; where no observation has them all, one is enough.
     """
     if not memory.store.capabilities.match:
-        raise BadInput("this store has no full-text index", hint=f"{memory.store.url} is not a SQLite store")
+        raise BadInput("this store has no full-text index", hint=USE_A_DATABASE)
     kinds: tuple[PassageKind] = ("observation",)
     for expression in alternatives(query, {}):
         found = [

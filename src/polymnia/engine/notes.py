@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from polymnia.engine.memory import Memory
-from polymnia.errors import BadInput, NotSupported
+from polymnia.errors import USE_A_DATABASE, BadInput, NotSupported
 from polymnia.model import VAULT, Entity, Match, Note, NoteHit, NoteQuery, NoteScope, PassageKind, Rows
 from polymnia.search.expression import alternatives, wants_everything
 from polymnia.search.relevance import MAX_INEXACT
@@ -119,7 +119,7 @@ def keys(memory: Memory, scope: NoteScope, prefix: str) -> list[str]:
 def require(memory: Memory) -> None:
     """Raise NotSupported if the store cannot hold notes."""
     if not memory.store.capabilities.notes:
-        raise NotSupported(f"{memory.store.url} cannot hold notes; use a SQLite store: a path ending in .db")
+        raise NotSupported(f"{memory.store.url} cannot hold notes; {USE_A_DATABASE}")
 
 
 def notes_of(memory: Memory, reader: Reader) -> NoteReader:

@@ -71,25 +71,28 @@ def recall(
     MAX_CONTEXT. Without a `timeout` in seconds, the embedder gets half a second to embed the question.
     """
     with memory.reading() as read:
-        searches = _start_searches(memory, read, [question, *also[:MAX_ALSO]], timeout)
-        for search in searches:
-            search.propose(read, within)  # while the embedder works
-        scored = _score(read, searches, within)
+        searches = start_searches(memory, read, [question, *also[:MAX_ALSO]], within, timeout)
+        scored = score_candidates(read, searches, within)
         found = hits.best_hits(searches[0].query.folded, scored, limit)
         found = _with_context(read, found, min(context, MAX_CONTEXT)) if context > 0 else found
     corrections = {wrong: right for search in searches for wrong, right in search.corrections.items()}
     return RecallResult(found, searches[0].note, searches[0].coverage, corrections)
 
 
-def _start_searches(memory: Memory, read: Reader, texts: Sequence[str], timeout: float | None) -> list["_Search"]:
+def start_searches(
+    memory: Memory, read: Reader, texts: Sequence[str], within: Within | None, timeout: float | None
+) -> list["Search"]:
     """Start to search for the first text, and for those of the others that have words it has not."""
     prepared = [_prepare(read, text[:MAX_QUESTION_CHARACTERS]) for text in texts]
     known = set(prepared[0][0].question.content)
     others = [each for each in prepared[1:] if not known.issuperset(each[0].question.content)]
-    return [_Search(*each, _ask(memory, read, each[0], timeout)) for each in (prepared[0], *others)]
+    searches = [Search(*each, _ask(memory, read, each[0], timeout)) for each in (prepared[0], *others)]
+    for search in searches:
+        search.propose(read, within)  # while the embedder works
+    return searches
 
 
-class _Search:
+class Search:
     """One text that is searched for: the query it becomes, the passages proposed for it, and its vector."""
 
     def __init__(self, query: Query, corrections: dict[str, str], asking: "PendingQuestion | str") -> None:
@@ -113,6 +116,13 @@ class _Search:
         self.vectors = None if isinstance(asked, str) else _Vectors.of(read, asked)
         self.coverage = self.vectors.coverage if self.vectors else 0.0
         self.note = asked if isinstance(asked, str) else _coverage_note(self.coverage)
+
+    def score(
+        self, read: Reader, passages: Collection[Passage], neighbours: dict[PassageKey, Neighbours]
+    ) -> list[ScoredPassage]:
+        """Score passages, proposed or not."""
+        cosines = _cosines(read, self.vectors, passages, neighbours)
+        return score_passages(self.query, passages, neighbours, cosines, scale=self.scale, coverage=self.coverage)
 
 
 def _coverage_note(coverage: float) -> str:
@@ -233,7 +243,7 @@ def _named_card(read: Reader, query: Query) -> list[Passage]:
     return read.cards(names) if names else []
 
 
-def _score(read: Reader, searches: Sequence[_Search], within: Within | None) -> list[ScoredPassage]:
+def score_candidates(read: Reader, searches: Sequence[Search], within: Within | None) -> list[ScoredPassage]:
     """Score the candidates of all searches, and what was written after them, as far as the filter allows."""
     found = {passage.key: passage for search in searches for passage in search.proposed}
     for search in searches:
@@ -247,22 +257,10 @@ def _score(read: Reader, searches: Sequence[_Search], within: Within | None) -> 
     }
     neighbours |= read.neighbours(after.values())
     passages = [each for each in (found | after).values() if within is None or within.has(each)]
-    return fuse(
-        [
-            score_passages(
-                search.query,
-                passages,
-                neighbours,
-                _cosines(read, search.vectors, passages, neighbours),
-                scale=search.scale,
-                coverage=search.coverage,
-            )
-            for search in searches
-        ]
-    )
+    return fuse([search.score(read, passages, neighbours) for search in searches])
 
 
-def _by_meaning(read: Reader, search: _Search, within: Within | None) -> list[Passage]:
+def _by_meaning(read: Reader, search: Search, within: Within | None) -> list[Passage]:
     """Return the candidates by meaning: the nearest of all, and those of the named entities."""
     if search.vectors is None:
         return []

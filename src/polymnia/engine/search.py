@@ -5,7 +5,7 @@ from collections import Counter
 from functools import partial
 
 from polymnia.engine.memory import Memory
-from polymnia.errors import BadInput
+from polymnia.errors import USE_A_DATABASE, BadInput
 from polymnia.model import Entity, Graph, Heading
 from polymnia.search.expression import Expression, parse, plain_words
 from polymnia.search.matching import match_entities
@@ -48,7 +48,7 @@ def full_text(memory: Memory, query: str) -> Graph:
     """
     with memory.reading() as read:
         if not memory.store.capabilities.match:
-            raise BadInput("this store has no full-text index", hint=f"{memory.store.url} is not a SQLite store")
+            raise BadInput("this store has no full-text index", hint=USE_A_DATABASE)
         entities = _match(read, query)
         return Graph(entities, read.touching([entity.name for entity in entities]))
 

@@ -6,10 +6,13 @@ from typing import TypeVar
 
 from polymnia.engine.intake import Item, take_in
 from polymnia.engine.memory import Memory
-from polymnia.model import VAULT, Graph, Note
+from polymnia.model import VAULT, Entity, Graph, Note, Relation
+from polymnia.stores.contract import Capabilities, Reader
 
 T = TypeVar("T")
 Progress = Callable[[int, int], None]
+# Rows that are read at once.
+_PAGE = 2_000
 
 
 def absorb(memory: Memory, graph: Graph, *, by: str, progress: Progress | None = None) -> tuple[int, int]:
@@ -46,11 +49,65 @@ def absorb_notes(
     return receipt.notes.new, receipt.notes.merged
 
 
+class Content:
+    """What is living in a store, read from one snapshot a part at a time, and how much of it was read."""
+
+    def __init__(self, read: Reader, capabilities: Capabilities) -> None:
+        self._read = read
+        self._capabilities = capabilities
+        self._counts = {"entities": 0, "relations": 0, "notes": 0}
+
+    def entities(self) -> Iterator[Entity]:
+        """Yield the entities in order of creation."""
+        return self._count("entities", _paged(lambda offset: self._read.page(None, offset, _PAGE)))
+
+    def relations(self) -> Iterator[Relation]:
+        """Yield the relations in order of creation."""
+        return self._count("relations", self._relations())
+
+    def notes(self) -> Iterator[Note]:
+        """Yield the vault's notes with their embeddings, oldest first; none if the store cannot hold notes."""
+        return self._count("notes", self._notes())
+
+    def counts(self) -> dict[str, int]:
+        """Return how many of each kind were read."""
+        return self._counts
+
+    def _relations(self) -> Iterator[Relation]:
+        if not self._capabilities.tables:
+            yield from self._read.relations()
+            return
+        for _, source, target, kind, created_at, _, until in self._read.tables.read("relations"):
+            if until is None:
+                yield Relation(source, target, kind, created_at)
+
+    def _notes(self) -> Iterator[Note]:
+        if not self._capabilities.notes:
+            return
+        for each in _paged(lambda offset: self._read.notes.page(VAULT, offset, _PAGE)):
+            note = self._read.notes.find(VAULT, each.key)
+            if note is not None:
+                yield note
+
+    def _count(self, kind: str, items: Iterable[T]) -> Iterator[T]:
+        for item in items:
+            self._counts[kind] += 1
+            yield item
+
+
 def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
     """Yield the items in lists of that size; the last one may be shorter."""
     rest = iter(items)
     while batch := list(islice(rest, size)):
         yield batch
+
+
+def _paged(read: Callable[[int], list[T]]) -> Iterator[T]:
+    """Yield the items of all pages until one is empty."""
+    offset = 0
+    while page := read(offset):
+        yield from page
+        offset += len(page)
 
 
 def _towards(total: int, progress: Progress | None) -> Callable[[int], None] | None:

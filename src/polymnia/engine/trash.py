@@ -5,7 +5,7 @@ from time import time
 from weakref import WeakKeyDictionary
 
 from polymnia.engine.memory import Memory
-from polymnia.errors import BadInput
+from polymnia.errors import USE_A_DATABASE, BadInput
 from polymnia.model import VAULT, PurgeCounts, Relation, Rows, TrashItem
 from polymnia.stores.contract import Reader
 
@@ -68,7 +68,7 @@ def _items(memory: Memory, read: Reader) -> list[TrashItem]:
 
 def _require_trash(memory: Memory) -> None:
     if not memory.store.capabilities.trash:
-        raise BadInput(f"{memory.store.url} keeps nothing that is deleted; only SQLite stores do")
+        raise BadInput(f"{memory.store.url} keeps nothing that is deleted; {USE_A_DATABASE}")
 
 
 def _find(items: list[TrashItem], wanted: str) -> TrashItem:

@@ -18,7 +18,8 @@ from polymnia.engine.undo_items import (
     items_of,
 )
 from polymnia.model import VAULT, Change, ChangeQuery, Entity, Note, Observation, ObservationSet, Relation, Rows
-from polymnia.stores.contract import Reader
+from polymnia.search.text import count_noun
+from polymnia.stores.contract import Reader, check_cancelled
 
 # How many later changes are searched for the present name of an entity.
 _MAX_SEARCHED = 1_000
@@ -85,8 +86,9 @@ class _Planner:
         for item in [each for each in self._targets if each[0] in ("observation", *ATTRIBUTES)]:
             if self._targets[item] is not None and not self._will_live(str(item[1])):
                 self._refuse(item, "its entity was deleted since")
+        then, ending = self._names_then(), self._ending_names()
         for item in [each for each in self._targets if each[0] == "relation"]:
-            self._require_ends(item)
+            self._require_ends(item, then, ending)
 
     def before(self) -> Rows:
         """Return the rows that the undo ends."""
@@ -105,11 +107,13 @@ class _Planner:
             (str(item[1]), cast("Observation", self._targets[item])) for item in self._creating("observation")
         ]
         kept = [self._set_back(each) for identity, each in self._living.items() if self._changes_card(identity)]
+        had: dict[str, list[Observation]] = {}
+        for identity, each in observations:
+            had.setdefault(identity, []).append(each)
         returning = [str(item[1]) for item in self._creating("entity")]
+        whole = [self._bring_back(identity, had.get(identity, [])) for identity in returning]
         moved = self._distinct_moves(relations)
-        return Rows(
-            (*kept, *map(self._bring_back, returning)), self._sets(observations), (*relations, *moved), tuple(notes)
-        )
+        return Rows((*kept, *whole), self._sets(observations), (*relations, *moved), tuple(notes))
 
     def _present_values(self) -> dict[Item, Value]:
         now = {item: value for each in self._living.values() for item, value in items_of(each)}
@@ -126,20 +130,22 @@ class _Planner:
 
     def _require_unused(self, identity: str) -> None:
         """Refuse to delete an entity that the changes created if others have added to it or changed it since."""
+        check_cancelled()
         entity, item = self._living[identity], ("entity", identity)
         added = [each for each in entity.observations if ("observation", identity, each.ordinal) not in self._targets]
         changed = [each for each in ATTRIBUTES if (each, identity) not in self._targets]
         since = self._spans[item].first.at
         related = [each for each in self._others_relations(entity.name) if each.created_at > since]
         if added or changed or related:
-            reasons = [f"{len(added)} observations were added" if added else "", "it was changed" if changed else ""]
-            reasons.append(f"{len(related)} relations were added" if related else "")
+            reasons = [_were_added(len(added), "observation"), "it was changed" if changed else ""]
+            reasons.append(_were_added(len(related), "relation"))
             self._refuse(item, " and ".join([each for each in reasons if each]) + " since")
             for attribute in ATTRIBUTES:
                 self._targets.pop((attribute, identity), None)
 
     def _refuse_taken_names(self) -> bool:
         """Refuse entities whose former name another one has now. Return True if that may affect others."""
+        check_cancelled()
         wanted = [str(item[1]) for item in self._creating("name")]
         freed = {each.name for identity, each in self._living.items() if not self._keeps_name(identity)}
         taken = self._read.known([self._name_target(each) for each in wanted]) - freed
@@ -161,20 +167,22 @@ class _Planner:
         self._targets[("entity", identity)] = True
         self._refuse(("entity", identity), reason)
 
-    def _require_ends(self, item: Item) -> None:
-        """Refuse to restore a relation if an entity at its end was deleted since."""
+    def _require_ends(self, item: Item, then: set[str], ending: dict[str, int]) -> None:
+        """Refuse to restore a relation if an entity at its end was deleted since.
+
+        `then` are names that entities have only after the undo, `ending` those that they lose with it.
+        """
+        check_cancelled()
         if self._targets[item] is None:
             return
         _, source, target, _ = cast("tuple[str, str, str, str]", item)
-        ends = {source, target} - self._names_then()
+        ends = {source, target} - then
         missing = ends - self._read.known(ends)
         restored = cast("Relation", self._targets[item])
-        missing |= {
-            end for end, created_at in self._ending_names().items() if end in ends and created_at < restored.created_at
-        }
+        missing |= {end for end in ends if end in ending and ending[end] < restored.created_at}
         if missing:
-            then = self._read.history.at(self._spans[item].first.at - 1, missing)
-            if gone := {each.name for each in then.entities}:
+            earlier = self._read.history.at(self._spans[item].first.at - 1, missing)
+            if gone := {each.name for each in earlier.entities}:
                 self._refuse(item, f"the entity {' and '.join(sorted(gone))} was deleted since")
 
     def _names_then(self) -> set[str]:
@@ -216,12 +224,11 @@ class _Planner:
         values = {kind: self._targets[kind, entity.id] for kind in ATTRIBUTES if (kind, entity.id) in self._targets}
         return _with_attributes(replace(entity, updated_at=self._at), values)
 
-    def _bring_back(self, identity: str) -> Entity:
+    def _bring_back(self, identity: str, had: Iterable[Observation]) -> Entity:
         """Return a deleted entity with all it had."""
-        whole = self._wholes[identity]
-        found = [value for item, value in self._targets.items() if item[0] == "observation" and item[1] == identity]
-        observations = sorted(cast("list[Observation]", found), key=lambda each: each.ordinal)
+        observations = sorted(had, key=lambda each: each.ordinal)
         values = {kind: self._targets[kind, identity] for kind in ATTRIBUTES}
+        whole = self._wholes[identity]
         return _with_attributes(replace(whole, observations=tuple(observations), updated_at=self._at), values)
 
     def _sets(self, observations: Iterable[tuple[str, Observation]]) -> tuple[ObservationSet, ...]:
@@ -284,3 +291,7 @@ def _present_name(read: Reader, identity: str, name: str) -> str:
         if any(each.id == identity for each in change.before.entities):
             return ""
     return ""
+
+
+def _were_added(count: int, noun: str) -> str:
+    return f"{count_noun(count, noun)} {'was' if count == 1 else 'were'} added" if count else ""

@@ -208,7 +208,7 @@ class ManyWorkspaces:
         self._max_open = max_open
         self._retention = Retention(trash_days)
         self._meaning = meaning
-        self._open: OrderedDict[str, tuple[str, Memory]] = OrderedDict()  # name and memory by workspace id
+        self._open: OrderedDict[str, Memory] = OrderedDict()  # by name
         self._open_listeners: list[OpenListener] = []
         self._listeners: list[WorkspaceListener] = []
         self._followers: dict[WorkspaceListener, Follower] = {}
@@ -221,21 +221,17 @@ class ManyWorkspaces:
         self.describe = catalogue.describe
 
     def memory(self, name: str) -> Memory:
-        found = self._catalogue.find(name)
-        if found.status != "active":
-            raise WorkspaceArchived(name)
-        unused: list[tuple[str, Memory]] = []  # released after the lock: closing may wait for the disk
+        known = self._current(name)
+        if known is not None:
+            return known
+        unused: list[Memory] = []  # released after the lock: closing may wait for the disk
         with self._lock:
-            known = self._open.get(found.id)
-            if known is not None and self._catalogue.is_current(known[1].store):
-                self._open.move_to_end(found.id)
-                return known[1]
-            return self._open_memory(found, unused)
+            return self._current(name) or self._open_memory(name, unused)
 
     def on_open(self, listener: OpenListener) -> None:
         with self._lock:
             self._open_listeners.append(listener)
-            memories = [memory for _, memory in self._open.values()]
+            memories = list(self._open.values())
         for memory in memories:
             listener(memory)
 
@@ -256,9 +252,9 @@ class ManyWorkspaces:
 
     def apply_retention(self) -> None:
         with self._lock:
-            memories = [memory for _, memory in self._open.values()]
-        for memory in memories:
-            if self._catalogue.is_current(memory.store):
+            memories = list(self._open.items())
+        for name, memory in memories:
+            if self._catalogue.is_open(name, memory.store):
                 self._retention.apply(memory)
 
     def archive(self, name: str) -> Workspace:
@@ -277,16 +273,26 @@ class ManyWorkspaces:
             self._open.clear()
         self._catalogue.close()
 
-    def _open_memory(self, found: Workspace, unused: list[tuple[str, Memory]]) -> Memory:
-        store = self._catalogue.open(found.name)
+    def _current(self, name: str) -> Memory | None:
+        """Return the memory of a workspace if it is open and still the right one."""
+        known = self._open.get(name)
+        if known is None or not self._catalogue.is_open(name, known.store):
+            return None
+        with self._lock:
+            if name in self._open:
+                self._open.move_to_end(name)
+        return known
+
+    def _open_memory(self, name: str, unused: list[Memory]) -> Memory:
+        store = self._catalogue.open(name)
         memory = Memory(store, self._meaning)
-        memory.on_change(partial(self._announce, found.name))
+        memory.on_change(partial(self._announce, name))
         # Calls hold the memory while they run: its store is closed when nobody holds it any more.
         weakref.finalize(memory, self._catalogue.close_store, store)
         for listener in self._open_listeners:
             listener(memory)
-        self._open[found.id] = (found.name, memory)
-        self._open.move_to_end(found.id)
+        self._open[name] = memory
+        self._open.move_to_end(name)
         while len(self._open) > self._max_open:
             unused.append(self._open.popitem(last=False)[1])
         return memory
@@ -303,14 +309,14 @@ class ManyWorkspaces:
             except StoreError as exc:
                 logger.info("the changes of %s cannot be followed at the moment: %s", name, exc)
         with self._lock:
-            current = [(name, memory.store) for name, memory in self._open.values()]
-        return {name: store for name, store in current if self._catalogue.is_current(store)}
+            current = [(name, memory.store) for name, memory in self._open.items()]
+        return {name: store for name, store in current if self._catalogue.is_open(name, store)}
 
     def _retire(self, change: Callable[[str], Workspace], name: str) -> Workspace:
         """Change a workspace so that its open store no longer serves."""
         changed = change(name)
         with self._lock:
-            self._open.pop(changed.id, None)
+            self._open.pop(name, None)
         return changed
 
     def _announce(self, workspace: str, change: Change) -> None:

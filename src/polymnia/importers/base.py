@@ -8,7 +8,9 @@ from msgspec import DecodeError, Raw, Struct
 from msgspec.json import decode
 
 from polymnia.engine.intake import Item
+from polymnia.engine.secrets import SecretRule
 from polymnia.importers.source import Source, parse_leniently, replace_unstorable
+from polymnia.stores.contract import TableReader
 
 # How many examples of one reason a report names.
 MAX_EXAMPLES = 5
@@ -33,9 +35,13 @@ class Places(Struct):
 
 
 class Report:
-    """What an importer left out, and what it took that deserves a look, each by reason in the order of the input."""
+    """What an importer left out, and what it took that deserves a look, each by reason in the order of the input.
 
-    def __init__(self) -> None:
+    `secrets` says what to do with a turn of a conversation that seems to contain a key or token.
+    """
+
+    def __init__(self, secrets: SecretRule = "warn") -> None:
+        self.secrets: SecretRule = secrets
         self._skipped: dict[str, Places] = {}
         self._flagged: dict[str, Places] = {}
 
@@ -44,7 +50,7 @@ class Report:
         self._skipped.setdefault(reason, Places(reason, places=[])).add(place)
 
     def flag(self, place: str, reason: str) -> None:
-        """Note that a part of the input was taken and seems to contain a secret."""
+        """Note that a part of the input seems to contain a secret."""
         self._flagged.setdefault(reason, Places(reason, places=[])).add(place)
 
     @property
@@ -65,12 +71,16 @@ class Reading(Protocol):
 
 
 class Importer(Struct, frozen=True):
-    """One format: its name for `--from`, what it is called, how it is recognized, and how it is read."""
+    """One format: its name for `--from`, what it is called, how it is recognized, and how it is read.
+
+    `read_history` returns all rows of a store, if the format can hold them and the source does.
+    """
 
     kind: str
     title: str
     recognizes: Callable[[Source], bool]
     read: Reading
+    read_history: Callable[[Source, Report], TableReader | None] | None = None
 
 
 def objects(parts: list[Raw], report: Report, place: str) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -5,12 +5,14 @@ from datetime import UTC, datetime
 
 from msgspec import Struct
 
+from polymnia.engine.briefing import CONVERSATION
 from polymnia.engine.secrets import find_secret
 from polymnia.importers.base import Report, title_of
 from polymnia.model import Entity, Observation
 
-TYPE = "conversation"
 _ID_LENGTH = 8
+# Where a UUID has its version. One of version 7 begins with the time, so only its end tells sessions apart.
+_VERSION_AT, _TIME_FIRST = 14, "7"
 
 
 class Turn(Struct, frozen=True):
@@ -34,21 +36,23 @@ class Conversation(Struct, frozen=True):
 def conversation_entity(conversation: Conversation, turns: Iterable[Turn], report: Report) -> Entity | None:
     """Return the entity of a conversation; None if nobody said anything. Report turns that seem to contain secrets.
 
-    A turn without a time has that of the turn before it.
+    A turn without a time has that of the turn before it. Where secrets are refused, a sentence takes the turn's place.
     """
     source = f"{conversation.source}:{conversation.id}"
     observations: list[Observation] = []
     at = conversation.created_at
     for turn in turns:
         at = turn.at or at
-        observations.append(Observation(len(observations) + 1, f"{turn.speaker}: {turn.text}", at, at, source))
-        if kind := find_secret(turn.text):
-            report.flag(f"{source}, turn {len(observations)}", kind)
+        ordinal, text = len(observations) + 1, turn.text
+        if report.secrets != "off" and (kind := find_secret(text)):
+            report.flag(f"{source}, turn {ordinal}", kind)
+            text = f"[left out: it may contain {kind}]" if report.secrets == "refuse" else text
+        observations.append(Observation(ordinal, f"{turn.speaker}: {text}", at, at, source))
     if not observations:
         return None
     return Entity(
         _name(conversation),
-        TYPE,
+        CONVERSATION,
         tuple(observations),
         next_ordinal=len(observations) + 1,
         summary=conversation.summary or None,
@@ -62,4 +66,6 @@ def _name(conversation: Conversation) -> str:
     title = title_of(conversation.title) or "Conversation"
     moment = datetime.fromtimestamp(conversation.created_at / 1_000_000, UTC)
     day = f"{moment:%Y-%m-%d}, " if conversation.created_at else ""
-    return f"{title} ({day}{conversation.id[:_ID_LENGTH]})"
+    is_time_first = conversation.id[_VERSION_AT : _VERSION_AT + 1] == _TIME_FIRST
+    short = conversation.id[-_ID_LENGTH:] if is_time_first else conversation.id[:_ID_LENGTH]
+    return f"{title} ({day}{short})"

@@ -1,20 +1,61 @@
-"""The JSON document that `polymnia export --format json` writes."""
+"""The JSON document that `polymnia export --format json` writes, with its history or without."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
+from hashlib import sha256
 from itertools import chain
+from typing import Protocol, TypeVar
 
-from polymnia.dialects.document import parse_document
+from msgspec import DecodeError, Raw, Struct, msgpack
+from msgspec.json import decode
+
+from polymnia.dialects.document import HEADER, SECTIONS, parse_entity, parse_note, parse_relation
+from polymnia.dialects.document_rows import parse_row
 from polymnia.engine.intake import Item
 from polymnia.errors import BadInput
 from polymnia.importers.base import Importer, Report, decode_part
-from polymnia.importers.source import Source
+from polymnia.importers.source import Source, parts_of
+from polymnia.stores.contract import TABLES, TableReader, TableRow
+
+_PARSERS: dict[str, Callable[[bytes, str], tuple[bytes, Item]]] = {
+    "entities": parse_entity,
+    "relations": parse_relation,
+    "notes": parse_note,
+}
+_SECTION = re.compile(rb'"(\w+)":(?:\[|\{"columns":(\[.*\]),"rows":\[)\n')
+# Tables have names that other sections have too.
+_TABLE = "history.tables."
+T = TypeVar("T")
+
+
+class Seals(Struct, frozen=True):
+    """The checksums at the end of a history: of the document's other elements, and of the rows."""
+
+    document: str = ""
+    rows: str = ""
+
+
+class Sections(Protocol):
+    """The arrays of a document: entities, relations, notes, and the tables of its history."""
+
+    columns: dict[str, list[str]]
+    seals: Seals
+
+    def count(self, section: str) -> int:
+        """Return how many elements a section has."""
+
+    def elements(self, section: str) -> Iterator[bytes]:
+        """Yield the elements of a section."""
 
 
 def recognizes(source: Source) -> bool:
-    """Return True for an object with arrays of entities and relations whose first ones have our fields."""
+    """Return True for our header, or an object whose first entities and relations have our fields."""
     if not source.is_file:
         return False
-    outline = source.outline(source.names[0])
+    name = source.names[0]
+    if source.head(name).startswith(HEADER):
+        return True
+    outline = source.outline(name)
     if not isinstance(outline, dict) or not {"entities", "relations"} <= set(outline):
         return False
     values = [decode_part(outline[name]) for name in ("entities", "relations")]
@@ -26,16 +67,155 @@ def recognizes(source: Source) -> bool:
 
 
 def read(source: Source, report: Report) -> Iterator[Item]:
-    """Yield what the document has. Raise BadInput for a mistake anywhere in it."""
+    """Yield what is living in the document. Raise BadInput for a mistake anywhere in it."""
     del report  # a document is taken whole or not at all
+    sections = _open(source)
+    for _ in _items(source, sections):  # find the mistakes before anything is imported
+        pass
+    yield from (item for _, item in _items(source, sections))
+
+
+def read_history(source: Source, report: Report) -> TableReader | None:
+    """Return all rows of the document; None if it has no history, or one that no longer fits. Raise BadInput."""
+    sections = _open(source)
+    if not sections.columns:
+        return None
+    if {table: tuple(names) for table, names in sections.columns.items()} != TABLES:
+        report.skip("history", "written by another version of the program")
+        return None
+    seal = sha256()
+    for line, _ in _items(source, sections):
+        seal.update(line)
+    tables = _DocumentTables(source, sections)
+    if Seals(seal.hexdigest(), tables.checksum()) != sections.seals:
+        report.skip("history", "the document was changed since it was exported")
+        return None
+    return tables
+
+
+def _items(source: Source, sections: Sections) -> Iterator[tuple[bytes, Item]]:
+    for section in SECTIONS:
+        parse = _PARSERS[section]
+        for number, element in enumerate(sections.elements(section)):
+            try:
+                yield parse(element, f"{section}[{number}]")
+            except BadInput as exc:
+                raise BadInput(f"{source.path}: not a valid export: {exc}") from exc
+
+
+class _DocumentTables:
+    """The rows of a document, as those of a store are read."""
+
+    def __init__(self, source: Source, sections: Sections) -> None:
+        self._source = source
+        self._sections = sections
+
+    def count(self, table: str) -> int:
+        return self._sections.count(_TABLE + table)
+
+    def read(self, table: str) -> Iterator[TableRow]:
+        for number, element in enumerate(self._sections.elements(_TABLE + table)):
+            try:
+                yield parse_row(table, element, f"{_TABLE}{table}[{number}]")
+            except BadInput as exc:
+                raise BadInput(f"{self._source.path}: not a valid export: {exc}") from exc
+
+    def checksum(self) -> str:
+        whole = sha256()
+        for row in chain.from_iterable(map(self.read, TABLES)):
+            whole.update(msgpack.encode(row))
+        return whole.hexdigest()
+
+
+def _open(source: Source) -> Sections:
+    """Return the sections of a document: by its lines as we write them, or of the whole if another program wrote it."""
+    name = source.names[0]
+    if source.starts_with(name, HEADER + b",\n"):
+        return _Lines(source, name)
+    return _Outline(source, name)
+
+
+class _Lines:
+    """Sections that are read line by line."""
+
+    def __init__(self, source: Source, name: str) -> None:
+        self.columns: dict[str, list[str]] = {}
+        self.seals = Seals()
+        self._source = source
+        self._name = name
+        self._starts: dict[str, tuple[int, int]] = {}
+        self._scan()
+
+    def count(self, section: str) -> int:
+        return self._starts[section][1] if section in self._starts else 0
+
+    def elements(self, section: str) -> Iterator[bytes]:
+        start, count = self._starts.get(section, (0, 0))
+        lines = self._source.lines(self._name, start)
+        for _ in range(count):
+            yield next(lines).rstrip(b",\n")
+
+    def _scan(self) -> None:
+        """Find where each section starts. Raise BadInput if the end is missing."""
+        offset, section, end = 0, "", b""
+        for line in self._source.lines(self._name):
+            offset += len(line)
+            if section and not line.startswith(b"]"):
+                start, count = self._starts[section]
+                self._starts[section] = (start, count + 1)
+                continue
+            found = _SECTION.fullmatch(line) if line.startswith(b'"') else None
+            section = found[1].decode() if found else ""
+            if found and found[2]:
+                self.columns[section] = _decode(found[2], list[str]) or []
+                section = _TABLE + section
+            if found:
+                self._starts[section] = (offset, 0)
+            end = line
+        if not end.endswith(b"}\n"):
+            raise BadInput(f"{self._source.path}: the end of the document is missing")
+        if end.startswith(b'},"document":'):
+            self.seals = _decode(b"{" + end[2:-2], Seals) or Seals()
+
+
+class _Outline:
+    """Sections of a document that another program wrote, or an earlier version: held in memory."""
+
+    def __init__(self, source: Source, name: str) -> None:
+        outline = source.outline(name)
+        if not isinstance(outline, dict):
+            raise BadInput(f"{source.path}: not a valid export")
+        self._parts = {section: parts_of(outline[section]) for section in SECTIONS if section in outline}
+        history = _decode(bytes(outline["history"]), _History) if "history" in outline else None
+        self.columns = {table: part.columns for table, part in history.tables.items()} if history else {}
+        self.seals = Seals(history.document, history.rows) if history else Seals()
+        if history:
+            self._parts |= {_TABLE + table: part.rows for table, part in history.tables.items()}
+
+    def count(self, section: str) -> int:
+        return len(self._parts.get(section, ()))
+
+    def elements(self, section: str) -> Iterator[bytes]:
+        return map(bytes, self._parts.get(section, ()))
+
+
+class _Table(Struct):
+    columns: list[str]
+    rows: list[Raw]
+
+
+class _History(Struct):
+    tables: dict[str, _Table]
+    document: str = ""
+    rows: str = ""
+
+
+def _decode(data: bytes, kind: type[T]) -> T | None:
+    """Return the value of a part of the layout; None if it is something else."""
     try:
-        found = parse_document(source.read(source.names[0]))
-    except BadInput as exc:
-        raise BadInput(f"{source.path}: {exc}") from exc
-    if found is None:
-        raise BadInput(f"{source.path}: not a valid export")
-    graph, notes = found
-    yield from chain(graph.entities, graph.relations, notes)
+        return decode(data, type=kind)
+    except (DecodeError, UnicodeDecodeError, RecursionError):
+        return None
 
 
-IMPORTER = Importer("document", "JSON document of `polymnia export --format json`", recognizes, read)
+IMPORTER = Importer("document", "JSON document of `polymnia export --format json`", recognizes, read, read_history)

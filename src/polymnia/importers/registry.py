@@ -1,12 +1,14 @@
 """The importers, in the order in which they look at a source, and how one is chosen."""
 
 from polymnia.errors import BadInput
-from polymnia.importers import chatgpt, claude, document, mem0, memory_service, reference, stores
+from polymnia.importers import chatgpt, claude, claude_code, codex, document, mem0, memory_service, reference, stores
 from polymnia.importers.base import Importer
 from polymnia.importers.source import Source
 
 # The most specific come first: the reference format is recognized by little.
 IMPORTERS: tuple[Importer, ...] = (
+    claude_code.IMPORTER,  # before stores: its folder has a subfolder `projects`, as a directory of workspaces has
+    codex.IMPORTER,
     stores.IMPORTER,
     document.IMPORTER,
     memory_service.FILE,

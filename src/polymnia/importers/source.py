@@ -28,9 +28,10 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 class Source:
     """A file, a folder or an archive that may hold memories. Parsed JSON is kept for the importer that reads it."""
 
-    def __init__(self, path: str) -> None:
-        """Raise BadInput if nothing is there, or too much."""
+    def __init__(self, path: str, workspace: str = "") -> None:
+        """Raise BadInput if nothing is there, or too much. `workspace` names one of several in a store."""
         self.path = Path(path)
+        self.workspace = workspace
         if not self.path.exists():
             raise BadInput(f"there is no file {path}")
         if not (self.path.is_file() or self.path.is_dir()):
@@ -56,6 +57,11 @@ class Source:
         with self._open(name) as file:
             return file.read(HEAD_BYTES).removeprefix(_BYTE_ORDER_MARK)
 
+    def starts_with(self, name: str, data: bytes) -> bool:
+        """Return True if a file begins with these bytes."""
+        with self._open(name) as file:
+            return file.read(len(data)) == data
+
     def read(self, name: str) -> bytes:
         """Return a whole file. Raise BadInput if it is too large."""
         with self._open(name) as file:
@@ -64,11 +70,12 @@ class Source:
             raise BadInput(f"{name} is larger than {MAX_FILE_BYTES >> 30} GB; split it")
         return data.removeprefix(_BYTE_ORDER_MARK)
 
-    def lines(self, name: str) -> Iterator[bytes]:
-        """Yield the lines of a file."""
+    def lines(self, name: str, start: int = 0) -> Iterator[bytes]:
+        """Yield the lines of a file, from that byte on."""
         with self._open(name) as file:
+            file.seek(start)
             for number, line in enumerate(file):
-                yield line if number else line.removeprefix(_BYTE_ORDER_MARK)
+                yield line if number or start else line.removeprefix(_BYTE_ORDER_MARK)
 
     def outline(self, name: str) -> list[Raw] | dict[str, Raw] | None:
         """Return the parts of a JSON array or object, not decoded yet; None for a file that is neither."""

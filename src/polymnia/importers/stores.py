@@ -23,17 +23,17 @@ def recognizes(source: Source) -> bool:
 def read(source: Source, report: Report) -> Iterator[Item]:
     """Yield the living entities, relations and vault notes."""
     del report  # a store of ours is read whole
-    yield from read_store(str(source.path))
+    yield from read_store(str(source.path), source.workspace)
 
 
-def read_store(url: str) -> Iterator[Item]:
-    """Yield what the store behind a URL holds. Raise BadInput if it has several workspaces, and StoreError."""
+def read_store(url: str, workspace: str = "") -> Iterator[Item]:
+    """Yield what the store behind a URL holds, or one workspace of it. Raise BadInput if it has several, StoreError."""
     workspaces = open_workspaces(url, read_only=True)
     try:
-        name = workspaces.sole or existing_default(workspaces, Path.cwd())
+        name = workspace or workspaces.sole or existing_default(workspaces, Path.cwd())
         if name is None:
             names = ", ".join([each.name for each in workspaces.find_all("active")]) or "none"
-            raise BadInput(f"{url} holds several workspaces ({names}); import the file of one of them")
+            raise BadInput(f"{url} holds several workspaces ({names}); choose one with --from-workspace")
         memory = workspaces.memory(name)
         graph = entities.read_all(memory)
         yield from chain(graph.entities, graph.relations, vault_notes(memory))

@@ -44,9 +44,9 @@ class Exchange(Struct):
     answers: Answers = {}
     can_ask: bool = True
     is_cancelled: bool = False
-    # When progress was last reported, and whether the tool reports its own.
+    # When the request began, the last progress that was reported, and whether the tool reports its own.
     started_at: float = field(default_factory=time.monotonic)
-    reported_at: float = 0.0
+    reported: float = 0.0
     has_own_progress: bool = False
 
     def call(self) -> Call:
@@ -95,16 +95,18 @@ class Exchange(Struct):
     def _report_time(self) -> None:
         """Report the seconds since the start as progress, which has no known end."""
         elapsed = round(time.monotonic() - self.started_at, 3)
-        if elapsed - self.reported_at >= PROGRESS_INTERVAL_S:
-            self.reported_at = elapsed
+        if elapsed - self.reported >= PROGRESS_INTERVAL_S:
             self._send_progress(elapsed, None, "working")
 
     def _progress(self, done: float, total: float | None, message: str | None) -> None:
-        if not self.reported_at:  # progress must increase
+        """Report what the tool says, unless the seconds were reported before: the two have different scales."""
+        is_first = not self.reported
+        if (self.has_own_progress or is_first) and done > self.reported:  # progress must increase
             self.has_own_progress = True
             self._send_progress(done, total, message)
 
     def _send_progress(self, done: float, total: float | None, message: str | None) -> None:
+        self.reported = done
         params: dict[str, Any] = {"progressToken": self.meta.progress_token, "progress": done}
         if total is not None:
             params["total"] = total

@@ -1,6 +1,6 @@
 """The values that every layer uses: the graph, notes, passages, changes, workspaces and access."""
 
-from polymnia.model.access import CAPABILITIES, NOBODY, OWNER, Capability, Principal, Status, Workspace
+from polymnia.model.access import CAPABILITIES, LINK_OWNER, NOBODY, OWNER, Capability, Principal, Status, Workspace
 from polymnia.model.changes import Author, Change, ChangeQuery, EventCounts, Mark, PurgeCounts, Rows, TrashItem
 from polymnia.model.graph import (
     MAX_ORDINAL,
@@ -36,6 +36,7 @@ from polymnia.model.texts import require_storable
 
 __all__ = [
     "CAPABILITIES",
+    "LINK_OWNER",
     "MAX_ORDINAL",
     "NOBODY",
     "NOTE",

@@ -44,6 +44,11 @@ class Principal(Struct, frozen=True, kw_only=True):
         """Return True if the principal has the capability."""
         return CAPABILITIES.index(needed) <= CAPABILITIES.index(self.can)
 
+    @property
+    def administers(self) -> bool:
+        """True if the principal may manage the server itself: its tokens, its backups and all workspaces."""
+        return self.may("admin") and self.workspaces is None
+
     def enters(self, workspace: str) -> bool:
         """Return True if the principal may use the workspace."""
         return self.workspaces is None or workspace in self.workspaces
@@ -71,5 +76,7 @@ class Principal(Struct, frozen=True, kw_only=True):
 
 # Whoever started the process. The file system decides what they may do.
 OWNER = Principal()
+# Whoever started `polymnia ui` and opened its one-time link.
+LINK_OWNER = Principal(id="owner")
 # A client that has not shown a token where one is needed.
 NOBODY = Principal(name="nobody", can="read", workspaces=frozenset())

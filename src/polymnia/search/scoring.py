@@ -55,6 +55,9 @@ ENTITY_MATCH_SHARE, DATE_MATCH_SHARE = 0.35, 0.5
 # How much the other phrasings of a question count together: a wrong guess at the answer then does little harm.
 ALSO_SHARE = 0.3
 
+# The name of a signal, its value and its weight.
+WeightedSignal = tuple[str, float, float]
+
 _SENTENCE = re.compile(r"[^.!?\u2026\u3002\uff1f\n]+[.!?\u2026\u3002\uff1f\n]*")
 
 
@@ -205,19 +208,31 @@ def fuse(scored: Sequence[Sequence[ScoredPassage]]) -> list[ScoredPassage]:
 
 def score(signals: Signals, bonus: float, coverage: float) -> float:
     """Add up the signals; `bonus` is what its entity adds when it is named, `coverage` the share that has vectors."""
-    match = WORDS * signals.words + BEFORE * signals.before + NEAR * signals.near
-    if signals.meaning is not None:
-        meaning = (signals.meaning - COSINE_ZERO) / COSINE_UNIT
-        match += coverage * (meaning - WORDS_COVERED * signals.words - BEFORE_COVERED * signals.before)
-    return (
-        match
-        + signals.date * (DATE + DATE_MATCH_SHARE * max(0.0, match - 1))
-        + TELLS_TIME * signals.tells_time
-        + LENGTH * signals.length
-        + ASKS * signals.asks
-        + LINKED * signals.linked
-        + signals.entity * (bonus + ENTITY_MATCH_SHARE * max(0.0, match - 1))
-    )
+    return sum([value * weight for _, value, weight in weigh(signals, bonus, coverage)])
+
+
+def weigh(signals: Signals, bonus: float, coverage: float) -> list[WeightedSignal]:
+    """Return every signal with its weight: the score is the sum of their products.
+
+    The value of `meaning` is the cosine above that of unrelated texts, and 0 without a vector.
+    """
+    embedded = coverage if signals.meaning is not None else 0.0
+    matching = [
+        ("words", signals.words, WORDS - WORDS_COVERED * embedded),
+        ("before", signals.before, BEFORE - BEFORE_COVERED * embedded),
+        ("near", signals.near, NEAR),
+        ("meaning", (signals.meaning or 0.0) - COSINE_ZERO if embedded else 0.0, embedded / COSINE_UNIT),
+    ]
+    above = max(0.0, sum([value * weight for _, value, weight in matching]) - 1)
+    return [
+        *matching,
+        ("entity", signals.entity, bonus + ENTITY_MATCH_SHARE * above),
+        ("linked", signals.linked, LINKED),
+        ("date", signals.date, DATE + DATE_MATCH_SHARE * above),
+        ("tells_time", signals.tells_time, TELLS_TIME),
+        ("length", signals.length, LENGTH),
+        ("asks", signals.asks, ASKS),
+    ]
 
 
 def entity_bonus(passages: int, own: int) -> float:

@@ -1,4 +1,4 @@
-"""Case folding and trigrams, for searches for a part of a text."""
+"""Case folding and trigrams, for searches for a part of a text, and counts in sentences."""
 
 from unicodedata import normalize
 
@@ -22,6 +22,13 @@ def trigrams(folded: str) -> list[str]:
 def rarest(grams: list[str], count: int) -> list[str]:
     """Return the `count` trigrams that are probably the rarest, judged by their characters."""
     return sorted(grams, key=_commonness)[:count]
+
+
+def count_noun(count: int, noun: str) -> str:
+    """Return a count with its noun in the right number: 1 fact, 2 facts, 1,000 entities."""
+    if count == 1:
+        return f"1 {noun}"
+    return f"{count:,} {noun[:-1]}ies" if noun.endswith("y") else f"{count:,} {noun}s"
 
 
 def _commonness(gram: str) -> int:

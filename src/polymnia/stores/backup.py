@@ -2,10 +2,13 @@
 
 import logging
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from itertools import count
 from pathlib import Path
+from time import gmtime, strftime
 
 from polymnia.disk.errors import map_os_errors
 from polymnia.disk.lock import file_lock
@@ -20,6 +23,8 @@ _KEPT = ".bak-"
 # What a data directory holds: the registry, a copy of it as text, and the workspaces.
 _REGISTRY, _REGISTRY_COPY = "_meta.db", "_meta.json"
 _PARTS = ("projects", "archive")
+# How `back_up_now` names a copy.
+_BACKUP_NAME = re.compile(r"\d{8}T\d{6}Z(-\d+)?(\.\w+)?$")
 
 
 def back_up(url: str, target: str, *, overwrite: bool = False) -> None:
@@ -41,6 +46,33 @@ def back_up(url: str, target: str, *, overwrite: bool = False) -> None:
         with map_os_errors(target):
             _rename(new, goal, overwrite=overwrite)
             fsync_directory(goal.resolve().parent)
+
+
+def back_up_now(url: str, folder: str = "") -> Path:
+    """Back the store up under the present time in its folder of backups, and return the copy. Raise as `back_up`."""
+    _, path = _find_store(url)
+    now = strftime("%Y%m%dT%H%M%SZ", gmtime())
+    suffix = "" if Path(path).is_dir() else Path(path).suffix
+    names = (f"{now}-{number}{suffix}" if number else f"{now}{suffix}" for number in count())
+    place = backup_folder(url, folder)
+    target = next(place / name for name in names if not (place / name).exists())
+    back_up(url, str(target))
+    return target
+
+
+def find_backups(url: str, folder: str = "") -> list[Path]:
+    """Return what `back_up_now` has made of the store, the latest first."""
+    try:
+        found = [each for each in backup_folder(url, folder).iterdir() if _BACKUP_NAME.match(each.name)]
+    except (BadInput, OSError):
+        return []
+    return sorted(found, key=lambda each: each.name, reverse=True)
+
+
+def backup_folder(url: str, folder: str = "") -> Path:
+    """Return where backups of the store go: the given folder, or `NAME.backups` beside it. Raise BadInput."""
+    path = Path(_require_file(url)[1])
+    return Path(folder) if folder else path.with_name(f"{path.name}.backups")
 
 
 def restore(url: str, source: str) -> Path | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
-from polymnia.errors import NotSupported
+from polymnia.errors import USE_A_DATABASE, NotSupported
 from polymnia.model import (
     Change,
     Counts,
@@ -69,6 +69,10 @@ class MemoryGraph:
     def find(self, names: Collection[str]) -> list[Entity]:
         found = [self._entities[name] for name in self.known(names)]
         return _in_order(found)
+
+    def names_of(self, ids: Collection[str]) -> dict[str, str]:
+        wanted = set(ids)
+        return {each.id: each.name for each in self.entities() if each.id in wanted}
 
     def get(self, name: str) -> Entity | None:
         """Return the entity with that name."""
@@ -343,7 +347,7 @@ def observation_of(entity: Entity, observation: Observation) -> Passage:
 
 def not_supported(what: str) -> NotSupported:
     """Return the error of a store that lacks a capability."""
-    return NotSupported(f"this kind of store has no {what}; use a SQLite store: a path ending in .db")
+    return NotSupported(f"this kind of store has no {what}; {USE_A_DATABASE}")
 
 
 def _in_order(numbered: list[tuple[int, T]]) -> list[T]:

@@ -137,6 +137,14 @@ def salvage(url: str, target: str = "") -> tuple[Path, Counts, list[str]]:
     return new, counts, [f"{end - start} bytes at byte {start}" for start, end in gaps]
 
 
+def store_exists(url: str) -> bool:
+    """Return True if there is something at the URL. Databases and stores in memory count as existing."""
+    kind, path = store_kind(url)
+    if kind == "directory":
+        return any((Path(path) / name).exists() for name in ("_meta.db", "projects", "archive"))
+    return not has_files(kind, path) or Path(path).is_file()
+
+
 def holds_a_store(path: str) -> bool:
     """Return True if one of our stores, other than JSON lines, is at the path. Read only how its files begin."""
     if Path(path).is_dir():

@@ -11,6 +11,7 @@ from polymnia.engine.curation.gaps import relation_gaps
 from polymnia.engine.curation.orphans import orphans
 from polymnia.engine.curation.pending import pending
 from polymnia.engine.curation.similar import similar_pairs
+from polymnia.search.text import count_noun
 
 Find = Callable[[Call, Place, int], list[Item]]
 
@@ -30,7 +31,8 @@ def _gaps(call: Call, place: Place, limit: int) -> list[Item]:
     found = relation_gaps(place.memory, limit=limit, progress=call.progress, check=call.check)
     return [
         Item(
-            f"- gap: facts of {each.entity} mention {each.referenced} {each.count} times, but no relation joins them",
+            f"- gap: facts of {each.entity} mention {each.referenced} {count_noun(each.count, 'time')}, "
+            "but no relation joins them",
             {"kind": "gap", "names": [each.entity, each.referenced], "workspace": place.name},
         )
         for each in found
@@ -51,7 +53,8 @@ def _summaries(call: Call, place: Place, limit: int) -> list[Item]:
     found = pending(place.memory, limit=limit, progress=call.progress, check=call.check)
     return [
         Item(
-            f"- summary: {each.name} has {each.observations} facts, last of {short_time(each.last_observation_at)}, "
+            f"- summary: {each.name} has {count_noun(each.observations, 'fact')}, "
+            f"last of {short_time(each.last_observation_at)}, "
             f"and {f'a summary of {short_time(each.summary_at)}' if each.summary_at else 'no summary'}",
             {"kind": "summary", "names": [each.name], "workspace": place.name},
         )

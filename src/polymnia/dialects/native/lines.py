@@ -6,6 +6,7 @@ from polymnia.dialects.native.budget import Item
 from polymnia.dialects.times import iso_time
 from polymnia.engine.history import Difference
 from polymnia.model import Author, Change, Entity, Hit, Observation, Relation
+from polymnia.search.text import count_noun
 
 _MAX_DIFFERENCES = 6
 _MAX_DIFFERENCE_LETTERS = 120
@@ -62,16 +63,19 @@ def entity_item(entity: Entity, workspace: str, relations: int) -> Item:
     }
     tags = f" tags: {', '.join(entity.tags)};" if entity.tags else ""
     summary = f" {data['text']}" if data["text"] else ""
-    counts = f"{len(entity.observations)} facts, {relations} relations"
+    counts = f"{count_noun(len(entity.observations), 'fact')}, {count_noun(relations, 'relation')}"
     return Item(f"{entity.name} ({entity.type}) [{workspace}]{summary}{tags} {counts}", _without_blanks(data))
 
 
-def relation_item(relation: Relation) -> Item:
+def relation_item(relation: Relation, workspace: str = "") -> Item:
+    """Return a relation, with its workspace unless what it belongs to says it."""
     data = {"from": relation.source, "type": relation.type, "to": relation.target}
+    if workspace:
+        data["workspace"] = workspace
     return Item(f"  {relation.source} -{relation.type}-> {relation.target}", data)
 
 
-def change_item(change: Change, differences: list[Difference]) -> Item:
+def change_item(change: Change, workspace: str, differences: list[Difference]) -> Item:
     """Return a change with what it altered, the first few things of it."""
     shown = [describe_difference(each) for each in differences[:_MAX_DIFFERENCES]]
     more = len(differences) - len(shown)
@@ -82,8 +86,10 @@ def change_item(change: Change, differences: list[Difference]) -> Item:
         "by": change.actor,
         "operation": change.operation,
         "text": text,
+        "workspace": workspace,
     }
-    return Item(f"- change {change.id}, {data['at']}, {change.actor}, {change.operation}: {text}", data)
+    line = f"- change {change.id} in {workspace}, {data['at']}, {change.actor}, {change.operation}: {text}"
+    return Item(line, data)
 
 
 def describe_difference(difference: Difference) -> str:

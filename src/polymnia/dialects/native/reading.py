@@ -11,6 +11,7 @@ from polymnia.engine import entities, history, traverse
 from polymnia.engine.suggest import similar_names
 from polymnia.errors import EntityNotFound
 from polymnia.model import Entity, Graph, Relation
+from polymnia.search.text import count_noun
 
 
 @tool(Open, needs="read", returns=Items, brief=True)
@@ -40,22 +41,21 @@ def open(call: Call, arguments: Open) -> Reply:  # noqa: A001  # the name that c
 @tool(Explore, needs="read", returns=Items, brief=True)
 def explore(call: Call, arguments: Explore) -> Reply:
     """Follow relations: what is around an entity, up to depth steps, or the shortest path to another one."""
-    place = _home(places(call, arguments.workspace), arguments.name)
+    read = places(call, arguments.workspace)
     if arguments.to:
-        return _path_reply(place, arguments)
-    graph, is_whole = traverse.neighbourhood(place.memory, arguments.name, arguments.depth)
-    relations = [each for each in graph.relations if not arguments.type or each.type == arguments.type]
-    near = [each for each in graph.entities if each.name != arguments.name]
-    items = [relation_item(each) for each in relations]
-    items += [Item(f"{each.name} ({each.type})", {"name": each.name, "type": each.type}) for each in near]
+        return _path_reply(read, arguments)
+    homes = _homes(read, arguments.name)
+    around = [(place, *traverse.neighbourhood(place.memory, arguments.name, arguments.depth)) for place in homes]
+    items = [item for place, graph, _ in around for item in _around(place, graph, arguments)]
     offset = offset_of(arguments.cursor)
+    is_whole = all(each for _, _, each in around)
     note = "" if is_whole else "there are too many to go further; explore one of these names"
     return bounded_reply(
         items[offset : offset + arguments.limit],
         max_tokens=arguments.max_tokens,
         offset=offset,
         total=len(items),
-        note=note if items else f"{arguments.name} has no relations in {place.name}.",
+        note=note if items else f"{arguments.name} has no relations in {_join_names(homes)}.",
     )
 
 
@@ -86,7 +86,8 @@ def _brief_head(place: Place, briefed: briefings.Briefing) -> str:
     counts = briefed.counts
     types = ", ".join([f"{each.type} {each.count}" for each in briefed.types])
     last = f"; last change {short_time(briefed.last_change_at)} by {briefed.last_actor}" if briefed.last_actor else ""
-    return f"{place.name}: {counts.entities} entities, {counts.observations} facts ({types or 'no types'}){last}"
+    held = f"{count_noun(counts.entities, 'entity')}, {count_noun(counts.observations, 'fact')}"
+    return f"{place.name}: {held} ({types or 'no types'}){last}"
 
 
 def _graph(place: Place, names: list[str], at: int | None) -> Graph:
@@ -116,17 +117,38 @@ def _missing_note(read: list[Place], missing: list[str]) -> str:
     return " ".join(told)
 
 
-def _home(read: list[Place], name: str) -> Place:
-    """Return the first workspace that has an entity of that name. Raise EntityNotFound."""
+def _homes(read: list[Place], *names: str) -> list[Place]:
+    """Return the workspaces that have entities of all these names. Raise EntityNotFound for a name that none has."""
+    known = []
     for place in read:
         with place.memory.reading() as reader:
-            if reader.known([name]):
-                return place
-    raise EntityNotFound(name)
+            known.append((place, reader.known(names)))
+    for name in names:
+        if not any(name in found for _, found in known):
+            raise EntityNotFound(name)
+    return [place for place, found in known if found.issuperset(names)]
 
 
-def _path_reply(place: Place, arguments: Explore) -> Reply:
-    route = traverse.shortest_route(place.memory, arguments.name, arguments.to)
-    items = [relation_item(each) for each in route.relations]
-    note = "" if items else f"Nothing connects {arguments.name} and {arguments.to} in {place.name}."
-    return bounded_reply(items, max_tokens=arguments.max_tokens, note=note)
+def _around(place: Place, graph: Graph, arguments: Explore) -> list[Item]:
+    """Return the relations around an entity in one workspace, and then its neighbours."""
+    relations = [each for each in graph.relations if not arguments.type or each.type == arguments.type]
+    near = [each for each in graph.entities if each.name != arguments.name]
+    return [relation_item(each, place.name) for each in relations] + [
+        Item(f"{each.name} ({each.type})", {"name": each.name, "type": each.type, "workspace": place.name})
+        for each in near
+    ]
+
+
+def _path_reply(read: list[Place], arguments: Explore) -> Reply:
+    """Return the shortest path in the first workspace that has one."""
+    for place in _homes(read, arguments.name, arguments.to):
+        route = traverse.shortest_route(place.memory, arguments.name, arguments.to)
+        if route.relations:
+            items = [relation_item(each, place.name) for each in route.relations]
+            return bounded_reply(items, max_tokens=arguments.max_tokens)
+    note = f"Nothing connects {arguments.name} and {arguments.to} in {_join_names(read)}."
+    return bounded_reply([], max_tokens=arguments.max_tokens, note=note)
+
+
+def _join_names(read: list[Place]) -> str:
+    return " and ".join([each.name for each in read])

@@ -15,6 +15,7 @@ from polymnia.engine.suggest import similar_names
 from polymnia.model import Author, Counts, Hit, Within
 from polymnia.search.hits import EXACT_KINDS
 from polymnia.search.terms import terms_of
+from polymnia.search.text import count_noun
 
 # Hits are ranked up to here, so that those left out can be counted.
 MAX_RANKED = 200
@@ -96,7 +97,7 @@ def _explain_nothing(call: Call, arguments: Recall, read: list[Place], within: W
     counts = [_counts(each) for each in read]
     searched = sum(each.entities + each.observations for each in counts)
     where = " and ".join(each.name for each in read) or "no workspace, for none exists yet"
-    told = [f"Nothing found: searched {searched:,} passages in {where}."]
+    told = [f"Nothing found: searched {count_noun(searched, 'passage')} in {where}."]
     told += _blame_filters(arguments.query, read, within)
     near = list(dict.fromkeys([name for each in read for name in _near_names(each, arguments.query)]))
     if near:

@@ -1,13 +1,18 @@
 """`history` and `review`: who changed what, and what in the memory needs attention."""
 
+import heapq
+
+from msgspec.structs import replace
+
 from polymnia.dialects.base import Call, Reply, tool
 from polymnia.dialects.native.budget import Item, bounded_reply, fitting_items, offset_of
 from polymnia.dialects.native.lines import change_item
-from polymnia.dialects.native.scope import places
+from polymnia.dialects.native.scope import Place, places
 from polymnia.dialects.native.shapes import History, Items, Review
 from polymnia.dialects.times import parse_moment
 from polymnia.engine import history as histories
-from polymnia.errors import BadInput, PolymniaError
+from polymnia.errors import BadInput, Cancelled, PolymniaError
+from polymnia.model import Change
 
 
 @tool(History, needs="read", returns=Items, brief=True)
@@ -16,46 +21,69 @@ def history(call: Call, arguments: History) -> Reply:
     read = places(call, arguments.workspace)
     if not read:
         return bounded_reply([], max_tokens=arguments.max_tokens, note="Nothing was ever changed here.")
-    place = read[0]
-    before = offset_of(arguments.cursor) or None
-    page = histories.latest(
+    reached = _reached(arguments.cursor, len(read))
+    pages = [_page(place, arguments, before) for place, before in zip(read, reached, strict=True)]
+    # Each workspace counts its own changes, so that only their times put them in one order.
+    told = [[(place, change) for change in page.changes] for place, page in zip(read, pages, strict=True)]
+    newest = list(heapq.merge(*told, key=lambda each: -each[1].at))[: arguments.limit]
+    items = [change_item(change, place.name, _differences(place, change, arguments.name)) for place, change in newest]
+    where = " and ".join([each.name for each in read])
+    note = f"Changes in {where}." if items else f"No such changes in {where}."
+    shown = newest[: len(fitting_items(items, arguments.max_tokens, note))]
+    is_more = len(shown) < sum(len(each) for each in told) or any(page.next for page in pages)
+    cursor = _cursor(read, reached, shown) if is_more else ""
+    return bounded_reply(items[: len(shown)], max_tokens=arguments.max_tokens, note=note, next_cursor=cursor)
+
+
+def _page(place: Place, arguments: History, before: int) -> histories.ChangePage:
+    return histories.latest(
         place.memory,
         limit=arguments.limit,
-        before=before,
+        before=before or None,
         actor=arguments.actor or None,
         names=[arguments.name] if arguments.name else None,
         since=parse_moment(arguments.since, "since") if arguments.since else None,
     )
-    names = histories.names_of(place.memory, arguments.name) if arguments.name else None
-    items = [change_item(each, histories.differences(each, names)) for each in page.changes]
-    note = f"Changes in {place.name}." if items else f"No such changes in {place.name}."
-    return _history_reply(page, items, arguments.max_tokens, note)
 
 
-def _history_reply(page: histories.ChangePage, items: list[Item], max_tokens: int, note: str) -> Reply:
-    """Return the changes that fit. The cursor is the id of the last one shown: newer changes do not move a page."""
-    fitting = fitting_items(items, max_tokens, note)
-    is_cut = len(fitting) < len(items)
-    last = page.changes[len(fitting) - 1].id if is_cut else page.next
-    return bounded_reply(fitting, max_tokens=max_tokens, note=note, next_cursor=str(last) if last else "")
+def _differences(place: Place, change: Change, name: str) -> list[histories.Difference]:
+    return histories.differences(change, histories.names_of(place.memory, name) if name else None)
+
+
+def _reached(cursor: str, workspaces: int) -> list[int]:
+    """Return the id of the last change shown of each workspace, 0 if none was. Raise BadInput."""
+    parts = [offset_of(each) for each in cursor.split(".")] if cursor else [0] * workspaces
+    if len(parts) != workspaces:
+        raise BadInput(f"cursor: {cursor!r} is of other workspaces; leave it out to begin anew")
+    return parts
+
+
+def _cursor(read: list[Place], reached: list[int], shown: list[tuple[Place, Change]]) -> str:
+    """Return the ids of the last changes shown, by which newer changes do not move a page."""
+    last = {place.name: change.id for place, change in shown}
+    return ".".join([str(last.get(place.name, before)) for place, before in zip(read, reached, strict=True)])
 
 
 @tool(Review, needs="read", returns=Items, brief=True)
 def review(call: Call, arguments: Review) -> Reply:
     """Find what needs care: duplicate names, gaps between entities, orphans, stale summaries, similar entities."""
-    from polymnia.dialects.native.findings import FINDERS  # the first call loads the verbs of curation
+    # The first call loads the verbs of curation.
+    from polymnia.dialects.native.findings import FINDERS
+    from polymnia.engine.curation.scan import part_of
 
     items: list[Item] = []
     notes: list[str] = []
-    for place in places(call, arguments.workspace):
-        for kind in arguments.kinds or ("duplicates", "gaps", "summaries", "orphans"):
-            call.check()
-            try:
-                items += FINDERS[kind](call, place, arguments.limit)
-            except PolymniaError as exc:
-                if not isinstance(exc, BadInput) and arguments.kinds:
-                    raise
-                notes.append(f"{kind}: {exc.public}")
+    kinds = arguments.kinds or ("duplicates", "gaps", "summaries", "orphans")
+    steps = [(place, kind) for place in places(call, arguments.workspace) for kind in kinds]
+    for number, (place, kind) in enumerate(steps):
+        call.check()
+        share = part_of(call.progress, 100 * number / len(steps), 100 * (number + 1) / len(steps))
+        try:
+            items += FINDERS[kind](replace(call, progress=share), place, arguments.limit)
+        except PolymniaError as exc:
+            if isinstance(exc, Cancelled) or (arguments.kinds and not isinstance(exc, BadInput)):
+                raise
+            notes.append(f"{kind}: {exc.public}")
     offset = offset_of(arguments.cursor)
     note = "; ".join(notes) if items or notes else "Nothing needs attention."
     return bounded_reply(

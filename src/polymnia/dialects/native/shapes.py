@@ -89,6 +89,7 @@ class Forget(Arguments, frozen=True, kw_only=True):
     relations: list[RelationShape] = []
     whole: bool = False
     dry_run: bool = False
+    confirm: bool = False
 
 
 class History(Bounded, frozen=True, kw_only=True):

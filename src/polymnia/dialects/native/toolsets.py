@@ -15,6 +15,7 @@ from polymnia.dialects.native.lines import one_line, short_time
 from polymnia.dialects.native.recalling import search_places
 from polymnia.dialects.native.scope import Place, places, target
 from polymnia.dialects.native.shapes import Arguments, Bounded, Items
+from polymnia.dialects.questions import confirmation
 from polymnia.engine import entities, notes, transfer, trash, traverse
 from polymnia.engine.memory import statistics
 from polymnia.errors import BadInput, SettingsError
@@ -52,6 +53,7 @@ class ManageWorkspace(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     action: Literal["create", "archive", "restore", "rename", "describe", "delete"]
     name: str
     to: Annotated[str, Meta(description="new name or description")] = ""
+    confirm: Annotated[bool, Meta(description="delete it")] = False
 
 
 class Trash(Bounded, frozen=True, kw_only=True):
@@ -150,6 +152,8 @@ def manage_workspace(call: Call, arguments: ManageWorkspace) -> Reply:
     elif arguments.action in ("create", "describe"):
         changed = getattr(call.workspaces, arguments.action)(arguments.name, arguments.to)
     else:
+        if arguments.action == "delete":
+            _confirm_deletion(call, arguments)
         changed = getattr(call.workspaces, arguments.action)(arguments.name)
     return _items_reply([{"name": changed.name, "status": changed.status, "action": arguments.action}])
 
@@ -268,6 +272,16 @@ def _note_item(place: Place, note: Note) -> Item:
         "workspace": place.name,
     }
     return Item(f"- {note.key}: {data['text']} [{data['updated']}, {place.name}]", data)
+
+
+def _confirm_deletion(call: Call, arguments: ManageWorkspace) -> None:
+    """Raise BadInput if the user declines, or nobody confirms where no user can be asked."""
+    question = confirmation("delete", f"Delete the workspace {arguments.name} with everything in it?")
+    is_agreed = call.agreed(question, otherwise=arguments.confirm)
+    if is_agreed is None:
+        raise BadInput(f"that would delete everything in {arguments.name}: pass confirm: true")
+    if not is_agreed:
+        raise BadInput("the user declined; nothing was deleted")
 
 
 def _first(call: Call, workspace: str) -> Place:

@@ -8,9 +8,9 @@ from msgspec.json import encode
 
 from polymnia.dialects.base import Call, Reply, tool
 from polymnia.dialects.native.lines import one_line
-from polymnia.dialects.native.scope import target
+from polymnia.dialects.native.scope import Place, target
 from polymnia.dialects.native.shapes import EditShape, EntityShape, Forget, Items, RelationShape, Remember, Revise, Undo
-from polymnia.dialects.questions import confirmation
+from polymnia.dialects.questions import Elicited, Question, confirmation
 from polymnia.dialects.times import parse_moment
 from polymnia.engine.forget import ForgetReceipt, Unwanted
 from polymnia.engine.forget import forget as forget_rows
@@ -26,7 +26,9 @@ from polymnia.model import Relation
 
 _MAX_SIMILAR_LETTERS = 160
 _MAX_CONFLICTS = 20
-# Above this many rows `forget` asks the user first, if the client can ask.
+# Conflicts that the user reads before an undo.
+_MAX_ASKED_CONFLICTS = 5
+# Above this many rows `forget` asks the user first, or wants `confirm` if the client cannot ask.
 _MAX_UNCONFIRMED = 20
 
 
@@ -76,7 +78,7 @@ def forget(call: Call, arguments: Forget) -> Reply:
     unwanted = _unwanted(arguments)
     planned = forget_rows(place.memory, unwanted, by=call.by, dry_run=True)
     if not arguments.dry_run:
-        _confirm(call, planned)
+        _confirm_forgetting(call, planned, is_confirmed=arguments.confirm)
     receipt = planned if arguments.dry_run else forget_rows(place.memory, unwanted, by=call.by)
     return _plain_reply([_forgotten(receipt, dry_run=arguments.dry_run)])
 
@@ -85,18 +87,13 @@ def forget(call: Call, arguments: Forget) -> Reply:
 def undo(call: Call, arguments: Undo) -> Reply:
     """Take back changes by id, or all since a time, perhaps of one actor. Conflicts are named, never overwritten."""
     place = target(call, arguments.workspace)
-    options: dict[str, Any] = {
-        "by": call.by,
-        "dry_run": arguments.dry_run,
-        "skip_conflicts": arguments.skip_conflicts,
-    }
     if bool(arguments.changes) == bool(arguments.since):
         raise BadInput("give either changes or since; history lists the changes")
-    if arguments.changes:
-        receipt = undo_changes(place.memory, arguments.changes, **options)
-    else:
-        since = parse_moment(arguments.since, "since")
-        receipt = undo_since(place.memory, since, actor=arguments.actor or None, **options)
+    receipt = _undo(call, place, arguments, skip_conflicts=arguments.skip_conflicts)
+    if receipt.conflicts and not arguments.dry_run and not arguments.skip_conflicts and call.may_ask("elicitation"):
+        if not call.ask(_undo_question(receipt)).is_accepted:
+            raise BadInput(f"the user declined; nothing was undone ({_conflict_text(receipt)})")
+        receipt = _undo(call, place, arguments, skip_conflicts=True)
     return _plain_reply([_undone(receipt)])
 
 
@@ -201,13 +198,19 @@ def _unwanted(arguments: Forget) -> Unwanted:
     )
 
 
-def _confirm(call: Call, planned: ForgetReceipt) -> None:
-    """Ask the user before much is deleted, if the client can ask. Raise BadInput if the user declines."""
+def _confirm_forgetting(call: Call, planned: ForgetReceipt, *, is_confirmed: bool) -> None:
+    """Raise BadInput if much is to be deleted and the user declines, or nobody confirms where no user can be asked."""
     rows = sum(len(each.observations) + 1 for each in planned.entities) + len(planned.relations)
-    if rows > _MAX_UNCONFIRMED and call.may_ask("elicitation"):
-        names = ", ".join([each.name for each in planned.entities])
-        if not call.ask(confirmation("forget", f"Forget {names}: {rows} facts and relations in all?")).is_accepted:
-            raise BadInput("the user declined; nothing was forgotten")
+    rows += sum(len(each.observations) for each in planned.observations)
+    if rows <= _MAX_UNCONFIRMED:
+        return
+    names = dict.fromkeys([each.name for each in planned.entities] + [each.entity for each in planned.observations])
+    question = f"Forget {', '.join(names) or 'relations'}: {rows} facts and relations in all?"
+    is_agreed = call.agreed(confirmation("forget", question), otherwise=is_confirmed)
+    if is_agreed is None:
+        raise BadInput(f"that would forget {rows} facts and relations: look with dry_run, or pass confirm: true")
+    if not is_agreed:
+        raise BadInput("the user declined; nothing was forgotten")
 
 
 def _forgotten(receipt: ForgetReceipt, *, dry_run: bool) -> dict[str, Any]:
@@ -223,6 +226,27 @@ def _forgotten(receipt: ForgetReceipt, *, dry_run: bool) -> dict[str, Any]:
             "unknown": list(receipt.unknown),
         }
     )
+
+
+def _undo(call: Call, place: Place, arguments: Undo, *, skip_conflicts: bool) -> UndoReceipt:
+    """Undo what the arguments say. With conflicts that may not be skipped, nothing is changed."""
+    options: dict[str, Any] = {"by": call.by, "dry_run": arguments.dry_run, "skip_conflicts": skip_conflicts}
+    if arguments.changes:
+        return undo_changes(place.memory, arguments.changes, **options)
+    since = parse_moment(arguments.since, "since")
+    return undo_since(place.memory, since, actor=arguments.actor or None, **options)
+
+
+def _undo_question(receipt: UndoReceipt) -> Question[Elicited]:
+    changes = f"change {receipt.undone[0]}" if len(receipt.undone) == 1 else f"{len(receipt.undone)} changes"
+    return confirmation("undo", f"Undo {changes} except for what was changed since? {_conflict_text(receipt)}")
+
+
+def _conflict_text(receipt: UndoReceipt) -> str:
+    """Return the conflicts, the first few of them."""
+    told = [f"{each.what}: {each.reason} (change {each.change})" for each in receipt.conflicts[:_MAX_ASKED_CONFLICTS]]
+    more = len(receipt.conflicts) - len(told)
+    return "; ".join(told) + (f"; and {more} more" if more else "")
 
 
 def _undone(receipt: UndoReceipt) -> dict[str, Any]:

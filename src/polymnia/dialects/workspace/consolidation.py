@@ -1,17 +1,27 @@
 """The tools that show where the graph needs attention."""
 
+from collections.abc import Mapping, Sequence
+from functools import partial
+from zlib import crc32
+
 from polymnia.dialects.base import Call, Reply, tool
+from polymnia.dialects.questions import sampling
 from polymnia.dialects.times import iso_time
 from polymnia.dialects.workspace import arguments as given
 from polymnia.dialects.workspace import shapes
 from polymnia.dialects.workspace.perspectives import open_memory
 from polymnia.dialects.workspace.shapes import list_of, list_reply, object_reply, recent_shape
 from polymnia.engine import perspectives
+from polymnia.engine.curation.drafts import Prompt, join_prompts, split_drafts
 from polymnia.engine.curation.gaps import relation_gaps
 from polymnia.engine.curation.orphans import orphans
 from polymnia.engine.curation.pending import pending
 from polymnia.engine.curation.report import ConsolidationReport, consolidation_report
 from polymnia.engine.curation.similar import similar_pairs
+from polymnia.errors import Unanswered
+
+# What the client's model may write for each draft.
+_DRAFT_TOKENS = 120
 
 
 @tool(given.Nothing, needs="read", returns=list_of(shapes.RecentNodeShape), idempotent=True)
@@ -47,9 +57,28 @@ def find_similar_nodes(call: Call, arguments: given.FindSimilarNodes) -> Reply:
 def get_consolidation_report(call: Call, arguments: given.Nothing) -> Reply:
     """Return where the graph needs attention: outdated summaries, candidates for relations, nodes without relations, \
 clusters, and what has changed since the last report."""
-    may_mark = call.client.principal.may("write")
-    report = consolidation_report(open_memory(call), mark=may_mark, progress=call.progress, check=call.check)
+    report = consolidation_report(
+        open_memory(call),
+        mark=call.client.principal.may("write"),
+        write_drafts=partial(_ask_model, call) if call.may_ask("sampling") else None,
+        progress=call.progress,
+        check=call.check,
+    )
     return object_reply(_report_shape(report), note=" ".join(report.notes) or None)
+
+
+def _ask_model(call: Call, prompts: Sequence[Prompt]) -> Mapping[Prompt, str]:
+    """Return what the client's model writes. It is asked once: if the memory has changed since, nothing is drafted."""
+    joined = join_prompts(prompts)
+    key = f"drafts-{crc32(joined.text.encode())}"
+    if call.answers and key not in call.answers:
+        return {}
+    question = sampling(key, joined.text, system=joined.instructions, max_tokens=_DRAFT_TOKENS * len(prompts))
+    try:
+        return split_drafts(call.ask(question).text, prompts)
+    except Unanswered as exc:
+        call.log("info", f"the client's model wrote no drafts: {exc}")
+        return {}
 
 
 @tool(given.Nothing, needs="read", returns=list_of(shapes.PendingShape), idempotent=True)

@@ -1,12 +1,12 @@
 """The consolidation report: stale summaries, relation candidates, orphans, clusters, and events since the last one."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from time import time_ns
 
 from msgspec import Struct
 
 from polymnia.engine.curation.clusters import Cluster, Edges, clusters_in, name_edges, nearest_pairs, require_networkx
-from polymnia.engine.curation.drafts import Prompt
+from polymnia.engine.curation.drafts import Prompt, WriteDrafts
 from polymnia.engine.curation.orphans import orphans_in
 from polymnia.engine.curation.pending import PendingSummary, pending_of, rank_pending
 from polymnia.engine.curation.scan import Check, Progress, ignore_progress, never_stop, part_of, scan
@@ -73,24 +73,26 @@ def consolidation_report(
     min_score: float = 0.75,
     perspective: str = TEXT,
     mark: bool = True,
+    write_drafts: WriteDrafts | None = None,
     progress: Progress = ignore_progress,
     check: Check = never_stop,
 ) -> ConsolidationReport:
     """Return what needs attention and, with `mark`, let the next report count events from here.
 
-    The report never waits for the chat model longer than drafts.DRAFT_TIMEOUT_S and never fails with it.
+    The report never waits for the chat model longer than drafts.DRAFT_TIMEOUT_S and never fails with it. If there is
+    none, `write_drafts` is called before anything is marked; it may raise to end the report.
     """
     now = time_ns() // 1000
     with memory.reading() as read:
-        work = _Report(memory, read, progress, check)
+        work = _Report(memory, read, write_drafts, progress, check)
         stale, first = work.stale()
         events, last_change = work.events(first)
         orphaned = orphans_in(read)
         pairs, found = work.compare(candidates, min_score, perspective)
+    drafts = work.drafts()
     if mark and memory.store.capabilities.history:
         with memory.store.writing() as writer:
             writer.history.set_mark(LAST_REPORT, Mark(last_change, now))
-    drafts = work.drafts()
     return ConsolidationReport(
         [StaleSummary(each, drafts.get((each.name,))) for each in stale],
         [RelationCandidate(each, drafts.get((each.a, each.b))) for each in pairs],
@@ -104,10 +106,13 @@ def consolidation_report(
 class _Report:
     """A report in the making: what it reads, the drafts it has asked for, and what it could not work out."""
 
-    def __init__(self, memory: Memory, read: Reader, progress: Progress, check: Check) -> None:
+    def __init__(
+        self, memory: Memory, read: Reader, write_drafts: WriteDrafts | None, progress: Progress, check: Check
+    ) -> None:
         self.notes: list[str] = []
         self._memory = memory
         self._read = read
+        self._write_drafts = write_drafts
         self._progress = progress
         self._check = check
         self._prompts: dict[tuple[str, ...], Prompt] = {}
@@ -167,21 +172,27 @@ class _Report:
 
     def drafts(self) -> dict[tuple[str, ...], str]:
         """Return what the model has written, by the names it was asked about."""
-        if self._memory.drafter is None:
+        prompts = list(self._prompts.values())
+        if self._memory.drafter is not None:
+            ready: Mapping[Prompt, str] = self._memory.drafter.collect(prompts)
+        elif self._write_drafts is not None and prompts:
+            ready = self._write_drafts(prompts)
+        else:
             return {}
-        ready = self._memory.drafter.collect(list(self._prompts.values()))
         return {names: ready[prompt] for names, prompt in self._prompts.items() if prompt in ready}
 
     def _ask(self, instructions: str, about: Sequence[tuple[str, ...]]) -> None:
         """Let the model start to write, while the report goes on."""
-        if self._memory.drafter is None or not about:
+        drafter = self._memory.drafter
+        if not about or (drafter is None and self._write_drafts is None):
             return
         found = {each.name: each for each in self._read.find({name for names in about for name in names})}
         prompts = {
             names: Prompt(instructions, "\n\n".join([_describe(found[name]) for name in names])) for names in about
         }
         self._prompts |= prompts
-        self._memory.drafter.request(list(prompts.values()))
+        if drafter is not None:
+            drafter.request(list(prompts.values()))
 
 
 def _describe(entity: Entity) -> str:

@@ -50,6 +50,9 @@ class GraphReader(Protocol):
     def find(self, names: Collection[str]) -> list[Entity]:
         """Return the entities with these names."""
 
+    def names_of(self, ids: Collection[str]) -> dict[str, str]:
+        """Return the names of the entities with these ids, by id."""
+
     def entities(self) -> list[Entity]:
         """Return every entity."""
 

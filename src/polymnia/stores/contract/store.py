@@ -162,8 +162,11 @@ class Catalogue(Protocol):
         Raise WorkspaceNotFound, WorkspaceArchived, StoreError.
         """
 
-    def is_current(self, store: Store) -> bool:
-        """Return False if the workspace was archived, restored or deleted since the store was opened."""
+    def is_open(self, name: str, store: Store) -> bool:
+        """Return True if the store is the one that `open` would open.
+
+        It is not after the workspace was archived, restored, deleted or renamed.
+        """
 
     def close_store(self, store: Store) -> None:
         """Close a store that `open` returned, without harm to a successor at the same place."""

@@ -155,8 +155,12 @@ class DirectoryCatalogue:
             with self._exclusive():
                 return _open_or_adopt(path)
 
-    def is_current(self, store: Store) -> bool:
-        return isinstance(store, SqliteStore) and store.in_place
+    def is_open(self, name: str, store: Store) -> bool:
+        try:
+            found = self._find_active(name)
+        except (WorkspaceNotFound, WorkspaceArchived):
+            return False
+        return isinstance(store, SqliteStore) and store.url == str(self._path(found.id)) and store.in_place
 
     def close_store(self, store: Store) -> None:
         assert isinstance(store, SqliteStore)  # `open` returns no others

@@ -12,10 +12,11 @@ from polymnia.stores.contract import Store
 from polymnia.stores.directory.repair import WorkspaceReport
 from polymnia.stores.names import check_name
 from polymnia.stores.postgres.connection import Row
-from polymnia.stores.postgres.database import Database, WorkspaceConnection, open_database, parse_url
+from polymnia.stores.postgres.database import Database, WorkspaceConnection, open_database
 from polymnia.stores.postgres.rows import run
 from polymnia.stores.postgres.schema import migrate, require_schema, set_row_security
 from polymnia.stores.postgres.store import PostgresStore
+from polymnia.stores.postgres.url import parse_url
 from polymnia.stores.postgres.vector_index import VectorIndexes
 
 
@@ -32,8 +33,7 @@ class PostgresCatalogue:
         return Workspace(*self._row(name)[:6])
 
     def find_all(self, status: Status | None = None) -> list[Workspace]:
-        with self._transaction() as connection:
-            return [Workspace(*row) for row in run(connection, "workspaces_listed", status)]
+        return [Workspace(*row) for row in self._database.ask("workspaces_listed", status)]
 
     def create(self, name: str, description: str = "") -> Workspace:
         self._create(Workspace(str(uuid4()), name, description, created_at=_now()))
@@ -101,11 +101,11 @@ class PostgresCatalogue:
         read_only = self._read_only or not is_active
         return PostgresStore(self._database, found[6], name, found[7], read_only=read_only)
 
-    def is_current(self, store: Store) -> bool:
-        if not isinstance(store, PostgresStore):
-            return False
-        with self._transaction() as connection:
-            return run(connection, "workspace_generation", store.workspace) == [(store.generation,)]
+    def is_open(self, name: str, store: Store) -> bool:
+        found = self._find_rows(name)
+        return isinstance(store, PostgresStore) and [(row[3], row[6], row[7]) for row in found] == [
+            ("active", store.workspace, store.generation)
+        ]
 
     def close_store(self, store: Store) -> None:
         store.close()
@@ -121,9 +121,11 @@ class PostgresCatalogue:
     def close(self) -> None:
         self._database.close()
 
+    def _find_rows(self, name: str) -> list[Row]:
+        return self._database.ask("workspace_named", fold(name), name)
+
     def _row(self, name: str) -> Row:
-        with self._transaction() as connection:
-            rows = run(connection, "workspace_named", fold(name), name)
+        rows = self._find_rows(name)
         if not rows:
             raise WorkspaceNotFound(name, f"`polymnia workspace create {name} --store URL` makes it")
         return rows[0]
@@ -145,11 +147,6 @@ class PostgresCatalogue:
             connection.write("set_workspace_status", status, _now())
             connection.commit()
         return self.find(found[1])
-
-    @contextmanager
-    def _transaction(self) -> Iterator[WorkspaceConnection]:
-        with self._database.transaction() as connection:
-            yield connection
 
     @contextmanager
     def _writing(self, workspace: int | None = None) -> Iterator[WorkspaceConnection]:

@@ -5,6 +5,7 @@ and `repeatable read` makes it one snapshot. So a read of one statement is one r
 more than the statement it runs, so its wrapper of libpq is used directly.
 """
 
+import re
 import selectors
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -32,6 +33,7 @@ _BINARY = 1
 _CANCEL_CHECK_S = 0.1
 _CANCEL_TIMEOUT_S = 1.0
 _STORED_NOWHERE = f"\ufffe{token_hex(8)}"
+_SURROGATES = re.compile("[\ud800-\udfff]")
 _GOOD = (pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK)
 
 
@@ -167,31 +169,37 @@ def _encode(value: object) -> bytes | None:
         return None
     if isinstance(value, str):
         return _encode_text(value)
-    if isinstance(value, bytes):
-        return b"\\x" + value.hex().encode()
     if isinstance(value, list | tuple | set | frozenset | dict):
-        return encode_array(value)
-    return str(value).encode()
+        return _encode_text(array_literal(value))
+    return _encode_text(_scalar(value))
 
 
-def encode_array(values: Iterable[object]) -> bytes:
+def array_literal(values: Iterable[object]) -> str:
     """Return values as the literal of an array."""
-    return b"{" + b",".join([_encode_item(each) for each in values]) + b"}"
+    return "{" + ",".join([_item(each) for each in values]) + "}"
+
+
+def _item(value: object) -> str:
+    """Return a value as it stands in the literal of an array."""
+    if isinstance(value, str):
+        return f'"{_escape(value)}"'
+    if isinstance(value, bytes):
+        return f'"{_escape(_scalar(value))}"'
+    return "NULL" if value is None else str(value)
+
+
+def _escape(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _scalar(value: object) -> str:
+    return f"\\x{value.hex()}" if isinstance(value, bytes) else str(value)
 
 
 def _encode_text(text: str) -> bytes:
     """Return a text in UTF-8. No row has a text that cannot be stored, so a search for one must find nothing."""
     try:
-        return (text.replace("\x00", _STORED_NOWHERE) if "\x00" in text else text).encode()
+        encoded = text.encode()
     except UnicodeEncodeError:
-        return _STORED_NOWHERE.encode()
-
-
-def _encode_item(value: object) -> bytes:
-    if value is None:
-        return b"NULL"
-    encoded = _encode(value)
-    assert encoded is not None
-    if isinstance(value, str | bytes):
-        return b'"' + encoded.replace(b"\\", b"\\\\").replace(b'"', b'\\"') + b'"'
-    return encoded
+        encoded = _SURROGATES.sub(_STORED_NOWHERE, text).encode()
+    return encoded.replace(b"\x00", _STORED_NOWHERE.encode()) if b"\x00" in encoded else encoded

@@ -5,42 +5,27 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from threading import Lock
 from time import monotonic
-from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from typing import Any, NamedTuple
 
 import psycopg
-from msgspec import Struct
 from psycopg import errors, pq
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from polymnia.errors import (
-    SettingsError,
     StoreBusy,
     StoreDamaged,
     StoreError,
     StoreFull,
+    StoreSealed,
     StoreUnavailable,
 )
 from polymnia.stores.postgres.connection import Connection, ConnectionLost, Pipeline, Row
 from polymnia.stores.postgres.presence import ServerPresence
+from polymnia.stores.postgres.url import PostgresUrl
 
 logger = logging.getLogger(__name__)
 
-# A connection is given up when the network loses packets for this long. The URL may say otherwise.
-_NETWORK: dict[str, str | int] = {
-    "connect_timeout": 10,
-    "keepalives_idle": 10,
-    "keepalives_interval": 5,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 20_000,
-    "target_session_attrs": "read-write",  # of several hosts, the one that may be written to
-    "application_name": "polymnia",
-}
-_LOCK_TIMEOUT_MS = 15_000
 _Status = pq.TransactionStatus
-# How much longer than the server a client waits, so that the server says what is wrong.
-_MAX_GRACE_S = 5.0
 # The server ended the connection, or will not let it write any more: after a failover it may have become a replica.
 _ENDED = (
     ConnectionLost,
@@ -55,50 +40,6 @@ _ENDED = (
 
 # What a policy of row-level security raises in a transaction that has not named its workspace.
 _UNNAMED = (errors.UndefinedObject, errors.InvalidTextRepresentation)
-
-
-class PostgresUrl(Struct, frozen=True):
-    """A store's URL, taken apart: how to connect, and what concerns Polymnia."""
-
-    conninfo: str
-    workspace: str = ""
-    timeout: float = 30.0
-    connections: int = 10
-    row_security: bool | None = None
-
-    @property
-    def patience(self) -> float:
-        """How long to wait for an answer, in seconds."""
-        return self.timeout + min(self.timeout, _MAX_GRACE_S)
-
-    @property
-    def title(self) -> str:
-        """What errors call the database: where it is, without a password."""
-        parts = conninfo_to_dict(self.conninfo)
-        host, port = parts.get("host") or "localhost", parts.get("port")
-        return f"PostgreSQL at {host}{f':{port}' if port else ''}/{parts.get('dbname') or ''}"
-
-
-def parse_url(url: str) -> PostgresUrl:
-    """Return the parts of a URL `postgresql://…?workspace=…&timeout=…&connections=…&row_security=…`.
-
-    Raise SettingsError.
-    """
-    parts = urlsplit(url)
-    given = dict(parse_qsl(parts.query, keep_blank_values=True))
-    ours = {name: given.pop(name) for name in ("workspace", "timeout", "connections", "row_security") if name in given}
-    try:
-        plain = parts._replace(query=urlencode(given)).geturl()
-        wanted = {name: value for name, value in _NETWORK.items() if name not in conninfo_to_dict(plain)}
-        return PostgresUrl(
-            make_conninfo(plain, **wanted),
-            ours.get("workspace", ""),
-            _positive("timeout", ours.get("timeout", "30")),
-            int(_positive("connections", ours.get("connections", "10"))),
-            _switch(ours.get("row_security")),
-        )
-    except psycopg.ProgrammingError as exc:
-        raise SettingsError(f"invalid store URL: {str(exc).strip()}; use postgresql://user@host/database") from exc
 
 
 class Database:
@@ -131,18 +72,27 @@ class Database:
             raise store_error(self.url.title, exc) from exc
 
     @contextmanager
-    def transaction(self, workspace: int | None = None, *, write: bool = False) -> Iterator["WorkspaceConnection"]:
+    def transaction(
+        self, workspace: int | None = None, *, write: bool = False, lock: bool = False
+    ) -> Iterator["WorkspaceConnection"]:
         """Yield a transaction on a workspace or, without one, on the catalogue. Raise StoreError.
 
-        What was written is undone at the end, unless it was committed.
+        What was written is undone at the end, unless it was committed. With `lock`, other writers of the workspace wait
+        from the first fetch to the end.
         """
-        connection = WorkspaceConnection(self, workspace, write=write)
+        connection = WorkspaceConnection(self, workspace, write=write or lock, lock=lock)
         try:
             yield connection
         except psycopg.Error as exc:
             raise store_error(self.url.title, exc) from exc
         finally:
             connection.close()
+
+    def ask(self, query: str, *values: object) -> list[Row]:
+        """Return the rows of a named query on the catalogue, in one round trip. Raise StoreError."""
+        with self.transaction() as connection:
+            connection.send(query, *values)
+            return connection.fetch(end=True)[-1]
 
     def acquire(self) -> Connection:
         """Return a connection from the pool. Raise psycopg.Error."""
@@ -189,7 +139,7 @@ class Database:
     def _arguments(self) -> dict[str, Any]:
         return {
             "autocommit": True,
-            "options": _options(self.url),
+            "options": self.url.options,
             "cursor_factory": psycopg.RawCursor,
             "prepare_threshold": None,  # psycopg would remove the statements that pipelines prepare
         }
@@ -216,17 +166,29 @@ def _key(url: PostgresUrl) -> Row:
     return url.conninfo, url.timeout, url.connections
 
 
+class LastChange(NamedTuple):
+    """What the workspace's row says: the last change, its time, and the last row id given out."""
+
+    id: int
+    at: int
+    row: int
+
+
 class WorkspaceConnection:
     """One transaction on the rows of a workspace. It takes a connection when rows are first fetched.
 
     Every query about a workspace has the workspace's id as its first parameter.
     """
 
-    def __init__(self, database: Database, workspace: int | None = None, *, write: bool = False) -> None:
+    def __init__(
+        self, database: Database, workspace: int | None = None, *, write: bool = False, lock: bool = False
+    ) -> None:
         """Without a workspace the transaction is about the catalogue."""
         self.workspace = workspace
         self._database = database
         self._write = write
+        self._lock = lock
+        self._last_change: LastChange | None = None
         self._connection: Connection | None = None
         self._pipeline: Pipeline | None = None
         self._queue: list[tuple[str, tuple[object, ...]]] = []
@@ -252,15 +214,25 @@ class WorkspaceConnection:
         self._written += other._written
         self._queue += other._written
 
-    def fetch(self) -> list[list[Row]]:
-        """Return the rows of every query that was queued, in one round trip. Raise psycopg.Error.
+    @property
+    def last_change(self) -> LastChange:
+        """The last change of the locked workspace. Raise StoreSealed, psycopg.Error."""
+        if self._last_change is None:
+            self.fetch()
+        assert self._last_change is not None  # only locked transactions are asked
+        return self._last_change
 
-        Begin again on another connection if the server has not answered anything yet.
+    def fetch(self, *, end: bool = False) -> list[list[Row]]:
+        """Return the rows of every query that was queued, in one round trip. Raise StoreSealed, psycopg.Error.
+
+        Begin again on another connection if the server has not answered anything yet. With `end`, the transaction ends
+        in the same round trip.
         """
         deadline = monotonic() + self._database.url.timeout
         while True:
             try:
-                rows = self._send_queue().fetch()
+                pipeline = self._send_queue()
+                rows = pipeline.end() if end else pipeline.fetch()
             except psycopg.Error as exc:
                 if isinstance(exc, _UNNAMED) and self._names_workspace():
                     continue
@@ -270,6 +242,10 @@ class WorkspaceConnection:
                 self._discard()
                 self._database.replace_broken()
             else:
+                if end:
+                    self._pipeline = None
+                if self._lock and not self._is_answered:
+                    self._last_change = _last_change(rows.pop(0))
                 self._is_answered = True
                 self._queue.clear()
                 return rows
@@ -316,6 +292,8 @@ class WorkspaceConnection:
                 self._pipeline.send("begin", has_rows=False)
             if self._database.row_security and self.workspace is not None:
                 self._pipeline.send("set_workspace", (self.workspace,), has_rows=False)
+            if self._lock:
+                self._pipeline.send("lock_workspace", (self.workspace,))
         for query, values in self._queue:
             self._pipeline.send(query, values)
         return self._pipeline
@@ -340,6 +318,13 @@ class WorkspaceConnection:
             self._database.release(connection)
 
 
+def _last_change(locked: list[Row]) -> LastChange:
+    """Return what the row says that was locked. Raise StoreSealed."""
+    if not locked or not locked[0][3]:
+        raise StoreSealed("this workspace was archived or deleted during the call; nothing was changed")
+    return LastChange(*locked[0][:3])
+
+
 def store_error(title: str, exc: psycopg.Error) -> StoreError:
     """Return our error for what the driver raised."""
     said = str(exc).strip().partition("\n")[0]
@@ -358,32 +343,3 @@ def store_error(title: str, exc: psycopg.Error) -> StoreError:
     if isinstance(exc, psycopg.OperationalError | PoolClosed):
         return StoreUnavailable(f"{title} cannot be reached: {said}; nothing was changed, try again")
     return StoreError(f"{title}: {said}")
-
-
-def _options(url: PostgresUrl) -> str:
-    """Return the settings of every connection: what it reads outside of BEGIN and COMMIT is one snapshot."""
-    given = conninfo_to_dict(url.conninfo).get("options")
-    ours = {
-        "default_transaction_isolation": "repeatable\\ read",
-        "search_path": "polymnia,public",
-        "plan_cache_mode": "force_generic_plan",  # every query is about one workspace, found by an index
-        "statement_timeout": int(url.timeout * 1000),
-        "lock_timeout": min(_LOCK_TIMEOUT_MS, int(url.timeout * 1000)),
-        "idle_in_transaction_session_timeout": int(2 * url.timeout * 1000),
-    }
-    return " ".join([*[f"-c {name}={value}" for name, value in ours.items()], str(given or "")]).strip()
-
-
-def _positive(name: str, value: str) -> float:
-    with suppress(ValueError):
-        if (number := float(value)) > 0:
-            return number
-    raise SettingsError(f"store URL: {name} must be a positive number, got {value!r}")
-
-
-def _switch(value: str | None) -> bool | None:
-    if value is None:
-        return None
-    if value not in ("on", "off"):
-        raise SettingsError(f"store URL: row_security must be on or off, got {value!r}")
-    return value == "on"

@@ -483,10 +483,6 @@ UPDATE catalogue SET name = $2, folded = $3, updated_at = $4 WHERE workspace_id 
 -- Change the description of a workspace.
 UPDATE catalogue SET description = $2, updated_at = $3 WHERE workspace_id = $1;
 
--- name: workspace_generation
--- The generation of a workspace while it is active.
-SELECT generation FROM catalogue WHERE workspace_id = $1 AND status = 'active';
-
 -- name: delete_workspace
 -- Delete everything of a workspace, whose writers wait. What refers to other rows goes first.
 WITH vectors AS (DELETE FROM vectors WHERE workspace_id = $1),

@@ -5,7 +5,6 @@ from time import time_ns
 from typing import TYPE_CHECKING
 from uuid import UUID, uuid4
 
-from polymnia.errors import StoreSealed
 from polymnia.model import (
     Change,
     Counts,
@@ -25,9 +24,9 @@ from polymnia.model import (
 from polymnia.search.expression import Expression
 from polymnia.stores.postgres import search
 from polymnia.stores.postgres.connection import Row
-from polymnia.stores.postgres.database import WorkspaceConnection
+from polymnia.stores.postgres.database import LastChange, WorkspaceConnection
 from polymnia.stores.postgres.rows import assemble, columns, run, unpack_entity
-from polymnia.stores.postgres.write import LastChange, apply_change
+from polymnia.stores.postgres.write import apply_change
 from polymnia.stores.version_history import unpack_relations
 
 if TYPE_CHECKING:
@@ -62,6 +61,10 @@ class PostgresReader:
         self._connection.send("entities_named", names)
         self._connection.send("observations_of_names", names)
         return assemble(*self._connection.fetch()[-2:])
+
+    def names_of(self, ids: Collection[str]) -> dict[str, str]:
+        rows = run(self._connection, "entities_by_uid", ids) if ids else []
+        return {uid: name for uid, _, name in rows if name is not None}
 
     def entities(self) -> list[Entity]:
         self._connection.send("entities_all")
@@ -227,17 +230,18 @@ class PostgresReader:
 
 
 class PostgresWriter(PostgresReader):
-    """A transaction that has locked its workspace, and may also apply a change."""
+    """A transaction that locks its workspace with the first read, and may also apply a change."""
 
     def __init__(self, connection: WorkspaceConnection, server: "ServerPresence", name: str) -> None:
-        """Lock the workspace: other writers wait until the transaction ends. Raise StoreSealed if it is archived.
-
-        `name` tells the changes of this store from those that others make.
-        """
+        """`name` tells the changes of this store from those that others make."""
         super().__init__(connection, server)
         self._name = name
-        self.last = lock_workspace(connection)
         self.key: UUID | None = None
+
+    @property
+    def last(self) -> LastChange:
+        """The last change before this transaction. Raise StoreSealed if the workspace was archived."""
+        return self._connection.last_change
 
     def clock(self) -> int:
         return max(time_ns() // 1000, self.last.at + 1)
@@ -250,11 +254,3 @@ class PostgresWriter(PostgresReader):
         """Set when entities were last updated, by their ids: rows from elsewhere bring their own times."""
         for query in ("set_updated", "insert_own_updates"):
             self._connection.write(query, list(times), list(times.values()))
-
-
-def lock_workspace(connection: WorkspaceConnection) -> LastChange:
-    """Lock the workspace for the transaction, and return its last change. Raise StoreSealed."""
-    rows = run(connection, "lock_workspace")
-    if not rows or not rows[0][3]:
-        raise StoreSealed("this workspace was archived or deleted during the call; nothing was changed")
-    return LastChange(*rows[0][:3])

@@ -6,7 +6,7 @@ from struct import unpack
 
 from polymnia.model import Entity, Note, Observation
 from polymnia.search.embedding import shorten, unpack_vector
-from polymnia.stores.postgres.connection import Row, encode_array
+from polymnia.stores.postgres.connection import Row, array_literal
 from polymnia.stores.postgres.database import WorkspaceConnection
 from polymnia.stores.version_history import unpack_observation
 
@@ -44,7 +44,7 @@ def unpack_note(row: Row) -> Note:
 
 def pack_tags(tags: tuple[str, ...]) -> str | None:
     """Return tags as the literal of an array, so that many fit one array; None if there are none."""
-    return encode_array(tags).decode() if tags else None
+    return array_literal(tags) if tags else None
 
 
 def pack_text(vector: bytes) -> str:

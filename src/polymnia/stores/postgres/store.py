@@ -12,7 +12,7 @@ from polymnia.model import PurgeCounts
 from polymnia.stores.contract import Capabilities
 from polymnia.stores.postgres.connection import QUERIES, ConnectionLost
 from polymnia.stores.postgres.database import Database, WorkspaceConnection
-from polymnia.stores.postgres.reader import PostgresReader, PostgresWriter, lock_workspace
+from polymnia.stores.postgres.reader import PostgresReader, PostgresWriter
 from polymnia.stores.postgres.rows import run
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class PostgresStore:
 
     @contextmanager
     def writing(self) -> Iterator[PostgresWriter]:
-        with self._take_turn(), self._database.transaction(self.workspace, write=True) as connection:
+        with self._take_turn(), self._database.transaction(self.workspace, lock=True) as connection:
             writer = PostgresWriter(connection, self._database.server, self._name)
             yield writer
             try:
@@ -84,8 +84,7 @@ class PostgresStore:
         from polymnia.stores.postgres.history import PostgresRows
         from polymnia.stores.version_trash import purge
 
-        with self._writing_rows() as connection:
-            lock_workspace(connection)
+        with self._writing_rows(lock=True) as connection:
             purged = purge(PostgresRows(connection), before)
             connection.write("delete_unused_terms")
         if purged != PurgeCounts():
@@ -120,10 +119,10 @@ class PostgresStore:
             self._database.close()
 
     @contextmanager
-    def _writing_rows(self) -> Iterator[WorkspaceConnection]:
-        """Yield a transaction that is committed at the end, without the lock of the workspace."""
+    def _writing_rows(self, *, lock: bool = False) -> Iterator[WorkspaceConnection]:
+        """Yield a transaction that is committed at the end."""
         self._require_writable()
-        with self._database.transaction(self.workspace, write=True) as connection:
+        with self._database.transaction(self.workspace, write=True, lock=lock) as connection:
             yield connection
             connection.commit()
 
@@ -149,8 +148,8 @@ class PostgresStore:
         """
         for _ in range(_MAX_ATTEMPTS):
             try:
-                with self._database.transaction(self.workspace, write=True) as connection:
-                    last = lock_workspace(connection)
+                with self._database.transaction(self.workspace, lock=True) as connection:
+                    last = connection.last_change
                     if writer.key is not None and run(connection, "change_keyed", writer.last.id, writer.key):
                         return
                     if last != writer.last:

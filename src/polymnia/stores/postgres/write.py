@@ -1,25 +1,16 @@
 """Write to PostgreSQL: a change ends and creates rows, many in one statement, all statements in one round trip."""
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 from uuid import UUID
 
 from polymnia.errors import BadInput
 from polymnia.model import MAX_ORDINAL, VAULT, Change, Entity, Note, Observation, ObservationSet, Relation, Rows
 from polymnia.stores.postgres.connection import Row
-from polymnia.stores.postgres.database import WorkspaceConnection
+from polymnia.stores.postgres.database import LastChange, WorkspaceConnection
 from polymnia.stores.postgres.rows import columns, pack_half, pack_tags
 from polymnia.stores.postgres.words import WordVector, word_vector
 
 CLIENT_MODEL = "client"
-
-
-class LastChange(NamedTuple):
-    """What the workspace's row says: the last change, its time, and the last row id given out."""
-
-    id: int
-    at: int
-    row: int
 
 
 def apply_change(connection: WorkspaceConnection, change: Change, last: LastChange, server: str, key: UUID) -> int:

@@ -28,6 +28,7 @@ from polymnia.stores.sqlite.rows import (
     Row,
     as_json,
     assemble,
+    find_identities,
     pack_uid,
     run,
     run_many,
@@ -61,6 +62,9 @@ class SqliteReader:
         if len(names) == 1:
             return self._with_observations(run(self._connection, "entity_named", *names))
         return self._with_observations(run(self._connection, "entities_named", as_json(names)))
+
+    def names_of(self, ids: Collection[str]) -> dict[str, str]:
+        return {uid: name for uid, _, name in find_identities(self._connection, ids) if name is not None}
 
     def entities(self) -> list[Entity]:
         entities = run(self._connection, "entities_all")

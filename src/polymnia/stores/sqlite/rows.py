@@ -76,6 +76,17 @@ def pack_uid(uid: str) -> bytes | str:
     return uid
 
 
+def find_identities(connection: apsw.Connection, ids: Collection[str]) -> list[tuple[str, int, str | None]]:
+    """Return the entities with these ids, living or not: id, number and, if they live, name."""
+    packed = {pack_uid(each): each for each in ids}
+    if not packed:
+        return []
+    texts = [uid for uid in packed if isinstance(uid, str)]
+    uuids = [uid.hex() for uid in packed if isinstance(uid, bytes)]
+    rows = run(connection, "entities_by_uid", as_json(texts), as_json(uuids))
+    return [(packed[uid], entity, name) for uid, entity, name in rows]
+
+
 def unpack_uid(uid: bytes | str) -> str:
     """Return the id that `pack_uid` packed."""
     if isinstance(uid, str):

@@ -9,7 +9,7 @@ from polymnia.errors import BadInput
 from polymnia.model import MAX_ORDINAL, VAULT, Change, Entity, Note, Observation, ObservationSet, Relation, Rows
 from polymnia.search.terms import parts_of
 from polymnia.search.text import fold
-from polymnia.stores.sqlite.rows import Row, as_json, pack_tags, pack_uid, run, run_many
+from polymnia.stores.sqlite.rows import Row, as_json, find_identities, pack_tags, pack_uid, run, run_many
 
 CLIENT_MODEL = "client"
 
@@ -111,16 +111,11 @@ class _ChangeWriter:
 
     def _former_identities(self, entities: Sequence[Entity]) -> dict[str, int]:
         """Return the identities of deleted entities that come back."""
-        if not entities:
-            return {}
-        packed = {pack_uid(each.id): each.id for each in entities}
-        texts = [uid for uid in packed if isinstance(uid, str)]
-        uuids = [uid.hex() for uid in packed if isinstance(uid, bytes)]
-        found = run(self._connection, "entities_by_uid", as_json(texts), as_json(uuids))
+        found = find_identities(self._connection, [each.id for each in entities])
         for uid, _, name in found:
             if name is not None:
-                raise BadInput(f"the id {packed[uid]} belongs to the entity {name}; an id cannot be used twice")
-        return {packed[uid]: entity for uid, entity, _ in found}
+                raise BadInput(f"the id {uid} belongs to the entity {name}; an id cannot be used twice")
+        return {uid: entity for uid, entity, _ in found}
 
     def _card(self, card: int, entity: int, value: Entity) -> Row:
         labels = (value.type, *value.tags)

@@ -36,8 +36,12 @@ def make_app(
     shows_metrics: bool = False,
     metadata: Mapping[str, Any] | None = None,
     store: str = "",
+    ui: App | None = None,
 ) -> App:
-    """Return the ASGI application: the chosen dialect at /mcp and /sse, each by its name at /NAME/mcp and /NAME/sse."""
+    """Return the ASGI application: the chosen dialect at /mcp and /sse, each by its name at /NAME/mcp and /NAME/sse.
+
+    `ui` is the web interface at /ui.
+    """
     routes = _dialect_routes("", servers[chosen], context)
     for name, server in servers.items():
         routes |= _dialect_routes(f"/{name}", server, context)
@@ -49,7 +53,7 @@ def make_app(
         not_found = _allow_origins(not_found, context)
     tools = {name for server in servers.values() for name in server.dialect.tools}
     metrics = Metrics(context, tools, store)
-    return Operations(routes, not_found, context, metrics, check=check, shows_metrics=shows_metrics)
+    return Operations(routes, not_found, context, metrics, check=check, shows_metrics=shows_metrics, ui=ui)
 
 
 def _dialect_routes(prefix: str, server: Server, context: HttpContext) -> dict[str, App]:

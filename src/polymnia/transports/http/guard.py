@@ -59,15 +59,19 @@ class RequestGuard(Struct, frozen=True, kw_only=True):
 
     def check(self, request: Request) -> None:
         """Raise Refused for a large or ambiguous head, or a foreign Host or Origin (DNS rebinding)."""
+        self.check_host(request)
+        origin = request.header(b"origin")
+        if origin is not None and origin not in self.origins and not (self.is_local and _is_local_page(origin)):
+            raise Refused(403, f"pages from {origin} may not use this server; its operator can allow the origin")
+
+    def check_host(self, request: Request) -> None:
+        """Raise Refused for a large or ambiguous head, or a foreign Host."""
         _check_head(request)
         host, is_immune = _parse_host(request.headers.get(b"host", b""))
         if host is None:
             raise Refused(400, "the header Host is missing or malformed")
         if not (is_immune or host in self.hosts):
             raise Refused(421, f"this server does not serve the host {host!r}; its operator can allow the host")
-        origin = request.header(b"origin")
-        if origin is not None and origin not in self.origins and not (self.is_local and _is_local_page(origin)):
-            raise Refused(403, f"pages from {origin} may not use this server; its operator can allow the origin")
 
     def authenticate(self, request: Request) -> Principal:
         """Return who sent the request. Raise Refused."""

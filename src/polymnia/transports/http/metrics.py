@@ -1,17 +1,13 @@
 """What a server counts, as Prometheus text."""
 
-import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
-from polymnia.stores.open import has_files, store_kind
+from polymnia.stores.size import store_bytes
 from polymnia.transports.http.context import HttpContext
 from polymnia.transports.request_log import RequestRecord
 
 _BUCKETS_S = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0)
-# The log of a SQLite file is part of the store.
-_LOG_SUFFIX = "-wal"
 
 
 class Metrics:
@@ -86,24 +82,3 @@ class Metrics:
         for name, value in gauges.items():
             yield f"# TYPE {name} gauge"
             yield f"{name} {value}"
-
-
-def store_bytes(url: str) -> int | None:
-    """Return the size of a store's files with their logs; None if it has none, or they cannot be found."""
-    kind, path = store_kind(url)
-    if not has_files(kind, path):
-        return None
-    files = Path(path).iterdir() if kind == "directory" else (Path(path), Path(path + _LOG_SUFFIX))
-    try:
-        sizes = [size for file in files if (size := _size(file)) is not None]
-    except OSError:
-        return None
-    return sum(sizes) if sizes else None
-
-
-def _size(file: Path) -> int | None:
-    try:
-        state = file.stat()
-    except FileNotFoundError:
-        return None
-    return state.st_size if stat.S_ISREG(state.st_mode) else None

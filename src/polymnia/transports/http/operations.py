@@ -15,6 +15,9 @@ logger = logging.getLogger(__name__)
 
 Scope = MutableMapping[str, Any]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
+# The path of the web interface, and the key in a request's scope under which it says which page was asked for.
+UI_PATH = "/ui"
+PAGE = "polymnia.page"
 _TEXT = {"content-type": "text/plain; charset=utf-8"}
 _REQUEST_ID = b"x-request-id"
 
@@ -31,10 +34,12 @@ class Operations:
         *,
         check: Callable[[], None],
         shows_metrics: bool,
+        ui: App | None = None,
     ) -> None:
-        """`routes` are the applications by path. `check` raises if the store cannot be read."""
+        """`routes` are the applications by path. `check` raises if the store cannot be read. `ui` has all of /ui."""
         self._routes = routes
         self._not_found = not_found
+        self._ui = ui
         self._context = context
         self._metrics = metrics
         self._check = check
@@ -81,15 +86,20 @@ class Operations:
 
         self._metrics.open_requests += 1
         try:
-            app = self._routes.get(scope["path"], self._not_found)
+            app = self._find_app(scope["path"])
             await app(scope, receive, send_with_request_id)
         finally:
             self._metrics.open_requests -= 1
             seconds = time.perf_counter() - started
             self._metrics.count(scope["method"], status, seconds, record)
             # Clients choose other paths: they may hold a secret, or a forged line of this log.
-            path = scope["path"] if scope["path"] in self._routes else "(another path)"
+            path = scope["path"] if scope["path"] in self._routes else scope.get(PAGE, "(another path)")
             record.log(f"{scope['method']} {path} {status}", seconds, is_failed=status >= 400 or record.is_failed)
+
+    def _find_app(self, path: str) -> App:
+        if self._ui is not None and (path == UI_PATH or path.startswith(f"{UI_PATH}/")):
+            return self._ui
+        return self._routes.get(path, self._not_found)
 
     async def _healthz(self, request: Request) -> None:
         await request.respond(200, b"ok\n", _TEXT)

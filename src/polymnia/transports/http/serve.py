@@ -21,6 +21,7 @@ from polymnia.transports.http.app import make_app
 from polymnia.transports.http.connection import MAX_CONNECTIONS, Connection, Connections
 from polymnia.transports.http.context import HttpContext
 from polymnia.transports.http.guard import RequestGuard
+from polymnia.transports.http.operations import App
 from polymnia.transports.http.request import ByteBudget
 from polymnia.transports.http.sessions import Sessions
 
@@ -74,8 +75,9 @@ def serve_http(
     options: Options,
     *,
     check: Callable[[], None],
+    make_ui: Callable[[HttpContext], App] | None = None,
 ) -> None:
-    """Serve until a signal asks to stop, then finish the running requests."""
+    """Serve until a signal asks to stop, then finish the running requests. `make_ui` returns the web interface."""
     connections = Connections(_connection_limit())
     with ThreadPoolExecutor(WORKER_THREADS, "polymnia") as pool:
         context = HttpContext(
@@ -95,6 +97,7 @@ def serve_http(
             shows_metrics=options.metrics,
             metadata=options.metadata,
             store=options.store,
+            ui=None if make_ui is None else make_ui(context),
         )
         config = uvicorn.Config(
             app,

@@ -1,0 +1,56 @@
+"""`polymnia hook`: answer a hook of Claude Code or Codex. Whatever happens, the agent goes on."""
+
+import argparse
+import os
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+from polymnia.cli.common import add_store_arguments, add_workspace_argument, printable
+from polymnia.errors import PolymniaError
+from polymnia.hooks.events import EVENTS, answer_hook
+from polymnia.settings import Settings
+
+if TYPE_CHECKING:
+    from polymnia.cli.common import Subparsers
+
+# The longest that an agent waits, for a lock, a database or a disk. Codex allows 3 seconds at the end of a session.
+MAX_SECONDS = 2.5
+MAX_INPUT_BYTES = 16 << 20
+
+
+def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
+    parser = commands.add_parser(
+        "hook",
+        help="answer a hook of Claude Code or Codex: a briefing, or a checkpoint",
+        description="Read the hook's JSON from standard input and answer it. The plugin runs this command.",
+    )
+    # Any word is accepted: the status 2 of a wrong choice would stop the agent.
+    parser.add_argument("event", metavar="EVENT", help=", ".join(EVENTS))
+    add_store_arguments(parser)
+    add_workspace_argument(parser)
+    return parser
+
+
+def run(settings: Settings, options: argparse.Namespace) -> int:
+    """Print the answer. Failures are told on standard error only, and the status is always 0."""
+    timer = threading.Timer(MAX_SECONDS, _give_up)
+    timer.daemon = True
+    timer.start()
+    try:
+        data = b"" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.buffer.read(MAX_INPUT_BYTES)
+        answer = answer_hook(settings, options.event, data)
+        if answer:
+            print(answer, flush=True)
+    except (PolymniaError, OSError) as exc:
+        print(f"polymnia: {printable(str(exc))}", file=sys.stderr)
+    finally:
+        timer.cancel()
+    return 0
+
+
+def _give_up() -> None:
+    """End the process as a crash would: what was acknowledged is on disk, the rest is done at the next event."""
+    sys.stderr.write(f"polymnia: gave up after {MAX_SECONDS} seconds\n")
+    sys.stderr.flush()
+    os._exit(0)

@@ -1,0 +1,82 @@
+"""Check a store, and say what is wrong with it and what to do."""
+
+from msgspec import Struct
+
+from polymnia.errors import StoreDamaged, StoreError
+from polymnia.model import VAULT, Counts
+from polymnia.stores import check_catalogue, store_kind
+from polymnia.stores.contract import Store
+
+_ADVICE_DIRECTORY = (
+    "What to do: restore a missing or empty file from a backup. For a damaged one, stop every server and run "
+    "`polymnia doctor --salvage --store FILE`. For a lost registry, run `polymnia doctor --rebuild`."
+)
+
+
+class Finding(Struct, frozen=True, kw_only=True):
+    """What is known of one workspace; the nameless one is the store itself."""
+
+    workspace: str = ""
+    counts: Counts | None = None
+    notes: int = 0
+    problems: tuple[str, ...] = ()
+
+
+class Findings(Struct, frozen=True, kw_only=True):
+    """What is known of a store, and what to do."""
+
+    store: str
+    sound: bool
+    error: str = ""
+    findings: tuple[Finding, ...] = ()
+    advice: str = ""
+
+
+def check_all(url: str) -> Findings:
+    """Check every workspace of a catalogue, archived or not, and whether files and registry agree."""
+    findings = tuple(
+        Finding(workspace=each.name, counts=each.counts, notes=each.notes, problems=tuple(each.problems))
+        for each in check_catalogue(url)
+    )
+    sound = not any(each.problems for each in findings)
+    return Findings(store=url, sound=sound, findings=findings, advice="" if sound else _ADVICE_DIRECTORY)
+
+
+def check_one(store: Store, url: str) -> Findings:
+    """Check an open store, whose URL the findings name. Raise StoreError if it cannot be read."""
+    problems = store.check()
+    with store.reading() as read:
+        counts = read.counts()
+        notes = read.notes.count(VAULT, ()) if store.capabilities.notes else 0
+    finding = Finding(counts=counts, notes=notes, problems=tuple(problems))
+    return Findings(store=url, sound=not problems, findings=(finding,), advice=_advice(url) if problems else "")
+
+
+def cannot_read(url: str, exc: StoreError) -> Findings:
+    """Return what to say about a store that cannot be read."""
+    advice = _advice_if_damaged(url) if isinstance(exc, StoreDamaged) else ""
+    return Findings(store=url, sound=False, error=str(exc), advice=advice)
+
+
+def _advice_if_damaged(store: str) -> str:
+    if store_kind(store)[0] in ("binlog", "sqlite"):
+        return (
+            f"What to do: stop every server that uses it, then run `polymnia doctor --salvage --store {store}`. It "
+            "writes what can be read to a new file and does not change this one."
+        )
+    return "What to do: copy the file, then restore a backup, or export the data from another copy."
+
+
+def _advice(store: str) -> str:
+    kind, path = store_kind(store)
+    if kind == "binlog":
+        return (
+            "What to do: nothing. A write was not finished, and no client was told that it had succeeded; the next "
+            f"write moves what is there of it to {store_kind(store)[1]}.torn."
+        )
+    if kind == "jsonl":
+        return (
+            "What to do: correct these lines in an editor, or ignore them. Everything else is loaded, and the next "
+            f"write moves them to {path}.rejected."
+        )
+    return _advice_if_damaged(store)

@@ -1,0 +1,99 @@
+"""A checkpoint: what was said in a session since the last one becomes observations of its conversation.
+
+The work is bounded in time. What is left is done at the next event, from the position that was kept.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+from time import monotonic
+from typing import IO
+
+from polymnia.disk.errors import map_os_errors
+from polymnia.engine.intake import take_in
+from polymnia.engine.memory import Memory
+from polymnia.engine.projects import create_missing, default_workspace, find_project
+from polymnia.engine.workspaces import open_workspaces
+from polymnia.hooks.positions import Position, Positions
+from polymnia.importers import claude_code, codex
+from polymnia.importers.base import Report
+from polymnia.importers.sessions import Format, Session, parse_line
+from polymnia.settings import Settings, positions_file
+
+ACTOR = "polymnia hook"
+# The lines of a transcript that become one change, and the time after which the rest is left for the next event.
+SLICE_BYTES = 1 << 20
+MAX_SECONDS = 1.0
+_FORMATS = (claude_code.FORMAT, codex.FORMAT)
+_LINES_TO_TRY = 10
+
+
+def save_checkpoint(settings: Settings, transcript: Path, directory: Path, *, max_seconds: float = MAX_SECONDS) -> int:
+    """Store the new turns of a transcript in the memory of a directory. Return how many there were.
+
+    A turn that seems to contain a secret is left out, unless the setting `secrets` is off: nobody reads a warning
+    here. A file that is no transcript is ignored. Raise StoreError.
+    """
+    form = _find_format(transcript)
+    if form is None:
+        return 0
+    positions, key = Positions(positions_file()), f"{settings.store} {transcript}"
+    position = positions.find(key)
+    if position.offset > transcript.stat().st_size:
+        position = Position()  # another file took its place
+    count, end = 0, monotonic() + max_seconds
+    session = Session(form, transcript.stem, position.conversation)
+    report = Report("off" if settings.secrets == "off" else "refuse")
+    memory: Memory | None = None  # opened when there is something to store, because that may create it
+    with ExitStack() as stack:
+        stack.enter_context(map_os_errors(str(transcript)))
+        file = stack.enter_context(transcript.open("rb"))
+        file.seek(position.offset)
+        for size in _slices(file, session):
+            entity = session.take_entity(report)
+            if entity is not None:
+                memory = memory or _open_memory(settings, directory, stack)
+                count += take_in(memory, [entity], by=ACTOR).observations
+            position = Position(position.offset + size, session.conversation)
+            positions.save(key, position)
+            if monotonic() > end:
+                break
+    return count
+
+
+def _find_format(transcript: Path) -> Format | None:
+    """Return the program that wrote the file; None if it is missing or no transcript."""
+    if not transcript.is_file():
+        return None
+    with map_os_errors(str(transcript)), transcript.open("rb") as file:
+        for line in [file.readline() for _ in range(_LINES_TO_TRY)]:
+            value = parse_line(line)
+            found = [each for each in _FORMATS if value is not None and each.is_line(value)]
+            if found:
+                return found[0]
+    return None
+
+
+def _slices(file: IO[bytes], session: Session) -> Iterator[int]:
+    """Add the lines of the file to the session, slice by slice, and yield the size of each in bytes.
+
+    The last line may still be in the making; then it is left.
+    """
+    while lines := [each for each in file.readlines(SLICE_BYTES) if each.endswith(b"\n")]:
+        for text in lines:
+            value = parse_line(text)
+            line = session.form.read_line(value) if value is not None else None
+            if line is not None:
+                session.add(line)
+        yield sum(map(len, lines))
+
+
+def _open_memory(settings: Settings, directory: Path, stack: ExitStack) -> Memory:
+    """Return the memory of the directory's project, or the personal one, until the stack is closed."""
+    workspaces = stack.enter_context(closing(open_workspaces(settings.store, settings.workspace)))
+    if workspaces.sole is not None:
+        return workspaces.memory(workspaces.sole)
+    name = settings.workspace or default_workspace(workspaces, directory)
+    root = None if settings.workspace else find_project(directory)
+    create_missing(workspaces, name, str(root or ""))
+    return workspaces.memory(name)

@@ -1,0 +1,51 @@
+"""The events of Claude Code and Codex, which have the same names and fields, and what is answered to each."""
+
+from pathlib import Path
+from typing import Any
+
+from msgspec import DecodeError
+from msgspec.json import decode, encode
+
+from polymnia.errors import BadInput
+from polymnia.settings import Settings
+
+BRIEFED = ("SessionStart",)
+# The first comes before a long conversation is replaced by a summary, the second after each answer.
+SAVED = ("PreCompact", "Stop", "SessionEnd")
+EVENTS = (*BRIEFED, *SAVED)
+
+
+def answer_hook(settings: Settings, event: str, data: bytes) -> str:
+    """Return what the program expects on standard output; empty if there is nothing to say.
+
+    Raise BadInput for an event that is not known, and StoreError.
+    """
+    fields = _parse(data)
+    directory = Path(fields.get("cwd") or ".")
+    if event in BRIEFED:
+        from polymnia.hooks.briefing import briefing_text  # each event imports only what it needs
+
+        return _context(event, briefing_text(settings, directory))
+    if event not in SAVED:
+        raise BadInput(f"there is nothing to do for the event {event!r}; use {', '.join(EVENTS)}")
+    if settings.checkpoints and not settings.read_only and fields.get("transcript_path"):
+        from polymnia.hooks.checkpoint import save_checkpoint
+
+        save_checkpoint(settings, Path(fields["transcript_path"]), directory)
+    return ""
+
+
+def _parse(data: bytes) -> dict[str, str]:
+    """Return the fields that are texts; none if the input is no JSON object."""
+    try:
+        value: Any = decode(data)
+    except (DecodeError, RecursionError):
+        return {}
+    return {name: each for name, each in value.items() if isinstance(each, str)} if isinstance(value, dict) else {}
+
+
+def _context(event: str, text: str) -> str:
+    """Return the text as additional context for the model."""
+    if not text:
+        return ""
+    return encode({"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}).decode()

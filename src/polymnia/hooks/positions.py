@@ -1,0 +1,47 @@
+"""How far the transcripts of sessions were read: one small file for all of them, replaced as a whole."""
+
+from pathlib import Path
+
+from msgspec import DecodeError, Struct
+from msgspec.json import decode, encode
+
+from polymnia.disk.lock import file_lock
+from polymnia.disk.replace import make_parent, replace_file
+from polymnia.importers.conversation import Conversation
+
+# Sessions that the file remembers, the latest ones. A forgotten one is read again, which adds nothing new.
+MAX_SESSIONS = 500
+LOCK_TIMEOUT_S = 1.0
+
+
+class Position(Struct, frozen=True):
+    """The bytes of a transcript that were read, and the conversation that they began."""
+
+    offset: int = 0
+    conversation: Conversation | None = None
+
+
+class Positions:
+    """The positions in a file. A damaged file counts as empty."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def find(self, key: str) -> Position:
+        """Return the position in a transcript; the beginning if it is unknown."""
+        return self._load().get(key) or Position()
+
+    def save(self, key: str, position: Position) -> None:
+        """Keep a position. Raise StoreBusy, StoreError or OSError."""
+        make_parent(self._path)
+        with file_lock(self._path, timeout=LOCK_TIMEOUT_S):
+            known = self._load()
+            known.pop(key, None)
+            kept = {**dict(list(known.items())[1 - MAX_SESSIONS :]), key: position}
+            replace_file(self._path, [encode(kept)])
+
+    def _load(self) -> dict[str, Position]:
+        try:
+            return decode(self._path.read_bytes(), type=dict[str, Position])
+        except (FileNotFoundError, DecodeError, UnicodeDecodeError):
+            return {}

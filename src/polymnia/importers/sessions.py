@@ -1,0 +1,137 @@
+"""Transcripts of coding agents: files of JSON lines to which a program appends while a session lasts.
+
+What people and models said becomes turns of a conversation. What tools returned, and what the program told the model
+by itself, is left out.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any
+
+from msgspec import DecodeError, Struct
+from msgspec.json import decode
+from msgspec.structs import replace
+
+from polymnia.engine.intake import Item
+from polymnia.engine.secrets import find_secret
+from polymnia.importers.base import Importer, Report, title_of
+from polymnia.importers.conversation import Conversation, Turn, conversation_entity
+from polymnia.importers.source import Source, parse_leniently
+
+_LINES_TO_TRY = 10
+_FILES_TO_TRY = 50
+_ENDING = ".jsonl"
+
+
+class Line(Struct, frozen=True):
+    """What one line of a transcript tells: a turn and its id, the session's id and start, a summary."""
+
+    turn: Turn | None = None
+    turn_id: str = ""
+    session: str = ""
+    started_at: int = 0
+    summary: str = ""
+
+
+class Format(Struct, frozen=True):
+    """The transcripts of one program: its name, how its lines are recognized, and what one of them tells."""
+
+    kind: str
+    title: str
+    is_line: Callable[[dict[str, Any]], bool]
+    read_line: Callable[[dict[str, Any]], Line | None]
+
+
+class Session:
+    """A session as far as its transcript was read. The name of its conversation depends on its beginning only."""
+
+    def __init__(self, form: Format, fallback_id: str, known: Conversation | None = None) -> None:
+        self.turns: list[Turn] = []
+        self.conversation = known
+        self.form = form
+        self._id = fallback_id
+        self._started_at = 0
+        self._summary = ""
+
+    def add(self, line: Line) -> None:
+        """Take what a line tells."""
+        self._id = line.session or self._id
+        self._started_at = self._started_at or line.started_at
+        self._summary = line.summary or self._summary
+        if line.turn is None:
+            return
+        self.turns.append(line.turn)
+        if self.conversation is None:
+            title = line.turn.text if not find_secret(line.turn.text) else ""
+            at = self._started_at or line.turn.at
+            self.conversation = Conversation(self.form.kind, self._id, title_of(title), at)
+
+    def take_entity(self, report: Report) -> Item | None:
+        """Return an entity with the turns since the last call; None if there are none."""
+        turns, self.turns = self.turns, []
+        if self.conversation is None:
+            return None
+        return conversation_entity(replace(self.conversation, summary=self._summary), turns, report)
+
+
+def make_importer(form: Format) -> Importer:
+    """Return the importer of a program's transcripts: a file, or a folder with many."""
+
+    def recognizes(source: Source) -> bool:
+        return any(_has_lines(form, source, name) for name in _names(source)[:_FILES_TO_TRY])
+
+    def read(source: Source, report: Report) -> Iterator[Item]:
+        seen: set[str] = set()
+        for name in _names(source):
+            session = Session(form, name.rsplit("/", 1)[-1].removesuffix(_ENDING))
+            for line in _read_lines(form, source, name, report):
+                if not line.turn_id or line.turn_id not in seen:
+                    session.add(line)
+                    seen |= {line.turn_id} if line.turn_id else set()
+            if (entity := session.take_entity(report)) is not None:
+                yield entity
+
+    return Importer(form.kind, form.title, recognizes, read)
+
+
+def parse_line(line: bytes) -> dict[str, Any] | None:
+    """Return the object that a line is; None if it is no JSON object."""
+    try:
+        value = decode(line)
+    except RecursionError:
+        return None
+    except (DecodeError, UnicodeDecodeError):
+        value = parse_leniently(line)
+    return value if isinstance(value, dict) else None
+
+
+def joined_texts(content: Any, kinds: tuple[str, ...]) -> str:
+    """Return the text of a message whose content is a text, or a list of blocks of which those kinds have text."""
+    if isinstance(content, str):
+        return content
+    blocks = [each for each in content if isinstance(each, dict)] if isinstance(content, list) else []
+    texts = [each.get("text") for each in blocks if each.get("type") in kinds]
+    return "\n\n".join([each for each in texts if isinstance(each, str) and each.strip()])
+
+
+def _names(source: Source) -> list[str]:
+    return list(source.names) if source.is_file else [each for each in source.names if each.endswith(_ENDING)]
+
+
+def _has_lines(form: Format, source: Source, name: str) -> bool:
+    if source.head(name).lstrip()[:1] != b"{":
+        return False
+    values = map(parse_line, islice(source.lines(name), _LINES_TO_TRY))
+    return any(value is not None and form.is_line(value) for value in values)
+
+
+def _read_lines(form: Format, source: Source, name: str, report: Report) -> Iterator[Line]:
+    for number, text in enumerate(source.lines(name), 1):
+        if text.isspace():
+            continue
+        value = parse_line(text)
+        place = f"{name}, line {number}"
+        if value is None:
+            report.skip(place, "not a JSON object" if text.endswith(b"\n") else "the last line is incomplete")
+        elif (line := form.read_line(value)) is not None:
+            yield line

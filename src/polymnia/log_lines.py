@@ -1,0 +1,41 @@
+"""The form of log lines: text for people, JSON for programs."""
+
+import logging
+from typing import Any
+
+from msgspec.json import encode
+
+# What a log line about a request may carry besides its message, as `extra` of the logging call, in this order.
+LOG_FIELDS = ("request_id", "client", "token", "method", "tool", "duration_ms")
+
+
+class TextFormatter(logging.Formatter):
+    """`TIME polymnia: LEVEL: MESSAGE`, followed by the fields of a request as key=value."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s polymnia: %(levelname)s: %(message)s", "%Y-%m-%dT%H:%M:%S%z")
+
+    def format(self, record: logging.LogRecord) -> str:
+        first, *rest = super().format(record).split("\n")
+        fields = [f"{name}={value}" for name, value in _log_fields(record).items()]
+        return "\n".join([" ".join([first, *fields]), *rest])
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object per line: time, level, logger, message, the fields of a request, and a traceback."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        entry: dict[str, Any] = {
+            "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S%z"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            **_log_fields(record),
+        }
+        if record.exc_info:
+            entry["traceback"] = self.formatException(record.exc_info)
+        return encode(entry, enc_hook=str).decode()
+
+
+def _log_fields(record: logging.LogRecord) -> dict[str, Any]:
+    return {name: value for name in LOG_FIELDS if (value := getattr(record, name, None)) not in (None, "")}

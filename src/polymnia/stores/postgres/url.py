@@ -1,0 +1,97 @@
+"""The URL of a store on PostgreSQL: what concerns the connection, and what concerns Polymnia."""
+
+from contextlib import suppress
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+import psycopg
+from msgspec import Struct
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from polymnia.errors import SettingsError
+
+# A connection is given up when the network loses packets for this long. The URL may say otherwise.
+_NETWORK: dict[str, str | int] = {
+    "connect_timeout": 10,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+    "target_session_attrs": "read-write",  # of several hosts, the one that may be written to
+    "application_name": "polymnia",
+}
+_LOCK_TIMEOUT_MS = 15_000
+# How much longer than the server a client waits, so that the server says what is wrong.
+_MAX_GRACE_S = 5.0
+
+
+class PostgresUrl(Struct, frozen=True):
+    """A store's URL, taken apart: how to connect, and what concerns Polymnia."""
+
+    conninfo: str
+    workspace: str = ""
+    timeout: float = 30.0
+    connections: int = 10
+    row_security: bool | None = None
+
+    @property
+    def patience(self) -> float:
+        """How long to wait for an answer, in seconds."""
+        return self.timeout + min(self.timeout, _MAX_GRACE_S)
+
+    @property
+    def title(self) -> str:
+        """What errors call the database: where it is, without a password."""
+        parts = conninfo_to_dict(self.conninfo)
+        host, port = parts.get("host") or "localhost", parts.get("port")
+        return f"PostgreSQL at {host}{f':{port}' if port else ''}/{parts.get('dbname') or ''}"
+
+    @property
+    def options(self) -> str:
+        """The settings of every connection: what it reads outside of BEGIN and COMMIT is one snapshot."""
+        given = conninfo_to_dict(self.conninfo).get("options")
+        ours = {
+            "default_transaction_isolation": "repeatable\\ read",
+            "search_path": "polymnia,public",
+            "plan_cache_mode": "force_generic_plan",  # every query is about one workspace, found by an index
+            "statement_timeout": int(self.timeout * 1000),
+            "lock_timeout": min(_LOCK_TIMEOUT_MS, int(self.timeout * 1000)),
+            "idle_in_transaction_session_timeout": int(2 * self.timeout * 1000),
+        }
+        return " ".join([*[f"-c {name}={value}" for name, value in ours.items()], str(given or "")]).strip()
+
+
+def parse_url(url: str) -> PostgresUrl:
+    """Return the parts of a URL `postgresql://…?workspace=…&timeout=…&connections=…&row_security=…`.
+
+    Raise SettingsError.
+    """
+    parts = urlsplit(url)
+    given = dict(parse_qsl(parts.query, keep_blank_values=True))
+    ours = {name: given.pop(name) for name in ("workspace", "timeout", "connections", "row_security") if name in given}
+    try:
+        plain = parts._replace(query=urlencode(given)).geturl()
+        wanted = {name: value for name, value in _NETWORK.items() if name not in conninfo_to_dict(plain)}
+        return PostgresUrl(
+            make_conninfo(plain, **wanted),
+            ours.get("workspace", ""),
+            _positive("timeout", ours.get("timeout", "30")),
+            int(_positive("connections", ours.get("connections", "10"))),
+            _switch(ours.get("row_security")),
+        )
+    except psycopg.ProgrammingError as exc:
+        raise SettingsError(f"invalid store URL: {str(exc).strip()}; use postgresql://user@host/database") from exc
+
+
+def _positive(name: str, value: str) -> float:
+    with suppress(ValueError):
+        if (number := float(value)) > 0:
+            return number
+    raise SettingsError(f"store URL: {name} must be a positive number, got {value!r}")
+
+
+def _switch(value: str | None) -> bool | None:
+    if value is None:
+        return None
+    if value not in ("on", "off"):
+        raise SettingsError(f"store URL: row_security must be on or off, got {value!r}")
+    return value == "on"

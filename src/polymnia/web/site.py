@@ -1,0 +1,223 @@
+"""The ASGI application at /ui: checks a request, finds its page, runs it on a worker thread and sends its answer."""
+
+import logging
+from functools import cached_property
+from importlib import import_module
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from polymnia.auth.tokens import Tokens
+from polymnia.engine.workspaces import Workspaces
+from polymnia.errors import (
+    BadInput,
+    EntityNotFound,
+    NotAdmitted,
+    NotAllowed,
+    NotSupported,
+    NoWorkspace,
+    PolymniaError,
+    Refused,
+    StoreError,
+    WorkspaceNotFound,
+)
+from polymnia.model import NOBODY, Principal
+from polymnia.transports.http.context import HttpContext
+from polymnia.transports.http.operations import PAGE, UI_PATH, Scope
+from polymnia.transports.http.request import Receive, Request, Send
+from polymnia.web.forms import Fields, parse_form, parse_query
+from polymnia.web.login import SessionCookie, Sessions, read_cookie
+from polymnia.web.page import Page
+from polymnia.web.pages import PAGES
+from polymnia.web.response import Response, html, redirect
+from polymnia.web.routes import PageSpec, Route, StreamRoute
+from polymnia.web.toasts import Toasts
+
+if TYPE_CHECKING:
+    from polymnia.web.rendering import Templates
+
+logger = logging.getLogger(__name__)
+
+FORM_TOKEN_HEADER, FORM_TOKEN_FIELD = b"x-form-token", "form_token"
+_READS = ("GET", "HEAD")
+_STATIC = "/static/"
+_NOT_FOUND = Response(
+    status=404, body=b"there is no such page\n", headers={"content-type": "text/plain; charset=utf-8"}
+)
+# The status of an error page, by the first of these kinds that the error is.
+_STATUSES: tuple[tuple[type[PolymniaError], int], ...] = (
+    (NotAllowed, 403),
+    (EntityNotFound, 404),
+    (WorkspaceNotFound, 404),
+    (NotSupported, 400),
+    (StoreError, 503),
+    (PolymniaError, 400),
+)
+
+
+class SiteParts(Struct, frozen=True, kw_only=True):
+    """What the web interface shows and uses.
+
+    `workspace` is where users start. `public_origin` is the origin of the public URL; empty if there is none.
+    """
+
+    workspaces: Workspaces
+    workspace: str | None
+    sessions: Sessions
+    tokens: Tokens | None = None
+    public_origin: str = ""
+    store: str = ""
+
+
+class Site:
+    """The web interface. Pages and templates are loaded with the first request."""
+
+    def __init__(self, parts: SiteParts, context: HttpContext) -> None:
+        self.parts = parts
+        self.context = context
+        self.root = f"{context.public_path}{UI_PATH}"
+        self.toasts = Toasts()
+
+    @cached_property
+    def templates(self) -> "Templates":
+        """The templates; Jinja2 is imported when they are first used."""
+        from polymnia.web.rendering import Templates
+
+        return Templates(self.root, PAGES)
+
+    @cached_property
+    def routes(self) -> dict[tuple[str, str], tuple[Route | StreamRoute, PageSpec]]:
+        """The routes of all pages, by method and path."""
+        found = {}
+        for spec in PAGES:
+            for route in import_module(f"polymnia.web.pages.{spec.key}").ROUTES:
+                found[route.method, route.path] = (route, spec)
+        return found
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive, send)
+        try:
+            with self.context.running_request():
+                self.context.check_open()
+                answer = await self._answer(request, scope)
+                if isinstance(answer, Response):
+                    await request.respond(answer.status, answer.body, answer.all_headers)
+                    return
+            page, stream = answer
+            await stream.run(page, request)
+        except Refused as refusal:
+            await request.refuse(refusal)
+        except BadInput as exc:
+            await request.refuse(Refused(400, str(exc)))
+        finally:
+            request.release()
+
+    async def _answer(self, request: Request, scope: Scope) -> Response | tuple[Page, StreamRoute]:
+        """Return the response to a request, or the stream that answers it. Raise Refused."""
+        self.context.guard.check_host(request)
+        self._check_origin(request)
+        path = request.path.removeprefix(UI_PATH) or "/"
+        if path.startswith(_STATIC):
+            scope[PAGE] = f"{UI_PATH}{_STATIC}"
+            found = await self.context.run(lambda: self.templates.assets.find(path))
+            return found or _NOT_FOUND
+        routes = await self.context.run(lambda: self.routes)
+        method = "GET" if request.method in _READS else request.method
+        if (method, path) not in routes:
+            return _NOT_FOUND
+        scope[PAGE] = f"{UI_PATH}{path}"
+        route, spec = routes[method, path]
+        return await self._run_route(request, route, spec, path)
+
+    async def _run_route(
+        self, request: Request, route: Route | StreamRoute, spec: PageSpec, path: str
+    ) -> Response | tuple[Page, StreamRoute]:
+        cookie = self._cookie(request)
+        principal = self._principal(request, cookie)
+        if principal is None and not (isinstance(route, Route) and route.is_public):
+            return self._to_login(request, path)
+        form = Fields([])
+        if request.method == "POST":
+            body = await request.body(limit=self.context.max_message_bytes, budget=self.context.budget)
+            form = parse_form(request.header(b"content-type") or "", body)
+            if principal is not None:
+                self._check_form_token(request, cookie, form)
+        page = Page(
+            self,
+            principal or NOBODY,
+            spec=spec,
+            path=path,
+            query=parse_query(request.query),
+            form=form,
+            cookie=cookie,
+            is_fragment=_is_fragment(request),
+            peer=request.peer,
+            came_from=request.header(b"hx-current-url") or request.header(b"referer") or "",
+        )
+        if isinstance(route, StreamRoute):
+            return page, route
+        return await self.context.run(lambda: self._run(route, page))
+
+    def _run(self, route: Route, page: Page) -> Response:
+        """Run a page on this thread. Return a page that says so if it cannot be shown."""
+        try:
+            if not route.is_public:
+                page.principal.require(route.needed, "this")
+            return route.run(page)
+        except NoWorkspace:
+            return page.render("parts/no_workspace.html", fragment="parts/no_workspace.html")
+        except PolymniaError as exc:
+            status = next(status for kind, status in _STATUSES if isinstance(exc, kind))
+            if status == 503:
+                logger.error("a page failed: %s", exc)
+            message = str(exc) if page.may("admin") else exc.public
+            return page.render("parts/error.html", fragment="parts/error_notice.html", status=status, message=message)
+
+    def _cookie(self, request: Request) -> SessionCookie:
+        """Return the cookie of this server: browsers send one server's cookies to every port of its host."""
+        port = urlsplit(f"//{request.header(b'host') or ''}").port
+        name = f"polymnia_{port or 'ui'}"
+        value = read_cookie(request.header(b"cookie"), name)
+        is_secure = self.parts.public_origin.startswith("https:")
+        return SessionCookie(name=name, value=value, path=self.root, is_secure=is_secure)
+
+    def _principal(self, request: Request, cookie: SessionCookie) -> Principal | None:
+        """Return who asks: by the session, or anybody if the server needs no token. None if they must log in."""
+        found = self.parts.sessions.find(cookie.value) if cookie.value else None
+        if found is None:
+            try:
+                found = self.context.guard.admit(None, peer=request.peer)
+            except NotAdmitted:
+                return None
+        request.connection.admit()
+        request.record.principal = found
+        return found
+
+    def _check_origin(self, request: Request) -> None:
+        """Raise Refused if another site's page sends the request."""
+        origin = request.header(b"origin")
+        if origin is None and request.method in _READS:
+            return
+        own = request.header(b"host") or ""
+        if origin != self.parts.public_origin and urlsplit(origin or "").netloc.lower() != own.lower():
+            raise Refused(403, "only pages of this server may use the web interface")
+
+    def _check_form_token(self, request: Request, cookie: SessionCookie, form: Fields) -> None:
+        given = request.header(FORM_TOKEN_HEADER) or form.get(FORM_TOKEN_FIELD)
+        if not self.parts.sessions.is_form_token(cookie.value, given):
+            raise Refused(403, "the page is out of date: reload it and try again")
+
+    def _to_login(self, request: Request, path: str) -> Response:
+        if _is_fragment(request):
+            return Response(status=401, headers={"hx-refresh": "true"})
+        here = f"{self.root}{path}" + (f"?{request.query.decode('latin-1')}" if request.query else "")
+        if request.header(b"sec-fetch-site") == "cross-site" and request.method in _READS:
+            # A browser sends the cookie of a session only if one of our pages leads here.
+            return html(self.templates.render("parts/bounce.html", Page(self, NOBODY), to=here))
+        return redirect(Page(self, NOBODY).url("/login", to=here if request.method in _READS else ""))
+
+
+def _is_fragment(request: Request) -> bool:
+    """Return True if htmx asks for a part of a page."""
+    return request.header(b"hx-request") == "true" and request.header(b"hx-history-restore-request") != "true"

@@ -1,0 +1,156 @@
+// Keys, dialogs, toasts, tabs and copy buttons of every page. Pages work without it.
+(() => {
+  "use strict";
+  const TOAST_MS = 20_000;
+  const $ = (selector, at = document) => at.querySelector(selector);
+  const $$ = (selector, at = document) => [...at.querySelectorAll(selector)];
+  const FIELDS = "input:not([type=checkbox]):not([type=radio]), textarea, select, [contenteditable=true]";
+
+  // ---- keys ----
+
+  const cursor = () => $("[data-row].cursor");
+
+  function moveCursor(step) {
+    const rows = $$("[data-row]");
+    if (!rows.length) return;
+    const at = rows.indexOf(cursor());
+    placeCursor(rows[Math.max(0, Math.min(rows.length - 1, at + step))]);
+  }
+
+  function placeCursor(row) {
+    cursor()?.classList.remove("cursor");
+    row.classList.add("cursor");
+    ($("a, button", row) || row).focus({ preventScroll: true });
+    row.scrollIntoView({ block: "nearest" });
+  }
+
+  const press = (key, at) => $(`[data-key="${key}"]`, at || document)?.click();
+  const ACTIONS = {
+    "/": () => { $("#q")?.focus(); $("#q")?.select(); },
+    "j": () => moveCursor(1),
+    "k": () => moveCursor(-1),
+    "e": () => press("e", cursor()),
+    "w": () => press("w", cursor()),
+    "x": () => $(".pick input", cursor() || document)?.click(),
+    "Delete": () => press("Delete", cursor()),
+    "u": () => press("u"),
+    "g": () => press("g"),
+    "?": () => $("#keys")?.showModal(),
+    "Escape": () => press("Escape"),
+  };
+
+  // A browser may refuse storage; then the keys stay on.
+  const KEYS_SETTING = "polymnia.single-keys";
+  let keysOn = true;
+  try { keysOn = localStorage.getItem(KEYS_SETTING) !== "off"; } catch { /* refused */ }
+
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+    const field = event.target.closest(FIELDS);
+    if (field) { keyInField(event, field); return; }
+    if ($("dialog[open]") || (!keysOn && event.key.length === 1)) return;
+    const action = ACTIONS[event.key];
+    if (action) { event.preventDefault(); action(); }
+  });
+
+  // In a form that edits in place, Enter saves, Shift+Enter is a new line and Escape restores.
+  function keyInField(event, field) {
+    const form = field.closest("form[data-edit]");
+    if (event.key === "Escape") {
+      if (form) { event.preventDefault(); $("[data-cancel]", form)?.click(); } else if (!field.closest("dialog")) field.blur();
+    } else if (event.key === "Enter" && form && field.matches("textarea") && !event.shiftKey && !event.isComposing) {
+      event.preventDefault();
+      form.requestSubmit();
+    }
+  }
+
+  document.addEventListener("focusin", (event) => {
+    const row = event.target.closest("[data-row]");
+    if (row && row !== cursor()) { cursor()?.classList.remove("cursor"); row.classList.add("cursor"); }
+  });
+
+  // ---- clicks ----
+
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("button, a");
+    if (!event.target.closest("details.switch")) for (const each of $$("details.switch[open]")) each.open = false;
+    if (!button) return;
+    if (button.dataset.open) $(button.dataset.open)?.showModal();
+    if (button.dataset.close !== undefined) close(button);
+    if (button.dataset.toggle) {
+      const target = $(button.dataset.toggle);
+      button.setAttribute("aria-expanded", String(target.classList.toggle("is-open")));
+    }
+    if (button.dataset.copy) copy(button);
+    if (button.getAttribute("role") === "tab") selectTab(button);
+  });
+
+  function close(button) {
+    const dialog = button.closest("dialog");
+    if (dialog) dialog.close(); else button.closest(".toast")?.remove();
+  }
+
+  async function copy(button) {
+    const source = $(button.dataset.copy);
+    try {
+      await navigator.clipboard.writeText(source.textContent);
+      button.lastChild.textContent = "Copied";
+    } catch {
+      button.lastChild.textContent = "Press Ctrl+C";
+      getSelection().selectAllChildren(source);
+    }
+  }
+
+  function selectTab(tab) {
+    for (const each of $$("[role=tab]", tab.closest("[role=tablist]"))) {
+      const isChosen = each === tab;
+      each.setAttribute("aria-selected", String(isChosen));
+      each.tabIndex = isChosen ? 0 : -1;
+      document.getElementById(each.getAttribute("aria-controls")).hidden = !isChosen;
+    }
+  }
+
+  document.addEventListener("keydown", (event) => {
+    if (event.target.getAttribute?.("role") !== "tab" || !["ArrowRight", "ArrowLeft"].includes(event.key)) return;
+    const tabs = $$("[role=tab]", event.target.closest("[role=tablist]"));
+    const step = event.key === "ArrowRight" ? 1 : tabs.length - 1;
+    const next = tabs[(tabs.indexOf(event.target) + step) % tabs.length];
+    next.focus();
+    next.click();
+  });
+
+  // ---- dialogs that the server sends, and toasts ----
+
+  let toastTimer = 0;
+
+  function prepare(part) {
+    for (const dialog of $$("dialog[data-start]:not([open])", part)) {
+      // A page without JavaScript shows the dialog in place; here it floats.
+      dialog.removeAttribute("data-start");
+      dialog.showModal();
+      $("[data-safe]", dialog)?.focus();
+    }
+    if ($("#toasts .toast")) waitWithToast();
+  }
+
+  function waitWithToast() {
+    clearTimeout(toastTimer);
+    toastTimer = setTimeout(() => {
+      const toast = $("#toasts .toast");
+      if (toast && (toast.matches(":hover") || toast.contains(document.activeElement))) waitWithToast();
+      else toast?.remove();
+    }, TOAST_MS);
+  }
+
+  document.addEventListener("htmx:load", (event) => prepare(event.detail.elt.parentNode || document));
+
+  const setting = $("#single-keys");
+  if (setting) {
+    setting.checked = keysOn;
+    setting.addEventListener("change", () => {
+      keysOn = setting.checked;
+      try { localStorage.setItem(KEYS_SETTING, keysOn ? "on" : "off"); } catch { /* refused */ }
+    });
+  }
+  prepare(document);
+})();

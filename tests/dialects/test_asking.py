@@ -1,0 +1,191 @@
+"""What the tools of the product ask their client before they act, and what they do where it cannot be asked."""
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from msgspec.json import decode, encode
+
+from polymnia.dialects import open_dialect
+from polymnia.dialects.base import NoteRules
+from polymnia.engine.curation import drafts
+from polymnia.engine.memory import Memory
+from polymnia.engine.workspaces import OneWorkspace, open_workspaces
+from polymnia.mcp.server import Server
+from polymnia.stores import open_store
+from tests.dialects.conversation import Client
+
+JSON = dict[str, Any]
+YES: JSON = {"action": "accept", "content": {"confirmed": True}}
+NO: JSON = {"action": "decline"}
+MANY = {"name": "Ada", "facts": [f"fact {number}" for number in range(40)]}
+
+
+class AskedClient(Client):
+    """A client that can be asked. `answer` returns the result for a request of the server, or raises."""
+
+    def __init__(self, dialect: str, server: Memory | Server, answer: Callable[[str, JSON], JSON]) -> None:
+        super().__init__(dialect, server)
+        self.asked: list[JSON] = []
+        self._answer = answer
+        capabilities: JSON = {"elicitation": {}, "sampling": {}}
+        info = {"name": "asked", "version": "1"}
+        super().request("initialize", protocolVersion="2025-11-25", clientInfo=info, capabilities=capabilities)
+
+    def request(self, method: str, **params: Any) -> Any:
+        """Return the result of a request, after every question about it was answered."""
+        self._asked += 1
+        message = {"jsonrpc": "2.0", "id": self._asked, "method": method, "params": params}
+        body = self.session.handle(encode(message)).body
+        while body is None:
+            question = decode(self.session.outbox.popleft())
+            self.asked.append(question["params"])
+            answer = self._answer(question["method"], question["params"])
+            self.session.handle(encode({"jsonrpc": "2.0", "id": question["id"], **answer}))
+            body = self.session.outbox.pop() if len(self.session.outbox) == 1 else None
+        reply = decode(body)
+        assert "error" not in reply, reply
+        return reply["result"]
+
+
+@pytest.fixture
+def memory(tmp_path: Any) -> Iterator[Memory]:
+    store = open_store(f"{tmp_path}/memory.db")
+    yield Memory(store)
+    store.close()
+
+
+def agreeing(memory: Memory | Server, result: JSON) -> AskedClient:
+    return AskedClient("native", memory, lambda method, params: {"result": result})
+
+
+def test_a_user_who_declines_keeps_many_facts(memory: Memory) -> None:
+    client = agreeing(memory, NO)
+    client.text("remember", {"entities": [MANY]})
+    assert "declined" in client.error("forget", {"name": "Ada", "whole": True, "confirm": True})
+    assert "fact 1" in client.text("open", {"names": ["Ada"]})
+
+
+def test_many_single_facts_are_asked_about_too(memory: Memory) -> None:
+    client = agreeing(memory, YES)
+    client.text("remember", {"entities": [MANY]})
+    client.text("forget", {"name": "Ada", "facts": [str(number) for number in range(1, 31)]})
+    assert [each["message"] for each in client.asked] == ["Forget Ada: 30 facts and relations in all?"]
+
+
+def test_without_elicitation_many_facts_need_a_confirmation(memory: Memory) -> None:
+    client = Client("native", memory)
+    client.text("remember", {"entities": [MANY]})
+    refusal = client.error("forget", {"name": "Ada", "whole": True})
+    assert refusal == "that would forget 41 facts and relations: look with dry_run, or pass confirm: true"
+    client.text("forget", {"name": "Ada", "whole": True, "dry_run": True})
+    client.text("forget", {"name": "Ada", "whole": True, "confirm": True})
+    assert "There is no entity Ada" in client.text("open", {"names": ["Ada"]})
+
+
+def conflicting(client: Client) -> None:
+    """Make a change that can be undone in part only: change 2 adds to what change 1 created."""
+    client.text("remember", {"entities": [{"name": "Ada", "facts": ["drinks tea"]}, {"name": "Bob"}]})
+    client.text("remember", {"entities": [{"name": "Ada", "facts": ["lives in Paris"]}]})
+
+
+def test_a_user_may_undo_what_has_no_conflict(memory: Memory) -> None:
+    client = agreeing(memory, YES)
+    conflicting(client)
+    client.text("undo", {"changes": [1]})
+    (asked,) = client.asked
+    assert asked["message"].startswith("Undo change 1 except for what was changed since?")
+    assert "1 observation was added since (change 1)" in asked["message"]
+    text = client.text("open", {"names": ["Ada", "Bob"]})
+    assert "lives in Paris" in text
+    assert "There is no entity Bob" in text
+
+
+def test_a_user_who_declines_an_undo_keeps_everything(memory: Memory) -> None:
+    client = agreeing(memory, NO)
+    conflicting(client)
+    assert "the user declined; nothing was undone" in client.error("undo", {"changes": [1]})
+    assert "Bob (thing)" in client.text("open", {"names": ["Bob"]})
+
+
+def test_an_undo_without_conflicts_asks_nothing(memory: Memory) -> None:
+    client = agreeing(memory, NO)
+    conflicting(client)
+    client.text("undo", {"changes": [2]})
+    client.text("undo", {"changes": [1], "skip_conflicts": True})
+    assert client.asked == []
+
+
+@pytest.mark.parametrize("answer", [YES, NO], ids=["agrees", "declines"])
+def test_a_workspace_is_deleted_only_with_the_users_consent(tmp_path: Any, answer: JSON) -> None:
+    workspaces = open_workspaces(f"{tmp_path}/store/")
+    dialect = open_dialect("native", NoteRules(toolsets=("admin",)))
+    client = agreeing(Server(dialect, workspaces, workspace="app"), answer)
+    client.text("manage_workspace", {"action": "create", "name": "old"})
+    result = client.call("manage_workspace", {"action": "delete", "name": "old"})
+    assert result.get("isError", False) == (answer is NO)
+    assert client.asked[0]["message"] == "Delete the workspace old with everything in it?"
+    plain = Client("native", Server(dialect, workspaces, workspace="app"))
+    assert "pass confirm: true" in plain.error("manage_workspace", {"action": "delete", "name": "app"})
+    workspaces.close()
+
+
+def sampled(text: str) -> JSON:
+    return {"result": {"role": "assistant", "content": {"type": "text", "text": text}, "model": "m"}}
+
+
+def report_of(memory: Memory, answer: Callable[[str, JSON], JSON]) -> tuple[AskedClient, JSON]:
+    server = Server(open_dialect("workspace"), OneWorkspace(memory), workspace="default")
+    client = AskedClient("workspace", server, answer)
+    people = ("Ada", "Bob")
+    observed = [{"name": name, "entity_type": "person", "observations": [f"{name} drinks tea"]} for name in people]
+    client.call("create_entities", {"entities": observed})
+    return client, client.call("get_consolidation_report")["structuredContent"]
+
+
+def drafts_of(report: JSON) -> dict[str, str | None]:
+    return {each["name"]: each.get("draft_summary") for each in report["stale_summaries"]}
+
+
+def test_the_clients_model_drafts_the_summaries_in_one_answer(memory: Memory) -> None:
+    client, report = report_of(memory, lambda method, params: sampled("Task 1: One of them.\n**2.** The other."))
+    (asked,) = client.asked
+    assert asked["messages"][0]["content"]["text"].count("drinks tea") == 2
+    assert sorted(str(each) for each in drafts_of(report).values()) == ["One of them.", "The other."]
+
+
+@pytest.mark.parametrize(
+    "answer", [sampled("I cannot."), sampled("7: nothing"), {"error": {"code": -1, "message": "the user declined"}}]
+)
+def test_a_report_does_without_drafts_that_do_not_come(memory: Memory, answer: JSON) -> None:
+    client, report = report_of(memory, lambda method, params: answer)
+    assert len(client.asked) == 1
+    assert drafts_of(report) == {"Ada": None, "Bob": None}
+
+
+def test_a_report_asks_again_for_nothing_if_the_memory_changed_meanwhile(memory: Memory) -> None:
+    def answer(method: str, params: JSON) -> JSON:
+        Client("native", memory).text("remember", {"entities": [{"name": "Ada", "facts": ["moved"]}]})
+        return sampled("1: old\n2: old")
+
+    client, report = report_of(memory, answer)
+    assert len(client.asked) == 1
+    assert drafts_of(report) == {"Ada": None, "Bob": None}
+
+
+def test_long_prompts_are_left_out_of_the_joined_one() -> None:
+    prompts = [drafts.Prompt("Summarize.", str(number) * 10_000) for number in range(4)]
+    joined = drafts.join_prompts(prompts)
+    assert len(joined.text) <= drafts.MAX_JOINED_CHARACTERS
+    assert drafts.split_drafts("1: first\n2: second", prompts) == {prompts[0]: "first", prompts[1]: "second"}
+
+
+def test_the_progress_of_a_review_increases(memory: Memory) -> None:
+    client = Client("native", memory)
+    client.text("remember", {"entities": [{"name": f"e{number}", "facts": ["a"]} for number in range(30)]})
+    client.session.outbox.clear()
+    client.request("tools/call", name="review", arguments={}, _meta={"progressToken": "p"})
+    told = [decode(each)["params"]["progress"] for each in client.session.outbox]
+    assert len(told) > 1
+    assert all(earlier < later for earlier, later in itertools.pairwise(told))

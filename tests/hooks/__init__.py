@@ -1,0 +1,1 @@
+"""Hooks of coding agents."""

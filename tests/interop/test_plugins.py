@@ -1,0 +1,154 @@
+"""The plugin in the programs it is made for: real sessions of Claude Code and Codex with a scripted model."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.importers.samples import read_items
+from tests.interop.install import client_programs
+from tests.interop.model_server import ModelServer, ToolCall, serve_model
+
+ROOT = Path(__file__).parent.parent.parent
+PLUGIN = ROOT / "packages" / "plugin"
+FACT = "Deploys run on Fridays at noon."
+QUESTION = "When do we deploy?"
+
+
+class Home:
+    """A user's home with a project in it, where the programs run."""
+
+    def __init__(self, path: Path, programs: Path) -> None:
+        self.path = path
+        self.project = path / "shop"
+        (self.project / ".git").mkdir(parents=True)
+        (path / ".codex").mkdir()
+        self._programs = programs / "node_modules"
+
+    def run(self, *command: str | Path, variables: dict[str, str] | None = None, status: int = 0) -> str:
+        """Run a command in the project and return what it prints."""
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        moved = ("XDG_", "CODEX", "CLAUDE", "ANTHROPIC", "OPENAI", "POLYMNIA_STORE")
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(moved)}
+        environment |= {"HOME": str(self.path), "PATH": path, "DISABLE_AUTOUPDATER": "1"}
+        environment |= {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", **(variables or {})}
+        done = subprocess.run(
+            [str(word) for word in command],
+            cwd=self.project,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=180,
+            check=False,
+        )
+        assert done.returncode == status, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def claude(self, *arguments: str | Path, model: ModelServer | None = None) -> str:
+        self.run("node", self._programs / "@anthropic-ai" / "claude-code" / "install.cjs")
+        access = {"ANTHROPIC_BASE_URL": model.url, "ANTHROPIC_API_KEY": "scripted"} if model else {}
+        return self.run(self._programs / ".bin" / "claude", *arguments, variables=access)
+
+    def ask_claude(self, model: ModelServer, question: str, *options: str, plugin: Path = PLUGIN) -> str:
+        return self.claude("-p", question, "--plugin-dir", plugin, *options, model=model)
+
+    def codex(self, *arguments: str) -> str:
+        return self.run(self._programs / ".bin" / "codex", *arguments)
+
+    def ask_codex(self, model: ModelServer, question: str) -> str:
+        provider = {"name": "scripted", "base_url": f"{model.url}/v1", "env_key": "KEY", "wire_api": "responses"}
+        inline = ", ".join([f"{name} = {json.dumps(value)}" for name, value in provider.items()])
+        options = [f"model_providers.scripted={{{inline}}}", 'model_provider="scripted"', 'model="scripted"']
+        flags = [word for option in options for word in ("-c", option)]
+        # Otherwise the user would be asked whether to trust the project and the hooks.
+        flags += ["--skip-git-repo-check", "--dangerously-bypass-hook-trust"]
+        return self.run(self._programs / ".bin" / "codex", "exec", *flags, question, variables={"KEY": "scripted"})
+
+    def polymnia(self, *arguments: str, status: int = 0) -> str:
+        return self.run(sys.executable, "-m", "polymnia", *arguments, status=status)
+
+
+@pytest.fixture
+def home(cache: Path, tmp_path: Path) -> Home:
+    return Home(tmp_path, client_programs(cache))
+
+
+def test_claude_code_accepts_the_plugin_and_the_marketplace(home: Home) -> None:
+    assert "Validation passed" in home.claude("plugin", "validate", PLUGIN)
+    assert "Validation passed" in home.claude("plugin", "validate", ROOT)
+
+
+def test_claude_code_installs_the_plugin_from_the_repository(home: Home) -> None:
+    home.claude("plugin", "marketplace", "add", str(ROOT))
+    home.claude("plugin", "install", "polymnia@polymnia")
+    assert "polymnia@polymnia" in home.claude("plugin", "list")
+    assert re.search(r"^plugin:polymnia:memory: polymnia serve - .*Connected", home.claude("mcp", "list"), re.MULTILINE)
+
+
+def test_a_session_of_claude_code_is_briefed_on_the_one_before(home: Home) -> None:
+    with serve_model(FACT) as model:
+        home.ask_claude(model, QUESTION)
+        home.ask_claude(model, "Hello again")
+        first, second = model.prompts()
+    assert FACT not in first
+    assert f"user: {QUESTION}" in second
+    assert f"assistant: {FACT}" in second
+    assert FACT in home.polymnia("search", "deploys", "--json")
+
+
+def test_the_tools_and_the_skill_of_the_plugin_are_offered_to_claude(home: Home) -> None:
+    with serve_model("Hello") as model:
+        home.ask_claude(model, "Hello")
+        (prompt,) = model.prompts()
+    assert "mcp__plugin_polymnia_memory__recall" in prompt
+    assert "polymnia:memory" in prompt
+
+
+def test_claude_code_is_checkpointed_before_it_compacts(home: Home) -> None:
+    plugin = home.path / "plugin"
+    shutil.copytree(PLUGIN, plugin)
+    hooks = json.loads((plugin / "hooks" / "hooks.json").read_text("utf-8"))
+    for event in ("Stop", "SessionEnd"):  # so that no other hook can have stored anything
+        del hooks["hooks"][event]
+    (plugin / "hooks" / "hooks.json").write_text(json.dumps(hooks), "utf-8")
+    with serve_model(FACT) as model:
+        home.ask_claude(model, QUESTION, plugin=plugin)
+        home.ask_claude(model, "And then?", "--continue", plugin=plugin)
+        assert "(none yet)" in home.polymnia("search", "deploys", status=1)
+        home.ask_claude(model, "/compact", "--continue", plugin=plugin)
+    assert FACT in home.polymnia("search", "deploys", "--json")
+
+
+def test_a_session_of_claude_code_is_imported_without_its_tools(home: Home) -> None:
+    with serve_model(ToolCall("Bash", {"command": "echo noise", "description": "Say it"}), FACT) as model:
+        home.claude("-p", QUESTION, "--allowedTools", "Bash", model=model)
+    kind, items, report = read_items(home.path / ".claude" / "projects")
+    assert (kind, report.skipped) == ("claude-code", [])
+    assert [each.texts for each in items] == [(f"user: {QUESTION}", f"assistant: {FACT}")]  # type: ignore[union-attr]
+
+
+def test_a_session_of_codex_is_briefed_on_the_one_before(home: Home) -> None:
+    home.codex("plugin", "marketplace", "add", str(ROOT))
+    home.codex("plugin", "add", "polymnia@polymnia")
+    with serve_model(FACT) as model:
+        home.ask_codex(model, QUESTION)
+        home.ask_codex(model, "Hello again")
+        first, second = model.prompts()
+    assert FACT not in first
+    assert f"user: {QUESTION}" in second
+    assert f"assistant: {FACT}" in second
+    assert "memory" in home.codex("mcp", "list")
+
+
+def test_a_session_of_codex_is_imported_without_its_tools(home: Home) -> None:
+    with serve_model(ToolCall("exec_command", {"cmd": "echo noise"}), FACT) as model:
+        home.ask_codex(model, QUESTION)
+    kind, items, report = read_items(home.path / ".codex" / "sessions")
+    assert (kind, report.skipped) == ("codex", [])
+    assert [each.texts for each in items] == [(f"user: {QUESTION}", f"assistant: {FACT}")]  # type: ignore[union-attr]

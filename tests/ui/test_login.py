@@ -1,0 +1,105 @@
+"""Logging in to the web interface, and what ends a session."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from polymnia.auth.authenticator import tokens_of
+from tests.transports.running import Running
+from tests.ui.client import Visitor, make_token, serve
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(tmp_path_factory.mktemp("ui") / "memory.db")
+
+
+@pytest.fixture(scope="module")
+def token(store: str) -> str:
+    return make_token(store, "laptop", "write")
+
+
+@pytest.fixture(scope="module")
+def server(store: str, token: str) -> Iterator[Running]:
+    with serve(store) as running:
+        yield running
+
+
+@pytest.fixture
+def visitor(server: Running) -> Visitor:
+    return Visitor(server.port)
+
+
+def test_a_page_asks_for_a_token(visitor: Visitor) -> None:
+    assert "This server asks for a token" in visitor.get("/ui/more").text
+
+
+def test_a_token_opens_the_page_that_was_asked_for(visitor: Visitor, token: str) -> None:
+    asked = visitor.get("/ui/more?w=default")
+    assert 'value="/ui/more?w=default"' in asked.text
+    shown = visitor.post_raw("/ui/login", {"token": token, "to": "/ui/more?w=default"}, Origin=visitor.origin)
+    assert (shown.status, shown.headers["location"]) == (303, "/ui/more?w=default")
+    assert "laptop, may write" in visitor.get("/ui/more").words
+
+
+def test_after_the_login_nobody_is_sent_to_another_site(visitor: Visitor, token: str) -> None:
+    for to in ("https://elsewhere.example/", "//elsewhere.example/", "/ui\\elsewhere", "/mcp"):
+        shown = visitor.post_raw("/ui/login", {"token": token, "to": to}, Origin=visitor.origin)
+        assert shown.headers["location"] == "/ui/"
+        visitor.cookies.clear()
+
+
+def test_the_cookie_is_hidden_from_scripts_and_other_sites(visitor: Visitor, token: str) -> None:
+    shown = visitor.post_raw("/ui/login", {"token": token}, Origin=visitor.origin)
+    cookie = shown.headers["set-cookie"]
+    assert {"HttpOnly", "SameSite=Strict", "Path=/ui"} <= set(cookie.split("; "))
+    assert token not in cookie
+
+
+def test_a_wrong_token_is_refused(visitor: Visitor) -> None:
+    shown = visitor.post_raw("/ui/login", {"token": "ply_wrong_token"}, Origin=visitor.origin)
+    assert shown.status == 403
+    assert "Unknown token." in shown.words
+    assert "This server asks for a token" in visitor.get("/ui/").text
+
+
+def test_logging_out_ends_the_session(visitor: Visitor, token: str) -> None:
+    visitor.log_in(token)
+    cookies = dict(visitor.cookies)
+    visitor.post("/ui/logout")
+    visitor.cookies = cookies
+    assert "This server asks for a token" in visitor.get("/ui/").text
+
+
+def test_revoking_the_token_ends_its_sessions(server: Running, store: str) -> None:
+    visitor = Visitor(server.port)
+    visitor.log_in(make_token(store, "phone", "read"))
+    assert "phone, may read" in visitor.get("/ui/more").words
+    tokens = tokens_of(store)
+    assert tokens is not None
+    tokens.revoke("phone")
+    assert "This server asks for a token" in visitor.get("/ui/more").text
+    assert visitor.get("/ui/more", HX_Request="true").headers["hx-refresh"] == "true"
+
+
+def test_a_link_from_another_site_keeps_the_session(visitor: Visitor) -> None:
+    shown = visitor.get("/ui/more", Sec_Fetch_Site="cross-site")
+    assert shown.status == 200
+    assert '<meta http-equiv="refresh" content="0;url=/ui/more">' in shown.text
+
+
+def test_a_server_without_tokens_needs_no_login(tmp_path: Path) -> None:
+    with serve(str(tmp_path / "memory.db")) as running:
+        visitor = Visitor(running.port)
+        assert "This machine, may admin" in visitor.get("/ui/more").words
+        assert visitor.get("/ui/login", follow=False).headers["location"] == "/ui/"
+
+
+def test_a_token_that_is_created_later_is_asked_for_at_once(tmp_path: Path) -> None:
+    store = str(tmp_path / "memory.db")
+    with serve(store) as running:
+        visitor = Visitor(running.port)
+        assert visitor.get("/ui/", follow=False).status == 200
+        make_token(store, "first", "read")
+        assert "This server asks for a token" in visitor.get("/ui/").text

@@ -1,0 +1,140 @@
+"""What protects the web interface: foreign pages, forged forms, the content policy, capabilities and workspaces."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from polymnia.engine.workspaces import open_workspaces
+from tests.transports.running import Running
+from tests.ui.client import Visitor, make_token, serve
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return a directory with two workspaces."""
+    url = f"{tmp_path_factory.mktemp('ui')}/"
+    workspaces = open_workspaces(url)
+    for name in ("harbour", "payroll"):
+        workspaces.create(name)
+    workspaces.close()
+    return url
+
+
+@pytest.fixture(scope="module")
+def tokens(store: str) -> dict[str, str]:
+    return {
+        "writer": make_token(store, "writer", "write"),
+        "reader": make_token(store, "reader", "read"),
+        "limited": make_token(store, "limited", "write", ("harbour",)),
+    }
+
+
+@pytest.fixture(scope="module")
+def server(store: str, tokens: dict[str, str]) -> Iterator[Running]:
+    with serve(store) as running:
+        yield running
+
+
+@pytest.fixture
+def writer(server: Running, tokens: dict[str, str]) -> Visitor:
+    return logged_in(server, tokens["writer"])
+
+
+def logged_in(server: Running, token: str) -> Visitor:
+    visitor = Visitor(server.port)
+    visitor.log_in(token)
+    return visitor
+
+
+def test_a_form_without_its_token_is_refused(writer: Visitor) -> None:
+    for token in ("", "0" * 64):
+        shown = writer.post("/ui/logout", token=token or "x", follow=False)
+        assert shown.status == 403
+    assert "writer, may write" in writer.get("/ui/more").words
+
+
+def test_a_form_with_the_token_of_another_session_is_refused(server: Running, tokens: dict[str, str]) -> None:
+    one, other = logged_in(server, tokens["writer"]), logged_in(server, tokens["writer"])
+    assert one.post("/ui/logout", token=other.get("/ui/more").form_token, follow=False).status == 403
+
+
+def test_a_form_of_another_site_is_refused(writer: Visitor) -> None:
+    token = writer.get("/ui/more").form_token
+    for origin in ("https://elsewhere.example", "null", "http://127.0.0.1:1", ""):
+        headers = {"Origin": origin} if origin else {}
+        assert writer.post_raw("/ui/logout", {"form_token": token}, **headers).status == 403
+    assert "writer, may write" in writer.get("/ui/more").words
+
+
+def test_a_foreign_host_is_refused(writer: Visitor) -> None:
+    assert writer.get("/ui/", Host="elsewhere.example").status == 421
+
+
+def test_another_sites_script_cannot_read_a_page(writer: Visitor) -> None:
+    assert writer.get("/ui/more", Origin="https://elsewhere.example").status == 403
+    assert "access-control-allow-origin" not in writer.get("/ui/more").headers
+
+
+def test_every_answer_has_a_strict_policy(writer: Visitor) -> None:
+    for path in ("/ui/", "/ui/more", "/ui/login", "/ui/nothing", "/ui/static/x/ui.js"):
+        headers = writer.get(path, follow=False).headers
+        policy = headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "unsafe" not in policy
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "same-origin"
+
+
+def test_pages_are_not_kept_and_files_are(writer: Visitor) -> None:
+    page = writer.get("/ui/more")
+    assert page.headers["cache-control"] == "no-store"
+    style = page.text.split('rel="stylesheet" href="')[1].split('"')[0]
+    assert "immutable" in writer.get(style).headers["cache-control"]
+    stale = writer.get("/ui/static/0000000000000000/polymnia.css")
+    assert (stale.status, stale.headers["cache-control"]) == (200, "no-store")
+
+
+def test_only_files_of_the_interface_are_served(writer: Visitor) -> None:
+    for path in ("htmx.LICENSE", "../site.py", "%2e%2e/site.py", "/etc/passwd", ""):
+        assert writer.get(f"/ui/static/x/{path}").status == 404
+
+
+def test_pages_have_no_inline_script_or_style(writer: Visitor) -> None:
+    text = writer.get("/ui/").text
+    assert "<script>" not in text
+    assert "style=" not in text
+    assert " on" not in {part[:3] for part in text.split('"')}
+
+
+def test_a_reader_may_not_write(server: Running, tokens: dict[str, str]) -> None:
+    shown = logged_in(server, tokens["reader"]).post("/ui/undo", change="1", follow=False)
+    assert shown.status == 403
+    assert "The token reader may only read" in shown.words
+
+
+def test_a_limited_token_sees_only_its_workspaces(server: Running, tokens: dict[str, str]) -> None:
+    limited = logged_in(server, tokens["limited"])
+    shown = limited.get("/ui/?w=harbour")
+    assert (shown.status, "payroll" in shown.text) == (200, False)
+    assert limited.get("/ui/").status == 200
+    refused = limited.get("/ui/?w=payroll")
+    assert (refused.status, "may not use the workspace" in refused.words) == (403, True)
+    assert limited.post("/ui/undo", w="payroll", change="1", follow=False).status == 403
+
+
+def test_an_unknown_page_is_not_found(writer: Visitor) -> None:
+    assert writer.get("/ui/nothing").status == 404
+    assert writer.post("/ui/", follow=False).status == 404
+
+
+def test_a_malformed_request_is_refused_with_a_reason(writer: Visitor) -> None:
+    for shown in (writer.get("/ui/?q=%ff"), writer.get("/ui/?before=x"), writer.post("/ui/undo", change="x")):
+        assert shown.status == 400
+        assert "expected" in shown.text
+
+
+def test_the_log_names_pages_and_nothing_that_clients_chose(server: Running, writer: Visitor) -> None:
+    writer.get("/ui/more?secret=1")
+    writer.get("/ui/something-secret")
+    assert "secret" not in server.log

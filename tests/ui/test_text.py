@@ -1,0 +1,67 @@
+"""Stored text as pages show it, and the values in forms."""
+
+from datetime import datetime
+
+import pytest
+
+from polymnia.errors import BadInput
+from polymnia.web import text, times
+from polymnia.web.forms import parse_form, parse_query
+
+BOUNDARY = "multipart/form-data; boundary=XX"
+
+
+def test_control_characters_are_visible() -> None:
+    assert text.visible("a\x1b[31mb\x7f\u202ec\r\nd\te") == "a␛[31mb␡⟨U+202E⟩c\nd\te"
+
+
+def test_marks_are_the_only_markup() -> None:
+    marked = str(text.mark("<b>Redis</b> & rediscover", ["redis"]))
+    assert marked == "&lt;b&gt;<mark>Redis</mark>&lt;/b&gt; &amp; <mark>rediscover</mark>"
+
+
+def test_an_excerpt_is_short_and_says_that_it_is_cut() -> None:
+    assert text.excerpt("short") == "short"
+    assert len(text.excerpt("x" * 10**6)) == text.MAX_EXCERPT_CHARS + 1
+    assert text.excerpt("line\n" * 100).count("\n") < text.MAX_EXCERPT_LINES
+    assert text.text_size("x" * 2**20) == "1.0 MB"
+
+
+def test_a_type_has_the_same_dot_in_any_case() -> None:
+    assert text.type_number("Person") == text.type_number(" person ") == 1
+    assert 1 <= text.type_number("anything else") <= 10
+
+
+def test_an_actor_is_a_client_and_perhaps_a_token() -> None:
+    assert (text.client_name("cursor (token ci)"), text.token_name("cursor (token ci)")) == ("cursor", "ci")
+    assert (text.client_name("cursor"), text.token_name("cursor")) == ("cursor", "")
+
+
+def test_ages_are_rough() -> None:
+    now = datetime.fromtimestamp(1_000_000).astimezone()
+    ages = [times.age((1_000_000 - back) * 1_000_000, now) for back in (5, 90, 7200, 86_400, 86_400 * 3, 86_400 * 21)]
+    assert ages == ["now", "1 min ago", "2 h ago", "yesterday", "3 days ago", "3 weeks ago"]
+
+
+def test_a_form_may_be_urlencoded() -> None:
+    form = parse_form("application/x-www-form-urlencoded", b"a=1&a=2&text=one%0D%0Atwo&empty=")
+    assert (form.all("a"), form["text"], form.get("empty", "x"), "b" in form) == (["1", "2"], "one\ntwo", "", False)
+
+
+def test_a_form_may_have_files() -> None:
+    body = (
+        b'--XX\r\nContent-Disposition: form-data; name="note"\r\n\r\n\xc3\xa9\r\n'
+        b'--XX\r\nContent-Disposition: form-data; name="file"; filename="a.bin"\r\n'
+        b"Content-Type: application/octet-stream\r\n\r\n\x00\r\n--X\r\n\r\n--XX--\r\n"
+    )
+    form = parse_form(BOUNDARY, body)
+    (file,) = form.files["file"]
+    assert (form["note"], file.name, file.data) == ("é", "a.bin", b"\x00\r\n--X\r\n")
+
+
+def test_bad_forms_are_refused() -> None:
+    for kind, body in ((BOUNDARY, b"--XX\r\nno name\r\n\r\nx\r\n--XX--"), ("text/plain", b"x"), ("", b"\xff=%ff")):
+        with pytest.raises(BadInput):
+            parse_form(kind, body)
+    with pytest.raises(BadInput):
+        parse_query(b"n=x").number("n")

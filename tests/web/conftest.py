@@ -1,0 +1,39 @@
+"""The browser that the tests of a worker process share, and visits to pages."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser
+
+from tests.interop import install
+from tests.web.browser import Visit, chromium
+
+NewVisit = Callable[..., Visit]
+
+
+# Its event loop runs in this thread until the browser is closed, so it must be closed before tests outside this package
+# run a loop of their own.
+@pytest.fixture(scope="package")
+def browser() -> Iterator[Browser]:
+    with chromium(install.program("chromium", "chromium-browser", "google-chrome")) as browser:
+        yield browser
+
+
+@pytest.fixture(scope="session")
+def axe(pytestconfig: pytest.Config) -> Path:
+    """Return the script of axe-core."""
+    return install.axe(pytestconfig.rootpath / ".test-cache")
+
+
+@pytest.fixture
+def visit(browser: Browser, axe: Path) -> Iterator[NewVisit]:
+    """Return a function that begins a visit to an origin. At the end of the test it fails if a page did wrong."""
+    with ExitStack() as stack:
+
+        def begin(origin: str, **options: Any) -> Visit:
+            return stack.enter_context(Visit(browser, origin, axe=axe, **options))
+
+        yield begin
