@@ -4,9 +4,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+from msgspec.structs import replace
+
 from polymnia.engine.memory import Memory
 from polymnia.errors import NoWorkspace
-from polymnia.model import Capability, Principal
+from polymnia.model import Capability, Principal, join_actor
 from polymnia.web.forms import Fields
 from polymnia.web.login import NO_COOKIE, SessionCookie
 from polymnia.web.response import Response, html, redirect
@@ -15,6 +17,7 @@ from polymnia.web.toasts import Toast
 
 if TYPE_CHECKING:
     from polymnia.web.site import Site
+    from polymnia.web.uploads import Upload
 
 # The most rows that a page shows.
 ROWS = 50
@@ -35,6 +38,7 @@ class Page:
         path: str = "",
         query: Fields | None = None,
         form: Fields | None = None,
+        upload: "Upload | None" = None,
         cookie: SessionCookie = NO_COOKIE,
         is_fragment: bool = False,
         peer: str = "",
@@ -50,6 +54,7 @@ class Page:
         self.path = path
         self.query = query or Fields([])
         self.form = form or Fields([])
+        self.upload = upload
         self.cookie = cookie
         self.is_fragment = is_fragment
         self.peer = peer
@@ -64,11 +69,16 @@ class Page:
         """What every form of this user must carry."""
         return self.site.parts.sessions.form_token(self.cookie.value)
 
+    def log_in(self, principal: Principal) -> dict[str, str]:
+        """Open a session for another principal, who uses this page from now on. Return the headers to send."""
+        self.principal = principal
+        self.cookie = replace(self.cookie, value=self.site.parts.sessions.open(principal))
+        return self.cookie.set(self.cookie.value)
+
     @property
     def by(self) -> str:
         """How changes of this user are signed."""
-        name = self.principal.name
-        return f"{CLIENT} (token {name})" if name else CLIENT
+        return join_actor(CLIENT, self.principal.name)
 
     @cached_property
     def workspaces(self) -> list[str]:
@@ -134,7 +144,7 @@ class Page:
         kept = [pair for pair in parse_qsl(parts.query, keep_blank_values=True) if pair[0] != TOAST]
         return parts.path + (f"?{urlencode(kept)}" if kept else "")
 
-    def render(self, template: str, *, fragment: str = "", status: int = 200, **values: Any) -> Response:
+    def render(self, template: str, /, *, fragment: str = "", status: int = 200, **values: Any) -> Response:
         """Return a whole page, or only the template of its part if htmx asks for that."""
         toast = self.site.toasts.take(self.query.get(TOAST)) if TOAST in self.query else None
         name = fragment if fragment and self.is_fragment else template
