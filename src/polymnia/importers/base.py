@@ -37,6 +37,16 @@ class Places(Struct):
         if len(self.places) < MAX_EXAMPLES:
             self.places.append(place)
 
+    def sentence(self, what: str = "") -> str:
+        """Return the places with their reason."""
+        return f"{self.examples}: {what}{self.reason}"
+
+    @property
+    def examples(self) -> str:
+        """The first places, and how many more there are."""
+        more = f" and {self.count - len(self.places)} more" if self.count > len(self.places) else ""
+        return f"{', '.join(self.places)}{more}"
+
 
 class Report:
     """What an importer left out, and what it took that deserves a look, each by reason in the order of the input.
