@@ -120,8 +120,8 @@ def test_properties_of_a_wrong_type_are_no_failure(kind: str, tmp_path: Path) ->
 
 LINES = [
     "x" * LONG, " " * LONG + "x", "# " + " " * LONG + "x", "[[" * (LONG // 2), "[[a]]" * (LONG // 5),
-    "- " * (LONG // 2), "#" * LONG, "`" * LONG, "a: " + "[" * LONG, "a" + " " * LONG + "b", "- [" * (LONG // 3), "(" * LONG,
-    "a: " + "'a," * (LONG // 3),
+    "- " * (LONG // 2), "#" * LONG, "`" * LONG, "a: " + "[" * LONG, "a" + " " * LONG + "b", "- [" * (LONG // 3),
+    "(" * LONG, "a: " + "'a," * (LONG // 3),
 ]  # fmt: skip
 
 
