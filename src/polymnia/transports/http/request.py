@@ -157,7 +157,7 @@ class Request:
             raise _too_large(limit)
         piece, total, more = bytearray(), 0, True
         while more:
-            message = await self._receive()
+            message = await self.receive()
             if message["type"] == "http.disconnect":
                 raise Refused(400, "the request ended before its body did")
             piece += message.get("body", b"")
