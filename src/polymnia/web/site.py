@@ -12,7 +12,6 @@ from polymnia.auth.tokens import Tokens
 from polymnia.engine.secrets import SecretRule
 from polymnia.engine.workspaces import Workspaces
 from polymnia.errors import (
-    BadInput,
     EntityNotFound,
     NotAdmitted,
     NotAllowed,
@@ -27,6 +26,7 @@ from polymnia.model import NOBODY, Principal
 from polymnia.transports.http.context import HttpContext
 from polymnia.transports.http.operations import PAGE, UI_PATH, Scope
 from polymnia.transports.http.request import Receive, Request, Send
+from polymnia.web.feed import ChangeNews
 from polymnia.web.forms import Fields, parse_form, parse_query
 from polymnia.web.login import SessionCookie, Sessions, read_cookie
 from polymnia.web.multipart import parse_boundary
@@ -89,6 +89,7 @@ class Site:
         self.context = context
         self.root = f"{context.public_path}{UI_PATH}"
         self.toasts = Toasts()
+        self.news = ChangeNews(parts.workspaces)
 
     @cached_property
     def templates(self) -> "Templates":
@@ -126,8 +127,8 @@ class Site:
             await stream.run(page, request)
         except Refused as refusal:
             await request.refuse(refusal)
-        except BadInput as exc:  # a query or form that cannot be read
-            await request.refuse(Refused(400, str(exc)))
+        except PolymniaError as exc:  # a form that cannot be read, or a stream of what may not be seen
+            await request.refuse(Refused(_status(exc), exc.public))
         finally:
             request.release()
 
@@ -213,7 +214,7 @@ class Site:
         except NoWorkspace:
             return page.render("parts/no_workspace.html", fragment="parts/no_workspace.html")
         except PolymniaError as exc:
-            status = next(status for kind, status in _STATUSES if isinstance(exc, kind))
+            status = _status(exc)
             if status == 503:
                 logger.error("a page failed: %s", exc)
             message = str(exc) if page.may("admin") else exc.public
@@ -261,6 +262,10 @@ class Site:
             # A browser sends the cookie of a session only if one of our pages leads here.
             return html(self.templates.render("parts/bounce.html", Page(self, NOBODY), to=here))
         return redirect(Page(self, NOBODY).url("/login", to=here if request.method in _READS else ""))
+
+
+def _status(exc: PolymniaError) -> int:
+    return next(status for kind, status in _STATUSES if isinstance(exc, kind))
 
 
 def _is_fragment(request: Request) -> bool:
