@@ -13,6 +13,7 @@ def test_an_import_reports_what_it_did_and_how_to_take_it_back(tmp_path: Path) -
     said = run("import", str(SAMPLES / "mem0.json"), "--store", "new.db", directory=tmp_path)
     assert (said.returncode, said.stderr) == (0, "")
     assert "imported 2 entities (2 new) and 1 relations (1 new) into new.db" in said.stdout
+    assert "left out the field metadata.category of memories[0]\n" in said.stdout
     assert said.stdout.endswith("to take it back: polymnia undo 1 --store new.db\n")
     run("undo", "1", "--store", "new.db", directory=tmp_path)
     stats = json.loads(run("export", "--format", "json", "--store", "new.db", directory=tmp_path).stdout)
@@ -36,6 +37,7 @@ def test_a_program_gets_the_report_as_json(tmp_path: Path) -> None:
             {"reason": "neither an entity nor a relation", "count": 1, "places": ["line 1"]},
             {"reason": "not valid JSON", "count": 1, "places": ["line 3"]},
         ],
+        "left_fields": [],
         "secrets": [],
         "new_ids": 0,
         "restored_changes": 0,

@@ -18,7 +18,7 @@ from polymnia.stores.memory import MemoryStore
 from tests.importers.hostile import WRONG, places, replaced
 from tests.importers.samples import SAMPLES, make_memory_service_file, read_items
 
-FILES = ["reference-object.json", "memory-service.json", "mem0.json", "chatgpt.json", "claude.json"]
+FILES = ["reference-object.json", "memory-service.json", "mem0.json", "chatgpt.json", "claude.json", "graphiti.json"]
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -37,7 +37,8 @@ def test_texts_of_a_megabyte_and_characters_that_cannot_be_stored_are_taken(name
     text = (SAMPLES / name).read_text("utf-8")
     long = "word " * 200_000 + "\\u0000 \\ud83d end"
     target = {"reference-object.json": "likes tea", "memory-service.json": "We chose", "mem0.json": "Prefers"}
-    part = target.get(name) or {"chatgpt.json": "Which month", "claude.json": "Twice a day."}[name]
+    target |= {"chatgpt.json": "Which month", "claude.json": "Twice a day.", "graphiti.json": "Ada lives in Munich"}
+    part = target[name]
     (tmp_path / "input").write_text(text.replace(part, long), "utf-8")
     _, items, _ = read_items(tmp_path / "input")
     memory = Memory(MemoryStore())
@@ -116,6 +117,31 @@ def test_wrong_types_and_foreign_code_in_a_sqlite_file_do_no_harm(tmp_path: Path
     _, items, report = read_items(path)
     assert [each.name for each in items if isinstance(each, Entity)][-1] == "text (n)"
     assert ("a memory without content", 1) in [(each.reason, each.count) for each in report.skipped]
+    assert path.read_bytes() == before
+
+
+def test_wrong_types_in_a_knowledge_graph_of_mempalace_do_no_harm(tmp_path: Path) -> None:
+    path = tmp_path / "palace.sqlite3"
+    path.write_bytes((SAMPLES / "mempalace.sqlite3").read_bytes())
+    connection = apsw.Connection(str(path))
+    connection.execute(
+        "INSERT INTO entities VALUES (x'ff', x'fe', 7, x'00', 'soon'), ('z', 'Zoë', x'01', '[[', 1e300), "
+        "('y', 'Yan', 'person', '{\"a\": {\"b\": [1]}, \"c\": 7}', NULL)"
+    )
+    connection.execute(
+        "INSERT INTO triples (id, subject, predicate, object, valid_from, valid_to) VALUES "
+        "('1', 'z', 'knows', 'nobody', NULL, NULL), ('2', 'z', x'00', 'y', 'soon', 1e300), "
+        "('3', 'z', 'knows', 'z', 7, x'01')"
+    )
+    connection.close()
+    before = path.read_bytes()
+    _, items, report = read_items(path)
+    take_in(Memory(MemoryStore()), items, by="test")
+    assert {each.name: each.texts for each in items if isinstance(each, Entity)}["Yan"] == ("c: 7",)
+    assert [(each.reason, each.places) for each in report.skipped] == [
+        ("an entity without a name", ["entity 7"]),
+        ("a fact without both ends and a type", ["triple 6", "triple 7"]),
+    ]
     assert path.read_bytes() == before
 
 

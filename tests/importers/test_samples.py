@@ -25,6 +25,8 @@ FILES = {
     "claude.json": "claude",
     "claude-code.jsonl": "claude-code",
     "codex.jsonl": "codex",
+    "mempalace.sqlite3": "mempalace",
+    "graphiti.json": "graphiti",
 }
 
 

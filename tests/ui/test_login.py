@@ -92,7 +92,7 @@ def test_a_link_from_another_site_keeps_the_session(visitor: Visitor) -> None:
 def test_a_server_without_tokens_needs_no_login(tmp_path: Path) -> None:
     with serve(str(tmp_path / "memory.db")) as running:
         visitor = Visitor(running.port)
-        assert "This machine, may admin" in visitor.get("/ui/more").words
+        assert "This machine, may administer" in visitor.get("/ui/more").words
         assert visitor.get("/ui/login", follow=False).headers["location"] == "/ui/"
 
 

@@ -16,8 +16,8 @@ def test_control_characters_are_visible() -> None:
 
 
 def test_marks_are_the_only_markup() -> None:
-    marked = str(text.mark("<b>Redis</b> & rediscover", ["redis"]))
-    assert marked == "&lt;b&gt;<mark>Redis</mark>&lt;/b&gt; &amp; <mark>rediscover</mark>"
+    marked = str(text.mark("<b>Redis</b> & deciding to rediscover", ["redi", "decid"]))
+    assert marked == "&lt;b&gt;<mark>Redis</mark>&lt;/b&gt; &amp; <mark>deciding</mark> to rediscover"
 
 
 def test_an_excerpt_is_short_and_says_that_it_is_cut() -> None:

@@ -167,6 +167,7 @@ def _shape(
         "relations": {"read": relations.read, "new": relations.new},
         "notes": {"read": vault.read, "new": vault.new, "updated": vault.merged},
         "skipped": report.skipped,
+        "left_fields": report.left_fields,
         "secrets": report.flagged,
         "new_ids": receipt.new_ids,
         "restored_changes": receipt.restored,
@@ -186,6 +187,7 @@ def _print(settings: Settings, options: argparse.Namespace, receipt: Receipt, re
     ]
     lines += [f"restored the history of {receipt.restored} changes"] if receipt.restored else []
     lines += [f"skipped {_tell(each)}" for each in report.skipped]
+    lines += [f"left out the field {each.reason} of {_shown(each)}" for each in report.left_fields]
     lines += [f"{receipt.new_ids} entities got new ids: theirs belong to others here"] if receipt.new_ids else []
     lines += [f"look at {_tell(each, 'may contain ')}" for each in report.flagged]
     lines += [f"to take it back: {undo}"] if undo else []
@@ -195,8 +197,12 @@ def _print(settings: Settings, options: argparse.Namespace, receipt: Receipt, re
 
 def _tell(places: Places, what: str = "") -> str:
     """Return the places with their reason in one sentence."""
+    return f"{_shown(places)}: {what}{places.reason}"
+
+
+def _shown(places: Places) -> str:
     more = f" and {places.count - len(places.places)} more" if places.count > len(places.places) else ""
-    return f"{', '.join(places.places)}{more}: {what}{places.reason}"
+    return f"{', '.join(places.places)}{more}"
 
 
 def _draw(done: int) -> None:

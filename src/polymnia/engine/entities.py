@@ -67,7 +67,7 @@ def merge(memory: Memory, source: str, target: str, *, by: str) -> MergeCounts:
         return merge_into(transaction, [source], target)
 
 
-def merge_into(transaction: Transaction, sources: Sequence[str], target: str) -> MergeCounts:
+def merge_into(transaction: Transaction, sources: Sequence[str], target: str, *, dry_run: bool = False) -> MergeCounts:
     """Do the same for several sources inside a transaction. Observations keep their times; tags are joined."""
     if target in sources:
         raise BadInput(f"source and target are the same entity, {target}; name two to merge")
@@ -75,7 +75,7 @@ def merge_into(transaction: Transaction, sources: Sequence[str], target: str) ->
     for name in (*sources, target):
         if name not in found:
             raise EntityNotFound(name)
-    return _merge(transaction, [found[name] for name in sources], found[target])
+    return _merge(transaction, [found[name] for name in sources], found[target], dry_run)
 
 
 def open_named(memory: Memory, names: Collection[str]) -> Graph:
@@ -173,7 +173,7 @@ class _UpsertBatch:
         return Rows(entities=tuple(created), observations=tuple(added))
 
 
-def _merge(transaction: Transaction, sources: Sequence[Entity], target: Entity) -> MergeCounts:
+def _merge(transaction: Transaction, sources: Sequence[Entity], target: Entity, dry_run: bool) -> MergeCounts:
     new = {text: one for each in reversed(sources) for text, one in zip(each.texts, each.observations, strict=True)}
     moved = [text for each in sources for text in each.texts]
     texts = missing_texts(moved, target.texts)
@@ -186,10 +186,11 @@ def _merge(transaction: Transaction, sources: Sequence[Entity], target: Entity) 
     relations = tuple([each for key, each in wanted.items() if key not in linked])
     tags = tuple(dict.fromkeys((*target.tags, *(tag for each in sources for tag in each.tags))))
     card = (replace(target, tags=tags, updated_at=transaction.at),) if tags != target.tags else ()
-    transaction.apply(
-        before=Rows(entities=(*sources, *((target,) if card else ())), relations=tuple(old)),
-        after=Rows(card, (ObservationSet(target.name, tuple(observations)),) if observations else (), relations),
-    )
+    if not dry_run:
+        transaction.apply(
+            before=Rows(entities=(*sources, *((target,) if card else ())), relations=tuple(old)),
+            after=Rows(card, (ObservationSet(target.name, tuple(observations)),) if observations else (), relations),
+        )
     return MergeCounts(len(moved), len(observations), len(relations))
 
 

@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from polymnia.engine.memory import Memory
 from polymnia.errors import USE_A_DATABASE, BadInput, NotSupported
@@ -23,6 +24,8 @@ from polymnia.stores.contract import HistoryReader, Reader
 
 What = Literal["entity", "name", "type", "summary", "tags", "observation", "relation", "note"]
 DEFAULT_LIMIT, MAX_LIMIT = 20, 200
+# A page with a bound on its rows is read so many changes at a time: one of a large import has thousands of rows.
+_CHUNK = 4
 # How many changes of an entity are searched for superseded facts.
 _MAX_SEARCHED = 1_000
 
@@ -64,15 +67,17 @@ def latest(
     operations: Collection[str] | None = None,
     since: int | None = None,
     until: int | None = None,
+    max_rows: int | None = None,
 ) -> ChangePage:
     """Return the latest changes, newest first, perhaps only those of an actor, of some entities or of a period.
 
-    Any part of an actor's name will do. `names` finds an entity under its former names too. Raise NotSupported.
+    Any part of an actor's name will do. `names` finds an entity under its former names too. `max_rows` ends the page
+    early, after the change with which so many rows are read. Raise NotSupported.
     """
     with memory.reading() as read:
         history = history_of(memory, read)
         query = ChangeQuery(
-            limit=min(limit, MAX_LIMIT) + 1,
+            limit=min(limit, MAX_LIMIT),
             before=before,
             since=since,
             until=until,
@@ -80,9 +85,27 @@ def latest(
             operations=None if operations is None else tuple(operations),
             names=None if names is None else tuple(names),
         )
-        found = history.latest(query)
-    shown = found[: query.limit - 1]
-    return ChangePage(tuple(shown), shown[-1].id if len(found) > len(shown) else None)
+        found, has_more = _read_page(history, query, max_rows)
+    return ChangePage(tuple(found), found[-1].id if found and has_more else None)
+
+
+def _read_page(history: HistoryReader, query: ChangeQuery, max_rows: int | None) -> tuple[list[Change], bool]:
+    """Return the changes of a page, and whether there are more. With `max_rows` read a few at a time."""
+    found: list[Change] = []
+    while True:
+        wanted = query.limit - len(found) if max_rows is None else min(_CHUNK, query.limit - len(found))
+        before = found[-1].id if found else query.before
+        part = history.latest(replace(query, limit=wanted + 1, before=before))
+        found += part[:wanted]
+        has_more = len(part) > wanted
+        is_full = len(found) == query.limit or (max_rows is not None and sum(map(_count_rows, found)) >= max_rows)
+        if is_full or not has_more:
+            return found, has_more
+
+
+def _count_rows(change: Change) -> int:
+    sides = (change.before, change.after)
+    return sum(len(each.entities) + len(each.observations) + len(each.relations) + len(each.notes) for each in sides)
 
 
 def differences(change: Change, names: Collection[str] | None = None) -> list[Difference]:

@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from polymnia.engine.memory import Memory
-from polymnia.errors import USE_A_DATABASE, BadInput, NotSupported
+from polymnia.errors import USE_A_DATABASE, BadInput, NotSupported, TextChanged
 from polymnia.model import VAULT, Entity, Match, Note, NoteHit, NoteQuery, NoteScope, PassageKind, Rows
 from polymnia.search.expression import alternatives, wants_everything
 from polymnia.search.relevance import MAX_INEXACT
@@ -42,6 +42,23 @@ def commit(memory: Memory, note: Note, *, by: str, member: str = "") -> Note:
             transaction.read.sessions.join(member, note.scope, transaction.at)
         transaction.apply(before=Rows(notes=(known,) if known else ()), after=Rows(notes=(stored,)))
     return stored
+
+
+def rewrite(memory: Memory, key: str, content: str, *, expected: str, by: str) -> int:
+    """Give a note of the vault another content, and return the change; 0 if it has that content already.
+
+    Raise TextChanged if the note has not the expected content, BadInput for a blank one, NotSupported.
+    """
+    if not content.strip():
+        raise BadInput(f"the new content of the note {key} is blank; forget removes a note")
+    with memory.writing("commit_memory", by) as transaction:
+        known = notes_of(memory, transaction.read).find(VAULT, key)
+        if known is None or known.content != expected:
+            raise TextChanged(f"the note {key}", known.content if known else None)
+        if content != expected:
+            stored = _update(replace(known, content=content, embedding=b""), known, transaction.at)
+            transaction.apply(before=Rows(notes=(known,)), after=Rows(notes=(stored,)))
+    return transaction.change.id if transaction.change else 0
 
 
 def search(memory: Memory, query: NoteQuery, scopes: Sequence[NoteScope]) -> NoteHits:

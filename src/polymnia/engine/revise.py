@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from polymnia.engine import entities
 from polymnia.engine.memory import Memory, Transaction
-from polymnia.errors import BadInput, EntityNotFound
+from polymnia.errors import BadInput, EntityNotFound, TextChanged
 from polymnia.model import Entity, Observation, ObservationSet, Relation, Rows
 from polymnia.search.similarity import normalize_text, similar_observations
 
@@ -16,11 +16,15 @@ _MAX_LISTED = 5
 
 
 class Edit(Struct, frozen=True):
-    """A new text for an observation, which is named by its ordinal or its text. `valid_at` as in Observation."""
+    """A new text for an observation, which is named by its ordinal or its text. `valid_at` as in Observation.
+
+    `expected` is the text that the observation must have, if that matters.
+    """
 
     old: int | str
     text: str
     valid_at: int = 0
+    expected: str | None = None
 
 
 class Revision(Struct, frozen=True, kw_only=True):
@@ -58,19 +62,23 @@ class RevisionReceipt(Struct, frozen=True):
 
 
 class MergeReceipt(Struct, frozen=True):
-    """What a merge did: the entity that remains, and how much it gained. The change is 0 in a store without history."""
+    """What a merge did: the entity that remains, how much it gained, and how many observations it had already.
+
+    The change is 0 in a dry run and in a store without history.
+    """
 
     change: int
     at: int
     target: str
     observations: int
     relations: int
+    known: int = 0
 
 
 def revise(memory: Memory, name: str, revision: Revision, *, by: str) -> RevisionReceipt:
     """Apply a revision to the named entity as one change.
 
-    Raise EntityNotFound, or BadInput if the new name is taken or an observation cannot be found.
+    Raise EntityNotFound, TextChanged, or BadInput if the new name is taken or an observation cannot be found.
     """
     with memory.writing("revise", by) as transaction:
         found = transaction.read.find([name])
@@ -90,15 +98,16 @@ def revise(memory: Memory, name: str, revision: Revision, *, by: str) -> Revisio
     return RevisionReceipt(change, transaction.at, entity, after, replaced, superseded, len(redirected))
 
 
-def merge(memory: Memory, sources: Sequence[str], target: str, *, by: str) -> MergeReceipt:
-    """Move everything the sources have to the target, then delete them, as one change.
+def merge(memory: Memory, sources: Sequence[str], target: str, *, by: str, dry_run: bool = False) -> MergeReceipt:
+    """Move everything the sources have to the target, then delete them, as one change; or only count with `dry_run`.
 
     Raise EntityNotFound, or BadInput if a source is the target.
     """
     with memory.writing("merge_entities", by) as transaction:
-        counts = entities.merge_into(transaction, list(dict.fromkeys(sources)), target)
+        counts = entities.merge_into(transaction, list(dict.fromkeys(sources)), target, dry_run=dry_run)
     change = transaction.change.id if transaction.change else 0
-    return MergeReceipt(change, transaction.at, target, counts.added, counts.redirected)
+    known = counts.moved - counts.added
+    return MergeReceipt(change, transaction.at, target, counts.added, counts.redirected, known)
 
 
 def find_observation(entity: Entity, wanted: int | str) -> Observation:
@@ -121,13 +130,13 @@ class _Edits:
         self.superseded: list[Replacement] = []
         next_ordinal = entity.next_ordinal
         for edit in revision.replace:
-            old = find_observation(entity, edit.old)
+            old = _find_expected(entity, edit)
             if edit.text != old.text or edit.valid_at:
                 new = replace(old, text=_text(edit), valid_at=edit.valid_at or old.valid_at)
                 self.replaced.append(Replacement(old, new))
         for edit in revision.supersede:
             new = Observation(next_ordinal, _text(edit), at, edit.valid_at)
-            self.superseded.append(Replacement(find_observation(entity, edit.old), new))
+            self.superseded.append(Replacement(_find_expected(entity, edit), new))
             next_ordinal += 1
         self._require_distinct()
         self.entity = replace(entity, observations=self._outcome(entity), next_ordinal=next_ordinal)
@@ -151,6 +160,16 @@ class _Edits:
         kept = [each for each in entity.observations if each.ordinal not in ended]
         new = [each.new for each in (*self.replaced, *self.superseded)]
         return tuple(sorted([*kept, *new], key=lambda each: each.ordinal))
+
+
+def _find_expected(entity: Entity, edit: Edit) -> Observation:
+    """Return the observation to edit. Raise TextChanged if it is not the one that the edit expects, else BadInput."""
+    if edit.expected is None:
+        return find_observation(entity, edit.old)
+    found = next((each for each in entity.observations if edit.old in (each.ordinal, each.text)), None)
+    if found is None or found.text != edit.expected:
+        raise TextChanged(f"observation {edit.old} of {entity.name}", found.text if found else None)
+    return found
 
 
 def _text(edit: Edit) -> str:

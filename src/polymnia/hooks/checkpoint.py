@@ -17,7 +17,8 @@ from polymnia.engine.workspaces import open_workspaces
 from polymnia.hooks.positions import Position, Positions
 from polymnia.importers import claude_code, codex
 from polymnia.importers.base import Report
-from polymnia.importers.sessions import Format, Session, parse_line
+from polymnia.importers.sessions import Format, Session
+from polymnia.importers.source import parse_line
 from polymnia.settings import Settings, positions_file
 
 ACTOR = "polymnia hook"

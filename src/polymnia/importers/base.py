@@ -1,20 +1,21 @@
 """What an importer is, and what it may use: the values of foreign JSON, read without trust."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
 from msgspec import DecodeError, Raw, Struct
-from msgspec.json import decode
+from msgspec.json import decode, encode
 
 from polymnia.engine.intake import Item
-from polymnia.engine.secrets import SecretRule
+from polymnia.engine.secrets import SecretRule, find_secret
 from polymnia.importers.source import Source, parse_leniently, replace_unstorable
 from polymnia.stores.contract import TableReader
 
 # How many examples of one reason a report names.
 MAX_EXAMPLES = 5
 MAX_NAME_LENGTH = 100
+_EMPTY: tuple[Any, ...] = (None, "", [], {}, "[]", "{}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # Numbers beyond this are milliseconds: as seconds they would lie after the year 5000.
 _MAX_SECONDS = 100_000_000_000
@@ -44,6 +45,7 @@ class Report:
         self.secrets: SecretRule = secrets
         self._skipped: dict[str, Places] = {}
         self._flagged: dict[str, Places] = {}
+        self._left: dict[str, Places] = {}
 
     def skip(self, place: str, reason: str) -> None:
         """Note that a part of the input was left out."""
@@ -52,6 +54,17 @@ class Report:
     def flag(self, place: str, reason: str) -> None:
         """Note that a part of the input seems to contain a secret."""
         self._flagged.setdefault(reason, Places(reason, places=[])).add(place)
+
+    def screen(self, place: str, text: str) -> str:
+        """Return what somebody said. Note a secret in it; where these are refused, return a sentence instead."""
+        kind = find_secret(text) if self.secrets != "off" else ""
+        if kind:
+            self.flag(place, kind)
+        return f"[left out: it may contain {kind}]" if kind and self.secrets == "refuse" else text
+
+    def leave(self, place: str, field: str) -> None:
+        """Note that a part was taken without one of its fields, which has no place here."""
+        self._left.setdefault(field, Places(field, places=[])).add(place)
 
     @property
     def skipped(self) -> list[Places]:
@@ -62,6 +75,11 @@ class Report:
     def flagged(self) -> list[Places]:
         """What seems to contain a secret."""
         return list(self._flagged.values())
+
+    @property
+    def left_fields(self) -> list[Places]:
+        """The fields that have no place here."""
+        return list(self._left.values())
 
 
 class Reading(Protocol):
@@ -91,6 +109,32 @@ def objects(parts: list[Raw], report: Report, place: str) -> Iterator[tuple[str,
             yield f"{place}[{number}]", value
         else:
             report.skip(f"{place}[{number}]", "not a JSON object")
+
+
+def leave_fields(
+    value: Mapping[str, Any], known: Collection[str], report: Report, place: str, prefix: str = ""
+) -> None:
+    """Report the fields that are neither known nor empty."""
+    for name, each in value.items():
+        if name not in known and each not in _EMPTY:
+            report.leave(place, f"{prefix}{name}")
+
+
+def attribute_texts(attributes: Any, report: Report, place: str, prefix: str) -> Iterator[str]:
+    """Yield the attributes of an object as sentences. Report those that are nested."""
+    for name, value in attributes.items() if isinstance(attributes, dict) else ():
+        if text := _attribute_text(name, value):
+            yield text
+        elif value not in _EMPTY:
+            report.leave(place, f"{prefix}{name}")
+
+
+def _attribute_text(name: str, value: Any) -> str:
+    if isinstance(value, list) and all(isinstance(each, str | int | float) for each in value):
+        value = ", ".join(map(str, value))
+    if isinstance(value, int | float):
+        value = encode(value).decode()
+    return replace_unstorable(f"{name}: {value}") if isinstance(value, str) and value.strip() else ""
 
 
 def decode_part(part: Raw) -> Any:

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from msgspec import Struct
 
 from polymnia.engine.briefing import CONVERSATION
-from polymnia.engine.secrets import find_secret
 from polymnia.importers.base import Report, title_of
 from polymnia.model import Entity, Observation
 
@@ -36,17 +35,15 @@ class Conversation(Struct, frozen=True):
 def conversation_entity(conversation: Conversation, turns: Iterable[Turn], report: Report) -> Entity | None:
     """Return the entity of a conversation; None if nobody said anything. Report turns that seem to contain secrets.
 
-    A turn without a time has that of the turn before it. Where secrets are refused, a sentence takes the turn's place.
+    A turn without a time has that of the turn before it.
     """
     source = f"{conversation.source}:{conversation.id}"
     observations: list[Observation] = []
     at = conversation.created_at
     for turn in turns:
         at = turn.at or at
-        ordinal, text = len(observations) + 1, turn.text
-        if report.secrets != "off" and (kind := find_secret(text)):
-            report.flag(f"{source}, turn {ordinal}", kind)
-            text = f"[left out: it may contain {kind}]" if report.secrets == "refuse" else text
+        ordinal = len(observations) + 1
+        text = report.screen(f"{source}, turn {ordinal}", turn.text)
         observations.append(Observation(ordinal, f"{turn.speaker}: {text}", at, at, source))
     if not observations:
         return None

@@ -1,32 +1,41 @@
 """mcp-memory-service: its JSON export and its SQLite file.
 
 A memory becomes an entity of its own, because it has tags of its own and associations with other memories. The first
-line is the name, with a part of the hash; the text is its only observation. Vectors are made again.
+line is the name, with a part of the hash; the text is its first observation, and its metadata are the others. Vectors
+are made again.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from msgspec import DecodeError
-from msgspec.json import decode
-
 from polymnia.engine.intake import Item
 from polymnia.importers.base import (
     Importer,
     Report,
+    attribute_texts,
     first_keys,
+    leave_fields,
     objects,
     tags_of,
     text_of,
     time_of,
     title_of,
 )
-from polymnia.importers.source import Source, parts_of
+from polymnia.importers.source import Source, parse_leniently, parts_of
 from polymnia.model import Entity, Observation, Relation
 from polymnia.stores.open import foreign_rows, foreign_tables
 
 _HASH_LENGTH = 8
 _NO_CONTENT = "a memory without content"
+# What is kept, what follows from it, and what only that server needs.
+_KNOWN = (
+    *("id", "content", "content_hash", "tags", "memory_type", "metadata", "deleted_at", "superseded_by"),
+    *("created_at", "created_at_iso", "updated_at", "updated_at_iso", "embedding", "store", "export_source"),
+)
+_DEFAULT_STORE = "default"
+_KNOWN_OF_ASSOCIATION = ("source_hash", "target_hash", "relationship_type", "created_at")
+# Metadata that the server keeps on the use and the quality of a memory. They are no facts.
+_MEASURES = ("quality_", "access_", "last_accessed", "ai_scores", "relevance_", "connection_", "consolidat", "sync_")
 
 
 def recognizes_export(source: Source) -> bool:
@@ -42,7 +51,7 @@ def read_export(source: Source, report: Report) -> Iterator[Item]:
     outline = source.outline(source.names[0])
     parts = parts_of(outline["memories"]) if isinstance(outline, dict) and "memories" in outline else []
     for place, memory in objects(parts, report, "memories"):
-        entity = _entity(memory)
+        entity = _entity(memory, report, place)
         if entity is None:
             report.skip(place, _NO_CONTENT)
         else:
@@ -60,13 +69,13 @@ def read_file(source: Source, report: Report) -> Iterator[Item]:
     path = str(source.path)
     names: dict[str, str] = {}
     for number, memory in enumerate(foreign_rows(path, "memories"), 1):
-        entity = _entity(memory)
+        place = f"memory {number}"
         if memory.get("deleted_at") is not None:
-            report.skip(f"memory {number}", "deleted there")
+            report.skip(place, "deleted there")
         elif memory.get("superseded_by"):
-            report.skip(f"memory {number}", "superseded there by a newer version")
-        elif entity is None:
-            report.skip(f"memory {number}", _NO_CONTENT)
+            report.skip(place, "superseded there by a newer version")
+        elif (entity := _entity(memory, report, place)) is None:
+            report.skip(place, _NO_CONTENT)
         else:
             names[text_of(memory, "content_hash")] = entity.name
             yield entity
@@ -81,11 +90,12 @@ def _relations(edges: Iterable[Mapping[str, Any]], names: dict[str, str], report
         if source is None or target is None:
             report.skip(f"association {number}", "an association with a memory that is not there")
         else:
+            leave_fields(edge, _KNOWN_OF_ASSOCIATION, report, f"association {number}")
             kind = text_of(dict(edge), "relationship_type") or "related"
             yield Relation(source, target, kind, time_of(edge.get("created_at")))
 
 
-def _entity(memory: Mapping[str, Any]) -> Entity | None:
+def _entity(memory: Mapping[str, Any], report: Report, place: str) -> Entity | None:
     values = dict(memory)
     content, digest = text_of(values, "content"), text_of(values, "content_hash")
     if not content:
@@ -93,26 +103,34 @@ def _entity(memory: Mapping[str, Any]) -> Entity | None:
     at = time_of(values.get("created_at")) or time_of(values.get("created_at_iso"))
     name = f"{title_of(content)} ({digest[:_HASH_LENGTH]})" if digest else title_of(content)
     source = f"mcp-memory-service:{digest}" if digest else "mcp-memory-service"
-    tags = tags_of(_tags(values.get("tags")))
+    texts = [content, *_metadata_texts(_parsed(values.get("metadata")), report, place)]
+    store = tags_of(values.get("store")) if values.get("store") != _DEFAULT_STORE else ()
+    leave_fields(values, _KNOWN, report, place)
     return Entity(
         name,
         text_of(values, "memory_type") or "memory",
-        (Observation(1, content, at, at, source),),
-        next_ordinal=2,
-        tags=tags,
+        tuple([Observation(number, text, at, at, source) for number, text in enumerate(texts, 1)]),
+        next_ordinal=len(texts) + 1,
+        tags=(*tags_of(_parsed(values.get("tags"))), *store),
         created_at=at,
         updated_at=time_of(values.get("updated_at")) or at,
     )
 
 
-def _tags(value: Any) -> Any:
-    """Return tags as they are. Some releases wrote them into the file as a JSON array."""
-    if not isinstance(value, str) or not value.startswith("["):
+def _metadata_texts(metadata: Any, report: Report, place: str) -> Iterator[str]:
+    """Return metadata as sentences. Report what is nested, and what the server measures."""
+    values = metadata if isinstance(metadata, dict) else {}
+    facts = {name: value for name, value in values.items() if not name.startswith(_MEASURES)}
+    leave_fields(values, facts, report, place, "metadata.")
+    return attribute_texts(facts, report, place, "metadata.")
+
+
+def _parsed(value: Any) -> Any:
+    """Return a value as it is, or what its JSON says: the file has metadata and, of some releases, tags as JSON."""
+    if not isinstance(value, str) or not value.startswith(("[", "{")):
         return value
-    try:
-        return decode(value)
-    except (DecodeError, RecursionError):
-        return value
+    found = parse_leniently(value.encode(errors="replace"))
+    return value if found is None else found
 
 
 EXPORT = Importer("memory-service", "JSON export of mcp-memory-service", recognizes_export, read_export)

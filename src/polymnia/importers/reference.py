@@ -8,11 +8,11 @@ from itertools import islice
 from typing import Any
 
 from msgspec import DecodeError, Raw, Struct, field
-from msgspec.json import Decoder, decode
+from msgspec.json import Decoder
 
 from polymnia.engine.intake import Item
 from polymnia.importers.base import Importer, Report, decode_part, objects, tags_of, text_of, texts_of, time_of
-from polymnia.importers.source import Source, parse_leniently
+from polymnia.importers.source import Source, parse_line
 from polymnia.model import Entity, Observation, Relation
 
 _NAMES = ("name", "entityName", "entity_name", "id")
@@ -76,7 +76,7 @@ def _read_lines(lines: Iterator[bytes], report: Report) -> Iterator[Item]:
         if plain := _plain_item(line):
             yield plain
             continue
-        value = _parse_line(line)
+        value = parse_line(line)
         item = None if value is None else _item(value)
         if item is not None:
             yield item
@@ -104,18 +104,8 @@ def _plain_item(line: bytes) -> Item | None:
 
 
 def _is_line(line: bytes) -> bool:
-    value = _parse_line(line)
+    value = parse_line(line)
     return value is not None and _kind(value) != ""
-
-
-def _parse_line(line: bytes) -> dict[str, Any] | None:
-    try:
-        value = decode(line)
-    except RecursionError:
-        return None
-    except (DecodeError, UnicodeDecodeError):
-        value = parse_leniently(line)
-    return value if isinstance(value, dict) else None
 
 
 def _elements(outline: list[Raw] | dict[str, Raw] | None, report: Report) -> Iterator[tuple[str, dict[str, Any]]]:

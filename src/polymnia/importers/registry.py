@@ -1,7 +1,19 @@
 """The importers, in the order in which they look at a source, and how one is chosen."""
 
 from polymnia.errors import BadInput
-from polymnia.importers import chatgpt, claude, claude_code, codex, document, mem0, memory_service, reference, stores
+from polymnia.importers import (
+    chatgpt,
+    claude,
+    claude_code,
+    codex,
+    document,
+    graphiti,
+    mem0,
+    memory_service,
+    mempalace,
+    reference,
+    stores,
+)
 from polymnia.importers.base import Importer
 from polymnia.importers.source import Source
 
@@ -12,9 +24,11 @@ IMPORTERS: tuple[Importer, ...] = (
     stores.IMPORTER,
     document.IMPORTER,
     memory_service.FILE,
+    mempalace.IMPORTER,
     memory_service.EXPORT,
     chatgpt.IMPORTER,
     claude.IMPORTER,
+    graphiti.IMPORTER,
     mem0.IMPORTER,
     reference.IMPORTER,
 )

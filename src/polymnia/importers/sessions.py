@@ -8,15 +8,14 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
-from msgspec import DecodeError, Struct
-from msgspec.json import decode
+from msgspec import Struct
 from msgspec.structs import replace
 
 from polymnia.engine.intake import Item
 from polymnia.engine.secrets import find_secret
 from polymnia.importers.base import Importer, Report, title_of
 from polymnia.importers.conversation import Conversation, Turn, conversation_entity
-from polymnia.importers.source import Source, parse_leniently
+from polymnia.importers.source import Source, parse_line
 
 _LINES_TO_TRY = 10
 _FILES_TO_TRY = 50
@@ -92,17 +91,6 @@ def make_importer(form: Format) -> Importer:
                 yield entity
 
     return Importer(form.kind, form.title, recognizes, read)
-
-
-def parse_line(line: bytes) -> dict[str, Any] | None:
-    """Return the object that a line is; None if it is no JSON object."""
-    try:
-        value = decode(line)
-    except RecursionError:
-        return None
-    except (DecodeError, UnicodeDecodeError):
-        value = parse_leniently(line)
-    return value if isinstance(value, dict) else None
 
 
 def joined_texts(content: Any, kinds: tuple[str, ...]) -> str:

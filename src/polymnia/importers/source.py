@@ -180,6 +180,17 @@ def _outline_with_surrogates(data: bytes) -> list[Raw] | dict[str, Raw] | None:
     return None if value is None else _parse_outline(encode(value))
 
 
+def parse_line(line: bytes) -> dict[str, Any] | None:
+    """Return the object that a line is; None if it is no JSON object."""
+    try:
+        value = decode(line)
+    except RecursionError:
+        return None
+    except (DecodeError, UnicodeDecodeError):
+        value = parse_leniently(line)
+    return value if isinstance(value, dict) else None
+
+
 def parse_leniently(data: bytes) -> Any:
     """Return the value of JSON that may have halves of surrogate pairs, without them; None if it is not JSON."""
     try:

@@ -14,6 +14,7 @@ from polymnia.mcp import params
 from polymnia.mcp.asking import Answers, Request
 from polymnia.mcp.jsonrpc import Message, RequestId, encode, encode_notification
 from polymnia.mcp.push import LIST_CHANGED, Notify, is_at_least, require_level
+from polymnia.model import join_actor
 
 if TYPE_CHECKING:
     from polymnia.mcp.handled import Delivery
@@ -51,8 +52,7 @@ class Exchange(Struct):
 
     def call(self) -> Call:
         """Return what tools, resources and prompts see of this exchange."""
-        token = self.client.principal.name
-        by = f"{self.actor} (token {token})" if token else self.actor
+        by = join_actor(self.actor, self.client.principal.name)
         about: dict[str, Any] = {
             "cancelled": self.is_unwanted,
             "log": self._log,

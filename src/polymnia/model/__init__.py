@@ -1,7 +1,18 @@
 """The values that every layer uses: the graph, notes, passages, changes, workspaces and access."""
 
 from polymnia.model.access import CAPABILITIES, LINK_OWNER, NOBODY, OWNER, Capability, Principal, Status, Workspace
-from polymnia.model.changes import Author, Change, ChangeQuery, EventCounts, Mark, PurgeCounts, Rows, TrashItem
+from polymnia.model.changes import (
+    Author,
+    Change,
+    ChangeQuery,
+    EventCounts,
+    Mark,
+    PurgeCounts,
+    Rows,
+    TrashItem,
+    join_actor,
+    split_actor,
+)
 from polymnia.model.graph import (
     MAX_ORDINAL,
     Counts,
@@ -81,5 +92,7 @@ __all__ = [
     "Within",
     "WordCounts",
     "Workspace",
+    "join_actor",
     "require_storable",
+    "split_actor",
 ]

@@ -39,6 +39,20 @@ class Change(Struct, frozen=True):
     touched: tuple[str, ...] = ()
 
 
+_TOKEN = " (token "
+
+
+def split_actor(actor: str) -> tuple[str, str]:
+    """Return the client and the token in the name of an actor; no token if the client used none."""
+    client, found, token = actor.rpartition(_TOKEN)
+    return (client, token.removesuffix(")")) if found and token.endswith(")") else (actor, "")
+
+
+def join_actor(client: str, token: str) -> str:
+    """Return the name of an actor: a client, and the token it uses, if any."""
+    return f"{client}{_TOKEN}{token})" if token else client
+
+
 class ChangeQuery(Struct, frozen=True, kw_only=True):
     """Which changes to read, newest first. None allows any.
 

@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from polymnia.engine.memory import Memory
 from polymnia.errors import NoWorkspace
-from polymnia.model import Capability, Principal
+from polymnia.model import Capability, Principal, join_actor
 from polymnia.web.forms import Fields
 from polymnia.web.login import NO_COOKIE, SessionCookie
 from polymnia.web.response import Response, html, redirect
@@ -67,8 +67,7 @@ class Page:
     @property
     def by(self) -> str:
         """How changes of this user are signed."""
-        name = self.principal.name
-        return f"{CLIENT} (token {name})" if name else CLIENT
+        return join_actor(CLIENT, self.principal.name)
 
     @cached_property
     def workspaces(self) -> list[str]:
@@ -134,7 +133,7 @@ class Page:
         kept = [pair for pair in parse_qsl(parts.query, keep_blank_values=True) if pair[0] != TOAST]
         return parts.path + (f"?{urlencode(kept)}" if kept else "")
 
-    def render(self, template: str, *, fragment: str = "", status: int = 200, **values: Any) -> Response:
+    def render(self, template: str, /, *, fragment: str = "", status: int = 200, **values: Any) -> Response:
         """Return a whole page, or only the template of its part if htmx asks for that."""
         toast = self.site.toasts.take(self.query.get(TOAST)) if TOAST in self.query else None
         name = fragment if fragment and self.is_fragment else template

@@ -1,5 +1,7 @@
 """Templates: Jinja2 with everything escaped, control characters visible, and the filters that pages use."""
 
+from collections.abc import Iterable
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -8,6 +10,7 @@ from markupsafe import Markup
 from polymnia import __version__
 from polymnia.web import text, times
 from polymnia.web.assets import Assets
+from polymnia.web.changes import bursts
 from polymnia.web.routes import PageSpec
 
 if TYPE_CHECKING:
@@ -37,10 +40,10 @@ class Templates:
             "version": __version__,
         }
 
-    def render(self, name: str, page: "Page", **values: Any) -> str:
+    def render(self, template: str, page: "Page", /, **values: Any) -> str:
         """Render a template. It sees `page`, `url` and its own values."""
         shown = [each for each in self._pages if page.may(each.needs)]
-        return self._environment.get_template(name).render(
+        return self._environment.get_template(template).render(
             {"toast": None, **values, "page": page, "url": page.url, "navigation": shown}
         )
 
@@ -65,7 +68,14 @@ def _plural(count: int, noun: str, plural: str = "") -> str:
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
+def _group_by_day(rows: Iterable[Any]) -> list[tuple[tuple[str, str], list[Any]]]:
+    """Return rows with a time, in their order, by day."""
+    return [(heading, list(several)) for heading, several in groupby(rows, key=lambda row: times.day(row.at))]
+
+
 _FILTERS = {
+    "groupby_day": _group_by_day,
+    "bursts": bursts,
     "exact": text.exact,
     "excerpt": text.excerpt,
     "is_long": text.is_long,

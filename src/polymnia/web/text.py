@@ -6,6 +6,9 @@ from hashlib import sha256
 
 from markupsafe import Markup, escape
 
+from polymnia.model import split_actor
+from polymnia.search.terms import terms_of
+
 # A list shows so much of a text; the whole text is one click away.
 MAX_EXCERPT_CHARS = 700
 MAX_EXCERPT_LINES = 12
@@ -33,7 +36,7 @@ _TYPE_NUMBERS = {
     "note": 10,
 }
 _TYPES = 10
-_TOKEN = re.compile(r" \(token (?P<name>.*)\)$", re.DOTALL)
+_WORD = re.compile(r"(\w+)")
 
 
 def visible(text: str) -> str:
@@ -70,15 +73,23 @@ def text_size(text: str) -> str:
     return size(len(text.encode("utf-8", "replace")))
 
 
-def mark(text: str, words: Collection[str]) -> Markup:
-    """Return the text with the words, and words that begin with them, in <mark>."""
+def mark(text: str, terms: Collection[str]) -> Markup:
+    """Return the text with the words whose stems are among the terms in <mark>."""
     shown = visible(text)
-    if not words:
+    if not terms:
         return escape(shown)
-    alternatives = "|".join(sorted((re.escape(each) for each in words), key=len, reverse=True))
-    parts = re.split(rf"\b((?:{alternatives})\w*)", shown, flags=re.IGNORECASE)
-    marked = [Markup("<mark>{}</mark>").format(part) if index % 2 else escape(part) for index, part in enumerate(parts)]
-    return Markup("").join(marked)
+    parts = _WORD.split(shown)  # every second part is a word
+    return Markup("").join(
+        [_mark(part) if at % 2 and _has(part, terms) else escape(part) for at, part in enumerate(parts)]
+    )
+
+
+def _has(word: str, terms: Collection[str]) -> bool:
+    return any(each in terms for each in terms_of(word))
+
+
+def _mark(word: str) -> Markup:
+    return Markup("<mark>{}</mark>").format(word)
 
 
 def type_number(kind: str) -> int:
@@ -90,10 +101,9 @@ def type_number(kind: str) -> int:
 
 def client_name(actor: str) -> str:
     """Return the client in an actor's name, without its token."""
-    return _TOKEN.sub("", actor)
+    return split_actor(actor)[0]
 
 
 def token_name(actor: str) -> str:
     """Return the token in an actor's name; empty if it used none."""
-    found = _TOKEN.search(actor)
-    return found["name"] if found else ""
+    return split_actor(actor)[1]

@@ -4,6 +4,9 @@ from polymnia.web.routes import PageSpec
 
 PAGES = (
     PageSpec(key="search", title="Search", path="/", icon="search", group="Memory", in_tabs=True),
+    PageSpec(key="entity", title="Entity", path="/entity", icon="search"),
+    PageSpec(key="facts", title="Facts", path="/fact", icon="edit"),
+    PageSpec(key="selection", title="Selection", path="/selection", icon="check"),
     PageSpec(key="more", title="More", path="/more", icon="more"),
     PageSpec(key="undo", title="Undo", path="/undo", icon="undo"),
     PageSpec(key="login", title="Log in", path="/login", icon="key"),

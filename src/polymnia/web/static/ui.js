@@ -119,6 +119,31 @@
     next.click();
   });
 
+  // ---- selection ----
+
+  document.addEventListener("change", () => {
+    const label = $("[data-count]");
+    if (label) label.textContent = `${$$(".pick input:checked").length} selected`;
+  });
+
+  // A download is a whole response, so htmx must not take it.
+  document.addEventListener("htmx:beforeRequest", (event) => {
+    const button = event.detail.requestConfig.triggeringEvent?.submitter;
+    if (!button || button.dataset.plain === undefined) return;
+    event.preventDefault();
+    const form = button.form;
+    const field = Object.assign(document.createElement("input"), { type: "hidden", name: button.name, value: button.value });
+    form.append(field);
+    form.submit();
+    field.remove();
+  });
+
+  // A field that adds something is empty again once it was added.
+  document.addEventListener("htmx:afterRequest", (event) => {
+    const form = event.target.closest?.("form[data-add]");
+    if (form && event.detail.successful) form.reset();
+  });
+
   // ---- dialogs that the server sends, and toasts ----
 
   let toastTimer = 0;

@@ -1,0 +1,165 @@
+"""Graphiti and Zep: nodes, edges and episodes as JSON.
+
+There is no export command. What is read is what its models dump (`EntityNode`, `EntityEdge`, `EpisodicNode`), as arrays
+of an object, as one array or as lines, and what Neo4j's `apoc.export.json` writes of its graph.
+"""
+
+from collections.abc import Iterator
+from time import time_ns
+from typing import Any
+
+from msgspec import Raw
+
+from polymnia.engine.briefing import CONVERSATION
+from polymnia.engine.intake import Item
+from polymnia.importers.base import (
+    Importer,
+    Report,
+    attribute_texts,
+    decode_part,
+    leave_fields,
+    text_of,
+    texts_of,
+    time_of,
+)
+from polymnia.importers.source import Source, parse_line, parts_of
+from polymnia.importers.temporal import Fact, TemporalGraph
+from polymnia.model import Entity, Observation
+
+_ENTITY_LABEL = "Entity"
+_ENDS = ("source_node_uuid", "target_node_uuid")
+_NODE_FIELDS = {"uuid", "name", "labels", "summary", "created_at", "group_id", "attributes", "name_embedding"}
+_EDGE_FIELDS = {
+    *("uuid", "name", "fact", *_ENDS, "created_at", "valid_at", "invalid_at", "expired_at"),
+    *("group_id", "fact_embedding"),
+}
+_VALUES_TO_TRY = 20
+Elements = Iterator[tuple[str, dict[str, Any]]]
+
+
+def recognizes(source: Source) -> bool:
+    """Return True if one of the first elements is an edge with a fact, an entity or an episode of Graphiti."""
+    if not source.is_file:
+        return False
+    tried = (value for _, (_, value) in zip(range(_VALUES_TO_TRY), _elements(source, Report()), strict=False))
+    return any(_kind(value) for value in tried)
+
+
+def read(source: Source, report: Report) -> Iterator[Item]:
+    """Yield the entities with the facts about them, the relations that hold, and the episodes of each group."""
+    graph = TemporalGraph(time_ns() // 1000)
+    edges: list[tuple[str, dict[str, Any]]] = []
+    episodes: dict[str, list[Observation]] = {}
+    for place, value in _elements(source, report):
+        kind = _kind(value)
+        if kind == "entity":
+            _add_entity(graph, value, report, place)
+        elif kind == "edge":
+            edges.append((place, value))  # its ends may come later
+        elif kind == "episode":
+            _add_episode(episodes, value, report, place)
+        else:
+            report.skip(place, "neither an entity nor a fact nor an episode")
+    for place, value in edges:
+        graph.add_fact(_fact(value), report, place)
+        leave_fields(value, _EDGE_FIELDS, report, place)
+    yield from graph.items()
+    yield from (_episodes_entity(group, told) for group, told in episodes.items())
+
+
+def _elements(source: Source, report: Report) -> Elements:
+    """Yield the nodes and edges with their places: of an array, of the arrays of an object, or of lines."""
+    (name,) = source.names
+    outline = source.outline(name)
+    if isinstance(outline, list):
+        yield from _decoded(outline, "element", report)
+    elif isinstance(outline, dict) and (
+        arrays := [(key, parts) for key, part in outline.items() if (parts := parts_of(part))]
+    ):
+        for key, parts in arrays:
+            yield from _decoded(parts, key, report)
+    elif source.head(name).lstrip()[:1] == b"{":
+        for number, line in enumerate(source.lines(name), 1):
+            if not line.isspace():
+                yield from _plain(parse_line(line), f"line {number}", report)
+
+
+def _decoded(parts: list[Raw], place: str, report: Report) -> Elements:
+    for number, part in enumerate(parts):
+        yield from _plain(decode_part(part), f"{place}[{number}]", report)
+
+
+def _plain(value: Any, place: str, report: Report) -> Elements:
+    """Yield the element with the fields that Graphiti's models have, wherever the dump has them."""
+    if not isinstance(value, dict):
+        report.skip(place, "not a JSON object")
+        return
+    properties = value.get("properties")
+    if not isinstance(properties, dict):
+        yield place, value
+    elif value.get("type") == "relationship":
+        ends = [_end(value.get(name)) for name in ("start", "end")]
+        yield place, {**dict(zip(_ENDS, ends, strict=True)), **properties}
+    else:
+        yield place, {"labels": value.get("labels"), **properties}
+
+
+def _end(value: Any) -> str:
+    """Return the uuid of an end of a relationship."""
+    found = value.get("properties") if isinstance(value, dict) else None
+    return text_of(found, "uuid") if isinstance(found, dict) else ""
+
+
+def _kind(value: dict[str, Any]) -> str:
+    if text_of(value, "fact") and all(text_of(value, name) for name in _ENDS):
+        return "edge"
+    if text_of(value, "content") and text_of(value, "uuid") and "valid_at" in value:
+        return "episode"
+    is_entity = "summary" in value or _ENTITY_LABEL in texts_of(value.get("labels"))
+    return "entity" if is_entity and text_of(value, "uuid") and text_of(value, "name") else ""
+
+
+def _add_entity(graph: TemporalGraph, value: dict[str, Any], report: Report, place: str) -> None:
+    identity, at = text_of(value, "uuid"), time_of(value.get("created_at"))
+    labels = [each for each in texts_of(value.get("labels")) if each != _ENTITY_LABEL]
+    kind = labels[0].lower() if labels else "entity"
+    tags = (*labels[1:], *texts_of(value.get("group_id")))
+    summary = text_of(value, "summary") or None
+    graph.add_entity(identity, Entity(text_of(value, "name"), kind, summary=summary, tags=tags, created_at=at))
+    attributes = value.get("attributes")
+    # A dump of the database has the attributes beside the other fields.
+    named = dict(attributes) if isinstance(attributes, dict) else {}
+    named |= {key: each for key, each in value.items() if key not in _NODE_FIELDS}
+    for text in attribute_texts(named, report, place, "attributes."):
+        graph.observe(identity, text, at, 0, f"graphiti:{identity}")
+
+
+def _fact(value: dict[str, Any]) -> Fact:
+    source, target = [text_of(value, name) for name in _ENDS]
+    until = time_of(value.get("invalid_at")) or time_of(value.get("expired_at"))
+    return Fact(
+        source,
+        target,
+        relation=text_of(value, "name") or "RELATES_TO",
+        text=text_of(value, "fact"),
+        since=time_of(value.get("valid_at")),
+        until=until,
+        created_at=time_of(value.get("created_at")),
+        origin=f"graphiti:{text_of(value, 'uuid')}",
+    )
+
+
+def _add_episode(episodes: dict[str, list[Observation]], value: dict[str, Any], report: Report, place: str) -> None:
+    told = episodes.setdefault(text_of(value, "group_id"), [])
+    text, at = report.screen(place, text_of(value, "content")), time_of(value.get("created_at"))
+    said_at = time_of(value.get("valid_at")) or at
+    told.append(Observation(len(told) + 1, text, at, said_at, f"graphiti:{text_of(value, 'uuid')}"))
+
+
+def _episodes_entity(group: str, told: list[Observation]) -> Entity:
+    name = f"Episodes of {group}" if group else "Episodes"
+    first = min([each.valid_at for each in told if each.valid_at], default=0)
+    return Entity(name, CONVERSATION, tuple(told), next_ordinal=len(told) + 1, created_at=first)
+
+
+IMPORTER = Importer("graphiti", "Graphiti or Zep nodes, edges and episodes (JSON)", recognizes, read)

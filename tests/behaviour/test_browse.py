@@ -1,0 +1,102 @@
+"""Looking around in stores with a history: hits with authors, bounded pages of changes, and names that are gone."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from polymnia.engine import browse, history, notes
+from polymnia.engine.forget import Unwanted, forget
+from polymnia.engine.memory import Memory
+from polymnia.engine.revise import Revision, merge, revise
+from polymnia.engine.whereabouts import find_former
+from polymnia.errors import BadInput, TextChanged
+from polymnia.model import EntityDraft, Note, join_actor, split_actor
+from polymnia.stores import open_store
+from tests.behaviour.graphs import ME, create, link
+from tests.conftest import STORES
+
+
+@pytest.fixture(params=("memory", "sqlite", "postgres"))
+def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
+    store = open_store(STORES[request.param](tmp_path))
+    yield Memory(store)
+    store.close()
+
+
+def test_hits_are_counted_by_type_client_and_tag(memory: Memory) -> None:
+    create(memory, EntityDraft("Ada", "person", ("sails boats",), None, ("crew",)), by="cursor (token ci)")
+    create(memory, EntityDraft("Sloop", "boat", ("boats need wind",)), by="codex")
+    found = browse.find(memory, "boats")
+    assert {name for name, _ in found.clients} == {"cursor", "codex"}
+    assert dict(found.types)["person"] == 1
+    assert dict(found.tags) == {"crew": 1}
+    assert found.ages[0][1] == len(found.hits)
+    only = browse.find(memory, "boats", client="cursor")
+    assert {each.actor for each in only.hits} == {"cursor (token ci)"}
+
+
+def test_names_are_suggested_by_any_part(memory: Memory) -> None:
+    create(memory, *(EntityDraft(name, "boat") for name in ("Sloop", "The old sloop", "Ketch")))
+    assert sorted(each.name for each in browse.suggest(memory, "SLOOP")) == ["Sloop", "The old sloop"]
+    assert browse.suggest(memory, " ") == []
+
+
+def test_a_page_of_changes_ends_after_so_many_rows(memory: Memory) -> None:
+    for number in range(9):
+        create(memory, EntityDraft(f"{number}a", "x"), EntityDraft(f"{number}b", "x"))
+    page = history.latest(memory, limit=50, max_rows=8)
+    assert ([each.id for each in page.changes], page.next) == ([9, 8, 7, 6], 6)
+    rest = history.latest(memory, limit=50, before=page.next, max_rows=100)
+    assert ([each.id for each in rest.changes], rest.next) == ([5, 4, 3, 2, 1], None)
+    assert [each.id for each in history.latest(memory, limit=3, max_rows=100).changes] == [9, 8, 7]
+    assert history.latest(memory, limit=9).next is None
+
+
+def test_a_renamed_and_then_merged_name_is_found(memory: Memory) -> None:
+    create(memory, EntityDraft("Ann", "person", ("sings",)), EntityDraft("Anna", "person", ("rows",)))
+    revise(memory, "Ann", Revision(name="Annie"), by=ME)
+    assert (found := find_former(memory, "Ann")) is not None
+    assert (found.how, found.now, found.change) == ("renamed", "Annie", 2)
+    merge(memory, ["Annie"], "Anna", by=ME)
+    for name, how in (("Ann", "renamed"), ("Annie", "merged")):
+        assert (found := find_former(memory, name)) is not None
+        assert (found.how, found.now) == (how, "Anna")
+
+
+def test_a_merge_of_relations_alone_tells_its_target(memory: Memory) -> None:
+    create(memory, EntityDraft("Ann", "person"), EntityDraft("Anna", "person"), EntityDraft("Boat", "thing"))
+    link(memory, ("Ann", "Boat", "owns"))
+    merge(memory, ["Ann"], "Anna", by=ME)
+    assert (found := find_former(memory, "Ann")) is not None
+    assert (found.how, found.now) == ("merged", "Anna")
+
+
+def test_a_deleted_name_is_found_and_an_unknown_one_is_not(memory: Memory) -> None:
+    create(memory, EntityDraft("Ann", "person"))
+    forget(memory, Unwanted(entities=("Ann",)), by=ME)
+    assert (found := find_former(memory, "Ann")) is not None
+    assert (found.how, found.now, found.actor) == ("deleted", "", ME)
+    assert find_former(memory, "Bob") is None
+
+
+def test_a_note_is_rewritten_only_as_expected(memory: Memory) -> None:
+    if not memory.store.capabilities.notes:
+        pytest.skip("this store has no notes")
+    notes.commit(memory, Note("key", "old", ("tag",)), by=ME)
+    change = notes.rewrite(memory, "key", "new", expected="old", by=ME)
+    assert change == 2
+    assert notes.rewrite(memory, "key", "new", expected="new", by=ME) == 0
+    with pytest.raises(TextChanged) as caught:
+        notes.rewrite(memory, "key", "newer", expected="old", by=ME)
+    assert caught.value.text == "new"
+    with pytest.raises(BadInput):
+        notes.rewrite(memory, "key", " ", expected="new", by=ME)
+    assert (note := notes.in_vault(memory, "key")) is not None
+    assert (note.content, note.tags) == ("new", ("tag",))
+
+
+def test_an_actor_is_a_client_and_perhaps_a_token() -> None:
+    for client, token in (("cursor", ""), ("cursor", "ci"), ("odd (token x", "a (b)")):
+        assert split_actor(join_actor(client, token)) == (client, token)
+    assert split_actor("cursor (token") == ("cursor (token", "")
