@@ -109,11 +109,11 @@ def explain_absence(
         asked = _wanted(read, search, wanted.strip())
         ranked = hits.best_hits(search.query.folded, scored, len(scored))
         places = {hit.passage.key: place for place, hit in enumerate(ranked, 1)}
-        if not asked:
-            return Absence(outcome="unknown", similar_names=tuple(similar_names(memory, wanted.strip())))
         known = {each.passage.key: each for each in scored}
         others = [each for each in asked if each.key not in known]
         extra = search.score(read, others, read.neighbours(others)) if others else []
+    if not asked:
+        return Absence(outcome="unknown", similar_names=tuple(similar_names(memory, wanted.strip())))
     best = _best([*[known[each.key] for each in asked if each.key in known], *extra], places)
     last = _explained(ranked[min(limit, len(ranked)) - 1], search, (), ()) if ranked else None
     place = places.get(best.passage.key, 0)

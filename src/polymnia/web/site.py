@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from polymnia.auth.tokens import Tokens
+from polymnia.engine.graph_overview import GraphOverviews
 from polymnia.engine.workspaces import Workspaces
 from polymnia.errors import (
     BadInput,
@@ -27,6 +28,7 @@ from polymnia.transports.http.context import HttpContext
 from polymnia.transports.http.operations import PAGE, UI_PATH, Scope
 from polymnia.transports.http.request import Receive, Request, Send
 from polymnia.web.forms import Fields, parse_form, parse_query
+from polymnia.web.kept import Kept
 from polymnia.web.login import SessionCookie, Sessions, read_cookie
 from polymnia.web.page import Page
 from polymnia.web.pages import PAGES
@@ -78,6 +80,8 @@ class Site:
         self.context = context
         self.root = f"{context.public_path}{UI_PATH}"
         self.toasts = Toasts()
+        self.overviews = GraphOverviews()
+        self.kept = Kept(parts.tokens.path.with_suffix(".web") if parts.tokens else None)
 
     @cached_property
     def templates(self) -> "Templates":
