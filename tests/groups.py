@@ -9,6 +9,7 @@ MARKED = {
         "durability",
         "stores/test_postgres_processes.py",
         "test_bench.py",
+        "test_bench_agents.py",
         "test_bench_curation.py",
         "test_bench_recall.py",
         "test_newcomer.py",

@@ -23,7 +23,7 @@ LAYERS = [
     {"chat", "disk", "embedders", "stores"},
     {"engine"},
     {"dialects"},
-    {"importers"},
+    {"importers", "folders"},
     {"mcp"},
     {"transports", "auth"},
     {"log_lines", "settings"},

@@ -1,6 +1,7 @@
 """Polymnia over HTTP beside a bare Starlette echo and a minimal server on the official SDK, in one run."""
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
@@ -45,7 +46,10 @@ TITLES = {
     SDK: "a canned tool on the official SDK",
 }
 
-Rates = dict[tuple[str, int], list[tuple[float, float]]]
+# By contestant and connections, for each turn: responses per second, the median seconds of one, and the seconds of
+# processor time that the server spent on one.
+Rates = dict[tuple[str, int], list[tuple[float, float, float]]]
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -87,16 +91,18 @@ def contestants(options: argparse.Namespace, home: Path) -> Iterator[list[Contes
         SDK: script_command("sdk", ports[SDK]),
     }
     with ExitStack() as stack:
+        pids = {}
         for name, command in commands.items():
             process = stack.enter_context(running(command, home / f"{name}.log"))
             await_port(ports[name], process, home / f"{name}.log")
+            pids[name] = process.pid
         session, foreign = session_of(ports[POLYMNIA]), session_of(ports[SDK])
         yield [
-            Contestant(POLYMNIA, ports[POLYMNIA], reads(options.entities, session)),
-            Contestant(STATELESS, ports[POLYMNIA], stateless_reads(options.entities)),
-            Contestant(WRITES, ports[POLYMNIA], writes(session)),
-            Contestant(ECHO, ports[ECHO], reads(options.entities, session)),
-            Contestant(SDK, ports[SDK], reads(options.entities, foreign)),
+            Contestant(POLYMNIA, ports[POLYMNIA], pids[POLYMNIA], reads(options.entities, session)),
+            Contestant(STATELESS, ports[POLYMNIA], pids[POLYMNIA], stateless_reads(options.entities)),
+            Contestant(WRITES, ports[POLYMNIA], pids[POLYMNIA], writes(session)),
+            Contestant(ECHO, ports[ECHO], pids[ECHO], reads(options.entities, session)),
+            Contestant(SDK, ports[SDK], pids[SDK], reads(options.entities, foreign)),
         ]
 
 
@@ -119,29 +125,40 @@ def measure(found: Sequence[Contestant], options: argparse.Namespace) -> Rates:
     for _ in range(options.rounds):
         for each, connections in rng.sample(turns, len(turns)):
             with closing(Load(each.port, connections, each.requests)) as load:
+                before = processor_seconds(each.pid)
                 taken = load.run(options.seconds)
-            rates.setdefault((each.name, connections), []).append((len(taken) / options.seconds, median(taken)))
+                spent = (processor_seconds(each.pid) - before) / len(taken)
+            turn = (len(taken) / options.seconds, median(taken), spent)
+            rates.setdefault((each.name, connections), []).append(turn)
     return rates
+
+
+def processor_seconds(pid: int) -> float:
+    """Return the processor time that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
 
 
 def report(rates: Rates) -> str:
     """Return a table of medians and whether the budget is met."""
     heads = ["", *(f"{each} conn., req/s" for each in CONNECTIONS), *(f"{each} conn., x echo" for each in CONNECTIONS)]
     heads += [f"{each} conn., median ms" for each in CONNECTIONS]
+    heads += [f"{each} conn., CPU us" for each in CONNECTIONS]
     lines = []
     for name, title in TITLES.items():
-        speeds = [median(rate for rate, _ in rates[name, each]) for each in CONNECTIONS]
-        echoes = [median(rate for rate, _ in rates[ECHO, each]) for each in CONNECTIONS]
-        waits = [median(wait for _, wait in rates[name, each]) * 1e3 for each in CONNECTIONS]
+        speeds = [median(rate for rate, _, _ in rates[name, each]) for each in CONNECTIONS]
+        echoes = [median(rate for rate, _, _ in rates[ECHO, each]) for each in CONNECTIONS]
+        waits = [median(wait for _, wait, _ in rates[name, each]) * 1e3 for each in CONNECTIONS]
+        spent = [median(cpu for _, _, cpu in rates[name, each]) * 1e6 for each in CONNECTIONS]
         times = [f"{speed / echo:.2f}" for speed, echo in zip(speeds, echoes, strict=True)]
-        lines.append([title, *map(number, speeds), *times, *map(number, waits)])
+        lines.append([title, *map(number, speeds), *times, *map(number, waits), *map(number, spent)])
     return table(heads, lines) + "\n\n" + "\n".join(_budget(rates, name) for name in (POLYMNIA, STATELESS))
 
 
 def _budget(rates: Rates, name: str) -> str:
     """Return whether the point reads of one era meet the budget."""
-    echo = median(rate for rate, _ in rates[ECHO, 32])
-    ratio = median(rate for rate, _ in rates[name, 32]) / echo
+    echo = median(rate for rate, _, _ in rates[ECHO, 32])
+    ratio = median(rate for rate, _, _ in rates[name, 32]) / echo
     verdict = "met" if ratio >= BUDGET else "NOT met"
     return f"Budget: {TITLES[name]} at 32 connections >= {BUDGET}x the echo: {ratio:.2f}, {verdict}."
 

@@ -33,6 +33,7 @@ class Contestant:
 
     name: str
     port: int
+    pid: int
     requests: Iterator[bytes]
 
 

@@ -13,7 +13,7 @@ from bench.recall.measures import DEPTHS, Score, mean, score
 from bench.recall.questions import Case
 from bench.recall.sets import load_cases
 from bench.recall.stage import Stage
-from bench.recall.variants import VARIANTS
+from bench.recall.variants import PHRASINGS, VARIANTS
 from polymnia.embedders import open_embedder
 from polymnia.embedders.base import Embedder
 from polymnia.errors import PolymniaError
@@ -33,7 +33,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except PolymniaError as exc:
         print(f"error: {exc}", file=sys.stderr)
         return 1
-    make: StageMaker = McpStage if options.through == "mcp" else partial(Stage, coverage=options.coverage / 100)
+    make: StageMaker = (
+        McpStage
+        if options.through == "mcp"
+        else partial(Stage, coverage=options.coverage / 100, also=PHRASINGS[options.also])
+    )
     scores: Scores = {}
     times: Times = {}
     embedded, seconds = 0, 0.0
@@ -68,6 +72,12 @@ def _parser() -> argparse.ArgumentParser:
         default=100,
         metavar="PERCENT",
         help="embed only the newest part of each memory (default: %(default)s)",
+    )
+    new.add_argument(
+        "--also",
+        choices=PHRASINGS,
+        default="none",
+        help="search for another phrasing of each question too, made by this rule (default: %(default)s)",
     )
     new.add_argument("--embedder", default="local", help="as in `polymnia serve --embedder` (default: %(default)s)")
     return new

@@ -10,6 +10,7 @@ import apsw
 
 from bench.recall.measures import DEPTHS
 from bench.recall.questions import Case, Place, Told
+from bench.recall.variants import PHRASINGS, Phrasing
 from polymnia.embedders.base import Embedder
 from polymnia.engine import entities, observations
 from polymnia.engine.meaning import Meaning, SharedEmbedder
@@ -38,7 +39,16 @@ Ranking = Callable[[str], list[str]]
 class Stage:
     """A case in a store."""
 
-    def __init__(self, case: Case, folder: Path, embedder: Embedder | None, *, coverage: float = 1.0) -> None:
+    def __init__(
+        self,
+        case: Case,
+        folder: Path,
+        embedder: Embedder | None,
+        *,
+        coverage: float = 1.0,
+        also: Phrasing = PHRASINGS["none"],
+    ) -> None:
+        self._also = also
         self._path = str(folder / f"{case.name}.db")
         self._cleanup = ExitStack()
         self.memory = Memory(open_store(self._path))
@@ -119,7 +129,7 @@ class Stage:
 
     def _recall(self, question: str, meaning: Meaning | None) -> list[str]:
         memory = Memory(self.memory.store, meaning)
-        hits = recall(memory, question, limit=_DEEPEST, timeout=_TIMEOUT_S).hits
+        hits = recall(memory, question, also=self._also(question), limit=_DEEPEST, timeout=_TIMEOUT_S).hits
         return [self._labels.get(hit.passage.key, "") for hit in hits]
 
 

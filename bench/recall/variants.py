@@ -2,6 +2,7 @@
 
 import random
 import re
+from calendar import month_name
 from collections.abc import Callable
 from functools import partial
 
@@ -11,8 +12,16 @@ from bench.recall.questions import Asked, Case
 from polymnia.search.question import content_words, text_without
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_MONTHS = month_name[1:]
+_MONTH = re.compile(rf"\b(?:{'|'.join(_MONTHS)})\b")
+_QUESTION_WORDS = re.compile(
+    r"^(?:what|when|where|which|who|whose|why|how)(?:\s+(?:did|do|does|is|are|was|were|has|have|had|will|would|can|could))?\s+",
+    re.IGNORECASE,
+)
 _LONG_WORD = re.compile(r"[A-Za-z]{4,}")
 
+# Makes other phrasings of a question by a fixed rule.
+Phrasing = Callable[[str], list[str]]
 Variant = Callable[[list[Case]], list[Case]]
 
 
@@ -42,6 +51,16 @@ def as_keywords(cases: list[Case]) -> list[Case]:
     return [_ask(case, lambda text: " ".join(content_words(text)) or text) for case in cases]
 
 
+def with_dates(cases: list[Case]) -> list[Case]:
+    """Ask only the questions that name a month."""
+    return [replace(case, asked=[each for each in case.asked if _MONTH.search(each.text)]) for case in cases]
+
+
+def with_wrong_dates(cases: list[Case]) -> list[Case]:
+    """Ask the questions that name a month for one five months later."""
+    return [_ask(case, lambda text: _MONTH.sub(_shift_month, text)) for case in with_dates(cases)]
+
+
 def in_one_store(cases: list[Case]) -> list[Case]:
     """Write all cases into one memory."""
     told = [replace(each, label=f"{case.name} {each.label}") for case in cases for each in case.told]
@@ -60,7 +79,17 @@ VARIANTS: dict[str, Variant] = {
     "no-names": without_names,
     "typos": with_typos,
     "keywords": as_keywords,
+    "dates": with_dates,
+    "wrong-dates": with_wrong_dates,
     "one-store": in_one_store,
+}
+
+
+PHRASINGS: dict[str, Phrasing] = {
+    "none": lambda text: [],
+    "keywords": lambda text: [" ".join(content_words(text))],
+    "request": lambda text: [f"tell me everything you know about {' '.join(content_words(text))}"],
+    "statement": lambda text: [f"I remember that {_QUESTION_WORDS.sub('', text).rstrip(' ?')}."],
 }
 
 
@@ -75,6 +104,10 @@ def _swap_names(case: Case, text: str) -> str:
     other = {names[0].lower(): names[1], names[1].lower(): names[0]}
     pattern = "|".join([re.escape(name) for name in names])
     return re.sub(rf"\b(?:{pattern})\b", lambda found: other[found[0].lower()], text, flags=re.IGNORECASE)
+
+
+def _shift_month(found: re.Match[str]) -> str:
+    return _MONTHS[(_MONTHS.index(found[0]) + 5) % 12]
 
 
 def _remove_names(case: Case, text: str) -> str:

@@ -166,7 +166,7 @@ def _serve_http(settings: Settings, on_ready: "OnReady", requires_login: bool) -
     sessions = Sessions(authenticator.holds)
     with open_servers(settings) as servers:
         server = servers[settings.dialect]
-        make_ui = partial(Site, _site_parts(settings, server, sessions))
+        make_ui = partial(Site, _site_parts(settings, server, sessions, base))
         on_ready(base, sessions)
         serve_http(servers, settings.dialect, [listener], guard(base), options, check=server.check, make_ui=make_ui)
 
@@ -188,7 +188,7 @@ def _request_guard(settings: Settings, authenticator: "Authenticator", host: str
     )
 
 
-def _site_parts(settings: Settings, server: Server, sessions: "Sessions") -> "SiteParts":
+def _site_parts(settings: Settings, server: Server, sessions: "Sessions", base: str) -> "SiteParts":
     from urllib.parse import urlsplit
 
     from polymnia.auth.authenticator import tokens_of
@@ -202,6 +202,9 @@ def _site_parts(settings: Settings, server: Server, sessions: "Sessions") -> "Si
         tokens=tokens_of(settings.store, settings.tokens),
         public_origin=f"{public.scheme}://{public.netloc}" if settings.public_url else "",
         store=settings.store,
+        backups=settings.backups,
+        secrets=settings.secrets,
+        mcp_url=f"{base}/mcp",
     )
 
 

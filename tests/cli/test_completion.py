@@ -45,7 +45,7 @@ CASES = [
     ("polymnia se", {"serve", "search"}),
     ("polymnia trash ", {"list", "restore", "purge"}),
     ("polymnia trash list --js", {"--json"}),
-    ("polymnia export --format ", {"json", "jsonl"}),
+    ("polymnia export --format ", {"json", "jsonl", "markdown"}),
     ("polymnia install claude-", {"claude-code", "claude-desktop"}),
     ("polymnia search tea --lim", {"--limit"}),
 ]

@@ -143,8 +143,8 @@ def test_an_import_draws_its_progress(place: Path) -> None:
     line = "polymnia export --store memory.db -o out.jsonl && polymnia import out.jsonl --store new.db"
     shown = screen(line, place)
     assert shown[:2] == [
-        "out.jsonl: 2 entities, 1 relations",
         "skipped 1 vault notes: JSON lines cannot hold them; use --format json",
+        "out.jsonl: 2 entities, 1 relations",
     ]
     assert shown[2].startswith("3 items")
     assert shown[3].startswith("out.jsonl: imported 2 entities (2 new) and 1 relations (1 new)")

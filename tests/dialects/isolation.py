@@ -104,10 +104,10 @@ def mark_of(workspace: str) -> str:
     return f"mark{workspace[-2:]}mark"
 
 
-def run(directory: Path, operations: int, seed: int) -> Report:
-    """Make that many calls from several clients at once."""
+def run(directory: Path, operations: int, seed: int, store: str | None = None) -> Report:
+    """Make that many calls from several clients at once, to a data directory or to an empty PostgreSQL database."""
     report = Report()
-    with _serving(directory) as (host, tokens):
+    with _serving(directory, store or f"{directory}/data/") as (host, tokens):
         threads = [
             Thread(target=_play, args=(host, tokens, operations // _CLIENTS, random.Random(seed + number), report))
             for number in range(_CLIENTS)
@@ -120,9 +120,9 @@ def run(directory: Path, operations: int, seed: int) -> Report:
 
 
 @contextmanager
-def _serving(directory: Path) -> Iterator[tuple[str, dict[str, frozenset[str]]]]:
+def _serving(directory: Path, store: str) -> Iterator[tuple[str, dict[str, frozenset[str]]]]:
     """Yield the address of a server, and tokens with the workspaces that each may use."""
-    workspaces = open_workspaces(f"{directory}/data/")
+    workspaces = open_workspaces(store)
     for name in WORKSPACES:
         workspaces.create(name)
     workspaces.close()
@@ -137,7 +137,7 @@ def _serving(directory: Path) -> Iterator[tuple[str, dict[str, frozenset[str]]]]
     with serve_ollama() as ollama:
         options = ("--dialect", "workspace", "--transport", "http", "--port", "0")
         more = ("--tokens", str(directory / "tokens.json"), "--embedder", f"ollama:bag@{ollama.url}")
-        command = (*POLYMNIA, f"{directory}/data/", *options, *more)
+        command = (*POLYMNIA, store, *options, *more)
         process = _LongProcess(command, directory, stdin=DEVNULL, stdout=DEVNULL)
         try:
             yield Web(process).host, tokens
@@ -218,9 +218,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--operations", type=int, default=100_000, metavar="N", help="(default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="(default: %(default)s)")
+    parser.add_argument("--store", metavar="URL", help="an empty database (default: a data directory)")
     options = parser.parse_args(arguments)
     with TemporaryDirectory() as directory:
-        report = run(Path(directory), options.operations, options.seed)
+        report = run(Path(directory), options.operations, options.seed, options.store)
     for tool, count in report.calls.most_common():
         print(f"{count:8,}  {tool}")
     print(f"{report.calls.total():8,}  calls, {len(report.leaks)} leaks")

@@ -1,17 +1,20 @@
 """Sessions of the vault dialect: who sees them, who is notified of them, and when their memories are deleted."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import apsw
+import psycopg
 import pytest
+from psycopg.sql import SQL
 
 from polymnia.dialects.base import Client as Caller
 from polymnia.engine import sessions as engine_sessions
 from polymnia.mcp.server import Server
 from polymnia.mcp.session import Session
 from polymnia.model import Principal
-from polymnia.stores.sqlite.store import SqliteStore
+from polymnia.stores import open_store
 from tests.dialects.vault import Agent, vault_server
 from tests.mcp.conversation import HANDSHAKE, STATELESS, envelope
 
@@ -21,13 +24,13 @@ BEN = Principal(name="ben", can="write")
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> str:
-    return str(tmp_path / "memory.db")
+def url(versioned_url: str) -> str:
+    return versioned_url
 
 
 @pytest.fixture
-def server(path: str) -> Iterator[Server]:
-    server, store = vault_server(path)
+def server(url: str) -> Iterator[Server]:
+    server, store = vault_server(url)
     yield server
     store.close()
 
@@ -36,12 +39,22 @@ def updated(uri: str) -> tuple[str, dict[str, str]]:
     return ("notifications/resources/updated", {"uri": uri})
 
 
-def session_rows(path: str) -> list[tuple[object, ...]]:
-    connection = apsw.Connection(path)
-    try:
-        return connection.execute("SELECT session, key FROM session_notes ORDER BY id").fetchall()
-    finally:
-        connection.close()
+def rows(url: str, query: str) -> list[tuple[object, ...]]:
+    """Return the rows of a query on the tables themselves. `mine` in it stands for the rows of the store at the URL."""
+    if not url.startswith("postgresql:"):
+        connection = apsw.Connection(url)
+        try:
+            return connection.execute(query.replace("mine", "true")).fetchall()
+        finally:
+            connection.close()
+    server, _, workspace = url.partition("?workspace=")
+    mine = f"workspace_id = (SELECT workspace_id FROM catalogue WHERE name = '{workspace}')"
+    with psycopg.connect(server, options="-c search_path=polymnia") as database:
+        return database.execute(SQL(query.replace("mine", mine))).fetchall()
+
+
+def session_rows(url: str) -> list[tuple[object, ...]]:
+    return rows(url, "SELECT session, key FROM session_notes WHERE mine ORDER BY id")
 
 
 @pytest.fixture(params=["other session", "same session, other principal"])
@@ -111,17 +124,15 @@ def test_nothing_is_pruned_in_another_session(two: tuple[Agent, Agent]) -> None:
     assert mine.found("hidden") == ["secret"]
 
 
-def test_the_change_log_does_not_hold_session_texts(server: Server, path: str) -> None:
+def test_the_change_log_does_not_hold_session_texts(server: Server, url: str) -> None:
     agent = Agent(server, session="one")
     agent.commit("note", "hidden words", "session", tags=["hidden tag"], embedding=[1, 0, 0])
     agent.commit("note", "hidden again", "session")
     agent.prune("session")
     agent.commit("note", "seen words")
-    connection = apsw.Connection(path)
-    rows = connection.execute("SELECT operation FROM changes ORDER BY id").fetchall()
-    connection.close()
-    assert [row[0] for row in rows] == ["commit_memory", "commit_memory", "prune_memory", "commit_memory"]
-    with SqliteStore(path).reading() as read:
+    operations = rows(url, "SELECT operation FROM changes WHERE mine ORDER BY id")
+    assert [row[0] for row in operations] == ["commit_memory", "commit_memory", "prune_memory", "commit_memory"]
+    with closing(open_store(url)) as store, store.reading() as read:
         told = [change.after.notes for change in read.history.changes()]
     assert [[note.content for note in each] for each in told] == [[], [], [], ["seen words"]]
 
@@ -264,15 +275,15 @@ def test_a_stateless_request_without_a_session_is_told_how_to_name_one(server: S
     assert agent.resources() == ["memory://vault"]
 
 
-def test_on_a_connection_a_stateless_client_has_the_connection_as_its_session(server: Server, path: str) -> None:
+def test_on_a_connection_a_stateless_client_has_the_connection_as_its_session(server: Server, url: str) -> None:
     agent = Agent(server, STATELESS)
     agent.commit("key", "word", "session")
     assert agent.found("word") == ["key"]
     agent.session.close()
-    assert session_rows(path) == []
+    assert session_rows(url) == []
 
 
-def test_session_memories_are_deleted_when_their_conversation_ends(server: Server, path: str) -> None:
+def test_session_memories_are_deleted_when_their_conversation_ends(server: Server, url: str) -> None:
     agent, other = Agent(server, session="one"), Agent(server, session="two")
     agent.commit("key", "word", "session")
     agent.done("set_session_id", session_id="another")
@@ -281,81 +292,79 @@ def test_session_memories_are_deleted_when_their_conversation_ends(server: Serve
     other.commit("theirs", "word", "session")
     agent.session.close()
     agent.session.close()
-    assert session_rows(path) == [("two", "theirs")]
+    assert session_rows(url) == [("two", "theirs")]
     assert other.found("word") == ["theirs", "kept"]
 
 
-def test_a_shared_session_ends_with_its_last_conversation(server: Server, path: str) -> None:
+def test_a_shared_session_ends_with_its_last_conversation(server: Server, url: str) -> None:
     first, second = Agent(server, session="one"), Agent(server, session="one")
     first.commit("a", "word", "session")
     second.commit("b", "word", "session")
     first.session.close()
-    assert session_rows(path) == [("one", "a"), ("one", "b")]
+    assert session_rows(url) == [("one", "a"), ("one", "b")]
     second.session.close()
-    assert session_rows(path) == []
+    assert session_rows(url) == []
 
 
-def test_a_reader_that_leaves_deletes_nothing(server: Server, path: str) -> None:
+def test_a_reader_that_leaves_deletes_nothing(server: Server, url: str) -> None:
     writer, reader = Agent(server, session="one"), Agent(server, session="one")
     writer.commit("a", "word", "session")
     reader.found("word")
     reader.session.close()
-    assert session_rows(path) == [("one", "a")]
+    assert session_rows(url) == [("one", "a")]
 
 
-def test_sessions_can_be_persistent(path: str) -> None:
-    server, store = vault_server(path, persist_sessions=True)
+def test_sessions_can_be_persistent(url: str) -> None:
+    server, store = vault_server(url, persist_sessions=True)
     agent = Agent(server, session="one")
     agent.commit("a", "word", "session")
     agent.session.close()
     server.stop()
     store.close()
-    server, store = vault_server(path, persist_sessions=True)
+    server, store = vault_server(url, persist_sessions=True)
     assert Agent(server, session="one").found("word") == ["a"]
     store.close()
-    connection = apsw.Connection(path)
-    assert connection.execute("SELECT count(*) FROM session_members").fetchall() == [(0,)]
-    connection.close()
+    assert rows(url, "SELECT count(*) FROM session_members WHERE mine") == [(0,)]
 
 
-def test_a_session_named_by_requests_ends_with_the_server(server: Server, path: str) -> None:
+def test_a_session_named_by_requests_ends_with_the_server(server: Server, url: str) -> None:
     agent = stateless(server, "one")
     agent.commit("a", "word", "session")
     agent.session.close()
-    assert session_rows(path) == [("one", "a")]
+    assert session_rows(url) == [("one", "a")]
     server.stop()
-    assert session_rows(path) == []
+    assert session_rows(url) == []
 
 
 def test_a_session_named_by_requests_ends_after_a_day_without_use(
-    server: Server, path: str, monkeypatch: pytest.MonkeyPatch
+    server: Server, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old, new = stateless(server, "old"), stateless(server, "new")
     old.commit("a", "word", "session")
     new.commit("b", "word", "session")
-    assert session_rows(path) == [("old", "a"), ("new", "b")]
+    assert session_rows(url) == [("old", "a"), ("new", "b")]
     monkeypatch.setattr(engine_sessions, "UNUSED_LIFETIME_US", 0)
     new.commit("c", "word", "session")
-    assert session_rows(path) == [("new", "c")]
+    assert session_rows(url) == [("new", "c")]
 
 
-def test_the_next_start_deletes_what_a_killed_server_left(path: str) -> None:
-    server, store = vault_server(path)
+def test_the_next_start_deletes_what_a_killed_server_left(url: str) -> None:
+    server, store = vault_server(url)
     agent = Agent(server, session="one")
     agent.commit("a", "word", "session")
     agent.commit("kept", "word")
     store.close()  # without ending the conversation
-    assert session_rows(path) == [("one", "a")]
-    server, store = vault_server(path)
-    assert session_rows(path) == []
+    assert session_rows(url) == [("one", "a")]
+    server, store = vault_server(url)
+    assert session_rows(url) == []
     assert Agent(server).found("word") == ["kept"]
     store.close()
 
 
-def test_a_start_keeps_the_sessions_of_a_running_server(server: Server, path: str) -> None:
+def test_a_start_keeps_the_sessions_of_a_running_server(server: Server, url: str) -> None:
     agent = Agent(server, session="one")
     agent.commit("a", "word", "session")
-    other, store = vault_server(path)
+    other, store = vault_server(url)
     assert agent.found("word") == ["a"]
     Agent(other, session="two").commit("b", "word", "session")
     other.stop()
@@ -363,8 +372,8 @@ def test_a_start_keeps_the_sessions_of_a_running_server(server: Server, path: st
     assert agent.found("word") == ["a"]
 
 
-def test_no_side_files_remain_beside_the_store(path: str, tmp_path: Path) -> None:
-    server, store = vault_server(path)
+def test_no_side_files_remain_beside_the_store(tmp_path: Path) -> None:
+    server, store = vault_server(str(tmp_path / "memory.db"))
     agent = Agent(server, session="one")
     agent.commit("a", "word", "session")
     assert len(list(tmp_path.glob("*-server-*"))) == 1

@@ -2,12 +2,19 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.dialects.isolation import run
 from tests.dialects.workspace import RETURNS
 
 
-def test_no_reply_contains_the_text_of_another_workspace(tmp_path: Path) -> None:
-    report = run(tmp_path, 2_000, seed=1)
+@pytest.fixture(params=["directory", "postgres"])
+def store(request: pytest.FixtureRequest) -> str | None:
+    return None if request.param == "directory" else str(request.getfixturevalue("postgres_database"))
+
+
+def test_no_reply_contains_the_text_of_another_workspace(tmp_path: Path, store: str | None) -> None:
+    report = run(tmp_path, 2_000, seed=1, store=store)
     assert report.leaks == []
     assert {tool.removesuffix(", refused") for tool in report.calls} == set(RETURNS)
     assert report.calls.total() == 2_000

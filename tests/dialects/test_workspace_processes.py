@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 from polymnia.engine import entities
 from polymnia.engine.memory import Memory
@@ -18,8 +17,8 @@ from polymnia.engine import ordinals
 from polymnia.engine.memory import Memory
 from polymnia.model import ObservationDraft
 from polymnia.stores import open_store
-path, name = sys.argv[1:]
-store = open_store(path)
+url, name = sys.argv[1:]
+store = open_store(url)
 given = {{}}
 for call in range({CALLS}):
     texts = tuple(f"{{name}} {{call}} {{number}}" for number in range({TEXTS}))
@@ -30,12 +29,11 @@ print(json.dumps(given))
 """
 
 
-def test_ordinals_are_unique_and_in_order_whoever_appends(tmp_path: Path) -> None:
-    path = str(tmp_path / "memory.db")
-    store = open_store(path)
+def test_ordinals_are_unique_and_in_order_whoever_appends(versioned_url: str) -> None:
+    store = open_store(versioned_url)
     entities.create(Memory(store), [EntityDraft("Ann", "person")], by="test")
     running = [
-        subprocess.Popen([sys.executable, "-c", APPEND, path, f"p{number}"], stdout=subprocess.PIPE, text=True)
+        subprocess.Popen([sys.executable, "-c", APPEND, versioned_url, f"p{number}"], stdout=subprocess.PIPE, text=True)
         for number in range(PROCESSES)
     ]
     given: dict[int, str] = {}

@@ -13,6 +13,7 @@ from polymnia.importers.base import Report
 from polymnia.importers.registry import find_importer
 from polymnia.importers.source import Source
 from polymnia.model import Entity
+from polymnia.stores import open_store
 from polymnia.stores.memory import MemoryStore
 from tests.importers.hostile import WRONG, places, replaced
 from tests.importers.samples import SAMPLES, read_items
@@ -117,6 +118,27 @@ def test_a_growing_file_adds_only_what_is_new(kind: str, tmp_path: Path) -> None
     write(path, *lines)
     receipt = take_in(memory, read_items(path)[1], by="test")
     assert (receipt.entities.new, receipt.entities.merged, receipt.observations) == (0, 1, 2)
+
+
+def test_an_interrupted_import_of_many_sessions_continues(tmp_path: Path) -> None:
+    for number in range(30):
+        lines = [said("codex", "user", f"{number}: {turn}") for turn in range(400)]
+        write(tmp_path / f"{number:02}.jsonl", *lines)
+    whole, resumed = [Memory(open_store(":memory:")) for _ in range(2)]
+    take_in(whole, read_items(tmp_path)[1], by="test")
+
+    def interrupt(done: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        take_in(resumed, read_items(tmp_path)[1], by="test", progress=interrupt)
+    first = entities.read_all(resumed).entities
+    assert 0 < len(first) < 30
+    take_in(resumed, read_items(tmp_path)[1], by="test")
+    found = [{each.name: each.texts for each in entities.read_all(memory).entities} for memory in (whole, resumed)]
+    assert found[0] == found[1]
+    for memory in (whole, resumed):
+        memory.store.close()
 
 
 @pytest.mark.parametrize("kind", KINDS)

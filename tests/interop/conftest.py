@@ -41,6 +41,11 @@ def python_with_sdk_v1(cache: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
+def python_with_fastmcp(cache: Path) -> Path:
+    return install.python_with_fastmcp(cache)
+
+
+@pytest.fixture(scope="session")
 def node_packages(cache: Path) -> Path:
     return install.node_packages(cache)
 

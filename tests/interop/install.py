@@ -18,12 +18,20 @@ JUDGES = Path(__file__).parent / "judges"
 CLIENTS = Path(__file__).parent / "clients"
 WEB = Path(__file__).parent.parent / "web"
 SDK_V1 = "mcp>=1.20,<2"
+FASTMCP = "fastmcp==4.1.2"
 
 
 def python_with_sdk_v1(cache: Path) -> Path:
     """Return the interpreter of a virtual environment with version 1 of the official SDK."""
     wanted = f"{SDK_V1} on {sys.version}"
-    home = _kept(cache / f"sdk-v1-{_digest(wanted)}", _install_sdk_v1)
+    home = _kept(cache / f"sdk-v1-{_digest(wanted)}", lambda home: _install_python_package(home, SDK_V1))
+    return _interpreter(home)
+
+
+def python_with_fastmcp(cache: Path) -> Path:
+    """Return the interpreter of a virtual environment with fastmcp, which has a client of its own."""
+    wanted = f"{FASTMCP} on {sys.version}"
+    home = _kept(cache / f"fastmcp-{_digest(wanted)}", lambda home: _install_python_package(home, FASTMCP))
     return _interpreter(home)
 
 
@@ -72,9 +80,9 @@ def _npm(cache: Path, name: str, manifest: Path) -> Path:
     return _kept(cache / f"{name}-{_digest(wanted)}", lambda home: _install_node_packages(home, manifest))
 
 
-def _install_sdk_v1(home: Path) -> None:
+def _install_python_package(home: Path, package: str) -> None:
     venv.create(home, with_pip=True)
-    _fetch([str(_interpreter(home)), "-m", "pip", "install", "--quiet", "--retries", "1", SDK_V1], home)
+    _fetch([str(_interpreter(home)), "-m", "pip", "install", "--quiet", "--retries", "1", package], home)
 
 
 def _install_node_packages(home: Path, manifest: Path) -> None:

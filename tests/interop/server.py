@@ -54,8 +54,8 @@ def place(base: str, transport: str, token: str = "") -> Place:
 
 
 @contextmanager
-def running(command: Sequence[str]) -> Iterator[str]:
-    """Run a server, yield its URL without /mcp, and stop it gracefully."""
+def running(command: Sequence[str], log: Path | None = None) -> Iterator[str]:
+    """Run a server, yield its URL without /mcp, and stop it gracefully. What it logged is in `log` then."""
     with subprocess.Popen(command, cwd=_ROOT, stderr=subprocess.PIPE, text=True, preexec_fn=end_with_parent) as process:
         try:
             assert process.stderr is not None
@@ -66,6 +66,8 @@ def running(command: Sequence[str]) -> Iterator[str]:
         finally:
             process.terminate()
             assert process.wait(TIMEOUT_S) == 0
+            if log is not None and process.stderr is not None:
+                log.write_text(process.stderr.read(), "utf-8")
 
 
 def _new_token(store: Path) -> str:

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from polymnia.model import Neighbours, Passage, Signals, WordCounts
 from polymnia.search.question import parse_question
@@ -10,6 +11,7 @@ from polymnia.search.scoring import (
     Matcher,
     Query,
     ScoredPassage,
+    brevity,
     context_share,
     entity_bonus,
     lead_share,
@@ -124,6 +126,37 @@ def test_a_passage_without_a_vector_is_not_behind_one_with_a_vector_at_low_cover
     bare, embedded = turn(1, "it is rare"), turn(2, "something else")
     found = score_passages(query("rare"), [bare, embedded], {}, {2: 0.7}, scale=[bare], coverage=0.01)
     assert rank(found) == [1, 2]
+
+
+def test_a_passage_without_a_vector_counts_as_if_it_had_a_good_one() -> None:
+    asked = query("rare")
+    passages = [turn(number, "it is rare") for number in range(1, 6)]
+    cosines = {1: 0.1, 2: 0.2, 3: 0.3, 4: 0.4}
+    found = score_passages(asked, passages, {}, cosines, scale=passages, coverage=0.8)
+    assert rank(found)[:2] in ([4, 5], [5, 4])
+    assert found[4].signals.assumed == pytest.approx((0.4 - 0.1) / 0.12 - 2)
+    assert all(each.signals.assumed == 0 for each in found[:4])
+
+
+def test_nothing_is_assumed_when_every_passage_has_a_vector() -> None:
+    (found,) = score_passages(query("rare"), [turn(1, "it is rare")], {}, {}, scale=[], coverage=1)
+    assert found.signals.assumed == 0
+
+
+def test_words_that_meet_often_count_no_more_than_two_neighbours() -> None:
+    matcher = Matcher({"rare": 1.0, "odd": 1.0, "common": 1.0}, COUNTS, ["rare", "odd", "common", "rare"])
+    assert matcher.proximity(["rare", "odd", "common", "rare"]) == 1
+
+
+def test_length_and_questions_say_less_where_texts_are_long() -> None:
+    assert brevity(WordCounts(100, 1000, {})) == brevity(WordCounts(0, 0, {})) == 1
+    assert brevity(WordCounts(100, 9000, {})) == 0.5
+    asks = turn(1, "Is it rare?")
+    short, long = [
+        score_passages(replace(query("rare"), brevity=each), [asks], {}, {}, scale=[asks], coverage=0)[0].signals
+        for each in (1.0, 0.5)
+    ]
+    assert (long.asks, long.length) == (short.asks / 2, short.length / 2)
 
 
 def test_a_named_entity_gains_more_for_a_better_match() -> None:

@@ -7,10 +7,11 @@ It starts a server of its own. With --faults, backends are killed and the server
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from random import Random
 from threading import Event, Thread
@@ -105,11 +106,28 @@ def _disturb(server: PostgresServer, stop: Event) -> None:
         if turn % 8 == 7:
             server.stop(immediately=turn % 16 == 15)
             server.start()
+        elif turn % 8 == 3:
+            _crash_backend(server)
         else:
             with psycopg.connect(server.url, autocommit=True) as connection:
                 connection.execute(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'polymnia'"
                 )
+
+
+def _crash_backend(server: PostgresServer) -> None:
+    """Kill a backend like a kernel that is out of memory. The server then ends all others, and recovers."""
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        found = connection.execute("SELECT pid FROM pg_stat_activity WHERE application_name = 'polymnia' LIMIT 1")
+        for (process,) in found.fetchall():
+            os.kill(process, signal.SIGKILL)
+            with suppress(psycopg.OperationalError):
+                connection.execute("SELECT pg_sleep(60)")  # until the server ends this backend too
+    # PostgreSQL 18 does not end if it is stopped during this recovery.
+    while True:
+        with suppress(psycopg.OperationalError):
+            psycopg.connect(server.url).close()
+            return
 
 
 def _replay(changes: list[Change], name: str) -> tuple[str, ...]:

@@ -47,11 +47,15 @@ class Visitor:
             shown = self._send("GET", shown.headers["location"], None, {})
         return shown
 
-    def post(self, path: str, *, token: str | None = None, follow: bool = True, **fields: str) -> Shown:
-        """Send a form as a page of the server does. `token` replaces the token of the form."""
+    def post(self, path: str, *, token: str | None = None, **fields: str) -> Shown:
+        """Send a form as a page of the server does, and follow its redirect. `token` replaces that of the form."""
+        shown = self.post_once(path, token=token, **fields)
+        return self.get(shown.headers["location"]) if shown.status == 303 else shown
+
+    def post_once(self, path: str, *, token: str | None = None, **fields: str) -> Shown:
+        """Send a form and return the response itself."""
         token = self.get("/ui/more").form_token if token is None else token
-        shown = self.post_raw(path, {"form_token": token, **fields}, Origin=self.origin)
-        return self.get(shown.headers["location"]) if follow and shown.status == 303 else shown
+        return self.post_raw(path, {"form_token": token, **fields}, Origin=self.origin)
 
     def post_raw(self, path: str, fields: dict[str, str], **headers: str) -> Shown:
         """Send a form with these headers only."""

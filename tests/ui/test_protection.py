@@ -48,14 +48,14 @@ def logged_in(server: Running, token: str) -> Visitor:
 
 def test_a_form_without_its_token_is_refused(writer: Visitor) -> None:
     for token in ("", "0" * 64):
-        shown = writer.post("/ui/logout", token=token or "x", follow=False)
+        shown = writer.post_once("/ui/logout", token=token or "x")
         assert shown.status == 403
     assert "writer, may write" in writer.get("/ui/more").words
 
 
 def test_a_form_with_the_token_of_another_session_is_refused(server: Running, tokens: dict[str, str]) -> None:
     one, other = logged_in(server, tokens["writer"]), logged_in(server, tokens["writer"])
-    assert one.post("/ui/logout", token=other.get("/ui/more").form_token, follow=False).status == 403
+    assert one.post_once("/ui/logout", token=other.get("/ui/more").form_token).status == 403
 
 
 def test_a_form_of_another_site_is_refused(writer: Visitor) -> None:
@@ -108,7 +108,7 @@ def test_pages_have_no_inline_script_or_style(writer: Visitor) -> None:
 
 
 def test_a_reader_may_not_write(server: Running, tokens: dict[str, str]) -> None:
-    shown = logged_in(server, tokens["reader"]).post("/ui/undo", change="1", follow=False)
+    shown = logged_in(server, tokens["reader"]).post_once("/ui/undo", change="1")
     assert shown.status == 403
     assert "The token reader may only read" in shown.words
 
@@ -120,12 +120,12 @@ def test_a_limited_token_sees_only_its_workspaces(server: Running, tokens: dict[
     assert limited.get("/ui/").status == 200
     refused = limited.get("/ui/?w=payroll")
     assert (refused.status, "may not use the workspace" in refused.words) == (403, True)
-    assert limited.post("/ui/undo", w="payroll", change="1", follow=False).status == 403
+    assert limited.post_once("/ui/undo", w="payroll", change="1").status == 403
 
 
 def test_an_unknown_page_is_not_found(writer: Visitor) -> None:
     assert writer.get("/ui/nothing").status == 404
-    assert writer.post("/ui/", follow=False).status == 404
+    assert writer.post_once("/ui/").status == 404
 
 
 def test_a_malformed_request_is_refused_with_a_reason(writer: Visitor) -> None:

@@ -8,8 +8,6 @@ from polymnia.errors import BadInput
 from polymnia.web import text, times
 from polymnia.web.forms import parse_form, parse_query
 
-BOUNDARY = "multipart/form-data; boundary=XX"
-
 
 def test_control_characters_are_visible() -> None:
     assert text.visible("a\x1b[31mb\x7f\u202ec\r\nd\te") == "a␛[31mb␡⟨U+202E⟩c\nd\te"
@@ -48,19 +46,8 @@ def test_a_form_may_be_urlencoded() -> None:
     assert (form.all("a"), form["text"], form.get("empty", "x"), "b" in form) == (["1", "2"], "one\ntwo", "", False)
 
 
-def test_a_form_may_have_files() -> None:
-    body = (
-        b'--XX\r\nContent-Disposition: form-data; name="note"\r\n\r\n\xc3\xa9\r\n'
-        b'--XX\r\nContent-Disposition: form-data; name="file"; filename="a.bin"\r\n'
-        b"Content-Type: application/octet-stream\r\n\r\n\x00\r\n--X\r\n\r\n--XX--\r\n"
-    )
-    form = parse_form(BOUNDARY, body)
-    (file,) = form.files["file"]
-    assert (form["note"], file.name, file.data) == ("é", "a.bin", b"\x00\r\n--X\r\n")
-
-
 def test_bad_forms_are_refused() -> None:
-    for kind, body in ((BOUNDARY, b"--XX\r\nno name\r\n\r\nx\r\n--XX--"), ("text/plain", b"x"), ("", b"\xff=%ff")):
+    for kind, body in (("multipart/form-data; boundary=XX", b"--XX--"), ("text/plain", b"x"), ("", b"\xff=%ff")):
         with pytest.raises(BadInput):
             parse_form(kind, body)
     with pytest.raises(BadInput):

@@ -7,7 +7,17 @@ from types import TracebackType
 from typing import Any, Literal, Self
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, ConsoleMessage, Error, Page, Request, Response, ViewportSize, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    ConsoleMessage,
+    Error,
+    Page,
+    Request,
+    Response,
+    ViewportSize,
+    expect,
+    sync_playwright,
+)
 
 # Milliseconds after which a wait fails its test. It is generous because the machine may be busy.
 TIMEOUT_MS = 60_000
@@ -31,6 +41,7 @@ _SERIOUS = ("serious", "critical")
 @contextmanager
 def chromium(program: str) -> Iterator[Browser]:
     """Start Chromium with a new profile for the block."""
+    expect.set_options(timeout=TIMEOUT_MS)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=_FLAGS, timeout=2 * TIMEOUT_MS)
         try:
@@ -43,7 +54,14 @@ class Visit:
     """One visitor with cookies of its own and one open page. Leaving the block fails if the page did wrong."""
 
     def __init__(
-        self, browser: Browser, origin: str, *, axe: Path, theme: Theme = "light", viewport: ViewportSize = DESK
+        self,
+        browser: Browser,
+        origin: str,
+        *,
+        axe: Path,
+        theme: Theme = "light",
+        viewport: ViewportSize = DESK,
+        java_script_enabled: bool = True,
     ) -> None:
         """`axe` is the script of axe-core."""
         self.origin = origin
@@ -51,7 +69,9 @@ class Visit:
         # Statuses of failed responses that the test expects.
         self.expected: set[int] = set()
         self._axe = axe
-        self._context = browser.new_context(color_scheme=theme, viewport=viewport, reduced_motion="reduce")
+        self._context = browser.new_context(
+            color_scheme=theme, viewport=viewport, reduced_motion="reduce", java_script_enabled=java_script_enabled
+        )
         self._context.set_default_timeout(TIMEOUT_MS)
         self._context.on("page", self._watch)
         self.page = self._context.new_page()
@@ -64,6 +84,13 @@ class Visit:
         assert response is not None
         assert response.status == status, f"{path} answers {response.status}: {response.text()[:500]}"
         return self.page
+
+    def log_in(self, token: str) -> None:
+        """Log in with a token."""
+        page = self.open("/ui/login")
+        page.fill("#token", token)
+        page.click("main button[type=submit]")
+        page.wait_for_selector("header.top")
 
     def audit(self, within: str = "body") -> None:
         """Fail if axe-core finds a serious violation on the page, dialogs that are open included."""

@@ -10,6 +10,7 @@ from playwright.sync_api import Browser
 
 from tests.interop import install
 from tests.web.browser import Visit, chromium
+from tests.web.serving import Ui, demo_server
 
 NewVisit = Callable[..., Visit]
 
@@ -37,3 +38,24 @@ def visit(browser: Browser, axe: Path) -> Iterator[NewVisit]:
             return stack.enter_context(Visit(browser, origin, axe=axe, **options))
 
         yield begin
+
+
+@pytest.fixture(scope="module")
+def ui(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ui]:
+    """Serve the demo memory to the tests of a module. Tokens are needed."""
+    with demo_server(tmp_path_factory.mktemp("ui") / "data") as ui:
+        ui.token("first")
+        yield ui
+
+
+@pytest.fixture(scope="module")
+def admin_token(ui: Ui) -> str:
+    return ui.token("mara-laptop")
+
+
+@pytest.fixture
+def admin(ui: Ui, admin_token: str, visit: NewVisit) -> Visit:
+    """Return a visit by somebody who may do everything."""
+    found = visit(ui.origin)
+    found.log_in(admin_token)
+    return found

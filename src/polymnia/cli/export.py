@@ -20,9 +20,10 @@ from polymnia.dialects.document import document_lines
 from polymnia.disk.errors import map_os_errors
 from polymnia.disk.replace import replace_file
 from polymnia.engine import entities
-from polymnia.engine.memory import Memory
+from polymnia.engine.memory import Memory, statistics
 from polymnia.engine.transfer import Content, count_notes
 from polymnia.errors import BadInput
+from polymnia.folders.sync import export_folder
 from polymnia.settings import Settings
 from polymnia.stores.contract import Store
 from polymnia.stores.open import encode_json_lines
@@ -33,8 +34,12 @@ if TYPE_CHECKING:
 
 def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
     parser = commands.add_parser("export", help="write a memory to a file that other programs can read")
-    parser.add_argument("--format", choices=("json", "jsonl"), default="jsonl", help="(default: %(default)s)")
-    parser.add_argument("--output", "-o", metavar="FILE", help="write to FILE instead of standard output")
+    parser.add_argument(
+        "--format", choices=("json", "jsonl", "markdown"), default="jsonl", help="(default: %(default)s)"
+    )
+    parser.add_argument(
+        "--output", "-o", metavar="FILE", help="write to FILE, or for markdown to a new folder, not to standard output"
+    )
     add_json_argument(parser)
     add_store_arguments(parser)
     add_workspace_argument(parser)
@@ -46,10 +51,23 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     configure_logging(settings.log_level)
     require_store(settings.store)
     with opened(settings.store, settings.workspace, read_only=True) as store:
-        counts = _export_document(options, store) if options.format == "json" else _export_lines(options, Memory(store))
+        if options.format == "markdown":
+            counts = _export_folder(options, Memory(store))
+        elif options.format == "json":
+            counts = _export_document(options, store)
+        else:
+            counts = _export_lines(options, Memory(store))
     if options.output is not None:
         _report(options, counts)
     return 0
+
+
+def _export_folder(options: argparse.Namespace, memory: Memory) -> dict[str, int]:
+    if options.output is None:
+        raise BadInput("name the new folder with -o FOLDER")
+    export_folder(memory, Path(options.output))
+    counts = statistics(memory).counts
+    return {"entities": counts.entities, "relations": counts.relations, "notes": count_notes(memory)}
 
 
 def _export_document(options: argparse.Namespace, store: Store) -> dict[str, int]:

@@ -2,12 +2,12 @@
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing
-from itertools import chain
+from functools import partial
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymnia.app import configure_logging, opened
 from polymnia.cli.common import (
@@ -18,17 +18,17 @@ from polymnia.cli.common import (
     printable,
     require_store,
 )
+from polymnia.cli.sync import print_sync
 from polymnia.dialects.times import iso_time
-from polymnia.engine import notes
 from polymnia.engine.intake import Item, Receipt
 from polymnia.engine.memory import Memory
-from polymnia.errors import BadInput, NotSupported
-from polymnia.importers.base import Places, Report
-from polymnia.importers.registry import KINDS, find_importer
-from polymnia.importers.run import run_import
+from polymnia.errors import BadInput
+from polymnia.folders.sync import SyncReport
+from polymnia.importers.base import Report
+from polymnia.importers.registry import KINDS
+from polymnia.importers.run import NotesLeftOut, open_source, require_some, run_import
 from polymnia.importers.source import Source
 from polymnia.importers.stores import read_store
-from polymnia.model import Note
 from polymnia.settings import Settings
 from polymnia.stores import open_store
 from polymnia.stores.contract import Store, TableReader
@@ -60,11 +60,14 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     """Add everything that the store does not have. Raise BadInput for a format that is not known."""
     configure_logging(settings.log_level)
     report = Report(settings.secrets)
-    kind, found, history = _find(options, report)
-    items = _require_some(found, options.file, report)  # before the store is opened, which may create it
+    kind, items, history, apply = _find(options, report)  # before the store is opened, which may create it
     with _open_target(settings, dry_run=options.dry_run) as store:
         memory = Memory(store)
-        left_out = _NotesLeftOut(memory)
+        edits = apply(memory) if apply else None
+        if edits is not None:
+            print_sync(settings, options, options.file, edits)
+            return 0
+        left_out = NotesLeftOut(memory)
         receipt = run_import(
             memory,
             left_out.filter(items),
@@ -87,45 +90,25 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     return 0
 
 
-class _NotesLeftOut:
-    """The notes that a store cannot hold."""
+class _Found(NamedTuple):
+    """An input: its kind, its items, its history if it has one, and how edits of it are applied if it is a copy."""
 
-    def __init__(self, memory: Memory) -> None:
-        self.count = 0
-        self.reason = ""
-        try:
-            notes.require(memory)
-        except NotSupported as exc:
-            self.reason = str(exc)
-
-    def filter(self, items: Iterator[Item]) -> Iterator[Item]:
-        for item in items:
-            if self.reason and isinstance(item, Note):
-                self.count += 1
-            else:
-                yield item
+    kind: str
+    items: Iterator[Item]
+    history: TableReader | None = None
+    apply: Callable[[Memory], SyncReport | None] | None = None
 
 
-def _find(options: argparse.Namespace, report: Report) -> tuple[str, Iterator[Item], TableReader | None]:
-    """Return the kind of the input, its items, which are read when asked for, and its history if it has one."""
+def _find(options: argparse.Namespace, report: Report) -> "_Found":
+    """Return what the input is. Its items are read when they are asked for."""
     file = options.file
     if not Path(file).exists() and file.partition(":")[1]:
         require_store(file)
-        return "store", read_store(file, options.from_workspace), None
+        return _Found("store", require_some(read_store(file, options.from_workspace), file, report))
     source = Source(file, options.from_workspace)
-    importer = find_importer(source, options.kind)
-    for place, reason in source.skipped:
-        report.skip(place, reason)
-    history = importer.read_history(source, report) if importer.read_history else None
-    return importer.kind, importer.read(source, report), history
-
-
-def _require_some(items: Iterator[Item], file: str, report: Report) -> Iterator[Item]:
-    """Return the items. Raise BadInput if there is none because all were skipped."""
-    first = next(items, None)
-    if first is None and report.skipped:
-        raise BadInput(f"{file}: nothing to import; {_tell(report.skipped[0])}")
-    return items if first is None else chain((first,), items)
+    importer, items, history = open_source(source, options.kind, report)
+    apply = importer.apply and partial(importer.apply, source, by=ACTOR, dry_run=options.dry_run)
+    return _Found(importer.kind, items, history, apply)
 
 
 def _open_target(settings: Settings, *, dry_run: bool) -> AbstractContextManager[Store]:
@@ -185,24 +168,15 @@ def _print(settings: Settings, options: argparse.Namespace, receipt: Receipt, re
         f"{options.file}: {verb} {entities.read} entities ({entities.new} new{merged}) and {relations.read} "
         f"relations ({relations.new} new){told} into {settings.store}"
     ]
+    lines += [f"{receipt.observations:,} new facts"] if receipt.observations else []
     lines += [f"restored the history of {receipt.restored} changes"] if receipt.restored else []
-    lines += [f"skipped {_tell(each)}" for each in report.skipped]
-    lines += [f"left out the field {each.reason} of {_shown(each)}" for each in report.left_fields]
+    lines += [f"skipped {each.sentence()}" for each in report.skipped]
+    lines += [f"left out the field {each.reason} of {each.examples}" for each in report.left_fields]
     lines += [f"{receipt.new_ids} entities got new ids: theirs belong to others here"] if receipt.new_ids else []
-    lines += [f"look at {_tell(each, 'may contain ')}" for each in report.flagged]
+    lines += [f"look at {each.sentence('may contain ')}" for each in report.flagged]
     lines += [f"to take it back: {undo}"] if undo else []
     for line in lines:
         print(printable(line))
-
-
-def _tell(places: Places, what: str = "") -> str:
-    """Return the places with their reason in one sentence."""
-    return f"{_shown(places)}: {what}{places.reason}"
-
-
-def _shown(places: Places) -> str:
-    more = f" and {places.count - len(places.places)} more" if places.count > len(places.places) else ""
-    return f"{', '.join(places.places)}{more}"
 
 
 def _draw(done: int) -> None:

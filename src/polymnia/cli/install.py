@@ -181,7 +181,8 @@ def _import_memory(settings: Settings, entry: Any, *, is_local: bool) -> None:
     elif Path(file).is_file():
         from polymnia.cli.import_file import run as import_memory
 
-        import_memory(settings, argparse.Namespace(file=file, kind=None, dry_run=False, json=False))
+        options = argparse.Namespace(file=file, kind=None, from_workspace="", dry_run=False, json=False)
+        import_memory(settings, options)
     else:
         print(f"its memory {file} does not exist yet", file=sys.stderr)
 

@@ -28,6 +28,7 @@ COMMANDS = {
     "stats": "stats",
     "import": "import_file",
     "export": "export",
+    "sync": "sync",
     "index": "index",
     "doctor": "doctor",
     "backup": "backup",

@@ -24,6 +24,8 @@ Item = Entity | Relation | Note
 _OBSERVATIONS_PER_ROW = 4
 # How many conflicts a receipt describes.
 MAX_CONFLICTS = 50
+# How many new entities a receipt names.
+MAX_NEW_NAMES = 10
 
 
 class Tally(Struct):
@@ -46,6 +48,8 @@ class Conflict(Struct, frozen=True):
 class Receipt(Struct):
     """What an intake did, or would do. `changes` are the ids of its changes, `at` is the time of the first one.
 
+    `new_names` are the names of the first new entities.
+
     `new_ids` counts the entities that got another id, because theirs belongs to an entity with another name. `restored`
     counts the changes that an empty store got with their own ids, times and actors.
     """
@@ -54,6 +58,7 @@ class Receipt(Struct):
     relations: Tally
     notes: Tally
     observations: int = 0
+    new_names: list[str] = []
     new_ids: int = 0
     restored: int = 0
     changes: list[int] = []
@@ -97,7 +102,7 @@ class _Intake:
     """One intake: what was done so far and, in a dry run, what would be in the memory by now."""
 
     def __init__(self, memory: Memory, by: str, dry_run: bool, replace_conflicts: bool) -> None:
-        self.receipt = Receipt(Tally(), Tally(), Tally(), changes=[], conflicts=[])
+        self.receipt = Receipt(Tally(), Tally(), Tally(), changes=[], conflicts=[], new_names=[])
         self._memory = memory
         self._by = by
         self._dry_run = dry_run
@@ -142,6 +147,7 @@ class _Intake:
         tally = self.receipt.entities
         tally.read += len(entities)
         tally.new += len(new)
+        self.receipt.new_names += [each.name for each in new[: MAX_NEW_NAMES - len(self.receipt.new_names)]]
         tally.merged += sum([changed != old or bool(more) for old, changed, more in pairs])
         self.receipt.observations += sum([len(each.observations) for each in new])
         self.receipt.observations += sum([len(more) for _, _, more in pairs])

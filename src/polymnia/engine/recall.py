@@ -13,7 +13,7 @@ from polymnia.engine.spelling import repair_spelling, terms_starting
 from polymnia.model import Hit, Neighbours, Passage, PassageKey, Within, WordCounts
 from polymnia.search import hits
 from polymnia.search.question import content_without, content_words, match_names, parse_question, text_without
-from polymnia.search.scoring import Matcher, Query, ScoredPassage, entity_bonus, fuse, score_passages
+from polymnia.search.scoring import Matcher, Query, ScoredPassage, brevity, entity_bonus, fuse, score_passages
 from polymnia.search.spelling import variants
 from polymnia.search.terms import terms_of
 from polymnia.search.text import fold
@@ -121,7 +121,9 @@ class Search:
         self, read: Reader, passages: Collection[Passage], neighbours: dict[PassageKey, Neighbours]
     ) -> list[ScoredPassage]:
         """Score passages, proposed or not."""
-        cosines = _cosines(read, self.vectors, passages, neighbours)
+        cosines = _cosines(
+            read, self.vectors, {each.key: each for each in [*passages, *self.scale]}.values(), neighbours
+        )
         return score_passages(self.query, passages, neighbours, cosines, scale=self.scale, coverage=self.coverage)
 
 
@@ -177,6 +179,7 @@ def _prepare(read: Reader, asked: str) -> tuple[Query, dict[str, str]]:
         _search_terms(weights, counts),
         Matcher(weights, counts, terms),
         fold(asked.strip()),  # as it was typed: a part of a word is no mistake
+        brevity(counts),
     )
     return query, corrections
 

@@ -277,20 +277,21 @@ def _with_attributes(entity: Entity, values: dict[str, Value]) -> Entity:
 def _living_entities(read: Reader, names: dict[str, str]) -> dict[str, Entity]:
     """Return those of the entities that live, by id. `names` has the last name that is known of each."""
     living = {each.id: each for each in read.find(set(names.values())) if each.id in names}
-    renamed = {each: _present_name(read, each, name) for each, name in names.items() if each not in living}
-    found = read.find({name for name in renamed.values() if name}) if any(renamed.values()) else []
+    missing = {identity: name for identity, name in names.items() if identity not in living}
+    renamed = _present_names(read, missing) if missing else set()
+    found = read.find(renamed) if renamed else []
     return living | {each.id: each for each in found if each.id in names}
 
 
-def _present_name(read: Reader, identity: str, name: str) -> str:
-    """Return the name that the latest change gave to an entity; empty if it deleted the entity."""
-    for change in read.history.latest(ChangeQuery(limit=_MAX_SEARCHED, names=(name,))):
-        cards = [each for each in change.after.entities if each.id == identity]
-        if cards:
-            return cards[0].name
-        if any(each.id == identity for each in change.before.entities):
-            return ""
-    return ""
+def _present_names(read: Reader, names: dict[str, str]) -> set[str]:
+    """Return the names that the latest changes gave to entities, which are given by id with an earlier name."""
+    unresolved, found = set(names), set()
+    for change in read.history.latest(ChangeQuery(limit=_MAX_SEARCHED, names=tuple(set(names.values())))):
+        check_cancelled()
+        after = {each.id: each.name for each in change.after.entities if each.id in unresolved}
+        found |= set(after.values())
+        unresolved -= {*after, *(each.id for each in change.before.entities)}
+    return found
 
 
 def _were_added(count: int, noun: str) -> str:

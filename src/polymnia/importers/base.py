@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import DecodeError, Raw, Struct
 from msgspec.json import decode, encode
@@ -11,6 +11,9 @@ from polymnia.engine.intake import Item
 from polymnia.engine.secrets import SecretRule, find_secret
 from polymnia.importers.source import Source, parse_leniently, replace_unstorable
 from polymnia.stores.contract import TableReader
+
+if TYPE_CHECKING:
+    from polymnia.folders.sync import SyncReport
 
 # How many examples of one reason a report names.
 MAX_EXAMPLES = 5
@@ -33,6 +36,16 @@ class Places(Struct):
         self.count += 1
         if len(self.places) < MAX_EXAMPLES:
             self.places.append(place)
+
+    def sentence(self, what: str = "") -> str:
+        """Return the places with their reason."""
+        return f"{self.examples}: {what}{self.reason}"
+
+    @property
+    def examples(self) -> str:
+        """The first places, and how many more there are."""
+        more = f" and {self.count - len(self.places)} more" if self.count > len(self.places) else ""
+        return f"{', '.join(self.places)}{more}"
 
 
 class Report:
@@ -91,7 +104,8 @@ class Reading(Protocol):
 class Importer(Struct, frozen=True):
     """One format: its name for `--from`, what it is called, how it is recognized, and how it is read.
 
-    `read_history` returns all rows of a store, if the format can hold them and the source does.
+    `read_history` returns all rows of a store, if the format can hold them and the source does. `apply` brings the
+    edits of a source into the memory that it was made from, and returns None if it was made from another.
     """
 
     kind: str
@@ -99,6 +113,7 @@ class Importer(Struct, frozen=True):
     recognizes: Callable[[Source], bool]
     read: Reading
     read_history: Callable[[Source, Report], TableReader | None] | None = None
+    apply: "Callable[..., SyncReport | None] | None" = None
 
 
 def objects(parts: list[Raw], report: Report, place: str) -> Iterator[tuple[str, dict[str, Any]]]:

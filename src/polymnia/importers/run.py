@@ -1,15 +1,66 @@
 """Run an import: with the whole history where the source has one and the store is empty, else merged."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from typing import NamedTuple
 
+from polymnia.engine import notes
 from polymnia.engine.intake import Item, Receipt, Tally, take_in
 from polymnia.engine.memory import Memory
 from polymnia.engine.migrate import copy_tables, first_difference
-from polymnia.importers.base import Report
-from polymnia.model import Entity, Relation
+from polymnia.errors import BadInput, NotSupported
+from polymnia.importers.base import Importer, Report
+from polymnia.importers.registry import find_importer
+from polymnia.importers.source import Source
+from polymnia.model import Entity, Note, Relation
 from polymnia.stores.contract import TableReader
 
 _NOT_EMPTY = "the store is not empty: import into a new one to keep history, deleted rows and perspectives"
+
+
+class Reading(NamedTuple):
+    """What an importer reads: its items, which are read when they are asked for, and its history if it has one."""
+
+    importer: Importer
+    items: Iterator[Item]
+    history: TableReader | None
+
+
+def open_source(source: Source, kind: str | None, report: Report) -> Reading:
+    """Return what a source holds, by the importer of that kind or the one that recognizes it. Raise BadInput."""
+    importer = find_importer(source, kind)
+    for place, reason in source.skipped:
+        report.skip(place, reason)
+    history = importer.read_history(source, report) if importer.read_history else None
+    return Reading(importer, require_some(importer.read(source, report), source.path.name, report), history)
+
+
+def require_some(items: Iterator[Item], name: str, report: Report) -> Iterator[Item]:
+    """Return the items. Raise BadInput if there is none because all were skipped."""
+    first = next(items, None)
+    if first is None and report.skipped:
+        raise BadInput(f"{name}: nothing to import; {report.skipped[0].sentence()}")
+    return items if first is None else chain((first,), items)
+
+
+class NotesLeftOut:
+    """The notes that a store cannot hold."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.count = 0
+        self.reason = ""
+        try:
+            notes.require(memory)
+        except NotSupported as exc:
+            self.reason = str(exc)
+
+    def filter(self, items: Iterator[Item]) -> Iterator[Item]:
+        """Yield the items that the store can hold, and count the others."""
+        for item in items:
+            if self.reason and isinstance(item, Note):
+                self.count += 1
+            else:
+                yield item
 
 
 def run_import(

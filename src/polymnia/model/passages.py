@@ -100,13 +100,14 @@ class Signals(Struct, frozen=True, gc=False):
     words: float = 0.0  # BM25 of its text as a share of the best in the store
     before: float = 0.0  # the same of the passage before it, more for a short text and less for a long one
     meaning: float | None = None  # cosine with the question; None without a vector
+    assumed: float = 0.0  # what counts in place of meaning while the passage has no vector and others have one
     near: float = 0.0  # how close together neighbouring words of the question stand in its text
     entity: float = 0.0  # the share of its entity's name that the question contains
     linked: float = 0.0  # 1 if a relation joins its entity to a named one
     date: float = 0.0  # agreement with the date in the question
     tells_time: float = 0.0  # 1 if the question asks when and the text contains time words
-    length: float = 0.0  # log of its length in words
-    asks: float = 0.0  # the share of its words that stand in questions
+    length: float = 0.0  # log of its length in words, less where texts are long
+    asks: float = 0.0  # the share of its words that stand in questions, less where texts are long
 
 
 class Hit(Struct, frozen=True):

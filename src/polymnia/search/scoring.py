@@ -3,11 +3,12 @@
     match = 4 words + 2.5 before + 0.3 near                                   without a vector
     match = 2 words + 0.8 before + 0.3 near + (meaning - 0.1) / 0.12          with a vector, when every passage has one
     score = match + 2.8 tells_time + 0.7 length - 2 asks + 0.5 linked
-        + entity (bonus + 0.35 max(0, match - 1)) + date (2.5 + 0.5 max(0, match - 1))
+        + entity (bonus + 0.35 max(0, match - 1)) + date (3 + 0.35 max(0, match - 1))
 
-While only a share of the passages has vectors, `match` lies between the two forms by that share. So a passage without a
-vector is not at a disadvantage, and the ranking of words alone becomes the full one without a jump. Only one
-scale comes from the store, its best word score, and that is taken without a filter: no filter or limit changes a score.
+While only a share of the passages has vectors, `match` lies between the two forms by that share. A passage without a
+vector then counts as if its vector were better than three quarters of those that are known. So it is not at a
+disadvantage, and the ranking of words alone becomes the full one without a jump. Scales that come from the store are
+taken without a filter: no filter or limit changes a score.
 """
 
 import re
@@ -35,13 +36,15 @@ MIN_RARITY_SHARE = 0.5
 NAME_WORD_COUNT = 0.5
 # Two words of the question count as near each other up to this many words apart.
 MAX_WORD_DISTANCE = 4
+# The most that such words count together: in a long text they meet by chance.
+MAX_NEAR = 1.0
 
 WORDS, BEFORE, NEAR = 4.0, 2.5, 0.3
 # How much less the words count when every passage has a vector.
 WORDS_COVERED, BEFORE_COVERED = 2.0, 1.7
 # The cosine of unrelated texts, and the difference that counts 1.
 COSINE_ZERO, COSINE_UNIT = 0.1, 0.12
-DATE, TELLS_TIME, LENGTH, ASKS, LINKED = 2.5, 2.8, 0.7, -2.0, 0.5
+DATE, TELLS_TIME, LENGTH, ASKS, LINKED = 3.0, 2.8, 0.7, -2.0, 0.5
 MAX_LENGTH_WORDS = 60
 # How much a preceding statement counts, compared with a question, whose answer probably follows.
 STATEMENT_LEAD = 0.5
@@ -50,7 +53,7 @@ HALF_CONTEXT_WORDS = 30
 # The lowest bonus of a named entity, its growth with the entity's rarity, and the highest.
 MIN_ENTITY_BONUS, ENTITY_RARITY, MAX_ENTITY_BONUS = 0.75, 0.5, 2.5
 # Both grow with a match above 1, so that a wrong name or a wrong date raises only passages that match.
-ENTITY_MATCH_SHARE, DATE_MATCH_SHARE = 0.35, 0.5
+MATCH_SHARE = 0.35
 
 # How much the other phrasings of a question count together: a wrong guess at the answer then does little harm.
 ALSO_SHARE = 0.3
@@ -105,7 +108,7 @@ class Matcher:
             distance = _shortest_distance(positions.get(one, []), positions.get(other, []))
             if 0 < distance <= MAX_WORD_DISTANCE:
                 total += rarity / distance
-        return total / self._mean_rarity
+        return min(MAX_NEAR, total / self._mean_rarity)
 
     def _in_name(self, name: str) -> Collection[str]:
         """Return the terms that a name contains; many passages share one entity."""
@@ -134,7 +137,8 @@ class Query(Struct, frozen=True):
     """A question prepared for one store: spelling corrected, names resolved, words weighted.
 
     `terms` are its content words without the names in it; `widened` are terms it does not contain but probably means,
-    each with its kind of match. `bonuses` has what each named entity adds to its passages.
+    each with its kind of match. `bonuses` has what each named entity adds to its passages. `brevity` is how much the
+    length of a text and the questions in it say in this store.
     """
 
     question: Question
@@ -147,6 +151,7 @@ class Query(Struct, frozen=True):
     find_by: tuple[str, ...]
     matcher: Matcher
     folded: str
+    brevity: float = 1.0
 
     @property
     def whole_names(self) -> list[str]:
@@ -179,20 +184,17 @@ def score_passages(
 ) -> list[ScoredPassage]:
     """Score all passages.
 
-    `scale` are the passages whose best word score is the unit. `cosines` are by passage id, where there is a vector.
+    `scale` are the passages whose best word score is the unit. `cosines` are by passage id, where there is a vector,
+    also of the scale.
     """
-    before = {key: near.before for key, near in neighbours.items() if near.before is not None}
-    measured = {each.key: each for each in [*passages, *scale, *before.values()]}
-    terms = {key: terms_of(each.words) for key, each in measured.items()}
-    words = {key: _word_score(query, each, terms[key]) for key, each in measured.items()}
-    unit = max([words[each.key] for each in scale], default=0.0) or 1.0
+    measures = _Measures(query, passages, neighbours, scale)
+    gains = [] if coverage >= 1 else [measures.gain(each, cosines[each.id]) for each in scale if each.id in cosines]
+    assumed = sorted(gains)[len(gains) * 3 // 4] if gains else 0.0
     scored = []
     for passage in passages:
-        key, earlier = passage.key, before.get(passage.key)
-        shares = words[key] / unit, lead_share(earlier.text) * words[earlier.key] / unit if earlier else 0.0
-        signals = _signals(query, passage, terms[key], shares, cosines.get(passage.id))
+        signals = measures.signals(passage, cosines.get(passage.id), assumed)
         total = score(signals, query.bonuses.get(passage.entity, 0.0), coverage)
-        scored.append(ScoredPassage(passage, terms[key], signals, total, query))
+        scored.append(ScoredPassage(passage, measures.terms[passage.key], signals, total, query))
     return scored
 
 
@@ -214,7 +216,7 @@ def score(signals: Signals, bonus: float, coverage: float) -> float:
 def weigh(signals: Signals, bonus: float, coverage: float) -> list[WeightedSignal]:
     """Return every signal with its weight: the score is the sum of their products.
 
-    The value of `meaning` is the cosine above that of unrelated texts, and 0 without a vector.
+    The value of `meaning` is the cosine above that of unrelated texts, and 0 without a vector; then `assumed` counts.
     """
     embedded = coverage if signals.meaning is not None else 0.0
     matching = [
@@ -222,13 +224,14 @@ def weigh(signals: Signals, bonus: float, coverage: float) -> list[WeightedSigna
         ("before", signals.before, BEFORE - BEFORE_COVERED * embedded),
         ("near", signals.near, NEAR),
         ("meaning", (signals.meaning or 0.0) - COSINE_ZERO if embedded else 0.0, embedded / COSINE_UNIT),
+        ("assumed", signals.assumed, coverage - embedded),
     ]
     above = max(0.0, sum([value * weight for _, value, weight in matching]) - 1)
     return [
         *matching,
-        ("entity", signals.entity, bonus + ENTITY_MATCH_SHARE * above),
+        ("entity", signals.entity, bonus + MATCH_SHARE * above),
         ("linked", signals.linked, LINKED),
-        ("date", signals.date, DATE + DATE_MATCH_SHARE * above),
+        ("date", signals.date, DATE + MATCH_SHARE * above),
         ("tells_time", signals.tells_time, TELLS_TIME),
         ("length", signals.length, LENGTH),
         ("asks", signals.asks, ASKS),
@@ -241,9 +244,17 @@ def entity_bonus(passages: int, own: int) -> float:
     return min(MAX_ENTITY_BONUS, MIN_ENTITY_BONUS + ENTITY_RARITY * max(0.0, rarity))
 
 
-def context_share(words: int) -> float:
+def context_share(words: float) -> float:
     """Return how much a text with that many words depends on its neighbours: 1 if empty, less the longer it is."""
     return HALF_CONTEXT_WORDS / (HALF_CONTEXT_WORDS + words)
+
+
+def brevity(counts: WordCounts) -> float:
+    """Return how short the texts of a store are: 1 up to 30 words on average, less the longer they are.
+
+    Among short texts, a longer one says more, and a question is no answer. Of long ones this is not true.
+    """
+    return min(1.0, 2 * context_share(counts.words / counts.passages if counts.passages else 0))
 
 
 def lead_share(text: str) -> float:
@@ -267,25 +278,52 @@ def _fuse(scored: Sequence[ScoredPassage]) -> ScoredPassage:
     return replace(best, score=asked.score + ALSO_SHARE * (mean - asked.score))
 
 
-def _signals(
-    query: Query, passage: Passage, terms: list[str], shares: tuple[float, float], meaning: float | None
-) -> Signals:
-    """Measure a passage; `shares` are the word scores of it and of the passage before it, in units of the best."""
-    words, before = shares
-    question = query.question
-    count = len(passage.words.split())
-    return Signals(
-        words=words,
-        before=2 * context_share(count) * before,
-        meaning=meaning,
-        near=query.matcher.proximity(terms),
-        entity=query.names.get(passage.entity, 0.0) if passage.kind != "entity" else 0.0,
-        linked=1.0 if passage.entity in query.linked else 0.0,
-        date=_date_agreement(question.period, passage) if question.period else 0.0,
-        tells_time=1.0 if question.asks_when and tells_time(terms) else 0.0,
-        length=log(1 + min(count, MAX_LENGTH_WORDS)),
-        asks=question_share(passage.text),
-    )
+class _Measures:
+    """What the evidence for passages is measured with: their terms and word scores, and the best of these."""
+
+    def __init__(
+        self,
+        query: Query,
+        passages: Collection[Passage],
+        neighbours: Mapping[PassageKey, Neighbours],
+        scale: Collection[Passage],
+    ) -> None:
+        self._query = query
+        self._before = {key: near.before for key, near in neighbours.items() if near.before is not None}
+        measured = {each.key: each for each in [*passages, *scale, *self._before.values()]}
+        self.terms = {key: terms_of(each.words) for key, each in measured.items()}
+        self._words = {key: _word_score(query, each, self.terms[key]) for key, each in measured.items()}
+        self._unit = max([self._words[each.key] for each in scale], default=0.0) or 1.0
+
+    def gain(self, passage: Passage, cosine: float) -> float:
+        """Return how much better the match of a passage is with its vector than without, when all have one."""
+        before = self._before_signal(passage, len(passage.words.split()))
+        words = self._words[passage.key] / self._unit
+        return (cosine - COSINE_ZERO) / COSINE_UNIT - WORDS_COVERED * words - BEFORE_COVERED * before
+
+    def signals(self, passage: Passage, meaning: float | None, assumed: float) -> Signals:
+        query, terms = self._query, self.terms[passage.key]
+        question = query.question
+        count = len(passage.words.split())
+        return Signals(
+            words=self._words[passage.key] / self._unit,
+            before=self._before_signal(passage, count),
+            meaning=meaning,
+            assumed=assumed if meaning is None else 0.0,
+            near=query.matcher.proximity(terms),
+            entity=query.names.get(passage.entity, 0.0) if passage.kind != "entity" else 0.0,
+            linked=1.0 if passage.entity in query.linked else 0.0,
+            date=_date_agreement(question.period, passage) if question.period else 0.0,
+            tells_time=1.0 if question.asks_when and tells_time(terms) else 0.0,
+            length=query.brevity * log(1 + min(count, MAX_LENGTH_WORDS)),
+            asks=query.brevity * question_share(passage.text),
+        )
+
+    def _before_signal(self, passage: Passage, count: int) -> float:
+        earlier = self._before.get(passage.key)
+        if earlier is None or not (words := self._words[earlier.key]):
+            return 0.0
+        return 2 * context_share(count) * lead_share(earlier.text) * words / self._unit
 
 
 def _date_agreement(period: Period, passage: Passage) -> float:

@@ -26,6 +26,7 @@ from polymnia.model import (
     Relation,
     Rows,
 )
+from polymnia.stores.contract.limits import check_cancelled
 
 Row = tuple[Any, ...]
 
@@ -216,14 +217,26 @@ class _Version(Struct, Generic[T], frozen=True):
     value: T
 
 
+class _ByChange(Generic[T]):
+    """Rows by the change that created them, and by the one that ended them."""
+
+    def __init__(self, versions: Iterable[_Version[T]]) -> None:
+        self.created: defaultdict[int, list[_Version[T]]] = defaultdict(list)
+        self.ended: defaultdict[int, list[_Version[T]]] = defaultdict(list)
+        for each in versions:
+            self.created[each.since].append(each)
+            if each.until is not None:
+                self.ended[each.until].append(each)
+
+
 class _Side(Struct, frozen=True):
-    """What a change created, or what it ended: the rows on this side, and the entities with a card on the other."""
+    """What a change created, or what it ended: the rows on this side, and the cards on the other."""
 
     cards: list[_Version[Entity]]
     observations: list[_Version[Observation]]
     relations: list[_Version[Relation]]
     notes: list[_Version[Note]]
-    kept: set[int]
+    other_cards: list[_Version[Entity]]
 
 
 class _Versions:
@@ -231,49 +244,45 @@ class _Versions:
 
     def __init__(self, rows: VersionRows, span: tuple[int, int, int, int]) -> None:
         cards = rows.run("cards_changed", *span)
-        self._cards = [_Version(row[1], row[2], row[3], rows.unpack_entity(row[3:], ())) for row in cards]
+        self._cards = _ByChange([_Version(row[1], row[2], row[3], rows.unpack_entity(row[3:], ())) for row in cards])
         observations = rows.run("observations_changed", *span)
-        self._observations = [_Version(row[1], row[2], row[3], unpack_observation(*row[4:])) for row in observations]
+        self._observations = _ByChange(
+            [_Version(row[1], row[2], row[3], unpack_observation(*row[4:])) for row in observations]
+        )
         relations = rows.run("relations_changed", *span)
-        self._relations = [_Version(row[1], row[2], 0, Relation(*row[3:])) for row in relations]
+        self._relations = _ByChange([_Version(row[1], row[2], 0, Relation(*row[3:])) for row in relations])
         notes = rows.run("notes_changed", *span)
-        self._notes = [_Version(row[1], row[2], 0, rows.unpack_note((row[0], *row[3:]))) for row in notes]
+        self._notes = _ByChange([_Version(row[1], row[2], 0, rows.unpack_note((row[0], *row[3:]))) for row in notes])
         self._names: defaultdict[int, list[Row]] = defaultdict(list)
-        entities = {each.entity for each in self._observations}
-        for entity, *version in rows.run("card_versions", entities):
+        for entity, *version in rows.run("card_versions", {row[3] for row in observations}):
             self._names[entity].append(tuple(version))
 
     def created_by(self, change: int) -> Rows:
         """Return what is new, or as it is, after the change."""
-        kept = {each.entity for each in self._cards if each.until == change}
-        return self._values(
-            change,
-            _Side(
-                [each for each in self._cards if each.since == change],
-                [each for each in self._observations if each.since == change],
-                [each for each in self._relations if each.since == change],
-                [each for each in self._notes if each.since == change],
-                kept,
-            ),
+        side = _Side(
+            self._cards.created[change],
+            self._observations.created[change],
+            self._relations.created[change],
+            self._notes.created[change],
+            self._cards.ended[change],
         )
+        return self._values(change, side)
 
     def ended_by(self, change: int) -> Rows:
         """Return what is gone, or as it was, before the change."""
-        kept = {each.entity for each in self._cards if each.since == change}
-        return self._values(
-            change,
-            _Side(
-                [each for each in self._cards if each.until == change],
-                [each for each in self._observations if each.until == change],
-                [each for each in self._relations if each.until == change],
-                [each for each in self._notes if each.until == change],
-                kept,
-            ),
+        side = _Side(
+            self._cards.ended[change],
+            self._observations.ended[change],
+            self._relations.ended[change],
+            self._notes.ended[change],
+            self._cards.created[change],
         )
+        return self._values(change, side)
 
     def _values(self, change: int, side: _Side) -> Rows:
         """Return one side of a change as values. An entity on this side only carries its observations."""
-        whole = {each.entity for each in side.cards} - side.kept
+        check_cancelled()
+        whole = {each.entity for each in side.cards} - {each.entity for each in side.other_cards}
         of: defaultdict[int, list[Observation]] = defaultdict(list)
         for each in side.observations:
             of[each.entity].append(each.value)

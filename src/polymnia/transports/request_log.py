@@ -3,6 +3,7 @@
 import logging
 import os
 import re
+from collections.abc import Callable
 
 from msgspec import Struct, field
 
@@ -31,6 +32,15 @@ class RequestRecord(Struct, kw_only=True):
     is_login_rejected: bool = False
     # The messages in the request that were handled, usually one.
     handled: list[Handled] = field(default_factory=list)
+    # Takes what is handled after the request has ended, because its client did not wait. None until then.
+    take_late: Callable[[Handled], None] | None = None
+
+    def observe(self, handled: Handled) -> None:
+        """Note how a message was handled."""
+        if self.take_late is None:
+            self.handled.append(handled)
+        else:
+            self.take_late(handled)
 
     @property
     def is_failed(self) -> bool:

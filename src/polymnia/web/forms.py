@@ -1,33 +1,21 @@
-"""What a browser sends: the fields of a query or a form, and uploaded files."""
+"""What a browser sends: the fields of a query or a form."""
 
-from collections.abc import Iterator, Mapping
-from email.message import Message
+from collections.abc import Iterator
 from urllib.parse import parse_qsl
-
-from msgspec import Struct
 
 from polymnia.errors import BadInput
 
 MAX_FIELDS = 10_000
 _URLENCODED = "application/x-www-form-urlencoded"
-_MULTIPART = "multipart/form-data"
-
-
-class Upload(Struct, frozen=True):
-    """A file that was uploaded: the name that the browser gave it, and its bytes."""
-
-    name: str
-    data: bytes
 
 
 class Fields:
     """The fields of a query or form by name. A name may have several values. Text has line feeds as line ends."""
 
-    def __init__(self, pairs: list[tuple[str, str]], files: Mapping[str, list[Upload]] | None = None) -> None:
+    def __init__(self, pairs: list[tuple[str, str]]) -> None:
         self._values: dict[str, list[str]] = {}
         for name, value in pairs:
             self._values.setdefault(name, []).append(value.replace("\r\n", "\n"))
-        self.files = files or {}
 
     def __getitem__(self, name: str) -> str:
         """Return the first value. Raise BadInput if there is none."""
@@ -68,13 +56,10 @@ def parse_query(query: bytes) -> Fields:
 
 
 def parse_form(content_type: str, body: bytes) -> Fields:
-    """Return the fields and files of a form. Raise BadInput."""
-    kind, boundary = _parse_content_type(content_type)
-    if kind == _MULTIPART and boundary:
-        return _parse_multipart(boundary.encode("latin-1"), body)
-    if kind == _URLENCODED or not body:
-        return Fields(_parse_pairs(body))
-    raise BadInput(f"a form is expected as {_URLENCODED} or {_MULTIPART}")
+    """Return the fields of a form without files. Raise BadInput."""
+    if body and content_type.partition(";")[0].strip().lower() != _URLENCODED:
+        raise BadInput(f"a form is expected as {_URLENCODED}")
+    return Fields(_parse_pairs(body))
 
 
 def _parse_pairs(data: bytes) -> list[tuple[str, str]]:
@@ -84,37 +69,3 @@ def _parse_pairs(data: bytes) -> list[tuple[str, str]]:
         )
     except ValueError as exc:
         raise BadInput("the form is not valid: expected URL-encoded UTF-8") from exc
-
-
-def _parse_multipart(boundary: bytes, body: bytes) -> Fields:
-    pairs: list[tuple[str, str]] = []
-    files: dict[str, list[Upload]] = {}
-    for part in (b"\r\n" + body).split(b"\r\n--" + boundary)[1:]:
-        if part.startswith(b"--"):
-            break
-        head, blank, content = part.removeprefix(b"\r\n").partition(b"\r\n\r\n")
-        name, file = _parse_disposition(head)
-        if not blank or name is None:
-            raise BadInput("the form is not valid: a part has no name")
-        if file is None:
-            pairs.append((name, content.decode("utf-8", "replace")))
-        elif file or content:  # a browser sends an empty file if none was chosen
-            files.setdefault(name, []).append(Upload(file, content))
-    return Fields(pairs, files)
-
-
-def _parse_disposition(head: bytes) -> tuple[str | None, str | None]:
-    """Return the name of a part, and the name of its file; None where there is none."""
-    lines = head.decode("utf-8", "replace").split("\r\n")
-    value = next((line.partition(":")[2] for line in lines if line.lower().startswith("content-disposition:")), "")
-    message = Message()
-    message["content-disposition"] = value.strip()
-    name = message.get_param("name", header="content-disposition")
-    return (name if isinstance(name, str) else None), message.get_filename()
-
-
-def _parse_content_type(value: str) -> tuple[str, str | None]:
-    message = Message()
-    message["content-type"] = value
-    boundary = message.get_param("boundary")
-    return message.get_content_type(), boundary if isinstance(boundary, str) else None

@@ -4,6 +4,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+from msgspec.structs import replace
+
 from polymnia.engine.memory import Memory
 from polymnia.errors import NoWorkspace
 from polymnia.model import Capability, Principal, join_actor
@@ -15,6 +17,7 @@ from polymnia.web.toasts import Toast
 
 if TYPE_CHECKING:
     from polymnia.web.site import Site
+    from polymnia.web.uploads import Upload
 
 # The most rows that a page shows.
 ROWS = 50
@@ -35,6 +38,7 @@ class Page:
         path: str = "",
         query: Fields | None = None,
         form: Fields | None = None,
+        upload: "Upload | None" = None,
         cookie: SessionCookie = NO_COOKIE,
         is_fragment: bool = False,
         peer: str = "",
@@ -50,6 +54,7 @@ class Page:
         self.path = path
         self.query = query or Fields([])
         self.form = form or Fields([])
+        self.upload = upload
         self.cookie = cookie
         self.is_fragment = is_fragment
         self.peer = peer
@@ -63,6 +68,12 @@ class Page:
     def form_token(self) -> str:
         """What every form of this user must carry."""
         return self.site.parts.sessions.form_token(self.cookie.value)
+
+    def log_in(self, principal: Principal) -> dict[str, str]:
+        """Open a session for another principal, who uses this page from now on. Return the headers to send."""
+        self.principal = principal
+        self.cookie = replace(self.cookie, value=self.site.parts.sessions.open(principal))
+        return self.cookie.set(self.cookie.value)
 
     @property
     def by(self) -> str:

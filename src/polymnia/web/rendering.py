@@ -82,6 +82,7 @@ _FILTERS = {
     "text_size": text.text_size,
     "size": text.size,
     "mark": text.mark,
+    "code_spans": text.code_spans,
     "type_number": text.type_number,
     "client_name": text.client_name,
     "token_name": text.token_name,

@@ -1,9 +1,10 @@
 """What a page answers: a status, a body and headers, the same security headers on every one."""
 
-from typing import Any
+from typing import IO, Any
 
 from msgspec import Struct
 from msgspec.json import encode
+from msgspec.structs import replace
 
 HTML = "text/html; charset=utf-8"
 # No inline script, style or eval; nothing from other hosts; no framing.
@@ -25,11 +26,16 @@ _NOT_STORED = {"cache-control": "no-store", "vary": "HX-Request, Cookie"}
 
 
 class Response(Struct, frozen=True, kw_only=True):
-    """A whole response."""
+    """A whole response. `file`, if there is one, is sent instead of the body and then closed."""
 
     body: bytes = b""
+    file: IO[bytes] | None = None
     status: int = 200
     headers: dict[str, str] = {}
+
+    def with_headers(self, headers: dict[str, str]) -> "Response":
+        """Return the response with more headers."""
+        return replace(self, headers={**self.headers, **headers})
 
     @property
     def all_headers(self) -> dict[str, str]:
@@ -50,6 +56,12 @@ def json(value: Any) -> Response:
 def redirect(url: str, *, headers: dict[str, str] | None = None) -> Response:
     """Send the browser to another page, by GET."""
     return Response(status=303, headers={"location": url, **(headers or {})})
+
+
+def send_file(file: IO[bytes], name: str, content_type: str) -> Response:
+    """Return an open file to save. The name must be plain ASCII."""
+    headers = {"content-type": content_type, "content-disposition": f'attachment; filename="{name}"'}
+    return Response(file=file, headers=headers)
 
 
 def download(data: bytes, name: str, content_type: str) -> Response:

@@ -36,6 +36,7 @@ class Route(Struct, frozen=True):
     """A path below /ui, and the function that answers it on a worker thread.
 
     A POST needs `write` unless it says otherwise. GET must not change anything. A public route is open to everybody.
+    `takes_files` is for a form with files: `page.upload` has them.
     """
 
     method: Method
@@ -43,6 +44,7 @@ class Route(Struct, frozen=True):
     run: "Callable[[Page], Response]"
     needs: Capability | None = None
     is_public: bool = False
+    takes_files: bool = False
 
     @property
     def needed(self) -> Capability:

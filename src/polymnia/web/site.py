@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from polymnia.auth.tokens import Tokens
 from polymnia.engine.graph_overview import GraphOverviews
+from polymnia.engine.secrets import SecretRule
 from polymnia.engine.workspaces import Workspaces
 from polymnia.errors import (
     BadInput,
@@ -30,13 +31,16 @@ from polymnia.transports.http.request import Receive, Request, Send
 from polymnia.web.forms import Fields, parse_form, parse_query
 from polymnia.web.kept import Kept
 from polymnia.web.login import SessionCookie, Sessions, read_cookie
+from polymnia.web.multipart import parse_boundary
 from polymnia.web.page import Page
 from polymnia.web.pages import PAGES
 from polymnia.web.response import Response, html, redirect
 from polymnia.web.routes import PageSpec, Route, StreamRoute
 from polymnia.web.toasts import Toasts
+from polymnia.web.uploads import Upload, receive_upload
 
 if TYPE_CHECKING:
+    from polymnia.web.imports import Imports
     from polymnia.web.rendering import Templates
 
 logger = logging.getLogger(__name__)
@@ -44,6 +48,8 @@ logger = logging.getLogger(__name__)
 FORM_TOKEN_HEADER, FORM_TOKEN_FIELD = b"x-form-token", "form_token"
 _READS = ("GET", "HEAD")
 _STATIC = "/static/"
+# A file is read and sent in pieces of this size.
+_PIECE_BYTES = 1 << 18
 _NOT_FOUND = Response(
     status=404, body=b"there is no such page\n", headers={"content-type": "text/plain; charset=utf-8"}
 )
@@ -62,6 +68,8 @@ class SiteParts(Struct, frozen=True, kw_only=True):
     """What the web interface shows and uses.
 
     `workspace` is where users start. `public_origin` is the origin of the public URL; empty if there is none.
+    `mcp_url` is where clients reach the server, `backups` the folder for backups if it is not the usual one,
+    `secrets` what an import does with keys and tokens.
     """
 
     workspaces: Workspaces
@@ -70,6 +78,9 @@ class SiteParts(Struct, frozen=True, kw_only=True):
     tokens: Tokens | None = None
     public_origin: str = ""
     store: str = ""
+    backups: str = ""
+    secrets: SecretRule = "warn"
+    mcp_url: str = ""
 
 
 class Site:
@@ -91,6 +102,13 @@ class Site:
         return Templates(self.root, PAGES)
 
     @cached_property
+    def imports(self) -> "Imports":
+        """The uploads that are being imported."""
+        from polymnia.web.imports import Imports
+
+        return Imports(lambda: self.context.is_stopping)
+
+    @cached_property
     def routes(self) -> dict[tuple[str, str], tuple[Route | StreamRoute, PageSpec]]:
         """The routes of all pages, by method and path."""
         found = {}
@@ -106,16 +124,26 @@ class Site:
                 self.context.check_open()
                 answer = await self._answer(request, scope)
                 if isinstance(answer, Response):
-                    await request.respond(answer.status, answer.body, answer.all_headers)
+                    await self._send(request, answer)
                     return
             page, stream = answer
             await stream.run(page, request)
         except Refused as refusal:
             await request.refuse(refusal)
-        except BadInput as exc:
+        except BadInput as exc:  # a query or form that cannot be read
             await request.refuse(Refused(400, str(exc)))
         finally:
             request.release()
+
+    async def _send(self, request: Request, response: Response) -> None:
+        if response.file is None:
+            await request.respond(response.status, response.body, response.all_headers)
+            return
+        with response.file as file:
+            await request.start(response.status, response.all_headers)
+            while data := await self.context.run(lambda: file.read(_PIECE_BYTES)):
+                await request.write(data, more=True)
+            await request.write(b"", more=False)
 
     async def _answer(self, request: Request, scope: Scope) -> Response | tuple[Page, StreamRoute]:
         """Return the response to a request, or the stream that answers it. Raise Refused."""
@@ -141,12 +169,9 @@ class Site:
         principal = self._principal(request, cookie)
         if principal is None and not (isinstance(route, Route) and route.is_public):
             return self._to_login(request, path)
-        form = Fields([])
+        form, upload = Fields([]), None
         if request.method == "POST":
-            body = await request.body(limit=self.context.max_message_bytes, budget=self.context.budget)
-            form = parse_form(request.header(b"content-type") or "", body)
-            if principal is not None:
-                self._check_form_token(request, cookie, form)
+            form, upload = await self._read_form(request, route, principal, cookie)
         page = Page(
             self,
             principal or NOBODY,
@@ -154,6 +179,7 @@ class Site:
             path=path,
             query=parse_query(request.query),
             form=form,
+            upload=upload,
             cookie=cookie,
             is_fragment=_is_fragment(request),
             peer=request.peer,
@@ -162,6 +188,25 @@ class Site:
         if isinstance(route, StreamRoute):
             return page, route
         return await self.context.run(lambda: self._run(route, page))
+
+    async def _read_form(
+        self, request: Request, route: Route | StreamRoute, principal: Principal | None, cookie: SessionCookie
+    ) -> tuple[Fields, Upload | None]:
+        """Return the fields of a form and its files. Raise Refused if it is forged."""
+
+        def check(fields: Fields) -> None:
+            if principal is not None:
+                self._check_form_token(request, cookie, fields)
+
+        content_type = request.header(b"content-type") or ""
+        if isinstance(route, Route) and route.takes_files and (boundary := parse_boundary(content_type)):
+            if principal is None or not principal.may(route.needed):
+                raise Refused(403, f"uploading files needs {route.needed}")
+            return await receive_upload(request, self.context, boundary, check)
+        body = await request.body(limit=self.context.max_message_bytes, budget=self.context.budget)
+        form = parse_form(content_type, body)
+        check(form)
+        return form, None
 
     def _run(self, route: Route, page: Page) -> Response:
         """Run a page on this thread. Return a page that says so if it cannot be shown."""

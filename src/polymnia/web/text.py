@@ -92,6 +92,14 @@ def _mark(word: str) -> Markup:
     return Markup("<mark>{}</mark>").format(word)
 
 
+def code_spans(text: str) -> Markup:
+    """Return a sentence of ours with what is between backquotes as code."""
+    parts = visible(text).split("`")
+    return Markup("").join(
+        [Markup("<code>{}</code>").format(part) if index % 2 else escape(part) for index, part in enumerate(parts)]
+    )
+
+
 def type_number(kind: str) -> int:
     """Return the number of the coloured dot of a type, 1 to 10."""
     folded = kind.strip().casefold()

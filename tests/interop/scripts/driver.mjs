@@ -1,14 +1,18 @@
 // Plays the conversation asked for on stdin through either TypeScript SDK and prints what was heard.
 //
-// `connect(server, mode)` gives { client, revision, announced, subscribe, callWith }: the connected client, the
+// `connect(server, mode, answer)` gives { client, revision, announced, subscribe, callWith }: the connected client, the
 // revision it settled on, the list that fills with the URIs of updated resources, a function that
 // subscribes to a URI and gives the function that ends the subscription, and one that calls a tool with
-// the SDK's options.
+// the SDK's options. `answer(method, params)` answers the server's questions; without it the client cannot be asked.
 
 import { text } from 'node:stream/consumers';
 
 export async function run(connect) {
   const request = JSON.parse(await text(process.stdin));
+  if (request.task === 'converse') {
+    process.stdout.write(JSON.stringify(await converse(connect, request)));
+    return;
+  }
   const connection = await connect(request.server, request.mode);
   try {
     const heard = await TASKS[request.task](connection, request);
@@ -17,6 +21,9 @@ export async function run(connect) {
     await connection.client.close();
   }
 }
+
+export const ASKABLE = { elicitation: {}, sampling: {}, roots: {} };
+export const QUESTIONS = ['elicitation/create', 'sampling/createMessage', 'roots/list'];
 
 // The transport that leads to the server, from the SDK's own classes.
 export function wayTo({ transport, command, url, token }, transports) {
@@ -78,6 +85,41 @@ async function cancel({ client, callWith }) {
   );
   const noticed = await call(client, { tool: 'was_cancelled', arguments: {} });
   return { given, noticed: noticed.content[0].text };
+}
+
+// Several servers in turn: calls during which they ask, then a call whose progress is heard, and the same call again,
+// cancelled when it reports that it has begun.
+async function converse(connect, { mode, talks }) {
+  const heard = [];
+  for (const { server, calls, watched, answers } of talks) {
+    const asked = [];
+    const answer = (method, params) => {
+      asked.push({ method, params });
+      return answers[method];
+    };
+    const { client, callWith } = await connect(server, mode, answer);
+    try {
+      const replies = [];
+      for (const each of calls) replies.push(await call(client, each));
+      heard.push({ asked, replies, ...(watched ? await watchCall(callWith, watched) : {}) });
+    } finally {
+      await client.close();
+    }
+  }
+  return { heard };
+}
+
+async function watchCall(callWith, { tool, arguments: args }) {
+  const progress = [];
+  await callWith({ name: tool, arguments: args }, { onprogress: (each) => progress.push(each.progress) });
+  const controller = new AbortController();
+  const options = { signal: controller.signal, onprogress: () => controller.abort('no longer wanted') };
+  const given = await callWith({ name: tool, arguments: args }, options).then(
+    () => 'an answer',
+    () => 'up',
+  );
+  const after = await callWith({ name: 'history', arguments: {} }, {});
+  return { progress, given, after };
 }
 
 function call(client, { tool, arguments: args }) {

@@ -4,14 +4,19 @@
 import { Client, SSEClientTransport, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 
-import { announcements, run, wayTo } from './driver.mjs';
+import { ASKABLE, QUESTIONS, announcements, run, wayTo } from './driver.mjs';
 
 const NAMED_MODES = ['legacy', 'auto'];
 const TRANSPORTS = { stdio: StdioClientTransport, http: StreamableHTTPClientTransport, sse: SSEClientTransport };
 
-await run(async (server, mode) => {
+await run(async (server, mode, answer) => {
   const negotiation = NAMED_MODES.includes(mode) ? mode : { pin: mode };
-  const client = new Client({ name: 'interop', version: '2' }, { versionNegotiation: { mode: negotiation } });
+  const capabilities = answer ? ASKABLE : {};
+  const options = { capabilities, versionNegotiation: { mode: negotiation } };
+  const client = new Client({ name: 'interop', version: '2' }, options);
+  for (const method of answer ? QUESTIONS : []) {
+    client.setRequestHandler(method, async ({ params }) => answer(method, params));
+  }
   const announced = announcements();
   client.setNotificationHandler('notifications/resources/updated', ({ params }) => announced.add(params.uri));
   await client.connect(wayTo(server, TRANSPORTS));

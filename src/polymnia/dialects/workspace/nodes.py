@@ -69,6 +69,7 @@ def get_nodes_by_type(call: Call, arguments: given.GetNodesByType) -> Reply:
     """List all nodes of a given entity type, without their observations."""
     with open_memory(call).reading() as read:
         found = read.outlines(kind=arguments.entity_type)
+    call.check()
     return list_reply(
         [
             shapes.TypedNodeShape(each.name, each.type, each.summary, list(each.tags), iso_time(each.updated_at))

@@ -34,7 +34,8 @@ class VectorIndex:
         self._ids = np.zeros(0, np.int64)
         self._living = np.zeros(0, np.bool_)
         self._rows: NDArray[np.float32 | np.float16] = np.zeros((0, self._dimension), np.float32)
-        self._bits = np.zeros((0, (self._dimension + 7) // 8), np.uint8)
+        # The sign bits, 64 of each vector in a row: whole rows are compared at once.
+        self._bits = np.zeros(((self._dimension + 63) // 64, 0), np.uint64)
         self._at: dict[int, int] = {}
 
     def __len__(self) -> int:
@@ -48,7 +49,7 @@ class VectorIndex:
         self._ids[first : self._count] = passages
         self._living[first : self._count] = True
         self._rows[first : self._count] = rows
-        self._bits[first : self._count] = np.packbits(rows > 0, axis=1)
+        self._bits[:, first : self._count] = _sign_bits(rows)
         self._at.update(zip(passages, range(first, self._count), strict=True))
 
     def remove(self, passages: Collection[int]) -> None:
@@ -92,7 +93,10 @@ class VectorIndex:
             rows = np.array(sorted([self._at[each] for each in allowed if each in self._at]), np.int64)
         if len(rows) <= max(EXACT_LIMIT, count):
             return rows
-        differing = np.bitwise_count(self._bits[rows] ^ np.packbits(question > 0)).sum(axis=1, dtype=np.int32)
+        bits = self._bits[:, : self._count] if len(rows) == self._count else self._bits[:, rows]
+        differing = np.zeros(len(rows), np.int32)
+        for part, asked in zip(bits, _sign_bits(question[None, :])[:, 0], strict=True):
+            differing += np.bitwise_count(part ^ asked)
         return rows[np.argpartition(differing, count)[:count]]
 
     def _cosines(self, question: NDArray[np.float32], chosen: NDArray[Any]) -> NDArray[np.float32]:
@@ -111,7 +115,7 @@ class VectorIndex:
         self._ids = np.pad(self._ids, (0, more))
         self._living = np.pad(self._living, (0, more))
         self._rows = np.pad(self._rows, ((0, more), (0, 0)))
-        self._bits = np.pad(self._bits, ((0, more), (0, 0)))
+        self._bits = np.pad(self._bits, ((0, 0), (0, more)))
 
 
 def _add_by_owner(sums: NDArray[np.float32], owner: NDArray[np.int64], rows: NDArray[np.float32]) -> None:
@@ -121,6 +125,12 @@ def _add_by_owner(sums: NDArray[np.float32], owner: NDArray[np.int64], rows: NDA
     for place in range(int(lengths.max())):
         at = first[lengths > place] + place
         sums[owner[at]] += rows[at]
+
+
+def _sign_bits(rows: NDArray[np.float32]) -> NDArray[np.uint64]:
+    """Return the sign bits of vectors, one column for each vector."""
+    packed = np.packbits(rows > 0, axis=1)
+    return np.pad(packed, ((0, 0), (0, -packed.shape[1] % 8))).view(np.uint64).T
 
 
 def _read(vectors: Sequence[bytes], dimension: int) -> NDArray[np.float32]:

@@ -77,7 +77,7 @@ class LegacySse:
             body, parsed = await self._context.read(request)
             named = named_workspace(request)
             await request.respond(202, b"Accepted", {"content-type": "text/plain"})
-            observe = request.record.handled.append
+            observe = request.record.observe
             delivery = Delivery(named, gone=lambda: session.is_closed, observe=observe)
             await self._handle(session, parsed, len(body), delivery)
 

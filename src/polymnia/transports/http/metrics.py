@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from polymnia.mcp.handled import Handled
 from polymnia.stores.size import store_bytes
 from polymnia.transports.http.context import HttpContext
 from polymnia.transports.request_log import RequestRecord
@@ -36,10 +37,14 @@ class Metrics:
         self._durations[next((each for each in _BUCKETS_S if seconds <= each), float("inf"))] += 1
         self._rejected_logins += record.is_login_rejected
         for each in record.handled:
-            if each.tool in self._tools:
-                key = (each.tool, each.outcome)
-                self._tool_calls[key] += 1
-                self._tool_seconds[key] = self._tool_seconds.get(key, 0.0) + each.seconds
+            self.count_call(each)
+
+    def count_call(self, handled: Handled) -> None:
+        """Count a tool call."""
+        if handled.tool in self._tools:
+            key = (handled.tool, handled.outcome)
+            self._tool_calls[key] += 1
+            self._tool_seconds[key] = self._tool_seconds.get(key, 0.0) + handled.seconds
 
     async def exposition(self) -> str:
         """Return all metrics as text."""

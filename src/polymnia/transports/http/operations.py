@@ -1,11 +1,14 @@
 """What operators ask of a server: whether it is alive, whether it can work, what it has done."""
 
+import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from functools import partial
 from typing import Any
 
 from polymnia.errors import PolymniaError, Refused
+from polymnia.mcp.handled import Handled
 from polymnia.transports.http.context import HttpContext
 from polymnia.transports.http.metrics import Metrics
 from polymnia.transports.http.request import CONNECTION, RECORD, Message, Receive, Request, Send
@@ -94,7 +97,15 @@ class Operations:
             self._metrics.count(scope["method"], status, seconds, record)
             # Clients choose other paths: they may hold a secret, or a forged line of this log.
             path = scope["path"] if scope["path"] in self._routes else scope.get(PAGE, "(another path)")
-            record.log(f"{scope['method']} {path} {status}", seconds, is_failed=status >= 400 or record.is_failed)
+            text = f"{scope['method']} {path}"
+            record.take_late = partial(self._count_late, asyncio.get_running_loop(), text, record)
+            record.log(f"{text} {status}", seconds, is_failed=status >= 400 or record.is_failed)
+
+    def _count_late(self, loop: asyncio.AbstractEventLoop, text: str, request: RequestRecord, handled: Handled) -> None:
+        """Count and log a call whose client did not wait for it. This runs on the thread of the call."""
+        loop.call_soon_threadsafe(self._metrics.count_call, handled)
+        late = RequestRecord(client=request.client, id=request.id, principal=request.principal, handled=[handled])
+        late.log(text, handled.seconds, is_failed=late.is_failed)
 
     def _find_app(self, path: str) -> App:
         if self._ui is not None and (path == UI_PATH or path.startswith(f"{UI_PATH}/")):

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
@@ -146,6 +146,26 @@ class Request:
                 self._is_body_read = True
                 return bytes(whole + part) if whole else part
             whole += part
+
+    async def pieces(self, *, limit: int, size: int) -> AsyncIterator[bytes]:
+        """Yield the body as it arrives, in pieces of about that size, without keeping it. Raise Refused."""
+        length = self.headers.get(b"content-length", b"0")
+        if len(length) > 15 or int(length) > limit:
+            raise _too_large(limit)
+        piece, total, more = bytearray(), 0, True
+        while more:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise Refused(400, "the request ended before its body did")
+            piece += message.get("body", b"")
+            more = message.get("more_body", False)
+            if total + len(piece) > limit:
+                raise _too_large(limit)
+            if piece and (len(piece) >= size or not more):
+                total += len(piece)
+                yield bytes(piece)
+                piece.clear()
+        self._is_body_read = True
 
     def release(self) -> None:
         """Give the bytes of the body back to the budget."""

@@ -58,7 +58,7 @@ class PendingMessage(Struct, frozen=True, kw_only=True):
     ) -> Delivery:
         """Return what the session needs to know of the message besides its bytes."""
         can_ask = self.request.accepts(EVENTS)
-        return Delivery(self.workspace, tell, gone, reply, can_ask, self.request.record.handled.append)
+        return Delivery(self.workspace, tell, gone, reply, can_ask, self.request.record.observe)
 
 
 class Streamable:

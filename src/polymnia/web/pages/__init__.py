@@ -4,6 +4,9 @@ from polymnia.web.routes import PageSpec
 
 PAGES = (
     PageSpec(key="search", title="Search", path="/", icon="search", group="Memory", in_tabs=True),
+    PageSpec(key="imports", title="Import and export", path="/import", icon="swap", group="Run"),
+    PageSpec(key="access", title="Access", path="/access", icon="key", group="Run", needs="admin"),
+    PageSpec(key="health", title="Health", path="/health", icon="health", group="Run"),
     PageSpec(key="entity", title="Entity", path="/entity", icon="search"),
     PageSpec(key="facts", title="Facts", path="/fact", icon="edit"),
     PageSpec(key="selection", title="Selection", path="/selection", icon="check"),

@@ -1,5 +1,6 @@
 """Graph: clusters, or the entities around one, drawn by `static/graph.js`; the same as a table for everybody else."""
 
+from math import cos, pi, sin
 from typing import Any
 
 from msgspec import Struct
@@ -41,19 +42,21 @@ class View(Struct, frozen=True):
     path: tuple[str, str] | None = None
     steps: int = 1
     kinds: tuple[str, ...] | None = None
+    is_exact: bool = False  # nothing is added to the names
 
     @classmethod
     def of(cls, fields: Fields) -> "View":
         """Return the view that the fields of an address or form describe. Raise BadInput."""
         ends = fields.get("from"), fields.get("to")
         return cls(
-            names=tuple([*fields.all("name"), *(fields.get("names").split("\0") if fields.get("names") else ())]),
+            names=tuple(fields.all("name")),
             expand=tuple(fields.all("expand")),
             question=fields.get("q").strip(),
             cluster=fields.number("cluster"),
             path=ends if all(ends) else None,
             steps=min(fields.number("steps") or 1, MAX_STEPS),
             kinds=tuple(fields.all("kind")) if "kind" in fields else None,
+            is_exact="exact" in fields,
         )
 
     @property
@@ -107,7 +110,7 @@ def panel(page: Page) -> Response:
     number = page.query.number("cluster")
     if number is not None:
         group = _group(page, number)
-        shown = {each.name: each for each in draw(page.memory, group.names[:_LEADERS]).nodes and _outlines(page, group)}
+        shown = {each.name: each for each in drawn_graph(page.memory, group.names[:_LEADERS]).entities}
         return page.render(
             "graph/panel_page.html",
             fragment="graph/panel_cluster.html",
@@ -166,7 +169,7 @@ def _drawing(page: Page, view: View) -> tuple[Drawing, str, traverse.Route | Non
         found = recall(page.memory, view.question, limit=HITS).hits
         names += [hit.passage.entity for hit in found if hit.passage.kind != "note"]
         title = view.question
-    if view.names and not (expand or title) and len(view.names) == 1:
+    if len(view.names) == 1 and not (expand or title or view.is_exact):
         expand, title = list(view.names), view.names[0]
     drawing = draw(page.memory, names, expand=expand, steps=view.steps, kinds=view.kinds)
     if len(view.names) == 1 and not drawing.nodes:
@@ -179,10 +182,6 @@ def _group(page: Page, number: int) -> Group:
     if number >= len(groups):
         raise BadInput("there is no such cluster any more: open the overview again")
     return groups[number]
-
-
-def _outlines(page: Page, group: Group) -> list[Entity]:
-    return [node.entity for node in draw(page.memory, group.names[:_LEADERS]).nodes]
 
 
 def _degrees(drawing: Drawing) -> dict[str, int]:
@@ -229,8 +228,6 @@ def _overview_graph(found: GraphOverview) -> Graph:
 
 def _mini(drawing: Drawing, name: str) -> dict[str, Any]:
     """Return the nodes around the first one on an ellipse, as places in a picture of 264 x 168."""
-    from math import cos, pi, sin
-
     others = [node.entity for node in drawing.nodes if node.entity.name != name]
     centre = next(node for node in drawing.nodes if node.entity.name == name)
     angles = [2 * pi * number / max(1, len(others)) - pi / 2 for number in range(len(others))]

@@ -42,7 +42,7 @@ def _form(page: Page, problem: str = "", status: int = 200) -> Response:
 
 
 def _open(page: Page, principal: Principal) -> dict[str, str]:
-    return page.cookie.set(page.site.parts.sessions.open(principal))
+    return page.log_in(principal)
 
 
 def _own(page: Page, to: str) -> str:

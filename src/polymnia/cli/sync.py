@@ -1,0 +1,89 @@
+"""`polymnia sync`: keep a folder of Markdown files and a memory alike."""
+
+import argparse
+import sys
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING
+
+from polymnia.app import configure_logging, opened
+from polymnia.cli.common import (
+    add_json_argument,
+    add_store_arguments,
+    add_workspace_argument,
+    print_json,
+    printable,
+    require_store,
+)
+from polymnia.engine.memory import Memory
+from polymnia.folders.sync import Counts, SyncReport, sync_folder
+from polymnia.settings import Settings
+
+if TYPE_CHECKING:
+    from polymnia.cli.common import Subparsers
+
+ACTOR = "polymnia sync"
+_MAX_LISTED = 20
+
+
+def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
+    parser = commands.add_parser(
+        "sync",
+        help="keep a folder of Markdown files and a memory alike",
+        description="Bring what was edited in the folder into the memory, as one change, and what changed in the "
+        "memory into the folder. Where both changed the same thing, both versions are kept and reported.",
+    )
+    parser.add_argument("folder", metavar="FOLDER", help="the folder, a new one if there is none")
+    parser.add_argument("--dry-run", action="store_true", help="only say what would happen")
+    add_json_argument(parser)
+    add_store_arguments(parser)
+    add_workspace_argument(parser)
+    return parser
+
+
+def run(settings: Settings, options: argparse.Namespace) -> int:
+    """Synchronize and say what happened. Raise BadInput, NotSupported, StoreError."""
+    configure_logging(settings.log_level)
+    folder = Path(options.folder)
+    if not folder.exists() or options.dry_run:
+        require_store(settings.store)  # two new ones are a typing mistake, and a dry run creates nothing
+    with opened(settings.store, settings.workspace, read_only=options.dry_run) as store:
+        report = sync_folder(Memory(store), folder, by=ACTOR, dry_run=options.dry_run)
+    print_sync(settings, options, options.folder, report)
+    return 0
+
+
+def print_sync(settings: Settings, options: argparse.Namespace, folder: str, report: SyncReport) -> None:
+    """Say what happened on both sides, and how to take it back."""
+    undo = ""
+    if report.change:
+        where = f" --workspace {quote(settings.workspace)}" if settings.workspace else ""
+        undo = f"polymnia undo {report.change} --store {quote(settings.store)}{where}"
+    if options.json:
+        print_json(
+            {
+                "folder": folder,
+                "store": settings.store,
+                "dry_run": options.dry_run,
+                "report": report,
+                "undo": undo or None,
+            }
+        )
+        return
+    would = "would be " if options.dry_run else ""
+    lines = [f"{settings.store}: {would}{_tell(report.memory)}", f"{folder}: {would}{_tell(report.files, ' files')}"]
+    lines += [
+        f"conflict: {each.what} of {each.name}: {each.memory!r} here, {each.copy!r} there" for each in report.conflicts
+    ]
+    lines += [f"kept the folder's version in {each}" for each in report.conflict_files]
+    lines += [f"skipped {each}" for each in report.skipped[:_MAX_LISTED]]
+    lines += [f"{report.others} other Markdown files were left alone"] if report.others else []
+    lines += [f"to take it back: {undo}"] if undo else []
+    for line in lines:
+        print(printable(line), file=sys.stdout)
+
+
+def _tell(counts: Counts, what: str = "") -> str:
+    parts = [("created", counts.created), ("changed", counts.changed), ("deleted", counts.deleted)]
+    told = [f"{number}{what} {verb}" for verb, number in parts if number]
+    return ", ".join(told) or "unchanged"

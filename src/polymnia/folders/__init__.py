@@ -1,0 +1,1 @@
+"""Folders of Markdown files: a memory that people read and edit, and that is kept alike with a store."""

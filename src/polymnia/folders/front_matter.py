@@ -1,0 +1,98 @@
+"""The properties at the start of a Markdown file: the part of YAML that editors of notes write."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import DecodeError
+from msgspec.json import decode, encode
+
+Value = str | list[str]
+_FENCE = "---"
+_KEY = re.compile(r"""(?:"([^"\\]+)"|'([^']+)'|([^\s:#'"\[\]{},&*!|>%@`-][^:]*?))\s*:(?:\s+(.*))?""")
+_PLAIN = re.compile(r"[^\W_][\w ./+()-]*(?<! )|\d{4}-\d\d-\d\dT[\d:.]+Z")
+# Plain texts that YAML takes for something else.
+_SPECIAL = re.compile(r"(?i:true|false|yes|no|on|off|null|y|n)|[\d.+-][\d_.,+-]*(?:e[\d+-]*)?|0[xob].*", re.IGNORECASE)
+_ITEM = re.compile(r"\s*- *(.*)")
+_FLOW_PART = re.compile(r"""\s*("(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^,]*?)\s*(?:,|$)""")
+
+
+def split_front_matter(text: str) -> tuple[dict[str, Value], str]:
+    """Return the properties of a file and what follows them. Values are texts and lists of texts."""
+    lines = text.split("\n")
+    if lines[0].rstrip() != _FENCE:
+        return {}, text
+    end = next((number for number, line in enumerate(lines[1:], 1) if line.rstrip() in (_FENCE, "...")), 0)
+    if not end:
+        return {}, text
+    return dict(_properties(lines[1:end])), "\n".join(lines[end + 1 :])
+
+
+def front_matter(properties: Mapping[str, str | Sequence[str]]) -> str:
+    """Return the lines of the properties, with their fences."""
+    lines = [_FENCE]
+    for key, value in properties.items():
+        if isinstance(value, str):
+            lines.append(f"{key}: {_scalar(value)}")
+        else:
+            lines += [f"{key}:", *[f"  - {_scalar(each)}" for each in value]]
+    return "\n".join([*lines, _FENCE, ""])
+
+
+def _scalar(text: str) -> str:
+    """Return the text as YAML: JSON strings are YAML too."""
+    if len(text) <= 200 and _PLAIN.fullmatch(text) and not _SPECIAL.fullmatch(text):
+        return text
+    return encode(text).decode()
+
+
+def _properties(lines: Sequence[str]) -> Iterator[tuple[str, Value]]:
+    """Yield what is at the top level; skip what is nested deeper and lines that are no properties."""
+    number = 0
+    while number < len(lines):
+        found = _KEY.fullmatch(lines[number].rstrip())
+        number += 1
+        if not found:
+            continue
+        key, value = next(each for each in found.groups()[:3] if each is not None).strip(), found[4] or ""
+        start = number
+        while number < len(lines) and (lines[number][:1] in (" ", "\t", "") or _is_item(lines[number])):
+            number += 1
+        yield key, _value(value, lines[start:number])
+
+
+def _is_item(line: str) -> bool:
+    return line == "-" or line.startswith("- ")
+
+
+def _value(value: str, block: Sequence[str]) -> Value:
+    if value[:1] in ("|", ">"):
+        return _block_text(block, folded=value[0] == ">")
+    value = _without_comment(value)
+    if value.startswith("[") and value.endswith("]"):
+        parts = [_text(each[1]) for each in _FLOW_PART.finditer(value[1:-1])]
+        return [each for each in parts if each]
+    if value:
+        return _text(" ".join([value, *[each.strip() for each in block if each.strip() and value[0] not in "\"'"]]))
+    items = [found[1] for line in block if (found := _ITEM.fullmatch(line)) and found[1].strip()]
+    return [_text(_without_comment(each)) for each in items] if items else ""
+
+
+def _block_text(block: Sequence[str], *, folded: bool) -> str:
+    indent = min([len(line) - len(line.lstrip()) for line in block if line.strip()], default=0)
+    return (" " if folded else "\n").join([line[indent:] for line in block]).strip()
+
+
+def _without_comment(value: str) -> str:
+    value = value.strip()
+    return value if value[:1] in ("'", '"') else re.split(r"(?:^|\s)#", value, maxsplit=1)[0].strip()
+
+
+def _text(scalar: str) -> str:
+    if scalar.startswith('"'):
+        try:
+            return decode(scalar, type=str)
+        except (DecodeError, UnicodeDecodeError):
+            return scalar.strip('"')
+    if len(scalar) > 1 and scalar[0] == scalar[-1] == "'":
+        return scalar[1:-1].replace("''", "'")
+    return "" if scalar in ("~", "null") else scalar

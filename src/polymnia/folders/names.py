@@ -1,0 +1,47 @@
+"""File names for entities and notes that every file system can hold, and that never leave their folder."""
+
+import re
+import unicodedata
+from hashlib import sha256
+
+from polymnia.search.text import fold
+
+MAX_STEM_LENGTH = 100
+MAX_STEM_BYTES = 180
+# Characters that a file system, Obsidian or a link gives another meaning, and those that cannot be seen.
+_FORBIDDEN = re.compile(r'[<>:"/\\|?*#^\[\]\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufffd]')
+_RESERVED = re.compile(r"(?:con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])(?:\..*)?", re.IGNORECASE)
+
+
+def safe_stem(name: str) -> str:
+    """Return a file name without its ending: the name itself if it can be one."""
+    stem = _FORBIDDEN.sub("-", unicodedata.normalize("NFC", name))[:MAX_STEM_LENGTH]
+    while len(stem.encode()) > MAX_STEM_BYTES:
+        stem = stem[:-1]
+    stem = re.sub(r"^[.\s~]+|[.\s]+$", "", stem) or "unnamed"
+    return f"{stem}_" if _RESERVED.fullmatch(stem) else stem
+
+
+class Stems:
+    """File names in use. Some file systems take names for the same that differ only in case."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+
+    def reserve(self, stem: str) -> None:
+        """Do not give this one to anything else."""
+        self._taken.add(_key(stem))
+
+    def allocate(self, name: str) -> str:
+        """Return a file name for this name that is not in use, and reserve it."""
+        stem = safe_stem(name)
+        digest = sha256(name.encode(errors="replace"))
+        while _key(stem) in self._taken:
+            stem = f"{safe_stem(name)} ~{digest.hexdigest()[:6]}"
+            digest.update(b"again")
+        self.reserve(stem)
+        return stem
+
+
+def _key(stem: str) -> str:
+    return unicodedata.normalize("NFC", fold(unicodedata.normalize("NFKC", stem)))

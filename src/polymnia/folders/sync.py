@@ -1,0 +1,336 @@
+"""Keep a folder of Markdown files and a memory alike, in both directions. Docs: docs/sync.md."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from msgspec import DecodeError, Struct, field
+from msgspec.json import decode, encode
+
+from polymnia.disk.errors import map_os_errors
+from polymnia.disk.replace import dated_name, replace_file, replace_quickly, sync_files
+from polymnia.engine.memory import Memory
+from polymnia.engine.reconcile import Conflict, State, adopt_ids, reconcile, rows_between
+from polymnia.engine.transfer import Content
+from polymnia.errors import BadInput, NotSupported
+from polymnia.folders.folder import Contents, Places, lay_out, read_folder
+from polymnia.importers.source import Source
+from polymnia.model import Change, ChangeQuery, Entity, Note, Relation, Rows
+from polymnia.stores.contract import Reader
+
+_STATE = ".polymnia"
+_BASE = "base.jsonl"
+
+
+class Counts(Struct):
+    """How many entities and notes, or files, were created, changed and deleted."""
+
+    created: int = 0
+    changed: int = 0
+    deleted: int = 0
+
+
+class SyncReport(Struct):
+    """What a synchronization did, or would do. The change is 0 if the memory did not change or has no history."""
+
+    memory: Counts = field(default_factory=Counts)
+    files: Counts = field(default_factory=Counts)
+    change: int = 0
+    at: int = 0
+    conflicts: list[Conflict] = []
+    conflict_files: list[str] = []
+    skipped: list[str] = []
+    others: int = 0
+
+
+class Base(Struct):
+    """What the folder and the memory were when they were last alike, and where the files were."""
+
+    state: State
+    places: Places
+
+
+class _Line(Struct, frozen=True, omit_defaults=True):
+    """One line of the state file: which memory it is about, an entity or a note with its path, or a relation."""
+
+    version: int = 0
+    store: str = ""
+    change: int = 0
+    at: int = 0
+    path: str = ""
+    entity: Entity | None = None
+    relation: Relation | None = None
+    note: Note | None = None
+
+
+def export_folder(memory: Memory, path: Path) -> SyncReport:
+    """Write the memory to a new folder. Raise BadInput if there are files in it."""
+    with map_os_errors(str(path)):
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise BadInput(f"{path} is not an empty folder: use `polymnia sync` to bring an existing one up to date")
+    return sync_folder(memory, path, by="")
+
+
+def sync_folder(
+    memory: Memory,
+    path: Path,
+    *,
+    by: str,
+    dry_run: bool = False,
+    write_files: bool = True,
+    progress: Callable[[int], None] | None = None,
+) -> SyncReport:
+    """Bring the edits of the folder into the memory as one change, then the memory into the folder.
+
+    Without `write_files` the folder stays as it is. Raise BadInput, and NotSupported if the folder has files of ours
+    and the store keeps no history.
+    """
+    with map_os_errors(str(path)):
+        contents = read_folder(Source(str(path))) if path.exists() else Contents({}, [], {}, {}, [])
+        if contents.data and not memory.store.capabilities.history:
+            raise NotSupported(f"{memory.store.url} keeps no history; use a SQLite store: a path ending in .db")
+        base = read_base(memory, path) or Base(State(), Places({}, {}))
+        report = SyncReport(conflicts=[], conflict_files=[], skipped=[], others=len(contents.others))
+        places, merged = _change_memory(memory, contents, base, report, by, dry_run)
+        if write_files:
+            _Writing(path, contents, base, places, report, dry_run).run(memory, merged, progress)
+    return report
+
+
+def state_of(memory: Memory, read: Reader) -> State:
+    """Return everything that is living in a memory."""
+    content = Content(read, memory.store.capabilities)
+    # Stores without ids know their entities by name.
+    return State(
+        {each.id or each.name: each for each in read.entities()},
+        {each.key: each for each in content.relations()},
+        {each.key: each for each in content.notes()},
+    )
+
+
+def _change_memory(
+    memory: Memory, contents: Contents, base: Base, report: SyncReport, by: str, dry_run: bool
+) -> tuple[Places, State]:
+    """Apply what was edited in the folder. Return where the files are, and what the memory becomes."""
+
+    def plan(read: Reader, at: int) -> tuple[Places, State, Rows, Rows]:
+        mine = state_of(memory, read)
+        places, copy = _copy_of(contents, base, mine, holds_notes=memory.store.capabilities.notes, report=report)
+        merged, report.conflicts = reconcile(base.state, mine, copy)
+        return places, merged, *rows_between(mine, merged, at)
+
+    with memory.reading() as read:
+        places, merged, before, after = plan(read, 0)
+    if (before or after) and not dry_run:
+        with memory.writing("sync", by) as transaction:
+            places, merged, before, after = plan(transaction.read, transaction.at)
+            transaction.apply(before=before, after=after)
+        report.at = transaction.at
+        report.change = transaction.change.id if transaction.change else 0
+    _count(before, after, report.memory)
+    return places, merged
+
+
+def _copy_of(
+    contents: Contents, base: Base, memory: State, *, holds_notes: bool, report: SyncReport
+) -> tuple[Places, State]:
+    """Return where the files are, and what they say as a state. Of two files of one note the known one counts."""
+    places, state = Places({}, {}), State()
+    known = {path: key for key, path in base.places.entities.items()}
+    paths = sorted(contents.entities, key=lambda path: (known.get(path) != contents.entities[path].id, path))
+    entities = adopt_ids(base.state, memory, [contents.entities[path] for path in paths])
+    report.skipped = []
+    for path, entity in zip(paths, entities, strict=True):
+        places.entities[entity.id] = path
+        state.entities[entity.id] = entity
+    state.relations = {each.key: each for each in contents.relations}
+    for path in sorted(contents.notes, key=lambda path: (path not in base.places.notes.values(), path)):
+        note = contents.notes[path]
+        if not holds_notes or note.key in state.notes:
+            reason = "there is another file of this note" if holds_notes else "the store cannot hold notes"
+            report.skipped.append(f"{path}: {reason}")
+            continue
+        places.notes[note.key] = path
+        state.notes[note.key] = note
+    return places, state
+
+
+def _count(before: Rows, after: Rows, counts: Counts) -> None:
+    old, new = {each.id for each in before.entities}, {each.id for each in after.entities}
+    names = {each.name for each in before.entities if each.id in new}
+    touched = {each.entity for each in (*before.observations, *after.observations)} | names
+    touched |= {each.source for each in (*before.relations, *after.relations)}
+    touched -= {each.name for each in (*before.entities, *after.entities) if each.id not in old & new}
+    notes = {each.key for each in before.notes}, {each.key for each in after.notes}
+    counts.created = len(new - old) + len(notes[1] - notes[0])
+    counts.deleted = len(old - new) + len(notes[0] - notes[1])
+    counts.changed = len(touched) + len(notes[0] & notes[1])
+
+
+class _Writing:
+    """The second half of a synchronization: the files follow the memory."""
+
+    def __init__(
+        self, path: Path, contents: Contents, base: Base, places: Places, report: SyncReport, dry_run: bool
+    ) -> None:
+        self._path = path
+        self._contents = contents
+        self._base = base
+        self._places = places
+        self._report = report
+        self._dry_run = dry_run
+        self._late: set[str] = set()
+        self._written: list[Path] = []
+        self._moved: set[str] = set()
+
+    def run(self, memory: Memory, state: State, progress: Callable[[int], None] | None) -> None:
+        """Write, move and delete files, then remember what both sides are now."""
+        with memory.reading() as read:
+            state = state if self._dry_run else state_of(memory, read)
+            head = _head(memory, read)
+        former = {key: each.name for key, each in self._base.state.entities.items()}
+        self._keep_conflicts()
+        alone = self._left_alone(state)
+        files, places = lay_out(state, self._places, former, [*self._contents.others, *alone])
+        moves = {new: self._places.entities.get(key, new) for key, new in places.entities.items()}
+        for done, (path, data) in enumerate(files.items(), 1):
+            self._write(path, data, moves.get(path, path))
+            if progress is not None:
+                progress(done)
+        for path in self._contents.data.keys() - files.keys() - set(alone) - self._moved:
+            self._delete(path)
+        if not self._dry_run:
+            sync_files(self._written)
+            _write_base(self._path, head, self._new_base(state, places))
+
+    def _keep_conflicts(self) -> None:
+        """Copy the files whose version the memory does not have."""
+        for each in self._report.conflicts:
+            path = self._places.notes.get(each.key) or self._places.entities.get(each.key)
+            if each.lost and path and not self._dry_run:
+                kept = dated_name(self._path / path, ".conflict-")
+                replace_quickly(kept, self._contents.data[path])
+                self._report.conflict_files.append(kept.relative_to(self._path).as_posix())
+
+    def _left_alone(self, state: State) -> list[str]:
+        """Return the files that the memory did not take: of a name that is taken, or a second one of a note."""
+        refused = {each.key for each in self._report.conflicts if each.what == "name"} - state.entities.keys()
+        paths = [path for key, path in self._places.entities.items() if key in refused]
+        self._report.skipped += [f"{path}: there is another entity of this name" for path in paths]
+        placed = {*self._places.notes.values()}
+        return [*paths, *[path for path in self._contents.notes if path not in placed]]
+
+    def _write(self, path: str, data: bytes, former: str) -> None:
+        """Move a file to its new path, if that is another one, and write what it says now."""
+        known = self._contents.data.get(former)
+        if known == data and former == path:
+            return
+        if not self._is_as_read(former):
+            self._postpone(path)
+            return
+        if known is None:
+            self._report.files.created += 1
+        else:
+            self._report.files.changed += 1
+        if self._dry_run:
+            return
+        target, source = self._path / path, self._path / former
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if not target.parent.resolve().is_relative_to(self._path.resolve()):
+            raise BadInput(f"{target.parent} is a link to another place; replace it by a folder")
+        if former != path and (not target.exists() or target.samefile(source)):
+            source.rename(target)  # at no time are there two files of one entity
+            self._moved.add(former)
+        replace_quickly(target, data)
+        self._written.append(target)
+
+    def _delete(self, path: str) -> None:
+        if not self._is_as_read(path):
+            self._postpone(path)
+            return
+        self._report.files.deleted += 1
+        if not self._dry_run:
+            (self._path / path).unlink()
+
+    def _postpone(self, path: str) -> None:
+        self._report.skipped.append(f"{path}: changed meanwhile, left for the next time")
+        self._late.add(path)
+
+    def _is_as_read(self, path: str) -> bool:
+        file = self._path / path
+        return (file.read_bytes() if file.is_file() else None) == self._contents.data.get(path)
+
+    def _new_base(self, state: State, places: Places) -> Base:
+        """Return what both sides are now. What changed meanwhile keeps its former base."""
+        if not self._late:
+            return Base(state, places)
+        old = self._base
+        base = Base(State(relations=state.relations), places)
+        for key, entity in state.entities.items():
+            known = old.state.entities.get(key) if places.entities[key] in self._late else entity
+            base.state.entities |= {key: known} if known else {}
+        for key, note in state.notes.items():
+            known_note = old.state.notes.get(key) if places.notes[key] in self._late else note
+            base.state.notes |= {key: known_note} if known_note else {}
+        return base
+
+
+def read_base(memory: Memory, path: Path) -> Base | None:
+    """Return what the folder and the memory were when they were last alike.
+
+    Return None if that is unknown: it was another store, or one that has lost changes since, as after a restore.
+    """
+    file = path / _STATE / _BASE
+    if not file.is_file() or not memory.store.capabilities.history:
+        return None
+    base = Base(State(), Places({}, {}))
+    try:
+        with file.open("rb") as lines, memory.reading() as read:
+            head = decode(next(lines, b"{}"), type=_Line)
+            if not head.change or head != _head(memory, read, head.change):
+                return None
+            for line in lines:
+                _add(base, decode(line, type=_Line))
+    except (DecodeError, UnicodeDecodeError):
+        return None
+    return base
+
+
+def _write_base(path: Path, head: _Line, base: Base) -> None:
+    """Remember what both sides are now."""
+    folder = path / _STATE
+    folder.mkdir(parents=True, exist_ok=True)
+    replace_quickly(folder / ".gitignore", b"*\n")  # it belongs to this folder and this store, not to others' copies
+    replace_file(folder / _BASE, _base_lines(head, base))
+
+
+def _head(memory: Memory, read: Reader, change: int = 0) -> _Line:
+    """Return which memory it is: its store, and a change of it, the last one unless another is named."""
+    url = memory.store.url
+    store = str(Path(url).resolve()) if Path(url).exists() else url
+    if not memory.store.capabilities.history:
+        return _Line(version=1, store=store)
+    last = read.history.changes(change - 1, 1) if change else read.history.latest(ChangeQuery(limit=1))
+    found = last[0] if last and (not change or last[0].id == change) else Change("", "", 0)
+    return _Line(version=1, store=store, change=found.id, at=found.at)
+
+
+def _base_lines(head: _Line, base: Base) -> Iterator[bytes]:
+    yield encode(head) + b"\n"
+    for key, entity in base.state.entities.items():
+        yield encode(_Line(path=base.places.entities[key], entity=entity)) + b"\n"
+    for relation in base.state.relations.values():
+        yield encode(_Line(relation=relation)) + b"\n"
+    for key, note in base.state.notes.items():
+        yield encode(_Line(path=base.places.notes[key], note=note)) + b"\n"
+
+
+def _add(base: Base, line: _Line) -> None:
+    if line.entity is not None:
+        key = line.entity.id or line.entity.name
+        base.state.entities[key] = line.entity
+        base.places.entities[key] = line.path
+    elif line.relation is not None:
+        base.state.relations[line.relation.key] = line.relation
+    elif line.note is not None:
+        base.state.notes[line.note.key] = line.note
+        base.places.notes[line.note.key] = line.path

@@ -1,0 +1,255 @@
+"""Access: tokens and how to connect a client with one; workspaces and what they hold."""
+
+import time
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from polymnia.auth.tokens import Token, Tokens
+from polymnia.clients.configuration import edit
+from polymnia.clients.table import CLIENTS
+from polymnia.engine.overview import Overview, overview
+from polymnia.errors import BadInput, NotAllowed, StoreError
+from polymnia.model import CAPABILITIES, Capability, Workspace
+from polymnia.web.page import ROWS, Page
+from polymnia.web.response import Response
+from polymnia.web.routes import Route
+
+_DAY_S = 86_400
+# The lifetimes that the form offers, in days; 0 is unlimited.
+LIFETIMES = {90: "in 90 days", 365: "in a year", 7: "in a week", 0: "never"}
+_SOON_S, _UNUSED_S = 14 * _DAY_S, 90 * _DAY_S
+# The name of the server in a client's configuration.
+_SERVER_NAME = "memory"
+
+
+class TokenRow(Struct, frozen=True):
+    """A token as the page shows it. Times are in microseconds, 0 for never."""
+
+    token: Token
+    last_used_at: int
+    state: str
+    warning: str
+    is_own: bool
+
+
+class WorkspaceRow(Struct, frozen=True):
+    """A workspace, and what it holds unless it is archived or cannot be read."""
+
+    workspace: Workspace
+    holds: Overview | None
+    problem: str = ""
+
+
+class NewToken(Struct, frozen=True):
+    """A token that is shown once, and the configuration of each client that can use it."""
+
+    name: str
+    text: str
+    configurations: list[tuple[str, str, str]]  # the client's title, what to do, the text to copy
+
+    @property
+    def id(self) -> str:
+        """The public part of the token."""
+        return self.text.split("_")[1]
+
+
+def show(page: Page) -> Response:
+    """Show tokens and workspaces."""
+    return _render(page)
+
+
+def create_token(page: Page) -> Response:
+    """Create a token and show it once."""
+    tokens = _tokens(page)
+    form = page.form
+    can = _capability(form.get("can"))
+    only = form.all("only") if form.get("scope") == "only" else None
+    try:
+        if only is not None and not only:
+            raise BadInput("choose at least one workspace, or allow all")
+        is_first = not tokens.exist
+        if is_first and (can != "admin" or only is not None):
+            raise BadInput(
+                "the first token must be an admin token for all workspaces: from then on this page needs a token too"
+            )
+        days = form.number("days") or 0
+        text = tokens.create(form["name"], can=can, workspaces=only, lifetime=days * _DAY_S or None)
+    except BadInput as exc:
+        return _render(page, status=400, problem=str(exc))
+    made = NewToken(form["name"], text, list(_configurations(page.site.parts.mcp_url, text)))
+    if is_first and not page.principal.id:  # whoever needed no token until now goes on with the new one
+        principal = next(each.principal for each in tokens.all() if each.id == made.id)
+        headers = page.log_in(principal)
+        return _render(page, made=made).with_headers(headers)
+    return _render(page, made=made)
+
+
+def check_use(page: Page) -> Response:
+    """Show whether a new token was used."""
+    used_at = _tokens(page).last_used(page.query["id"])
+    return page.render("access/used.html", fragment="access/used.html", id=page.query["id"], used_at=used_at)
+
+
+def ask_revoke(page: Page) -> Response:
+    """Ask before a token is revoked: this cannot be undone."""
+    tokens = _tokens(page)
+    name = page.query["name"]
+    found = [each for each in tokens.all() if each.name == name and each.revoked_at is None]
+    if not found:
+        raise BadInput(f"there is no token {name}")
+    is_own = any(each.id == page.principal.id for each in found)
+    return _render(page, fragment="access/revoke.html", revoking=name, is_own=is_own)
+
+
+def revoke(page: Page) -> Response:
+    """Revoke a token."""
+    name = page.form["name"]
+    _tokens(page).revoke(name)
+    return page.done(f"Revoked {name}", page.url("/access"))
+
+
+def create_workspace(page: Page) -> Response:
+    """Create a workspace."""
+    name = page.form["name"].strip()
+    page.principal.require_entry(name)
+    made = page.site.parts.workspaces.create(name, page.form.get("description").strip())
+    return page.done(f"Created {made.name}", page.url("/access"))
+
+
+def manage_workspace(page: Page) -> Response:
+    """Show what can be done with a workspace."""
+    found = _own_workspace(page, page.query["name"])
+    return _render(page, fragment="access/workspace.html", managing=found)
+
+
+def rename_workspace(page: Page) -> Response:
+    """Rename a workspace."""
+    found, new = _own_workspace(page, page.form["name"]), page.form["new"].strip()
+    page.principal.require_entry(new)
+    changed = page.site.parts.workspaces.rename(found.name, new)
+    return page.done(f"Renamed {found.name} to {changed.name}", _access_url(page))
+
+
+def archive_workspace(page: Page) -> Response:
+    """Archive a workspace: nobody can use it, nothing is lost."""
+    found = page.site.parts.workspaces.archive(_own_workspace(page, page.form["name"]).name)
+    return page.done(f"Archived {found.name}; Restore brings it back", _access_url(page))
+
+
+def restore_workspace(page: Page) -> Response:
+    """Make an archived workspace usable again."""
+    found = page.site.parts.workspaces.restore(_own_workspace(page, page.form["name"]).name)
+    return page.done(f"Restored {found.name}", _access_url(page))
+
+
+def delete_workspace(page: Page) -> Response:
+    """Delete a workspace with everything in it, if its name was typed."""
+    found = _own_workspace(page, page.form["name"])
+    if page.form.get("typed") != found.name:
+        raise BadInput("nothing was deleted: type the name of the workspace exactly")
+    page.site.parts.workspaces.delete(found.name)
+    return page.done(f"Deleted {found.name}", _access_url(page))
+
+
+def _render(page: Page, *, status: int = 200, fragment: str = "", **values: object) -> Response:
+    tokens = page.site.parts.tokens if page.principal.administers else None
+    shown: dict[str, object] = {"made": None, "problem": "", "revoking": "", "is_own": False, "managing": None}
+    at = page.query.number("at") or 0
+    rows = list(_token_rows(page, tokens)) if tokens is not None else []
+    found = [each for each in page.site.parts.workspaces.find_all() if page.principal.enters(each.name)]
+    return page.render(
+        "access/page.html",
+        fragment=fragment,
+        status=status,
+        tokens=tokens,
+        token_rows=rows[:ROWS],
+        token_count=len(rows),
+        lifetimes=LIFETIMES,
+        capabilities=CAPABILITIES,
+        workspace_rows=[_workspace_row(page, each) for each in found[at : at + ROWS]],
+        workspace_count=len(found),
+        next_at=at + ROWS if len(found) > at + ROWS else None,
+        sole=page.site.parts.workspaces.sole,
+        **{**shown, **values},
+    )
+
+
+def _tokens(page: Page) -> Tokens:
+    """Return the tokens of the server. Raise NotAllowed unless the user manages the whole server."""
+    if not page.principal.administers:
+        raise NotAllowed("tokens are managed with an admin token for all workspaces")
+    if page.site.parts.tokens is None:
+        raise BadInput("this store has no place for tokens: start the server with --tokens FILE")
+    return page.site.parts.tokens
+
+
+def _token_rows(page: Page, tokens: Tokens) -> Iterator[TokenRow]:
+    """Yield the tokens that are not revoked, the latest first."""
+    now = time.time()
+    for token in reversed(tokens.all()):
+        state = token.state(now)
+        if state != "revoked":
+            used = tokens.last_used(token.id) or 0
+            warning = _warning(token, state, used, now)
+            yield TokenRow(token, used * 1_000_000, state, warning, token.id == page.principal.id)
+
+
+def _warning(token: Token, state: str, used: int, now: float) -> str:
+    if state == "expired":
+        return "expired"
+    if token.expires_at is not None and token.expires_at - now < _SOON_S:
+        days = max(int((token.expires_at - now) // _DAY_S), 0)
+        return f"expires in {days} days" if days else "expires today"
+    since = now - (used or token.created_at)
+    return f"unused for {int(since // _DAY_S)} days" if since > _UNUSED_S else ""
+
+
+def _configurations(url: str, token: str) -> Iterator[tuple[str, str, str]]:
+    for client in CLIENTS.values():
+        if client.remote is not None:
+            entry = edit(client, "", {_SERVER_NAME: client.remote_entry(url, token)})
+            file = client.project_file or client.user_file
+            yield client.title, f"Goes into {file}. {client.then}", entry.strip()
+    yield "Command line", "Writes the file of a client.", f"polymnia install CLIENT --http {url} --token {token}"
+
+
+def _workspace_row(page: Page, workspace: Workspace) -> WorkspaceRow:
+    if workspace.status == "archived":
+        return WorkspaceRow(workspace, None)
+    try:
+        return WorkspaceRow(workspace, overview(page.memory_of(workspace.name)))
+    except StoreError as exc:
+        return WorkspaceRow(workspace, None, exc.public)
+
+
+def _own_workspace(page: Page, name: str) -> Workspace:
+    page.principal.require_entry(name)
+    return page.site.parts.workspaces.find(name)
+
+
+def _access_url(page: Page) -> str:
+    """Return the address of this page, without a workspace that may have another name now."""
+    return page.url("/access", w=None)
+
+
+def _capability(text: str) -> Capability:
+    for each in CAPABILITIES:
+        if each == text:
+            return each
+    raise BadInput(f"choose what the token allows: {', '.join(CAPABILITIES)}")
+
+
+ROUTES = (
+    Route("GET", "/access", show, needs="admin"),
+    Route("POST", "/access/tokens/create", create_token, needs="admin"),
+    Route("GET", "/access/tokens/used", check_use, needs="admin"),
+    Route("GET", "/access/tokens/revoke", ask_revoke, needs="admin"),
+    Route("POST", "/access/tokens/revoke", revoke, needs="admin"),
+    Route("POST", "/access/workspaces/create", create_workspace, needs="admin"),
+    Route("GET", "/access/workspaces/manage", manage_workspace, needs="admin"),
+    Route("POST", "/access/workspaces/rename", rename_workspace, needs="admin"),
+    Route("POST", "/access/workspaces/archive", archive_workspace, needs="admin"),
+    Route("POST", "/access/workspaces/restore", restore_workspace, needs="admin"),
+    Route("POST", "/access/workspaces/delete", delete_workspace, needs="admin"),
+)

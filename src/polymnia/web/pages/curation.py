@@ -1,0 +1,5 @@
+"""Curation."""
+
+from polymnia.web.routes import Route
+
+ROUTES: tuple[Route, ...] = ()

@@ -1,0 +1,99 @@
+"""Health: what the memory holds, how much of it is embedded, checks, backups and versions."""
+
+import platform
+from pathlib import Path
+
+from msgspec import Struct
+
+from polymnia import __version__
+from polymnia.engine.doctor import Findings, cannot_read, check_all, check_one
+from polymnia.engine.overview import overview
+from polymnia.errors import BadInput, NotAllowed, StoreError
+from polymnia.stores.backup import back_up_now, backup_folder, find_backups
+from polymnia.stores.open import store_kind
+from polymnia.stores.size import file_bytes
+from polymnia.web.page import Page
+from polymnia.web.response import Response
+from polymnia.web.routes import Route
+
+# How many backups the page shows.
+_MAX_BACKUPS = 20
+
+
+class BackupRow(Struct, frozen=True):
+    """A backup, its size and when it was made."""
+
+    name: str
+    bytes: int
+    at: int
+
+
+def show(page: Page) -> Response:
+    """Show what is known without a check."""
+    return _render(page)
+
+
+def check(page: Page) -> Response:
+    """Check the store, or the workspace if the user manages only some."""
+    return _render(page, fragment="health/findings.html", findings=_check(page))
+
+
+def back_up(page: Page) -> Response:
+    """Back up the whole store to its folder of backups."""
+    if not page.principal.administers:
+        raise NotAllowed("backups are made with an admin token for all workspaces")
+    made = back_up_now(page.site.parts.store, page.site.parts.backups)
+    return page.done(f"Backed up to {made.name}", page.url("/health"))
+
+
+def _check(page: Page) -> Findings:
+    url = page.site.parts.store
+    if page.principal.administers and store_kind(url)[0] in ("directory", "postgres"):
+        return check_all(url)
+    store = page.memory.store
+    try:
+        return check_one(store, store.url)
+    except StoreError as exc:
+        return cannot_read(store.url, exc)
+
+
+def _render(page: Page, *, fragment: str = "", findings: Findings | None = None) -> Response:
+    memory = page.memory
+    is_admin = page.principal.administers
+    return page.render(
+        "health/page.html",
+        fragment=fragment,
+        holds=overview(memory),
+        meaning=memory.meaning,
+        store=page.site.parts.store if is_admin else "",
+        store_bytes=file_bytes(store_kind(page.site.parts.store)[1]) if is_admin else None,
+        folder=_folder(page) if is_admin else None,
+        backups=_backups(page) if is_admin else [],
+        versions=_versions(),
+        findings=findings,
+    )
+
+
+def _folder(page: Page) -> Path | None:
+    """Return where backups go; None for a store that has backups of its own."""
+    try:
+        return backup_folder(page.site.parts.store, page.site.parts.backups)
+    except BadInput:
+        return None
+
+
+def _backups(page: Page) -> list[BackupRow]:
+    found = find_backups(page.site.parts.store, page.site.parts.backups)[:_MAX_BACKUPS]
+    return [BackupRow(each.name, file_bytes(str(each)) or 0, int(each.stat().st_mtime * 1_000_000)) for each in found]
+
+
+def _versions() -> dict[str, str]:
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    return {"Polymnia": __version__, "Python": python, "System": f"{platform.system()} {platform.machine()}"}
+
+
+ROUTES = (
+    Route("GET", "/health", show),
+    Route("POST", "/health/check", check, needs="admin"),
+    Route("POST", "/health/backup", back_up, needs="admin"),
+)

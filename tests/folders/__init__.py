@@ -1,0 +1,1 @@
+"""Tests of Markdown folders and of keeping them alike with a memory."""

@@ -1,0 +1,128 @@
+"""One entity or note as a Markdown file: whatever its texts are, it comes back as it was."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from polymnia.engine.reconcile import State
+from polymnia.folders.folder import Places, lay_out
+from polymnia.folders.front_matter import front_matter, split_front_matter
+from polymnia.folders.markdown import encode_item, parse_items, split_file
+from polymnia.folders.names import MAX_STEM_BYTES, Stems, safe_stem
+from polymnia.model import Entity, Note, Observation, Relation
+from tests.folders.texts import texts
+
+
+@given(texts, st.integers(1, 99))
+def test_an_observation_comes_back(text: str, ordinal: int) -> None:
+    item = encode_item(text, ordinal)
+    assert list(parse_items(item.split("\n"))) == [(text, ordinal)]
+    around = ["before", "", "- one ^o1", *item.split("\n"), "- two ^o2", "", "after"]
+    assert list(parse_items(around)) == [("before", 0), ("one", 1), (text, ordinal), ("two", 2), ("after", 0)]
+
+
+@given(
+    st.dictionaries(st.sampled_from(["type", "name", "summary", "k"]), texts | st.lists(texts, min_size=1, max_size=3)),
+    texts,
+)
+def test_properties_come_back(properties: dict[str, str | list[str]], body: str) -> None:
+    assert split_front_matter(front_matter(properties) + body) == (properties, body)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("tags: [a, 'b c', \"d, e\"]", ["a", "b c", "d, e"]),
+        ("tags:\n- a\n- b  # why", ["a", "b"]),
+        ("tags:\n  - a\n\n  - 'it''s'", ["a", "it's"]),
+        ("tags: a, b", "a, b"),
+        ("tags: |\n  one\n  two", "one\ntwo"),
+        ("tags: >-\n  one\n  two", "one two"),
+        ("tags: # nothing", ""),
+        ("tags: null", ""),
+        ("other:\n  tags: x\ntags: y", "y"),
+        ('"tags": y', "y"),
+        ("tags:y", None),
+    ],
+)
+def test_what_editors_write_is_read(text: str, expected: object) -> None:
+    assert split_file(f"---\r\n{text}\r\n---\r\nbody".encode())[0].get("tags") == expected
+
+
+@pytest.mark.parametrize("text", ["", "---", "---\na: 1", "text\n---\na: 1\n---", "----\na: 1\n---\n"])
+def test_a_text_without_properties_is_left_as_it_is(text: str) -> None:
+    assert split_front_matter(text) == ({}, text)
+
+
+@pytest.mark.parametrize(
+    ("name", "stem"),
+    [
+        ("Ada Lovelace", "Ada Lovelace"),
+        ("../../etc/passwd", "-..-etc-passwd"),
+        ("..", "unnamed"),
+        (".hidden", "hidden"),
+        ("AC/DC", "AC-DC"),
+        ("C:\\x", "C--x"),
+        ("con", "con_"),
+        ("Lpt1.txt", "Lpt1.txt_"),
+        ("a" * 300, "a" * 100),
+        ("e\u0301", "é"),
+        ("dot.", "dot"),
+        ("a|b#c^d[e]", "a-b-c-d-e-"),
+        ("\u202egnp", "-gnp"),
+        ("", "unnamed"),
+    ],
+)
+def test_a_name_becomes_a_safe_file_name(name: str, stem: str) -> None:
+    assert safe_stem(name) == stem
+
+
+@given(st.lists(texts, unique=True, max_size=6))
+def test_file_names_differ_on_every_file_system(names: list[str]) -> None:
+    stems = Stems()
+    found = [stems.allocate(name) for name in names]
+    assert len({each.casefold() for each in found}) == len(names)
+    assert all("/" not in each and len(f"{each}.md".encode()) <= MAX_STEM_BYTES + 20 for each in found)
+
+
+def test_names_that_differ_in_case_get_different_files() -> None:
+    state = State({"1": Entity("Ada", "t", id="1"), "2": Entity("ada", "t", id="2")})
+    files, _ = lay_out(state, Places({}, {}), {}, [])
+    first, second = files
+    assert first == "Ada.md"
+    assert second.startswith("ada ~")
+    assert b"name: ada\n" in files[second]
+
+
+def test_a_file_is_readable() -> None:
+    ada = Entity(
+        "Ada Lovelace",
+        "person",
+        (Observation(1, "wrote notes", 5), Observation(3, "two\nlines", 7_000_000, 9_000_000, "talk")),
+        "id1",
+        4,
+        "A mathematician.",
+        5,
+        ("math",),
+        5,
+        6_000_000,
+    )
+    state = State({"id1": ada}, {("Ada Lovelace", "AC/DC", "knows"): Relation("Ada Lovelace", "AC/DC", "knows", 5)})
+    files, _ = lay_out(state, Places({}, {}), {}, [])
+    assert files["Ada Lovelace.md"].decode() == (
+        "---\npolymnia: entity\nid: id1\ntype: person\ntags:\n  - math\n"
+        "created: 1970-01-01T00:00:00.000005Z\nupdated: 1970-01-01T00:00:06Z\n---\n\n"
+        "A mathematician.\n\n"
+        "## Observations\n\n- wrote notes ^o1\n- two\n  lines ^o3\n\n"
+        "## Relations\n\n- knows [[AC-DC|AC/DC]]\n\n"
+        '<!-- polymnia\n{"summary":"1970-01-01T00:00:00.000005Z"}\n'
+        '{"ordinal":3,"created":"1970-01-01T00:00:07Z","valid":"1970-01-01T00:00:09Z","source":"talk"}\n-->\n'
+    )
+
+
+def test_a_note_is_its_content() -> None:
+    state = State(notes={"plan/a": Note("plan/a", "# Plan\n\n- ship", ("x",), created_at=5, updated_at=5)})
+    files, _ = lay_out(state, Places({}, {}), {}, [])
+    ((path, data),) = files.items()
+    assert path == "notes/plan-a.md"
+    assert data.decode().endswith("---\n\n# Plan\n\n- ship\n")

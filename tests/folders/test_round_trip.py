@@ -1,0 +1,324 @@
+"""A memory as a Markdown folder: it comes back without loss, and an edit of a file changes exactly what was edited."""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from zipfile import ZipFile
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from polymnia.engine import undo
+from polymnia.engine.intake import Item, take_in
+from polymnia.engine.memory import Memory
+from polymnia.engine.reconcile import State
+from polymnia.errors import BadInput
+from polymnia.folders.sync import export_folder, state_of, sync_folder
+from polymnia.importers.base import Report
+from polymnia.importers.markdown import IMPORTER
+from polymnia.importers.source import Source
+from polymnia.model import Entity, Note, Observation, Relation
+from polymnia.stores import open_store
+from tests.conftest import STORES
+from tests.folders.texts import memories
+
+ME = "test"
+MANY = settings(max_examples=60, suppress_health_check=list(HealthCheck), deadline=None)
+
+
+def state(memory: Memory) -> State:
+    with memory.reading() as read:
+        return state_of(memory, read)
+
+
+def made(items: list[Item], kind: str = "sqlite in memory") -> Memory:
+    memory = Memory(open_store(STORES[kind](Path())))
+    take_in(memory, items, by=ME)
+    return memory
+
+
+def read_items(path: Path) -> list[Item]:
+    source = Source(str(path))
+    assert IMPORTER.recognizes(source)
+    return list(IMPORTER.read(source, Report()))
+
+
+@MANY
+@given(memories())
+def test_a_memory_comes_back_without_loss(items: list[Item]) -> None:
+    memory = made(items)
+    with TemporaryDirectory() as place:
+        export_folder(memory, Path(place))
+        copy = made(read_items(Path(place)) if items else [])
+        assert state(copy) == state(memory)
+        again = sync_folder(memory, Path(place), by=ME)
+        assert (again.change, again.files.created, again.files.changed, again.files.deleted) == (0, 0, 0, 0)
+        assert again.conflicts == []
+
+
+@MANY
+@given(memories())
+def test_a_folder_whose_line_ends_and_names_a_system_changed_is_the_same(items: list[Item]) -> None:
+    """Git on Windows writes CRLF, and a Mac may decompose the names of files."""
+    memory = made(items)
+    before = state(memory)
+    with TemporaryDirectory() as place:
+        export_folder(memory, Path(place))
+        for path in Path(place).rglob("*.md"):
+            path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+        report = sync_folder(memory, Path(place), by=ME, write_files=False)
+        assert (report.change, report.conflicts) == (0, [])
+        assert state(memory) == before
+
+
+def test_a_folder_in_an_archive_is_read(tmp_path: Path) -> None:
+    memory = made([Entity("A", "t", (Observation(1, "one", 5),), "", 2, created_at=5, updated_at=5)])
+    export_folder(memory, tmp_path / "folder")
+    with ZipFile(tmp_path / "folder.zip", "w") as archive:
+        archive.write(tmp_path / "folder" / "A.md", "deep/A.md")
+    assert state(made(read_items(tmp_path / "folder.zip"))) == state(memory)
+
+
+def test_an_existing_folder_is_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("x", "utf-8")
+    with pytest.raises(BadInput, match="not an empty folder"):
+        export_folder(made([]), tmp_path)
+
+
+# Every edit changes the files as a person would, and returns what the memory should then be.
+Edit = Callable[[Path, State, int], State]
+
+
+def first(state: State, number: int) -> Entity:
+    return list(state.entities.values())[number % len(state.entities)]
+
+
+def file_of(folder: Path, name: str) -> Path:
+    return next(iter(folder.rglob(f"{name}.md")))
+
+
+def edit_text(folder: Path, state: State, number: int) -> State:
+    entity = first(state, number)
+    one = entity.observations[number % len(entity.observations)]
+    change(file_of(folder, entity.name), f"- {one.text} ^o{one.ordinal}\n", f"- edited {number} ^o{one.ordinal}\n")
+    texts = [replace(each, text=f"edited {number}") if each is one else each for each in entity.observations]
+    return with_entity(state, replace(entity, observations=tuple(texts)))
+
+
+def add_text(folder: Path, state: State, number: int) -> State:
+    entity = first(state, number)
+    change(file_of(folder, entity.name), "## Observations\n\n", "## Observations\n\n- added by hand\n")
+    added = Observation(entity.next_ordinal, "added by hand")
+    return with_entity(
+        state,
+        replace(entity, observations=(*entity.observations, added), next_ordinal=entity.next_ordinal + 1),
+    )
+
+
+def delete_text(folder: Path, state: State, number: int) -> State:
+    entity = first(state, number)
+    one = entity.observations[number % len(entity.observations)]
+    change(file_of(folder, entity.name), f"- {one.text} ^o{one.ordinal}\n", "")
+    return with_entity(
+        state, replace(entity, observations=tuple([each for each in entity.observations if each is not one]))
+    )
+
+
+def reorder_texts(folder: Path, state: State, number: int) -> State:
+    entity = first(state, number)
+    lines = [f"- {each.text} ^o{each.ordinal}\n" for each in entity.observations]
+    change(file_of(folder, entity.name), "".join(lines), "".join(reversed(lines)))
+    return state
+
+
+def rename(folder: Path, state: State, number: int) -> State:
+    """Rename a file. An editor that knows links follows them in the other files; a shell does not."""
+    entity = first(state, number)
+    path = file_of(folder, entity.name)
+    path.rename(path.with_name("New name.md"))
+    if number % 2:
+        for each in folder.rglob("*.md"):
+            each.write_text(each.read_text("utf-8").replace(f"[[{entity.name}]]", "[[New name]]"), "utf-8")
+    return renamed(state, entity, "New name")
+
+
+def rename_property(folder: Path, state: State, number: int) -> State:
+    entity = first(state, number)
+    change(file_of(folder, entity.name), "type: ", "name: New name\ntype: ")
+    return renamed(state, entity, "New name")
+
+
+def move(folder: Path, state: State, number: int) -> State:
+    path = file_of(folder, first(state, number).name)
+    (folder / "people" / "deep").mkdir(parents=True)
+    path.rename(folder / "people" / "deep" / path.name)
+    return state
+
+
+def retag(folder: Path, state: State, number: int) -> State:
+    entity = first(state, number)
+    change(file_of(folder, entity.name), "tags:\n  - a\n  - b\n", "tags: [b, 'new tag']\n")
+    return with_entity(state, replace(entity, tags=("b", "new tag")))
+
+
+def retype(folder: Path, state: State, number: int) -> State:
+    entity = first(state, number)
+    change(file_of(folder, entity.name), f"type: {entity.type}\n", 'type: "other type"\n')
+    return with_entity(state, replace(entity, type="other type"))
+
+
+def summarize(folder: Path, state: State, number: int) -> State:
+    entity = first(state, number)
+    change(file_of(folder, entity.name), "about it\n", "")
+    return with_entity(state, replace(entity, summary=None))
+
+
+def delete(folder: Path, state: State, number: int) -> State:
+    entity = first(state, number)
+    file_of(folder, entity.name).unlink()
+    relations = {key: each for key, each in state.relations.items() if each.source != entity.name}
+    return State({key: each for key, each in state.entities.items() if each is not entity}, relations, state.notes)
+
+
+def create(folder: Path, state: State, number: int) -> State:
+    text = "---\npolymnia: entity\ntype: idea\n---\nA thought\n\n- and a fact\n\n## Relations\n\n- about [[B]]\n"
+    (folder / "Mine.md").write_text(text, "utf-8")
+    entity = Entity("Mine", "idea", (), "new", 1, "A thought\n\n- and a fact")
+    return State(
+        {**state.entities, "new": entity},
+        {**state.relations, ("Mine", "B", "about"): Relation("Mine", "B", "about")},
+        state.notes,
+    )
+
+
+def link(folder: Path, state: State, number: int) -> State:
+    change(file_of(folder, "A"), "## Relations\n\n", "## Relations\n\n- likes very much [[C]]\n")
+    relation = Relation("A", "C", "likes very much")
+    return State(state.entities, {**state.relations, relation.key: relation}, state.notes)
+
+
+def unlink(folder: Path, state: State, number: int) -> State:
+    change(file_of(folder, "A"), "- knows [[B]]\n", "")
+    return State(
+        state.entities, {key: each for key, each in state.relations.items() if key != ("A", "B", "knows")}, state.notes
+    )
+
+
+def edit_note(folder: Path, state: State, number: int) -> State:
+    change(folder / "notes" / "plan.md", "ship it", "ship it\n\n- soon")
+    note = replace(state.notes["plan"], content="ship it\n\n- soon", embedding=b"")
+    return State(state.entities, state.relations, {**state.notes, "plan": note})
+
+
+def delete_note(folder: Path, state: State, number: int) -> State:
+    (folder / "notes" / "plan.md").unlink()
+    return State(state.entities, state.relations, {})
+
+
+# In an order in which each finds what it edits.
+IN_FILES: list[Edit] = [
+    reorder_texts, edit_text, delete_text, add_text, retag, retype, summarize, link, unlink, create, edit_note,
+]  # fmt: skip
+OF_FILES: list[Edit] = [rename, rename_property, move, delete, delete_note]
+EDITS = [*IN_FILES, *OF_FILES]
+
+
+def change(path: Path, old: str, new: str) -> None:
+    text = path.read_text("utf-8")
+    assert text.count(old) == 1
+    path.write_text(text.replace(old, new), "utf-8")
+
+
+def with_entity(state: State, entity: Entity) -> State:
+    return State({**state.entities, entity.id: entity}, state.relations, state.notes)
+
+
+def renamed(state: State, entity: Entity, name: str) -> State:
+    def follow(end: str) -> str:
+        return name if end == entity.name else end
+
+    relations = [Relation(follow(each.source), follow(each.target), each.type) for each in state.relations.values()]
+    return State(
+        {**state.entities, entity.id: replace(entity, name=name)}, {each.key: each for each in relations}, state.notes
+    )
+
+
+def content(state: State) -> object:
+    """Return what a person can edit."""
+    entities = [
+        (each.name, each.type, each.summary, each.tags, [(one.ordinal, one.text) for one in each.observations])
+        for each in state.entities.values()
+    ]
+    notes = sorted([(each.key, each.content, each.tags, each.embedding) for each in state.notes.values()])
+    return sorted(entities), sorted(state.relations), notes
+
+
+ITEMS: list[Item] = [
+    *[
+        Entity(
+            name,
+            "thing",
+            tuple([Observation(ordinal, f"fact {ordinal} of {name}", 5) for ordinal in (1, 2, 4)]),
+            "",
+            6,
+            "about it",
+            tags=("a", "b"),
+        )
+        for name in ("A", "B", "C")
+    ],
+    Relation("A", "B", "knows"),
+    Relation("B", "A", "knows"),
+    Relation("C", "C", "is"),
+    Relation("A", "nobody", "misses"),
+    Relation("nobody", "A", "misses"),
+    Note("plan", "ship it", ("x",)),
+]
+
+
+@pytest.fixture(params=["sqlite in memory", "postgres"])
+def memory(request: pytest.FixtureRequest) -> Iterator[Memory]:
+    memory = made(ITEMS, request.param)
+    with closing(memory.store):
+        yield memory
+
+
+@pytest.mark.parametrize("edit", EDITS, ids=lambda each: each.__name__)
+@pytest.mark.parametrize("number", [0, 1, 5])
+def test_an_edit_changes_exactly_what_was_edited(memory: Memory, edit: Edit, number: int, tmp_path: Path) -> None:
+    export_folder(memory, tmp_path / "f")
+    before = state(memory)
+    expected = edit(tmp_path / "f", before, number)
+    edited = {path: path.read_bytes() for path in (tmp_path / "f").rglob("*.md")}
+    applied = IMPORTER.apply
+    assert applied is not None
+    report = applied(Source(str(tmp_path / "f")), memory, by=ME, dry_run=False)
+    assert report is not None
+    assert (report.conflicts, report.skipped) == ([], [])
+    assert content(state(memory)) == content(expected)
+    assert {path: path.read_bytes() for path in (tmp_path / "f").rglob("*.md")} == edited
+    unedited = [key for key, each in expected.entities.items() if each == before.entities.get(key)]
+    assert [state(memory).entities[key] for key in unedited] == [before.entities[key] for key in unedited]
+    again = applied(Source(str(tmp_path / "f")), memory, by=ME, dry_run=False)
+    assert again is not None
+    assert (again.change, again.conflicts) == (0, [])
+    if report.change:
+        undo.undo(memory, [report.change], by=ME)
+    assert content(state(memory)) == content(before)
+
+
+@MANY
+@given(st.sets(st.sampled_from(range(len(IN_FILES)))), st.sampled_from(OF_FILES), st.integers(0, 8))
+def test_several_edits_change_exactly_what_was_edited(edits: set[int], last: Edit, number: int) -> None:
+    memory = made(ITEMS)
+    with TemporaryDirectory() as place:
+        folder = Path(place)
+        export_folder(memory, folder)
+        expected = state(memory)
+        for edit in (*[IN_FILES[each] for each in sorted(edits)], last):
+            expected = edit(folder, expected, number)
+        report = sync_folder(memory, folder, by=ME, write_files=False)
+        assert (report.conflicts, report.skipped) == ([], [])
+        assert content(state(memory)) == content(expected)

@@ -1,0 +1,70 @@
+"""Health in a browser: counts, checks and backups."""
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from polymnia.stores.backup import find_backups
+from tests.web.browser import PHONE, Visit
+from tests.web.conftest import NewVisit
+from tests.web.serving import Ui
+
+
+def test_the_page_shows_what_the_memory_holds(admin: Visit) -> None:
+    page = admin.open("/ui/health")
+    expect(page.locator(".sums div")).to_have_text(["24entities", "51observations", "17relations", "1notes"])
+    expect(page.locator("main")).to_contain_text("by claude-code")
+    admin.audit()
+
+
+def test_a_check_says_that_the_store_is_sound(admin: Visit) -> None:
+    page = admin.open("/ui/health")
+    page.get_by_role("button", name="Check now").click()
+    expect(page.locator("#findings")).to_contain_text("No problems found in 4 workspaces")
+    admin.audit()
+
+
+def test_a_check_lists_problems_as_text(ui: Ui, admin: Visit) -> None:
+    stray = Path(ui.store) / "projects" / "<b>stray<b>.db"
+    stray.write_bytes(b"not a database")
+    page = admin.open("/ui/health")
+    page.get_by_role("button", name="Check now").click()
+    expect(page.locator("#findings")).to_contain_text("<b>stray<b>.db belongs to no workspace")
+    stray.unlink()
+
+
+def test_a_backup_is_made_and_listed(ui: Ui, admin: Visit) -> None:
+    page = admin.open("/ui/health")
+    page.get_by_role("button", name="Back up now").click()
+    expect(page.locator(".toast")).to_contain_text("Backed up to")
+    (made,) = find_backups(ui.store)
+    expect(page.locator("#backups tbody tr td").first).to_have_text(made.name)
+
+
+def test_a_reader_sees_counts_and_no_paths_or_buttons(ui: Ui, visit: NewVisit) -> None:
+    reader = visit(ui.origin)
+    reader.log_in(ui.token("reader", "read"))
+    page = reader.open("/ui/health")
+    expect(page.locator(".sums")).to_contain_text("24entities")
+    assert page.locator("main button").count() == 0
+    assert ui.store not in page.content()
+    reader.audit()
+
+
+def test_an_admin_of_one_workspace_checks_only_that_one(ui: Ui, visit: NewVisit) -> None:
+    limited = visit(ui.origin)
+    limited.log_in(ui.token("librarian", "admin", only=("research-notes",)))
+    page = limited.open("/ui/health")
+    assert page.locator("#backups").count() == 0
+    page.get_by_role("button", name="Check now").click()
+    expect(page.locator("#findings")).to_contain_text("No problems found in 1 workspace.")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_page_fits_a_phone(ui: Ui, admin_token: str, visit: NewVisit, theme: str) -> None:
+    phone = visit(ui.origin, theme=theme, viewport=PHONE)
+    phone.log_in(admin_token)
+    phone.open("/ui/health")
+    phone.audit()
+    phone.fits()
