@@ -35,6 +35,8 @@ _FLAGS = (
 )
 # The console repeats every response that failed; the visit records the response itself.
 _REPEATED = "Failed to load resource: the server responded"
+# WebGL on the CPU is slow at telling which node is under the pointer, and says so.
+_SLOW_WEBGL = "GL Driver Message (OpenGL, Performance"
 _SERIOUS = ("serious", "critical")
 
 
@@ -124,7 +126,8 @@ class Visit:
         page.on("response", self._record_response)
 
     def _record_message(self, message: ConsoleMessage) -> None:
-        if message.type in ("error", "warning") and not message.text.startswith(_REPEATED):
+        is_known = message.text.startswith(_REPEATED) or _SLOW_WEBGL in message.text
+        if message.type in ("error", "warning") and not is_known:
             self.problems.append(f"console {message.type}: {message.text}")
 
     def _record_error(self, error: Error) -> None:

@@ -116,14 +116,15 @@ def save(page: Page) -> Response:
         if len(kept.questions) >= MAX_QUESTIONS:
             raise BadInput(f"at most {MAX_QUESTIONS} questions can be saved; delete one first")
         kept.questions[:] = [each for each in kept.questions if each.question != options.question] + [saved]
-    return page.done("Question saved", page.back, fragment="playground/saved.html", **_saved(page))
+    here = page.url("/playground", q=options.question, type=options.type, since=options.since)
+    return page.done("Question saved", here, fragment="playground/saved.html", **_saved(page))
 
 
 def delete(page: Page) -> Response:
     """Delete a saved question."""
     with page.site.kept.changing(page.workspace) as kept:
         kept.questions[:] = [each for each in kept.questions if each.question != page.form["question"]]
-    return page.done("Question deleted", page.back, fragment="playground/saved.html", **_saved(page))
+    return page.done("Question deleted", page.url("/playground"), fragment="playground/saved.html", **_saved(page))
 
 
 def run_all(page: Page) -> Response:
@@ -137,7 +138,9 @@ def run_all(page: Page) -> Response:
         for each in kept.questions:
             if each.question in places:
                 each.before, each.place, each.at = each.place, places[each.question], time_ns() // 1000
-    return page.done(f"{len(places)} questions asked", page.back, fragment="playground/saved.html", **_saved(page))
+    return page.done(
+        f"{len(places)} questions asked", page.url("/playground"), fragment="playground/saved.html", **_saved(page)
+    )
 
 
 def index(page: Page) -> Response:
