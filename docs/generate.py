@@ -114,6 +114,7 @@ def client_page(client: Client) -> str:
         f"# {client.title}\n",
         f"```sh\npolymnia install {client.name}\n```\n",
         f"{client.then}\n",
+        _plugin_part(client),
         f"## The file\n\n| system | file |\n|---|---|\n{places}\n",
         _project_part(client),
         "## By hand\n\nUse the absolute path of the command; `polymnia install --print` shows it.\n",
@@ -126,6 +127,16 @@ def client_page(client: Client) -> str:
             "[Tokens](../tokens.md) says how to make one.\n",
         ]
     return "\n".join(part for part in parts if part)
+
+
+def _plugin_part(client: Client) -> str:
+    """Return what to say of the plugin, if there is one for the client."""
+    if not client.has_plugin:
+        return ""
+    return (
+        "The [plugin](../agents.md#agents-that-remember-by-themselves) has the same server, a briefing when a session "
+        "starts and checkpoints of what was said; use one or the other.\n"
+    )
 
 
 def dialects_page() -> str:

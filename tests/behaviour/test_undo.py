@@ -223,3 +223,49 @@ def test_a_store_without_history_refuses(tmp_path: Path) -> None:
     with pytest.raises(NotSupported, match="has no history"):
         undo.undo(memory, [1], by=ME)
     memory.store.close()
+
+
+def test_a_conflict_shows_both_texts_and_may_be_overwritten(memory: Memory) -> None:
+    create(memory, EntityDraft("Ada", "person", ("writes", "sings")))
+    revise(memory, "Ada", Revision(type="human", replace=(Edit(1, "reads"), Edit(2, "hums"))), by="codex")
+    revise(memory, "Ada", Revision(type="poet", replace=(Edit(1, "rows"),)), by="cursor")
+    receipt = undo.undo(memory, [2], by=ME, dry_run=True)
+    found = {each.what: (each.now, each.then, bool(each.key)) for each in receipt.conflicts}
+    assert found == {
+        "observation 1 of Ada": ("rows", "writes", True),
+        "the type of Ada": ("poet", "person", True),
+    }
+    key = next(each.key for each in receipt.conflicts if each.what.startswith("observation"))
+    done = undo.undo(memory, [2], by=ME, skip_conflicts=True, overwrite=[key])
+    assert [each.what for each in done.conflicts] == ["the type of Ada"]
+    assert texts(memory, "Ada") == ("writes", "sings")
+    assert entities.open_named(memory, ["Ada"]).entities[0].type == "poet"
+    undo.undo(memory, [done.change], by=ME)
+    assert texts(memory, "Ada") == ("rows", "hums")
+
+
+def test_a_relation_that_others_deleted_may_come_back(memory: Memory) -> None:
+    create(memory, EntityDraft("Ada", "person"), EntityDraft("Bob", "person"))
+    link(memory, ("Ada", "Bob", "knows"))
+    relations.rename(memory, Relation("Ada", "Bob", "knows"), "likes", by="codex")
+    relations.delete(memory, [Relation("Ada", "Bob", "likes")], by="cursor")
+    receipt = undo.undo(memory, [3], by=ME, dry_run=True)
+    assert [each.reason for each in receipt.conflicts] == []
+    undo.undo(memory, [3], by=ME)
+    assert keys(entities.open_named(memory, ["Ada"])) == [("Ada", "Bob", "knows")]
+
+
+def test_an_entity_that_others_use_cannot_be_overwritten(memory: Memory) -> None:
+    create(memory, EntityDraft("Ada", "person"), by="codex")
+    observations.add(memory, [ObservationDraft("Ada", ("sings",))], by="cursor", skip_repeats=True)
+    (conflict,) = undo.undo(memory, [1], by=ME, dry_run=True).conflicts
+    assert conflict.key == ""
+    undo.undo(memory, [1], by=ME, skip_conflicts=True, overwrite=["entity", conflict.what])
+    assert texts(memory, "Ada") == ("sings",)
+
+
+def test_whole_names_of_actors_are_not_parts_of_names(memory: Memory) -> None:
+    create(memory, EntityDraft("Ada", "person"), by="codex")
+    create(memory, EntityDraft("Bob", "person"), by="codex-cli")
+    assert undo.undo_since(memory, 0, actors=["codex"], by=ME, dry_run=True).undone == (1,)
+    assert undo.undo_since(memory, 0, actor="codex", by=ME, dry_run=True).undone == (1, 2)

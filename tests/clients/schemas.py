@@ -2,7 +2,8 @@
 
 Sources: Claude Code `docs/mcp`; VS Code `mcpConfiguration.ts`; Codex `mcp_types.rs`; Gemini CLI `settings.schema.json`;
 Zed `ContextServerSettingsContent`; Continue `claudeDesktopLikeConfigFileSchema`; Cursor, Windsurf and Claude Desktop:
-their pages about MCP.
+their pages about MCP. Claude Code, Codex, Gemini CLI and Continue are also asked themselves, in
+tests/interop/test_client_programs.py.
 """
 
 from typing import Any

@@ -1,6 +1,7 @@
 """Every importer reads a sample of its format as expected, recognized by content alone."""
 
 import json
+import shutil
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -27,6 +28,11 @@ FILES = {
     "codex.jsonl": "codex",
     "mempalace.sqlite3": "mempalace",
     "graphiti.json": "graphiti",
+    "basic-memory": "basic-memory",
+    "obsidian": "obsidian",
+    "claude-memory": "claude-memory",
+    "letta": "letta",
+    "instructions": "instructions",
 }
 
 
@@ -40,6 +46,9 @@ def sample(name: str, directory: Path) -> Path:
     path = directory / "input"
     if name.endswith(".db"):
         return make_memory_service_file(path)
+    if (SAMPLES / name).is_dir():
+        shutil.copytree(SAMPLES / name, path)
+        return path
     path.write_bytes((SAMPLES / name).read_bytes())
     return path
 
@@ -92,6 +101,17 @@ def test_an_export_is_read_from_its_folder_and_its_archive(kind: str, form: str,
     found, items, _ = read_items(path)
     assert found == kind
     assert plain(items) == json.loads((GOLDEN / f"{kind}-{kind}.json").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("name", [each for each in FILES if (SAMPLES / each).is_dir() and each != "instructions"])
+def test_a_folder_is_read_from_an_archive(name: str, tmp_path: Path) -> None:
+    with ZipFile(tmp_path / "input", "w") as archive:
+        for path in sorted((SAMPLES / name).rglob("*")):
+            archive.write(path, path.relative_to(SAMPLES / name).as_posix())
+    kind, items, _ = read_items(tmp_path / "input")
+    assert kind == FILES[name]
+    golden = json.loads((GOLDEN / f"{name}-{kind}.json").read_text("utf-8"))
+    assert sorted(map(encode, decode(encode(plain(items))))) == sorted(map(encode, golden))
 
 
 def test_projects_and_memories_of_claude_are_read(tmp_path: Path) -> None:

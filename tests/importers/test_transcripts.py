@@ -72,10 +72,32 @@ def test_reminders_inside_a_turn_are_cut_out(tmp_path: Path) -> None:
     ]
 
 
-def test_the_summary_of_a_session_is_kept(tmp_path: Path) -> None:
-    summary = {"type": "summary", "summary": "Deploys", "leafUuid": "1"}
-    _, items, _ = read_items(write(tmp_path / "s.jsonl", summary, said("claude-code", "user", "hello")))
-    assert [each.summary for each in items if isinstance(each, Entity)] == ["Deploys"]
+@pytest.mark.parametrize(
+    ("line", "summary"),
+    [
+        ({"type": "summary", "summary": "Deploys", "leafUuid": "1"}, "Deploys"),
+        ({"type": "summary", "summary": "Of another session", "leafUuid": "2"}, None),
+        ({"type": "ai-title", "aiTitle": "Deploys", "sessionId": "5e55"}, "Deploys"),
+        ({"type": "custom-title", "customTitle": "Deploys", "sessionId": "5e55"}, "Deploys"),
+    ],
+)
+def test_the_title_of_a_session_is_its_summary(line: dict[str, Any], summary: str | None, tmp_path: Path) -> None:
+    path = write(tmp_path / "s.jsonl", line, said("claude-code", "user", "hello", uuid="1"))
+    _, items, _ = read_items(path)
+    assert [each.summary for each in items if isinstance(each, Entity)] == [summary]
+
+
+@pytest.mark.parametrize("directory", ["/home/ada/shop", "/home/ada/shop/", "C:\\ada\\shop", "shop"])
+def test_the_directory_of_a_session_is_its_tag(directory: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "s.jsonl", said("claude-code", "user", "hello", cwd=directory))
+    _, items, _ = read_items(path)
+    assert [each.tags for each in items if isinstance(each, Entity)] == [("shop",)]
+
+
+def test_what_was_typed_while_the_agent_worked_is_taken(tmp_path: Path) -> None:
+    typed = {"type": "attachment", "sessionId": "5e55", "attachment": {"type": "queued_command", "prompt": "and tests"}}
+    path = write(tmp_path / "s.jsonl", said("claude-code", "user", "hello"), typed)
+    assert texts(path, "claude-code") == ["user: hello", "user: and tests"]
 
 
 def test_the_first_turn_names_a_session_unless_it_seems_to_contain_a_secret(tmp_path: Path) -> None:

@@ -51,7 +51,8 @@ def judges(cache: Path) -> Path:
 def client_programs(cache: Path) -> Path:
     """Return a directory with the programs of MCP clients, and with tools that check what we publish."""
     home = _npm(cache, "clients", CLIENTS / "package.json")
-    shutil.copy(CLIENTS / "lint_workflows.mjs", home)
+    for script in CLIENTS.glob("*.mjs"):  # a module finds its packages beside itself, not where it is run
+        shutil.copy(script, home)
     return home
 
 

@@ -1,5 +1,9 @@
-"""`polymnia install`, seen by the clients' own programs: Claude Code and Codex. Neither needs a login for this."""
+"""`polymnia install`, seen by the clients' own programs: Claude Code, Codex, Gemini CLI, and Continue's own schema.
 
+None of them needs a login for this.
+"""
+
+import json
 import os
 import re
 import subprocess
@@ -16,8 +20,8 @@ def programs(cache: Path) -> Path:
     return client_programs(cache)
 
 
-def run(home: Path, *command: str | Path) -> str:
-    """Run a command at home and return what it prints."""
+def run(home: Path, *command: str | Path, given: str = "") -> str:
+    """Run a command at home, with a text on its standard input, and return what it prints."""
     moved = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "CODEX_HOME", "CLAUDE_CONFIG_DIR")
     environment = {name: value for name, value in os.environ.items() if name not in moved}
     environment |= {"HOME": str(home), "DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
@@ -25,7 +29,7 @@ def run(home: Path, *command: str | Path) -> str:
         [str(word) for word in command],
         cwd=home,
         env=environment,
-        stdin=subprocess.DEVNULL,
+        input=given,
         capture_output=True,
         text=True,
         timeout=120,
@@ -59,3 +63,23 @@ def test_codex_lists_what_was_installed(programs: Path, tmp_path: Path) -> None:
     assert re.search(r"command: \S*polymnia\n  args: serve\n", shown), shown
     polymnia(tmp_path, "install", "codex", "--remove")
     assert "memory" not in run(tmp_path, codex, "mcp", "list")
+
+
+def test_gemini_connects_to_what_was_installed(programs: Path, tmp_path: Path) -> None:
+    gemini = programs / "node_modules" / ".bin" / "gemini"
+    polymnia(tmp_path, "install", "gemini")
+    # It starts servers in folders that the user trusts.
+    (tmp_path / ".gemini" / "trustedFolders.json").write_text(json.dumps({str(tmp_path): "TRUST_FOLDER"}))
+    list_servers = ("sh", "-c", f"'{gemini}' mcp list 2>&1")
+    listed = run(tmp_path, *list_servers)
+    assert re.search(r"memory: .*polymnia serve \(stdio\) - Connected", listed), listed
+    polymnia(tmp_path, "install", "gemini", "--remove")
+    assert "memory:" not in run(tmp_path, *list_servers)
+
+
+@pytest.mark.parametrize("options", [(), ("--http", "https://memory.example.com/mcp", "--token", "secret")])
+def test_continue_reads_every_field_that_was_installed(
+    options: tuple[str, ...], programs: Path, tmp_path: Path
+) -> None:
+    written = polymnia(tmp_path, "install", "continue", "--print", *options)
+    assert json.loads(run(tmp_path, "node", programs / "read_continue.mjs", given=written)) == json.loads(written)

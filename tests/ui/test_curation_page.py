@@ -20,10 +20,6 @@ def place(tmp_path: Path) -> Iterator[tuple[Visitor, Memory]]:
         yield Visitor(running.port), memory
 
 
-def names(memory: Memory) -> set[str]:
-    return {each.name for each in entities.list_all(memory).entities}
-
-
 def test_duplicates_are_merged_and_the_merge_is_undone(place: tuple[Visitor, Memory]) -> None:
     visitor, memory = place
     shown = visitor.get("/ui/curation")

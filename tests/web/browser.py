@@ -27,6 +27,8 @@ Theme = Literal["light", "dark"]
 _FLAGS = (
     "--disable-background-networking",
     "--disable-gpu",
+    # Grey pixels at the edges of letters make smaller pictures than coloured ones.
+    "--disable-lcd-text",
     # Names of other hosts do not resolve, so that a request to one fails and is recorded.
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
     # WebGL on the CPU.

@@ -61,6 +61,16 @@ def test_a_conflict_keeps_ours_unless_the_user_decides_otherwise(admin: Visit, f
     assert types(page)["Harbour"] == "project"
 
 
+def test_an_earlier_import_can_be_undone(admin: Visit, file: Path) -> None:
+    page = admin.open("/ui/import")
+    upload(page, file)
+    page.get_by_role("button", name="Import", exact=True).click()
+    page.get_by_role("button", name="Undo the import").wait_for()
+    admin.open("/ui/import").locator(".chgs li").first.get_by_role("button", name="Undo").click()
+    expect(page.locator(".toast")).to_contain_text("Undone")
+    assert "Elena" not in names(page)
+
+
 def test_hostile_content_and_names_are_text(admin: Visit, tmp_path: Path) -> None:
     path = tmp_path / "<img src=x onerror=alert(1)>.jsonl"
     path.write_text("\n".join(map(json.dumps, LINES)), encoding="utf-8")
@@ -110,6 +120,17 @@ def test_the_memory_is_saved_in_every_format(admin: Visit, label: str, ending: s
     name = download.value.suggested_filename
     assert re.fullmatch(rf"polymnia-\d{{4}}-\d\d-\d\d\.{ending}", name)
     assert "Mara Lindqvist" in download.value.path().read_text("utf-8")
+
+
+def test_markdown_is_saved_as_an_archive_that_can_be_imported(admin: Visit, tmp_path: Path) -> None:
+    page = admin.open("/ui/import")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Save as Markdown").click()
+    archive = tmp_path / download.value.suggested_filename
+    download.value.save_as(archive)
+    upload(page, archive)
+    expect(page.locator(".file")).to_contain_text("Markdown")
+    expect(page.locator(".sums a").first).to_have_text("0new")
 
 
 def test_a_reader_may_only_export(ui: Ui, visit: NewVisit) -> None:

@@ -12,7 +12,7 @@ QUESTION = "who+moved+the+queue+out+of+Redis"
 def test_a_question_in_the_box_is_explained(admin: Visit) -> None:
     page = admin.open("/ui/playground")
     admin.audit()
-    page.fill("#q", "why is the queue not in Redis")
+    page.fill("#q", "who takes jobs with SKIP LOCKED")
     page.press("#q", "Enter")
     expect(page.locator("#signals tbody tr").first).to_contain_text("queue in PostgreSQL")
     expect(page.get_by_role("heading", name="Words")).to_be_visible()

@@ -1,11 +1,14 @@
-"""What several commands share: arguments, checks, tables, JSON and a progress bar."""
+"""What several commands share: arguments, checks, tables, JSON, a progress bar and a clock."""
 
 import argparse
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from shutil import get_terminal_size
+from threading import Event, Thread
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 from unicodedata import combining, east_asian_width
 
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
 _BAR_WIDTH = 30
+_TICK_S = 1.0
 _MIN_COLUMN_WIDTH = 8
 _GAP = "  "
 # Characters that a terminal obeys instead of showing them, and those that change the direction of the text around them.
@@ -144,3 +148,26 @@ def progress_bar(done: int, total: int) -> None:
     ending = "\n" if done >= total else ""
     bar = "#" * filled + "-" * (_BAR_WIDTH - filled)
     print(f"\r[{bar}] {done:,} of {total:,}", end=ending, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def showing_time(work: str) -> Iterator[None]:
+    """Show on standard error, if it is a terminal, how long the block takes. It shows nothing in the first second."""
+    done = Event()
+    clock = Thread(target=_show_time, args=(work, done), daemon=True)
+    if sys.stderr.isatty():
+        clock.start()
+    try:
+        yield
+    finally:
+        done.set()
+        if clock.ident is not None:
+            clock.join()
+
+
+def _show_time(work: str, done: Event) -> None:
+    began, shown = monotonic(), ""
+    while not done.wait(_TICK_S):
+        shown = f"{work}: {monotonic() - began:.0f} s"
+        print(f"\r{shown}", end="", file=sys.stderr, flush=True)
+    print(f"\r{' ' * len(shown)}\r" if shown else "", end="", file=sys.stderr, flush=True)

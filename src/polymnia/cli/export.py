@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Iterable
+from contextlib import nullcontext
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from polymnia.cli.common import (
     print_result,
     printable,
     require_store,
+    showing_time,
 )
 from polymnia.dialects.document import document_lines
 from polymnia.disk.errors import map_os_errors
@@ -50,7 +52,8 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     """Write the graph as JSON lines, or everything as a JSON document."""
     configure_logging(settings.log_level)
     require_store(settings.store)
-    with opened(settings.store, settings.workspace, read_only=True) as store:
+    clock = showing_time("writing") if options.output is not None else nullcontext()
+    with clock, opened(settings.store, settings.workspace, read_only=True) as store:
         if options.format == "markdown":
             counts = _export_folder(options, Memory(store))
         elif options.format == "json":

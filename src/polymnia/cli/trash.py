@@ -13,6 +13,7 @@ from polymnia.cli.common import (
     print_table,
     printable,
     require_store,
+    showing_time,
 )
 from polymnia.dialects.times import iso_time
 from polymnia.engine import trash
@@ -104,7 +105,8 @@ def _restore(memory: Memory, what: str, *, as_json: bool) -> None:
 def _purge(memory: Memory, older_than: float | None, trash_days: int, *, as_json: bool) -> None:
     if older_than is None and not trash_days:
         raise BadInput("purge needs an age: use --older-than DAYS (0 purges everything), or set trash_days")
-    gone = trash.purge(memory, days=trash_days if older_than is None else older_than)
+    with showing_time("purging"):
+        gone = trash.purge(memory, days=trash_days if older_than is None else older_than)
     notes = f", {gone.notes} notes" if gone.notes else ""
     said = f"purged: {gone.entities} entities, {gone.observations} observations, {gone.relations} relations{notes}"
     print_result(said, gone, as_json=as_json)

@@ -45,6 +45,8 @@ class Client(Struct, frozen=True, kw_only=True):
     remote: Remote | None = None
     # A program on the PATH by which to find it.
     program: str = ""
+    # True if there is a plugin for it, in packages/plugin.
+    has_plugin: bool = False
     # What to do when the entry is there.
     then: str
 
@@ -94,6 +96,7 @@ CLIENTS: Mapping[str, Client] = {
             fixed={"type": "stdio"},
             remote=Remote(fixed={"type": "http"}),
             program="claude",
+            has_plugin=True,
             then="Start a new session; `claude mcp list` shows the server.",
         ),
         Client(
@@ -135,6 +138,7 @@ CLIENTS: Mapping[str, Client] = {
             form="toml",
             remote=Remote(headers="http_headers"),
             program="codex",
+            has_plugin=True,
             then="Start a new session; `codex mcp list` shows the server.",
         ),
         Client(

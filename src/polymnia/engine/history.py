@@ -63,6 +63,7 @@ def latest(
     limit: int = DEFAULT_LIMIT,
     before: int | None = None,
     actor: str | None = None,
+    actors: Collection[str] | None = None,
     names: Collection[str] | None = None,
     operations: Collection[str] | None = None,
     since: int | None = None,
@@ -71,8 +72,8 @@ def latest(
 ) -> ChangePage:
     """Return the latest changes, newest first, perhaps only those of an actor, of some entities or of a period.
 
-    Any part of an actor's name will do. `names` finds an entity under its former names too. `max_rows` ends the page
-    early, after the change with which so many rows are read. Raise NotSupported.
+    Any part of the name will do for `actor`; `actors` are whole names. `names` finds an entity under its former names
+    too. `max_rows` ends the page early, after the change with which so many rows are read. Raise NotSupported.
     """
     with memory.reading() as read:
         history = history_of(memory, read)
@@ -81,7 +82,7 @@ def latest(
             before=before,
             since=since,
             until=until,
-            actors=None if actor is None else find_actors(history, actor),
+            actors=find_actors(history, actor) if actor is not None else None if actors is None else tuple(actors),
             operations=None if operations is None else tuple(operations),
             names=None if names is None else tuple(names),
         )
@@ -106,6 +107,12 @@ def _read_page(history: HistoryReader, query: ChangeQuery, max_rows: int | None)
 def _count_rows(change: Change) -> int:
     sides = (change.before, change.after)
     return sum(len(each.entities) + len(each.observations) + len(each.relations) + len(each.notes) for each in sides)
+
+
+def all_actors(memory: Memory) -> list[str]:
+    """Return everyone who made a change, in alphabetical order. Raise NotSupported."""
+    with memory.reading() as read:
+        return history_of(memory, read).actors()
 
 
 def differences(change: Change, names: Collection[str] | None = None) -> list[Difference]:

@@ -20,16 +20,22 @@ def items(memory: Memory) -> list[TrashItem]:
 
 
 def restore(memory: Memory, wanted: str, *, by: str) -> Rows:
-    """Restore the item with that id, or the latest deleted entity or note with that name. Return what was restored.
+    """Do the same as `restore_item`, and return only what was restored."""
+    return restore_item(memory, wanted, by=by)[0]
 
-    An entity comes back with the observations and relations that were deleted with it, except for relations to entities
-    that do not exist. Raise BadInput if there is no such item, or if its name is in use again.
+
+def restore_item(memory: Memory, wanted: str, *, by: str) -> tuple[Rows, int]:
+    """Restore the item with that id, or the latest deleted entity or note with that name.
+
+    Return what was restored, and the change. An entity comes back with the observations and relations that were deleted
+    with it, except for relations to entities that do not exist. Raise BadInput if there is no such item, or if its name
+    is in use again.
     """
     with memory.writing("restore", by) as transaction:
         found = _find(_items(memory, transaction.read), wanted)
         restored = _restorable_rows(transaction.read, found)
         transaction.apply(after=restored)
-    return restored
+    return restored, transaction.change.id if transaction.change else 0
 
 
 def purge(memory: Memory, *, days: float) -> PurgeCounts:

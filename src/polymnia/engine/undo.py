@@ -30,15 +30,22 @@ class UndoReceipt(Struct, frozen=True):
 
 
 def undo(
-    memory: Memory, changes: Collection[int], *, by: str, skip_conflicts: bool = False, dry_run: bool = False
+    memory: Memory,
+    changes: Collection[int],
+    *,
+    by: str,
+    skip_conflicts: bool = False,
+    overwrite: Collection[str] = (),
+    dry_run: bool = False,
 ) -> UndoReceipt:
     """Undo the changes with these ids as one new change, which can itself be undone.
 
-    With conflicts nothing is changed, unless they may be skipped; then everything else is undone. Raise BadInput for an
-    unknown change or one that a purge has made incomplete, NotSupported in a store without history.
+    With conflicts nothing is changed, unless they may be skipped; then everything else is undone. `overwrite` has the
+    keys of conflicts in which the later work of others is given up. Raise BadInput for an unknown change or one that a
+    purge has made incomplete, NotSupported in a store without history.
     """
     wanted = sorted(set(changes))
-    return _undo(memory, lambda history: _find_all(history, wanted), by, skip_conflicts, dry_run)
+    return _undo(memory, lambda history: _find_all(history, wanted), by, skip_conflicts, overwrite, dry_run)
 
 
 def undo_since(
@@ -47,19 +54,32 @@ def undo_since(
     *,
     by: str,
     actor: str | None = None,
+    actors: Collection[str] | None = None,
     skip_conflicts: bool = False,
+    overwrite: Collection[str] = (),
     dry_run: bool = False,
 ) -> UndoReceipt:
-    """Undo all changes since a time, or all of an actor, as `undo` does. Any part of the actor's name will do."""
-    return _undo(memory, lambda history: _find_since(history, since, actor), by, skip_conflicts, dry_run)
+    """Undo all changes since a time, or all of an actor, as `undo` does.
+
+    Any part of the name will do for `actor`; `actors` are whole names.
+    """
+    chosen = None if actors is None else tuple(actors)
+    return _undo(
+        memory, lambda history: _find_since(history, since, actor, chosen), by, skip_conflicts, overwrite, dry_run
+    )
 
 
 def _undo(
-    memory: Memory, find: Callable[[HistoryReader], list[Change]], by: str, skip_conflicts: bool, dry_run: bool
+    memory: Memory,
+    find: Callable[[HistoryReader], list[Change]],
+    by: str,
+    skip_conflicts: bool,
+    overwrite: Collection[str],
+    dry_run: bool,
 ) -> UndoReceipt:
     with memory.writing("undo", by) as transaction:
         found = find(history_of(memory, transaction.read))
-        plan = plan_undo(transaction.read, found, transaction.at)
+        plan = plan_undo(transaction.read, found, transaction.at, overwrite)
         if not dry_run and (skip_conflicts or not plan.conflicts):
             touched = ends_of((*plan.before.relations, *plan.after.relations))
             transaction.apply(before=plan.before, after=plan.after, touched=touched)
@@ -81,8 +101,8 @@ def _find_all(history: HistoryReader, wanted: Sequence[int]) -> list[Change]:
     return found
 
 
-def _find_since(history: HistoryReader, since: int, actor: str | None) -> list[Change]:
-    actors = None if actor is None else find_actors(history, actor)
+def _find_since(history: HistoryReader, since: int, actor: str | None, actors: tuple[str, ...] | None) -> list[Change]:
+    actors = actors if actor is None else find_actors(history, actor)
     found = history.latest(ChangeQuery(limit=MAX_CHANGES + 1, since=since, actors=actors))
     if len(found) > MAX_CHANGES:
         raise BadInput(f"more than {MAX_CHANGES:,} changes were made since then; name a later time")

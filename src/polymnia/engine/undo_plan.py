@@ -1,6 +1,6 @@
 """Plan an undo: the rows that take changes back, and the conflicts with what others changed since."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import cast
 
 from msgspec import Struct
@@ -26,12 +26,19 @@ _MAX_SEARCHED = 1_000
 
 
 class Conflict(Struct, frozen=True):
-    """Something that cannot be undone: what it is, the name it belongs to, why, and the change that would be undone."""
+    """Something that cannot be undone: what it is, the name it belongs to, why, and the change that would be undone.
+
+    `key` names it to `undo`, which then takes it back all the same; it is empty where that is not possible. `now` and
+    `then` are the texts that stay and that would come back, where there are some.
+    """
 
     what: str
     name: str
     reason: str
     change: int
+    key: str = ""
+    now: str = ""
+    then: str = ""
 
 
 class UndoPlan(Struct, frozen=True):
@@ -42,9 +49,12 @@ class UndoPlan(Struct, frozen=True):
     conflicts: tuple[Conflict, ...]
 
 
-def plan_undo(read: Reader, changes: Sequence[Change], at: int) -> UndoPlan:
-    """Return how to undo these changes, which are in order, on the present state."""
-    planner = _Planner(read, find_altered(read, changes), at)
+def plan_undo(read: Reader, changes: Sequence[Change], at: int, overwrite: Collection[str] = ()) -> UndoPlan:
+    """Return how to undo these changes, which are in order, on the present state.
+
+    `overwrite` has the keys of conflicts in which the work of others is given up.
+    """
+    planner = _Planner(read, find_altered(read, changes), at, frozenset(overwrite))
     planner.compare()
     planner.require_structure()
     return UndoPlan(planner.before(), planner.after(), tuple(planner.conflicts))
@@ -53,8 +63,9 @@ def plan_undo(read: Reader, changes: Sequence[Change], at: int) -> UndoPlan:
 class _Planner:
     """The items to set back, by comparing what the changes left with what there is now."""
 
-    def __init__(self, read: Reader, altered: Altered, at: int) -> None:
+    def __init__(self, read: Reader, altered: Altered, at: int, overwrite: frozenset[str]) -> None:
         self._read = read
+        self._overwrite = overwrite
         self._spans = altered.spans
         self._names = altered.names
         self._wholes = altered.wholes
@@ -72,8 +83,10 @@ class _Planner:
             now = self._now.get(item)
             if is_same(item, now, span.before):
                 continue
-            if span.is_interrupted or not is_same(item, now, span.after):
-                self._refuse(item, "it was changed since" if now is not None else "it was deleted since")
+            is_changed = span.is_interrupted or not is_same(item, now, span.after)
+            if is_changed and not (_may_overwrite(item) and _key(item) in self._overwrite):
+                reason = "it was changed since" if now is not None else "it was deleted since"
+                self._refuse(item, reason, key=_key(item) if _may_overwrite(item) else "")
             else:
                 self._targets[item] = span.before
 
@@ -123,10 +136,12 @@ class _Planner:
         now |= {("note", key): note for key in notes if (note := self._read.notes.find(VAULT, key)) is not None}
         return now
 
-    def _refuse(self, item: Item, reason: str) -> None:
+    def _refuse(self, item: Item, reason: str, key: str = "") -> None:
         self._targets.pop(item, None)
         what, name = describe_item(item, self._names)
-        self.conflicts.append(Conflict(what, name, reason, self._spans[item].last.id))
+        span = self._spans[item]
+        now, then = _text(self._now.get(item)), _text(span.before)
+        self.conflicts.append(Conflict(what, name, reason, span.last.id, key, now, then))
 
     def _require_unused(self, identity: str) -> None:
         """Refuse to delete an entity that the changes created if others have added to it or changed it since."""
@@ -260,6 +275,29 @@ class _Planner:
 
     def _name_target(self, identity: str) -> str:
         return cast("str", self._targets["name", identity])
+
+
+def _may_overwrite(item: Item) -> bool:
+    """Return True if the item can be set back whatever it is now.
+
+    An entity cannot: it may hold the work of others. Nor can a name: relations follow its later one.
+    """
+    return item[0] not in ("entity", "name")
+
+
+def _key(item: Item) -> str:
+    return "\t".join(map(str, item))
+
+
+def _text(value: Value) -> str:
+    """Return what people read of a value; empty if there is nothing to read."""
+    if isinstance(value, Observation):
+        return value.text
+    if isinstance(value, Note):
+        return value.content
+    if isinstance(value, tuple):  # a summary and its time, or tags
+        return ", ".join([each for each in value if isinstance(each, str)])
+    return value if isinstance(value, str) else ""
 
 
 def _with_attributes(entity: Entity, values: dict[str, Value]) -> Entity:

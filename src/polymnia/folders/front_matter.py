@@ -8,12 +8,12 @@ from msgspec.json import decode, encode
 
 Value = str | list[str]
 _FENCE = "---"
-_KEY = re.compile(r"""(?:"([^"\\]+)"|'([^']+)'|([^\s:#'"\[\]{},&*!|>%@`-][^:]*?))\s*:(?:\s+(.*))?""")
+_KEY = re.compile(r"""(?:"([^"\\]+)"|'([^']+)'|([^\s:#'"\[\]{},&*!|>%@`-][^:]{0,200}?))[ \t]{0,20}:(?:\s+(.*))?""")
 _PLAIN = re.compile(r"[^\W_][\w ./+()-]*(?<! )|\d{4}-\d\d-\d\dT[\d:.]+Z")
 # Plain texts that YAML takes for something else.
 _SPECIAL = re.compile(r"(?i:true|false|yes|no|on|off|null|y|n)|[\d.+-][\d_.,+-]*(?:e[\d+-]*)?|0[xob].*", re.IGNORECASE)
 _ITEM = re.compile(r"\s*- *(.*)")
-_FLOW_PART = re.compile(r"""\s*("(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^,]*?)\s*(?:,|$)""")
+_FLOW_PART = re.compile(r"""\s*("(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^,]*)\s*(?:,|$)""")
 
 
 def split_front_matter(text: str) -> tuple[dict[str, Value], str]:
@@ -46,7 +46,7 @@ def _scalar(text: str) -> str:
 
 
 def _properties(lines: Sequence[str]) -> Iterator[tuple[str, Value]]:
-    """Yield what is at the top level; skip what is nested deeper and lines that are no properties."""
+    """Yield what is at the top level and, as `key.inner`, one level below. Skip lines that are no properties."""
     number = 0
     while number < len(lines):
         found = _KEY.fullmatch(lines[number].rstrip())
@@ -58,6 +58,10 @@ def _properties(lines: Sequence[str]) -> Iterator[tuple[str, Value]]:
         while number < len(lines) and (lines[number][:1] in (" ", "\t", "") or _is_item(lines[number])):
             number += 1
         yield key, _value(value, lines[start:number])
+        if not value:
+            inner = [line.strip() for line in lines[start:number] if line.startswith(("  ", "\t"))]
+            nested = [found for line in inner if (found := _KEY.fullmatch(line)) and found[3] and found[4]]
+            yield from ((f"{key}.{found[3].strip()}", _value(found[4], ())) for found in nested)
 
 
 def _is_item(line: str) -> bool:
@@ -69,7 +73,7 @@ def _value(value: str, block: Sequence[str]) -> Value:
         return _block_text(block, folded=value[0] == ">")
     value = _without_comment(value)
     if value.startswith("[") and value.endswith("]"):
-        parts = [_text(each[1]) for each in _FLOW_PART.finditer(value[1:-1])]
+        parts = [_text(each[1].strip()) for each in _FLOW_PART.finditer(value[1:-1])]
         return [each for each in parts if each]
     if value:
         return _text(" ".join([value, *[each.strip() for each in block if each.strip() and value[0] not in "\"'"]]))

@@ -8,6 +8,8 @@ from polymnia.importers.sessions import Format, Line, joined_texts, make_importe
 from polymnia.importers.source import replace_unstorable
 
 _SPEAKERS = ("user", "assistant")
+# Lines with a title of the session, and its field.
+_TITLES = {"ai-title": "aiTitle", "custom-title": "customTitle"}
 # Lines with one of these marks: notes of the program, sessions of subagents, summaries for the model, failed requests.
 _NOT_SAID = ("isMeta", "isSidechain", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
 # How messages begin that the program writes in the name of the user.
@@ -35,16 +37,26 @@ def is_line(value: dict[str, Any]) -> bool:
 def read_line(value: dict[str, Any]) -> Line | None:
     """Return what a line tells; None for what nobody said."""
     kind = value.get("type")
-    if kind == "summary":
-        return Line(summary=text_of(value, "summary"))
-    message = value.get("message")
-    if kind not in _SPEAKERS or not isinstance(message, dict) or any(value.get(each) is True for each in _NOT_SAID):
+    if kind == "summary":  # a file may begin with the summaries of other sessions
+        return Line(summary=text_of(value, "summary"), last_turn=text_of(value, "leafUuid"))
+    if isinstance(kind, str) and kind in _TITLES:
+        return Line(summary=text_of(value, _TITLES[kind]))
+    speaker, content = _said(value)
+    text = _without_reminders(joined_texts(content, ("text",))).strip()
+    if not text or text.startswith(_BY_PROGRAM) or any(value.get(each) is True for each in _NOT_SAID):
         return None
-    text = _without_reminders(joined_texts(message.get("content"), ("text",))).strip()
-    if not text or text.startswith(_BY_PROGRAM):
-        return None
-    turn = Turn(str(kind), replace_unstorable(text), time_of(value.get("timestamp")))
-    return Line(turn, text_of(value, "uuid"), text_of(value, "sessionId"))
+    turn = Turn(speaker, replace_unstorable(text), time_of(value.get("timestamp")))
+    return Line(turn, text_of(value, "uuid"), text_of(value, "sessionId"), directory=text_of(value, "cwd"))
+
+
+def _said(value: dict[str, Any]) -> tuple[str, Any]:
+    """Return who said something and the content of the message; nothing for other lines."""
+    kind, message, attachment = value.get("type"), value.get("message"), value.get("attachment")
+    if kind in _SPEAKERS and isinstance(message, dict):
+        return str(kind), message.get("content")
+    if isinstance(attachment, dict) and attachment.get("type") == "queued_command" and not attachment.get("isMeta"):
+        return "user", attachment.get("prompt")  # typed while the agent worked
+    return "", None
 
 
 def _without_reminders(text: str) -> str:

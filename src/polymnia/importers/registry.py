@@ -2,16 +2,21 @@
 
 from polymnia.errors import BadInput
 from polymnia.importers import (
+    basic_memory,
     chatgpt,
     claude,
     claude_code,
+    claude_memory,
     codex,
     document,
     graphiti,
+    instructions,
+    letta,
     markdown,
     mem0,
     memory_service,
     mempalace,
+    obsidian,
     reference,
     stores,
 )
@@ -32,6 +37,11 @@ IMPORTERS: tuple[Importer, ...] = (
     claude.IMPORTER,
     graphiti.IMPORTER,
     mem0.IMPORTER,
+    basic_memory.IMPORTER,
+    letta.IMPORTER,
+    claude_memory.IMPORTER,
+    instructions.IMPORTER,
+    obsidian.IMPORTER,
     reference.IMPORTER,
 )
 KINDS = tuple([each.kind for each in IMPORTERS])

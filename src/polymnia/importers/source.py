@@ -97,6 +97,9 @@ class Source:
             members = [each for each in archive.infolist() if not each.is_dir()]
         if len(members) > MAX_FILES:
             raise BadInput(f"{self.path} holds more than {MAX_FILES:,} files")
+        total = sum([each.file_size for each in members])
+        if total > max(MIN_BOMB_BYTES, self.path.stat().st_size * MAX_RATIO):
+            raise BadInput(f"{self.path} would unpack to {total >> 20:,} MB; unpack it yourself and import the folder")
         yield from (each.filename for each in members)
 
     def _walk(self) -> Iterator[str]:

@@ -1,0 +1,48 @@
+"""basic-memory: a folder of notes with `- [category] text #tag (context)` and `- relation [[Target]]`."""
+
+import re
+from collections.abc import Iterator
+
+from polymnia.engine.intake import Item
+from polymnia.importers.base import Importer, Report
+from polymnia.importers.prose import Block, LinkedNames, Page, blocks, entity_of, first_pages, pages, without_code
+from polymnia.importers.source import Source
+from polymnia.model import Relation
+
+_RELATION = re.compile(r"([^\[\]]{0,200})\[\[([^\[\]\n]{1,400})\]\]\s*(?:\((.*)\))?")
+_DEFAULT_RELATION = "relates_to"
+
+
+def recognizes(source: Source) -> bool:
+    """Return True if a page has a title and a permalink, which basic-memory gives to every note."""
+    return any({"title", "permalink"} <= page.properties.keys() for page in first_pages(source))
+
+
+def read(source: Source, report: Report) -> Iterator[Item]:
+    """Yield an entity for each note, with its relations. Lines keep their category, tags and context."""
+    names = LinkedNames()
+    for page in pages(source):
+        names.add(_name(page), page.stem, page.text("permalink"), page.path)
+    for page in pages(source):
+        name, found = _name(page), list(blocks(page.body))
+        relations = {each: relation for each in found if (relation := _relation(each))}
+        prose = [each for each in found if each not in relations]
+        texts = [each.text for each in prose]
+        yield entity_of(page, name, page.text("type") or "note", texts, report, tags=page.texts("tags"))
+        for kind, target, context in relations.values():
+            if context:
+                report.leave(page.path, "context of a relation")
+            yield Relation(name, names.resolve(target), kind or _DEFAULT_RELATION)
+        yield from names.links(name, without_code(prose))
+
+
+def _name(page: Page) -> str:
+    return page.text("title") or page.stem
+
+
+def _relation(block: Block) -> tuple[str, str, str] | None:
+    found = _RELATION.fullmatch(block.text) if block.is_item else None
+    return (found[1].strip(), found[2].strip(), found[3] or "") if found else None
+
+
+IMPORTER = Importer("basic-memory", "folder of basic-memory", recognizes, read)

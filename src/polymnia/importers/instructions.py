@@ -1,0 +1,42 @@
+"""Instructions for coding agents: `CLAUDE.md`, `AGENTS.md` and their relatives, alone or in a project."""
+
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from polymnia.engine.intake import Item
+from polymnia.importers.base import Importer, Report
+from polymnia.importers.obsidian import is_vault
+from polymnia.importers.prose import Page, blocks, entity_of, pages
+from polymnia.importers.source import Source
+
+_FILES = {"CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "AGENTS.override.md", "GEMINI.md"}
+TYPE = "rules"
+
+
+def recognizes(source: Source) -> bool:
+    """Return True if such a file is there, and the folder is no vault that happens to have one."""
+    return any(PurePosixPath(name).name in _FILES for name in source.names) and not is_vault(source)
+
+
+def read(source: Source, report: Report) -> Iterator[Item]:
+    """Yield an entity for each project and part of it. An observation begins with its heading."""
+    for page in pages(source):
+        if PurePosixPath(page.path).name not in _FILES and not source.is_file:
+            report.skip(page.path, "no instructions for agents")
+            continue
+        texts = [": ".join([*each.headings[-1:], each.text]) for each in blocks(page.body)]
+        if texts:
+            yield entity_of(page, _name(source, page), TYPE, texts, report)
+        else:
+            report.skip(page.path, "without content")
+
+
+def _name(source: Source, page: Page) -> str:
+    top = source.path.resolve()
+    project = top.parent.name if source.is_file else top.stem if source.is_archive else top.name
+    folder = PurePosixPath(page.path).parent
+    inside = [each for each in folder.parts if each not in (".", "..", "/")]
+    return f"{'/'.join([project, *inside])}: rules"
+
+
+IMPORTER = Importer("instructions", "CLAUDE.md, AGENTS.md or a project with such files", recognizes, read)

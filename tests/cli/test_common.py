@@ -1,0 +1,55 @@
+"""What several commands share and no command shows quickly enough to be seen: the clock of long work."""
+
+import re
+import sys
+from io import StringIO
+from threading import Event
+
+import pytest
+
+from polymnia.cli import common
+
+
+class Terminal(StringIO):
+    """A terminal that tells when the clock has been shown twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.was_shown = Event()
+
+    def isatty(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        written = super().write(text)
+        if self.getvalue().count("copying") >= 2:
+            self.was_shown.set()
+        return written
+
+
+def test_long_work_shows_its_time_on_a_terminal_and_removes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(common, "_TICK_S", 0.001)
+    with common.showing_time("copying"):
+        assert terminal.was_shown.wait(30)
+    lines = terminal.getvalue().split("\r")
+    assert re.fullmatch(r"copying: \d+ s", lines[1])
+    assert (lines[-2].strip(), lines[-1]) == ("", "")
+
+
+def test_short_work_shows_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with common.showing_time("copying"):
+        pass
+    assert terminal.getvalue() == ""
+
+
+def test_a_log_gets_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = StringIO()
+    monkeypatch.setattr(sys, "stderr", log)
+    monkeypatch.setattr(common, "_TICK_S", 0.0)
+    with common.showing_time("copying"):
+        pass
+    assert log.getvalue() == ""

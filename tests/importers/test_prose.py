@@ -1,0 +1,166 @@
+"""Folders of Markdown files that others wrote: what is read from them, and that hostile ones do no harm."""
+
+from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile
+
+import pytest
+
+from polymnia.engine.intake import take_in
+from polymnia.engine.memory import Memory
+from polymnia.errors import BadInput
+from polymnia.importers.prose import blocks, inline_tags, link_targets
+from polymnia.importers.source import MIN_BOMB_BYTES
+from polymnia.model import Entity, Relation
+from polymnia.stores.memory import MemoryStore
+from tests.importers.samples import SAMPLES, read_items
+
+KINDS = ("basic-memory", "obsidian", "claude-memory", "letta", "instructions")
+LONG = 1 << 20
+
+
+def test_a_text_is_divided_into_paragraphs_items_and_code() -> None:
+    body = (
+        "# One\n\nfirst\nline\n\n- a\n  more\n\n  still a\n- b\n\nsecond\n## Two\n1. c\n---\n```\n# code\n\n- x\n```\n"
+    )
+    assert [(each.headings, each.text, each.is_item) for each in blocks(body)] == [
+        (("One",), "first\nline", False),
+        (("One",), "a\n  more\n\n  still a", True),
+        (("One",), "b", True),
+        (("One",), "second", False),
+        (("One", "Two"), "c\n---\n```\n# code\n\n- x\n```", True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "targets"),
+    [
+        ("[[a]] and [[b|c]] and [[d#e]] and [[f^g|h]]", ["a", "b", "d", "f"]),
+        ("![[image.png]] [[]] [[a", []),
+        ("[[[[a]]]]", ["a"]),
+        ("[a](b)", []),
+    ],
+)
+def test_links_are_found(text: str, targets: list[str]) -> None:
+    assert link_targets(text) == targets
+
+
+def test_tags_are_found() -> None:
+    assert inline_tags("#a text #b/c-d, #1 a#b\n#e") == ["a", "b/c-d", "e"]
+
+
+def test_pages_with_the_same_name_are_told_apart(tmp_path: Path) -> None:
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "Index.md").write_text(f"about {folder}, see [[{folder}/Index]] and [[Other]]", "utf-8")
+    (tmp_path / "Other.md").write_text(
+        "---\naliases: Alias\n---\n[[two/Index]] [[alias]] [[OTHER]] [[two/Index]]", "utf-8"
+    )
+    _, items, _ = read_items(tmp_path)
+    assert {each.name for each in items if isinstance(each, Entity)} == {"one/Index", "two/Index", "Other"}
+    assert {each.key for each in items if isinstance(each, Relation)} == {
+        ("one/Index", "Other", "links_to"),
+        ("two/Index", "Other", "links_to"),
+        ("Other", "two/Index", "links_to"),
+    }
+
+
+def test_a_vault_with_instructions_for_agents_is_a_vault(tmp_path: Path) -> None:
+    (tmp_path / ".obsidian").mkdir()
+    (tmp_path / "CLAUDE.md").write_text("be brief", "utf-8")
+    (tmp_path / "Page.md").write_text("text", "utf-8")
+    assert read_items(tmp_path)[0] == "obsidian"
+
+
+@pytest.mark.parametrize("name", ["CLAUDE.md", "AGENTS.md"])
+def test_a_single_file_of_instructions_is_read(name: str, tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / name).write_text("# Style\n- use ruff\n", "utf-8")
+    kind, items, _ = read_items(tmp_path / "project" / name)
+    assert kind == "instructions"
+    assert [(each.name, each.texts) for each in items if isinstance(each, Entity)] == [
+        ("project: rules", ("Style: use ruff",))
+    ]
+
+
+def test_the_context_of_a_relation_is_reported() -> None:
+    _, _, report = read_items(SAMPLES / "basic-memory")
+    assert [(each.reason, each.places) for each in report.left_fields] == [
+        ("context of a relation", ["brewing/coffee-brewing-methods.md"])
+    ]
+
+
+WRONG = [
+    "[]",
+    "{}",
+    "[[a]]",
+    "{a: {b: [c]}}",
+    "\n  - x",
+    "\n  a: b",
+    "1e999",
+    "null",
+    "'",
+    '"\\ud800"',
+    "|",
+    "&a *a",
+    "!!python/x y",
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_properties_of_a_wrong_type_are_no_failure(kind: str, tmp_path: Path) -> None:
+    keys = ("title", "type", "tags", "aliases", "permalink", "created", "description", "name", "metadata", "summary")
+    for number, wrong in enumerate(WRONG):
+        text = "---\n" + "".join([f"{key}: {wrong}\n" for key in keys]) + f"---\n- [{wrong}] x\n- {wrong} [[{wrong}]]\n"
+        (tmp_path / f"{number}.md").write_text(text, "utf-8")
+    (tmp_path / "AGENTS.md").write_bytes(b"\xff\xfe\x00text \xed\xa0\x80")
+    _, items, _ = read_items(tmp_path, kind)
+    take_in(Memory(MemoryStore()), items, by="test")
+    assert items
+
+
+LINES = [
+    "x" * LONG, " " * LONG + "x", "# " + " " * LONG + "x", "[[" * (LONG // 2), "[[a]]" * (LONG // 5),
+    "- " * (LONG // 2), "#" * LONG, "`" * LONG, "a: " + "[" * LONG, "a" + " " * LONG + "b", "- [" * (LONG // 3),
+    "(" * LONG, "a: " + "'a," * (LONG // 3),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("line", LINES, ids=range(len(LINES)))
+def test_lines_of_a_megabyte_are_read(kind: str, line: str, tmp_path: Path) -> None:
+    (tmp_path / "AGENTS.md").write_text(f"---\ntitle: x\n{line}\n---\n{line}\n- {line}\n", "utf-8")
+    _, items, _ = read_items(tmp_path, kind)
+    assert len([each for each in items if isinstance(each, Entity)]) <= 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_links_in_a_circle_and_paths_out_of_the_folder_do_no_harm(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "secret.md").write_text("---\ntitle: secret\n---\npassword", "utf-8")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "AGENTS.md").write_text("[[B]] [[../secret]] [[/etc/passwd]]", "utf-8")
+    (folder / "B.md").write_text("[[AGENTS]] [[B]]", "utf-8")
+    (folder / "C.md").symlink_to(tmp_path / "secret.md")
+    (folder / "loop").symlink_to(folder)
+    _, items, _ = read_items(folder, kind)
+    texts = [text for each in items if isinstance(each, Entity) for text in each.texts]
+    assert "password" not in texts
+    assert not any("loop" in each.name for each in items if isinstance(each, Entity))
+
+
+def test_an_archive_of_many_large_files_is_refused(tmp_path: Path) -> None:
+    with ZipFile(tmp_path / "bomb.zip", "w", ZIP_DEFLATED) as archive:
+        for number in range(4):
+            archive.writestr(f"{number}.md", b" " * (MIN_BOMB_BYTES // 2))
+    with pytest.raises(BadInput, match="would unpack to 128 MB; unpack it yourself"):
+        read_items(tmp_path / "bomb.zip")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_names_in_an_archive_are_only_names(kind: str, tmp_path: Path) -> None:
+    with ZipFile(tmp_path / "evil.zip", "w") as archive:
+        archive.writestr("../../AGENTS.md", "---\ntitle: t\n---\n- text")
+        archive.writestr("/etc/CLAUDE.md", "- text")
+    _, items, _ = read_items(tmp_path / "evil.zip", kind)
+    assert items
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["evil.zip"]
