@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from polymnia.auth.tokens import Tokens
+from polymnia.engine.graph_overview import GraphOverviews
 from polymnia.engine.secrets import SecretRule
 from polymnia.engine.workspaces import Workspaces
 from polymnia.errors import (
@@ -28,6 +29,7 @@ from polymnia.transports.http.operations import PAGE, UI_PATH
 from polymnia.transports.http.request import Request
 from polymnia.web.feed import ChangeNews
 from polymnia.web.forms import Fields, parse_form, parse_query
+from polymnia.web.kept import Kept
 from polymnia.web.login import SessionCookie, Sessions, read_cookie
 from polymnia.web.multipart import parse_boundary
 from polymnia.web.page import Page
@@ -90,6 +92,8 @@ class Site:
         self.root = f"{context.public_path}{UI_PATH}"
         self.toasts = Toasts()
         self.news = ChangeNews(parts.workspaces)
+        self.overviews = GraphOverviews()
+        self.kept = Kept(parts.tokens.path.with_suffix(".web") if parts.tokens else None)
 
     @cached_property
     def templates(self) -> "Templates":
