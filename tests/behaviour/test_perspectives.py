@@ -10,6 +10,7 @@ from polymnia.engine import entities, indexer, meaning, nearest, notes, observat
 from polymnia.engine.meaning import Meaning, SharedEmbedder
 from polymnia.engine.memory import Memory
 from polymnia.engine.nearest import FoundObservation
+from polymnia.engine.revise import Revision, revise
 from polymnia.errors import BadInput, EmbedderError, EntityNotFound
 from polymnia.model import EntityDraft, Note, ObservationDraft, Perspective
 from polymnia.stores import open_store
@@ -156,6 +157,36 @@ def test_a_changed_template_is_embedded_again_by_a_server_that_searches(
     settle(town)
     assert perspectives.coverage(town) == 1.0
     assert "person Caroline: Is a nurse at the clinic" in embedder.texts
+
+
+def test_a_renamed_entity_is_embedded_again_where_its_name_is_part_of_the_text(
+    town: Memory, embedder: CountingEmbedder
+) -> None:
+    perspectives.ensure(town, PAIR)
+    settle(town)
+    assert shown(search(town, "Caroline"))[0] == ("Caroline", 2, "named")
+    embedder.texts.clear()
+    embedder.is_stopped = True
+    revise(town, "Caroline", Revision(name="Zelda"), by=ME)
+    settle(town)
+    assert perspectives.coverage(town) == 8 / 10
+    embedder.is_stopped = False
+    of(town).request_indexing(town)
+    settle(town)
+    assert perspectives.coverage(town) == 1.0
+    assert sorted(embedder.texts) == ["Zelda: Adopted a puppy from the shelter", "Zelda: Is a nurse at the clinic"]
+    assert shown(search(town, "Zelda"))[0] == ("Zelda", 2, "named")
+    assert search(town, "Caroline")[0].score < search(town, "Zelda")[0].score
+
+
+def test_a_new_summary_leaves_the_vectors_as_they_are(town: Memory, embedder: CountingEmbedder) -> None:
+    perspectives.ensure(town, PAIR)
+    settle(town)
+    embedder.texts.clear()
+    revise(town, "Caroline", Revision(summary="A vet"), by=ME)
+    settle(town)
+    assert embedder.texts == []
+    assert perspectives.coverage(town) == 1.0
 
 
 def test_a_stopped_embedder_keeps_nobody_from_writing_and_is_caught_up_with(

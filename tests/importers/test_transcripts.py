@@ -87,6 +87,13 @@ def test_the_title_of_a_session_is_its_summary(line: dict[str, Any], summary: st
     assert [each.summary for each in items if isinstance(each, Entity)] == [summary]
 
 
+@pytest.mark.parametrize("directory", ["/home/ada/shop", "/home/ada/shop/", "C:\\ada\\shop", "shop"])
+def test_the_directory_of_a_session_is_its_tag(directory: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "s.jsonl", said("claude-code", "user", "hello", cwd=directory))
+    _, items, _ = read_items(path)
+    assert [each.tags for each in items if isinstance(each, Entity)] == [("shop",)]
+
+
 def test_what_was_typed_while_the_agent_worked_is_taken(tmp_path: Path) -> None:
     typed = {"type": "attachment", "sessionId": "5e55", "attachment": {"type": "queued_command", "prompt": "and tests"}}
     path = write(tmp_path / "s.jsonl", said("claude-code", "user", "hello"), typed)

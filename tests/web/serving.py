@@ -1,6 +1,6 @@
 """A server with the demo memory and tokens of every kind."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -26,8 +26,9 @@ class Ui:
 
 
 @contextmanager
-def demo_server(directory: Path, *flags: str) -> Iterator[Ui]:
-    """Serve the demo memory, which is created in the directory."""
+def demo_server(directory: Path, *flags: str, prepare: Callable[[str], None] = lambda store: None) -> Iterator[Ui]:
+    """Serve the demo memory, which is created in the directory. `prepare` gets the store's URL before that."""
     fill(directory)
+    prepare(f"{directory}/")
     with Running(f"{directory}/", "--workspace", MAIN, *flags, dialect="native") as server:
         yield Ui(f"{directory}/", server)

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import expect
 
 from polymnia.stores.backup import find_backups
-from tests.web.browser import PHONE, Visit
+from tests.transports.running import Running
+from tests.web.browser import Visit
 from tests.web.conftest import NewVisit
 from tests.web.serving import Ui
 
@@ -61,10 +61,19 @@ def test_an_admin_of_one_workspace_checks_only_that_one(ui: Ui, visit: NewVisit)
     expect(page.locator("#findings")).to_contain_text("No problems found in 1 workspace.")
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_the_page_fits_a_phone(ui: Ui, admin_token: str, visit: NewVisit, theme: str) -> None:
-    phone = visit(ui.origin, theme=theme, viewport=PHONE)
-    phone.log_in(admin_token)
-    phone.open("/ui/health")
-    phone.audit()
-    phone.fits()
+def test_an_empty_server_says_how_to_begin(tmp_path: Path, visit: NewVisit) -> None:
+    with Running(f"{tmp_path}/data/", dialect="native") as server:
+        first = visit(f"http://127.0.0.1:{server.port}")
+        page = first.open("/ui/")
+        expect(page.locator("#connect")).to_have_text(
+            f"polymnia install claude-code --http http://127.0.0.1:{server.port}/mcp"
+        )
+        first.audit()
+        page.get_by_role("link", name="Choose a file or folder").click()
+        expect(page.locator("h1")).to_have_text("Import and export")
+        file = tmp_path / "memory.jsonl"
+        file.write_text('{"type":"entity","name":"Elena","entityType":"person","observations":[]}')
+        page.set_input_files("input[name=file]", str(file))
+        page.get_by_role("button", name="Import", exact=True).click()
+        page.get_by_role("link", name="Look at the memory").click()
+        expect(page.locator("main")).to_contain_text("Elena")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.web.browser import PHONE, Visit
+from tests.web.browser import Visit
 from tests.web.conftest import NewVisit
 from tests.web.serving import Ui
 
@@ -61,6 +61,16 @@ def test_a_conflict_keeps_ours_unless_the_user_decides_otherwise(admin: Visit, f
     assert types(page)["Harbour"] == "project"
 
 
+def test_an_earlier_import_can_be_undone(admin: Visit, file: Path) -> None:
+    page = admin.open("/ui/import")
+    upload(page, file)
+    page.get_by_role("button", name="Import", exact=True).click()
+    page.get_by_role("button", name="Undo the import").wait_for()
+    admin.open("/ui/import").locator(".chgs li").first.get_by_role("button", name="Undo").click()
+    expect(page.locator(".toast")).to_contain_text("Undone")
+    assert "Elena" not in names(page)
+
+
 def test_hostile_content_and_names_are_text(admin: Visit, tmp_path: Path) -> None:
     path = tmp_path / "<img src=x onerror=alert(1)>.jsonl"
     path.write_text("\n".join(map(json.dumps, LINES)), encoding="utf-8")
@@ -112,6 +122,17 @@ def test_the_memory_is_saved_in_every_format(admin: Visit, label: str, ending: s
     assert "Mara Lindqvist" in download.value.path().read_text("utf-8")
 
 
+def test_markdown_is_saved_as_an_archive_that_can_be_imported(admin: Visit, tmp_path: Path) -> None:
+    page = admin.open("/ui/import")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Save as Markdown").click()
+    archive = tmp_path / download.value.suggested_filename
+    download.value.save_as(archive)
+    upload(page, archive)
+    expect(page.locator(".file")).to_contain_text("Markdown")
+    expect(page.locator(".sums a").first).to_have_text("0new")
+
+
 def test_a_reader_may_only_export(ui: Ui, visit: NewVisit) -> None:
     reader = visit(ui.origin)
     reader.log_in(ui.token("reader", "read"))
@@ -121,18 +142,10 @@ def test_a_reader_may_only_export(ui: Ui, visit: NewVisit) -> None:
     reader.audit()
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_the_page_fits_a_phone_in_both_themes(
-    ui: Ui, admin_token: str, visit: NewVisit, file: Path, theme: str
-) -> None:
-    phone = visit(ui.origin, theme=theme, viewport=PHONE)
-    phone.log_in(admin_token)
-    page = phone.open("/ui/import")
-    phone.audit()
-    upload(page, file)
-    page.locator(".sums").wait_for()
-    phone.audit()
-    phone.fits()
+def test_a_report_fits_a_phone(admin: Visit, file: Path) -> None:
+    upload(admin.open("/ui/import"), file)
+    admin.page.locator(".sums").wait_for()
+    admin.audit_all()
 
 
 def types(page: Page) -> dict[str, str]:

@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary, WeakSet, ref
 
 from polymnia.errors import BadInput, EmbedderError, StoreBusy, StoreError
 from polymnia.model import EmbeddingModel, Perspective
+from polymnia.search.templates import uses_name
 from polymnia.stores.contract import Store, VectorReader
 
 logger = logging.getLogger(__name__)
@@ -161,6 +162,7 @@ class Embedding:
             perspectives = distinct_perspectives(read.vectors)
             documents = {each.document for each in perspectives}
             self._above = {key: passage for key, passage in self._above.items() if key[1] in documents}
+            self._forget_renamed(read.vectors, perspectives)
             is_complete = self._is_complete(read.vectors, perspectives, top)
         if is_complete:
             self._remove_unused()
@@ -186,6 +188,14 @@ class Embedding:
             return not top
         behind = [each for each in perspectives if self._above.get((models[0].number, each.document), 0) < top]
         return not any(self._pending(vectors, models[0], each) for each in behind)
+
+    def _forget_renamed(self, vectors: VectorReader, perspectives: list[Perspective]) -> None:
+        """Look through all passages again where some have lost the vectors made with a former name of their entity."""
+        for perspective in perspectives:
+            for model, document in [key for key in self._above if key[1] == perspective.document]:
+                embedded, total = vectors.coverage(model, perspective=perspective.name)
+                if uses_name(document) and embedded < total:
+                    del self._above[model, document]
 
     def _pending(
         self,

@@ -5,6 +5,7 @@ The work is bounded in time. What is left is done at the next event, from the po
 
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
+from hashlib import sha256
 from pathlib import Path
 from time import monotonic
 from typing import IO
@@ -38,7 +39,7 @@ def save_checkpoint(settings: Settings, transcript: Path, directory: Path, *, ma
     form = _find_format(transcript)
     if form is None:
         return 0
-    positions, key = Positions(positions_file()), f"{settings.store} {transcript}"
+    positions, key = Positions(positions_file()), _key(settings.store, transcript)
     position = positions.find(key)
     if position.offset > transcript.stat().st_size:
         position = Position()  # another file took its place
@@ -60,6 +61,11 @@ def save_checkpoint(settings: Settings, transcript: Path, directory: Path, *, ma
             if monotonic() > end:
                 break
     return count
+
+
+def _key(store: str, transcript: Path) -> str:
+    """Return what identifies a transcript in a store. A URL may have a password, which the key does not tell."""
+    return sha256(f"{store} {transcript}".encode(errors="replace")).hexdigest()
 
 
 def _find_format(transcript: Path) -> Format | None:

@@ -46,7 +46,7 @@ def read_line(value: dict[str, Any]) -> Line | None:
     if not text or text.startswith(_BY_PROGRAM) or any(value.get(each) is True for each in _NOT_SAID):
         return None
     turn = Turn(speaker, replace_unstorable(text), time_of(value.get("timestamp")))
-    return Line(turn, text_of(value, "uuid"), text_of(value, "sessionId"))
+    return Line(turn, text_of(value, "uuid"), text_of(value, "sessionId"), directory=text_of(value, "cwd"))
 
 
 def _said(value: dict[str, Any]) -> tuple[str, Any]:

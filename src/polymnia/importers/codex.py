@@ -42,7 +42,8 @@ def read_line(value: dict[str, Any]) -> Line | None:
     if not isinstance(payload, dict):
         return None
     if value.get("type") == "session_meta":
-        return Line(session=text_of(payload, "id"), started_at=time_of(payload.get("timestamp")))
+        at, directory = time_of(payload.get("timestamp")), text_of(payload, "cwd")
+        return Line(session=text_of(payload, "id"), started_at=at, directory=directory)
     speaker = payload.get("role")
     if value.get("type") != "response_item" or payload.get("type") != "message" or speaker not in _SPEAKERS:
         return None

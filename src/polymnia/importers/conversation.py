@@ -23,13 +23,17 @@ class Turn(Struct, frozen=True):
 
 
 class Conversation(Struct, frozen=True):
-    """What an importer knows of a conversation. `source` names the program, the id is unique there."""
+    """What an importer knows of a conversation. `source` names the program, the id is unique there.
+
+    `project` is the name of the directory in which it took place; the entity has it as a tag.
+    """
 
     source: str
     id: str
     title: str
     created_at: int
     summary: str = ""
+    project: str = ""
 
 
 def conversation_entity(conversation: Conversation, turns: Iterable[Turn], report: Report) -> Entity | None:
@@ -53,6 +57,7 @@ def conversation_entity(conversation: Conversation, turns: Iterable[Turn], repor
         tuple(observations),
         next_ordinal=len(observations) + 1,
         summary=conversation.summary or None,
+        tags=(conversation.project,) if conversation.project else (),
         created_at=conversation.created_at or observations[0].valid_at,
         updated_at=at,
     )

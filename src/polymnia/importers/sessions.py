@@ -4,6 +4,7 @@ What people and models said becomes turns of a conversation. What tools returned
 by itself, is left out.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
@@ -20,10 +21,12 @@ from polymnia.importers.source import Source, parse_line
 _LINES_TO_TRY = 10
 _FILES_TO_TRY = 50
 _ENDING = ".jsonl"
+# What comes before the name of a directory, on any system.
+_NAME = re.compile(r"^.*[/\\]", re.DOTALL)
 
 
 class Line(Struct, frozen=True):
-    """What one line of a transcript tells: a turn and its id, the session's id and start, a summary.
+    """What one line of a transcript tells: a turn and its id, the session's id, start and directory, a summary.
 
     `last_turn` names the session that a summary is about by one of its turns; empty means this session.
     """
@@ -32,6 +35,7 @@ class Line(Struct, frozen=True):
     turn_id: str = ""
     session: str = ""
     started_at: int = 0
+    directory: str = ""
     summary: str = ""
     last_turn: str = ""
 
@@ -54,6 +58,7 @@ class Session:
         self.form = form
         self._id = fallback_id
         self._started_at = 0
+        self._directory = ""
         self._turn_ids: set[str] = set()
         self._summaries: list[Line] = []
 
@@ -61,6 +66,7 @@ class Session:
         """Take what a line tells."""
         self._id = line.session or self._id
         self._started_at = self._started_at or line.started_at
+        self._directory = self._directory or line.directory
         self._summaries += [line] if line.summary else []
         if line.turn is None:
             return
@@ -69,7 +75,8 @@ class Session:
         if self.conversation is None:
             title = line.turn.text if not find_secret(line.turn.text) else ""
             at = self._started_at or line.turn.at
-            self.conversation = Conversation(self.form.kind, self._id, title_of(title), at)
+            project = _NAME.sub("", self._directory.rstrip("/\\"))
+            self.conversation = Conversation(self.form.kind, self._id, title_of(title), at, project=project)
 
     def take_entity(self, report: Report) -> Item | None:
         """Return an entity with the turns since the last call; None if there are none."""

@@ -38,6 +38,12 @@ class Change(Struct, frozen=True):
     id: int = 0
     touched: tuple[str, ...] = ()
 
+    @property
+    def renamed(self) -> list[str]:
+        """The ids of the entities that get another name or type."""
+        former = {each.id: (each.name, each.type) for each in self.before.entities}
+        return [each.id for each in self.after.entities if former.get(each.id) not in (None, (each.name, each.type))]
+
 
 _TOKEN = " (token "
 

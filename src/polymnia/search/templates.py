@@ -20,6 +20,11 @@ def render_document(template: str, *, text: str, name: str, kind: str, at: int) 
     return _FIELD.sub(lambda found: values[found[1]], template)
 
 
+def uses_name(template: str) -> bool:
+    """Return True if the text of a passage changes with the name or the type of its entity."""
+    return "{name}" in template or "{type}" in template
+
+
 def render_query(template: str, query: str) -> str:
     """Return the text to embed for a question."""
     return template.replace("{query}", query)

@@ -1,9 +1,11 @@
 """The files that the web interface offers to save a memory: the formats of `polymnia export`."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
-from tempfile import SpooledTemporaryFile
+from pathlib import Path
+from tempfile import SpooledTemporaryFile, TemporaryDirectory
 from typing import IO
+from zipfile import ZIP_DEFLATED, ZipFile
 
 from msgspec import Struct
 
@@ -12,6 +14,7 @@ from polymnia.engine import entities
 from polymnia.engine.memory import Memory
 from polymnia.engine.transfer import Content
 from polymnia.errors import BadInput
+from polymnia.folders.sync import export_folder
 from polymnia.stores.open import encode_json_lines
 
 # A larger export is written to a temporary file.
@@ -19,26 +22,36 @@ _MAX_IN_MEMORY_BYTES = 8 << 20
 
 
 class Export(Struct, frozen=True, kw_only=True):
-    """One format: its key, what it is called and good for, the ending and media type of its file, and its content."""
+    """One format: its key, what it is called and good for, the ending and type of its file, and what writes it."""
 
     key: str
     title: str
     purpose: str
     ending: str
     content_type: str
-    pieces: Callable[[Memory], Iterator[bytes]]
+    write: Callable[[Memory, IO[bytes]], None]
 
 
-def _document(memory: Memory) -> Iterator[bytes]:
+def _write_document(memory: Memory, file: IO[bytes]) -> None:
     store = memory.store
     with store.reading() as read:
         content = Content(read, store.capabilities)
         tables = read.tables if store.capabilities.tables else None
-        yield from document_lines(content.entities(), content.relations(), content.notes(), tables)
+        file.writelines(document_lines(content.entities(), content.relations(), content.notes(), tables))
 
 
-def _json_lines(memory: Memory) -> Iterator[bytes]:
-    yield from encode_json_lines(entities.read_all(memory))
+def _write_json_lines(memory: Memory, file: IO[bytes]) -> None:
+    file.writelines(encode_json_lines(entities.read_all(memory)))
+
+
+def _write_archive(memory: Memory, file: IO[bytes]) -> None:
+    """Write a zip archive with a Markdown file for each entity and note."""
+    with TemporaryDirectory(prefix="polymnia-export-") as scratch, ZipFile(file, "w", ZIP_DEFLATED) as archive:
+        root = Path(scratch) / "memory"
+        export_folder(memory, root)
+        for path in sorted(root.rglob("*")):
+            if path.is_file():
+                archive.write(path, path.relative_to(root.parent))
 
 
 EXPORTS = {
@@ -50,7 +63,7 @@ EXPORTS = {
             purpose="everything, to move to another Polymnia",
             ending="json",
             content_type="application/json",
-            pieces=_document,
+            write=_write_document,
         ),
         Export(
             key="jsonl",
@@ -58,7 +71,15 @@ EXPORTS = {
             purpose="entities and relations, as the reference server has them",
             ending="jsonl",
             content_type="application/jsonl",
-            pieces=_json_lines,
+            write=_write_json_lines,
+        ),
+        Export(
+            key="markdown",
+            title="Markdown",
+            purpose="a zip archive with a file for each entity and note, for Obsidian and editors",
+            ending="zip",
+            content_type="application/zip",
+            write=_write_archive,
         ),
     )
 }
@@ -70,8 +91,7 @@ def export_file(memory: Memory, key: str) -> IO[bytes]:
         raise BadInput(f"there is no format {key!r}: use {', '.join(EXPORTS)}")
     with ExitStack() as stack:
         file = stack.enter_context(SpooledTemporaryFile(_MAX_IN_MEMORY_BYTES))
-        for piece in EXPORTS[key].pieces(memory):
-            file.write(piece)
+        EXPORTS[key].write(memory, file)
         file.seek(0)
         stack.pop_all()  # the caller closes it
     return file

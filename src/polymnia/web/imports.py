@@ -39,6 +39,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     receipt: Receipt
     skipped: list[Places]
     flagged: list[Places]
+    left_fields: list[Places]
 
 
 class Import:
@@ -115,7 +116,11 @@ class Import:
         if left_out.count:
             report.skip("notes", left_out.reason)
         self.outcome = Outcome(
-            importer=reading.importer, receipt=receipt, skipped=report.skipped, flagged=report.flagged
+            importer=reading.importer,
+            receipt=receipt,
+            skipped=report.skipped,
+            flagged=report.flagged,
+            left_fields=report.left_fields,
         )
         if self.is_cancelled or not self._is_dry:
             self.upload.close()

@@ -373,6 +373,13 @@ INSERT INTO models (workspace_id, id, identity, url, dimension)
 SELECT $1, coalesce(max(m.id), 0) + 1, $2::text, $3::text, $4::integer FROM models AS m WHERE m.workspace_id = $1
 ON CONFLICT (workspace_id, text_key(identity)) DO NOTHING;
 
+-- name: delete_named_vectors
+-- Delete the vectors of entities' observations that were made with their names or types, which have changed.
+DELETE FROM vectors WHERE workspace_id = $1
+    AND passage IN (SELECT id FROM observations WHERE workspace_id = $1 AND entity = ANY ($2::bigint[]) AND until IS NULL)
+    AND template IN (
+        SELECT id FROM templates WHERE workspace_id = $1 AND (template LIKE '%{name}%' OR template LIKE '%{type}%'));
+
 -- name: insert_client_vector
 -- Add the vector that a client supplied for a passage, as it came and as it is compared.
 INSERT INTO vectors (workspace_id, model, template, passage, raw, vector)

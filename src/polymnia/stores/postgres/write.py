@@ -34,6 +34,8 @@ class _ChangeWriter:
         known, former = self._read(before, after, kept)
         self._end(known, before, kept)
         identities = {each.id: known[each.name][0] for each in before.entities if each.id in kept} | former
+        if renamed := self._change.renamed:
+            self._connection.write("delete_named_vectors", [identities[each] for each in renamed])
         self._create_entities(after.entities, identities, kept)
         self._create_observations(known, after.observations)
         self._touch(known, before.observations + after.observations)

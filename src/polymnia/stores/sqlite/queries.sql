@@ -915,6 +915,18 @@ SELECT id FROM cards WHERE until > ?1
 UNION ALL SELECT id FROM observations WHERE until > ?1
 UNION ALL SELECT id FROM notes WHERE until > ?1;
 
+-- name: delete_named_vectors
+-- Delete the vectors of an entity's observations that were made with its name or type, which have changed.
+DELETE FROM vectors WHERE passage IN (SELECT id FROM observations WHERE entity = ? AND until IS NULL)
+    AND template IN (SELECT id FROM templates WHERE template LIKE '%{name}%' OR template LIKE '%{type}%');
+
+-- name: vectors_missing_since
+-- The observations of entities changed since a change (?1) that have no vector of a model (?2) and template (?3).
+SELECT o.id FROM cards AS c CROSS JOIN observations AS o ON o.entity = c.entity AND o.until IS NULL
+WHERE c.id > (SELECT coalesce(max(last_row), 0) FROM changes WHERE id = ?1) AND c.until IS NULL AND NOT EXISTS (
+    SELECT 1 FROM vectors AS v WHERE v.passage = o.id AND v.template = ?3 AND v.model = ?2
+);
+
 -- name: living_passages
 -- Those of the passages (a JSON array of ids) that live.
 SELECT c.id FROM json_each(?1) AS wanted CROSS JOIN cards AS c ON c.id = wanted.value AND c.until IS NULL

@@ -42,7 +42,8 @@ class VectorIndex:
         return len(self._at)
 
     def add(self, passages: Sequence[int], vectors: Sequence[bytes]) -> None:
-        """Add stored vectors: float16 of length one, or float32 of any length."""
+        """Add stored vectors (float16 of length one, or float32 of any length); they replace those of the passages."""
+        self.remove(passages)
         first, self._count = self._count, self._count + len(passages)
         self._grow(self._count)
         rows = _read(vectors, self._dimension)

@@ -154,6 +154,8 @@ class SqliteVectorReader:
             index.vector = batch[-1][0]
         if change > index.change:
             index.remove([row[0] for row in run(self._connection, "ended_since", index.change)])
+            missing = run(self._connection, "vectors_missing_since", index.change, model, template)
+            index.remove([row[0] for row in missing])
             index.change = change
 
     def _written_since(self, model: int, template: int, vector: int) -> Iterator[list[tuple[int, int, bytes]]]:

@@ -50,6 +50,7 @@ class _ChangeWriter:
         self._end_observations(known, before.observations)
         run_many(self._connection, "end_relation", [(self._id, *each.key) for each in before.relations])
         identities = {each.id: known[each.name][0] for each in before.entities if each.id in kept}
+        run_many(self._connection, "delete_named_vectors", [(identities[each],) for each in self._change.renamed])
         self._create_entities(after.entities, identities)
         self._create_observations(known, after.observations)
         self._touch(known, before.observations + after.observations)

@@ -1,0 +1,73 @@
+"""Tells open pages that something changed: the number of the latest change, a few times a second at most."""
+
+import asyncio
+from threading import Lock
+
+from msgspec.json import encode
+
+from polymnia.engine.workspaces import Workspaces
+from polymnia.model import Change
+from polymnia.transports.http.stream import EventStream
+
+# A page hears of changes at most this often.
+INTERVAL_S = 0.2
+
+
+class ChangeNews:
+    """The pages that watch workspaces. Changes of this server and of others reach them."""
+
+    def __init__(self, workspaces: Workspaces) -> None:
+        self._workspaces = workspaces
+        self._lock = Lock()
+        self._watchers: dict[Watcher, str] = {}
+        self._has_subscribed = False
+
+    def watch(self, workspace: str, stream: EventStream, loop: asyncio.AbstractEventLoop) -> "Watcher":
+        """Tell a stream of the changes of a workspace until `leave`. Blocks while stores are opened."""
+        watcher = Watcher(stream, loop)
+        with self._lock:
+            is_first, self._has_subscribed = not self._has_subscribed, True
+            self._watchers[watcher] = workspace
+        if is_first:
+            self._workspaces.on_change(self._tell)
+        self._workspaces.follow(self._tell, self._has_watchers, workspace)
+        return watcher
+
+    def leave(self, watcher: "Watcher") -> None:
+        """Tell a stream of no more changes."""
+        with self._lock:
+            self._watchers.pop(watcher, None)
+
+    def _tell(self, workspace: str, change: Change) -> None:
+        with self._lock:
+            watchers = [each for each, watched in self._watchers.items() if watched == workspace]
+        for watcher in watchers:
+            watcher.add(change.id)
+
+    def _has_watchers(self) -> bool:
+        return bool(self._watchers)
+
+
+class Watcher:
+    """Collects changes for one stream, and sends one event for all of an interval."""
+
+    def __init__(self, stream: EventStream, loop: asyncio.AbstractEventLoop) -> None:
+        self._stream = stream
+        self._loop = loop
+        self._lock = Lock()
+        self._count = 0
+        self._last = 0
+
+    def add(self, change: int) -> None:
+        """Count a change. Safe from any thread."""
+        with self._lock:
+            is_first = self._count == 0
+            self._count += 1
+            self._last = max(self._last, change)
+        if is_first:
+            self._loop.call_soon_threadsafe(self._loop.call_later, INTERVAL_S, self._send)
+
+    def _send(self) -> None:
+        with self._lock:
+            count, last, self._count = self._count, self._last, 0
+        self._stream.put(encode({"count": count, "last": last}))

@@ -1,0 +1,65 @@
+// The live page: asks for new rows when the server says that there are some, unless it is paused.
+(() => {
+  "use strict";
+  const MAX_ROWS = 200;
+  const list = document.getElementById("live");
+  if (!list) return;
+  const button = document.getElementById("pause");
+  const state = document.getElementById("live-state");
+  let isPaused = false;
+  let isLoading = false;
+  let waiting = 0;
+
+  const isHeld = () => isPaused || list.matches(":hover") || list.contains(document.activeElement);
+  const last = () => Number(list.querySelector("[data-change]")?.dataset.change || 0);
+
+  function show() {
+    button.textContent = isPaused ? `Resume${waiting ? `, ${waiting} waiting` : ""}` : waiting ? `Pause, ${waiting} waiting` : "Pause";
+    button.setAttribute("aria-pressed", String(isPaused));
+  }
+
+  function say(text) {
+    state.hidden = !text;
+    state.lastElementChild.textContent = text;
+  }
+
+  async function load() {
+    if (isLoading || isHeld() || !waiting) return;
+    isLoading = true;
+    waiting = 0;
+    const url = new URL(list.dataset.rows, location.href);
+    url.searchParams.set("after", String(last()));
+    try {
+      await htmx.ajax("GET", url.pathname + url.search, { target: list, swap: "afterbegin" });
+    } finally {
+      isLoading = false;
+    }
+    for (const row of [...list.children].slice(MAX_ROWS)) row.remove();
+    show();
+    load();
+  }
+
+  button.hidden = false;
+  document.getElementById("reload").hidden = true;
+  button.addEventListener("click", () => {
+    isPaused = !isPaused;
+    say(isPaused ? `Paused at ${new Date().toLocaleTimeString()}. Changes are kept and appear when you resume.` : "");
+    show();
+    load();
+  });
+  list.addEventListener("mouseleave", () => { load(); });
+  list.addEventListener("focusout", () => { setTimeout(load, 0); });
+
+  const events = new EventSource(list.dataset.events);
+  events.addEventListener("message", (event) => {
+    waiting += JSON.parse(event.data).count;
+    show();
+    load();
+  });
+  // Whatever happened while the connection was lost is asked for when it is back.
+  events.addEventListener("open", () => { say(""); waiting = Math.max(waiting, 1); load(); });
+  events.addEventListener("error", () => {
+    say(events.readyState === EventSource.CLOSED ? "The connection has ended. Reload the page to go on." : "The connection was lost; trying again.");
+  });
+  addEventListener("pagehide", () => events.close());
+})();

@@ -1,0 +1,76 @@
+"""`polymnia ui`: it prints a link that opens the interface once, and nothing else opens it."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from polymnia.stores import open_store
+from tests.processes import TIMEOUT_S, end_with_parent
+from tests.ui.client import Visitor, make_token
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(tmp_path_factory.mktemp("ui") / "memory.db")
+
+
+@pytest.fixture(scope="module")
+def link(store: str) -> Iterator[str]:
+    command = [sys.executable, "-m", "polymnia", "ui", "--no-browser", "--store", store]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=end_with_parent)
+    assert process.stdout is not None
+    yield process.stdout.readline().strip()
+    process.send_signal(signal.SIGINT)
+    assert process.wait(TIMEOUT_S) == 0
+    process.stdout.close()
+
+
+def visitor(link: str) -> Visitor:
+    port = urlsplit(link).port
+    assert port
+    return Visitor(port)
+
+
+def path(link: str) -> str:
+    parts = urlsplit(link)
+    return f"{parts.path}?{parts.query}"
+
+
+def test_without_the_link_a_login_is_needed_even_if_there_are_no_tokens(link: str) -> None:
+    assert "This server asks for a token" in visitor(link).get("/ui/").text
+
+
+def test_the_link_opens_one_session_with_all_rights(link: str, store: str) -> None:
+    first, second = visitor(link), visitor(link)
+    opened = first.get(path(link))
+    assert '<meta http-equiv="refresh" content="0;url=/ui/">' in opened.text
+    assert "This machine, may administer" in first.get("/ui/more").words
+    again = second.get(path(link))
+    assert (again.status, "was used already" in again.text) == (403, True)
+    assert "This server asks for a token" in second.get("/ui/").text
+    make_token(store, "later", "read")
+    assert "This machine, may administer" in first.get("/ui/more").words
+
+
+def test_a_token_opens_it_too(link: str, store: str) -> None:
+    guest = visitor(link)
+    guest.log_in(make_token(store, "guest", "read"))
+    assert "guest, may read" in guest.get("/ui/more").words
+
+
+def test_a_read_only_interface_writes_nothing(tmp_path: Path) -> None:
+    store = str(tmp_path / "memory.db")
+    open_store(store).close()
+    command = [sys.executable, "-m", "polymnia", "ui", "--no-browser", "--read-only", "--store", store]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=end_with_parent) as process:
+        assert process.stdout is not None
+        link = process.stdout.readline().strip()
+        guest = visitor(link)
+        guest.get(path(link))
+        assert "This machine, may read" in guest.get("/ui/more").words
+        process.terminate()
