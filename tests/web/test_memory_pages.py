@@ -81,6 +81,7 @@ def test_a_text_is_edited_in_place_with_the_keyboard(user: Visit, memory: Memory
     page.keyboard.press("Enter")
     expect(page.locator("#hits")).to_contain_text("runs four replicas")
     assert texts(memory, "billing-worker")[1] == "runs four replicas"
+    page.locator(".hit.cursor").wait_for()
     page.keyboard.press("e")
     page.locator("#edit-text").fill("nonsense")
     page.keyboard.press("Escape")
