@@ -42,7 +42,7 @@ IN_MEMORY = ":memory:"
 class SqliteStore:
     """One writing connection with group commit, and as many reading ones as are read from at once."""
 
-    best_batch = 1000
+    best_batch = 4000
 
     def __init__(
         self, path: str, *, create: bool = True, read_only: bool = False, allow_archived: bool = False

@@ -138,9 +138,8 @@ def run_all(page: Page) -> Response:
         for each in kept.questions:
             if each.question in places:
                 each.before, each.place, each.at = each.place, places[each.question], time_ns() // 1000
-    return page.done(
-        f"{len(places)} questions asked", page.url("/playground"), fragment="playground/saved.html", **_saved(page)
-    )
+    asked_again = f"{len(places)} question{'' if len(places) == 1 else 's'} asked"
+    return page.done(asked_again, page.url("/playground"), fragment="playground/saved.html", **_saved(page))
 
 
 def index(page: Page) -> Response:

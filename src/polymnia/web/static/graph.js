@@ -6,7 +6,7 @@
   const { Sigma, graphology } = window;
   const $ = (selector, at = box) => at.querySelector(selector);
   const $$ = (selector, at = box) => [...at.querySelectorAll(selector)];
-  const TABLE_ROWS = 50, LABELLED = 30;
+  const TABLE_ROWS = 50, LABELLED = innerWidth < 860 ? 12 : 30;
   const words = new Intl.NumberFormat("en");
   const token = JSON.parse(document.body.getAttribute("hx-headers"))["X-Form-Token"];
 
@@ -76,7 +76,7 @@
   function buildOverview() {
     const most = Math.max(1, ...state.view.groups.map(([, , count]) => count));
     state.view.groups.forEach(([label, type, count, isCluster], at) => {
-      const size = Math.max(10, 44 * Math.sqrt(count / most));
+      const size = Math.max(10, (innerWidth < 860 ? 26 : 40) * Math.sqrt(count / most));
       graph.addNode(String(at), { title: label, count, type_number: isCluster ? type : 0, size, bubble: true, ...start(`cluster ${at}`, at) });
     });
     const strongest = Math.max(1, ...state.view.links.map(([, , count]) => count));
@@ -120,7 +120,7 @@
     const at = new Map(keys.map((key, number) => [key, number]));
     const size = [Math.max(320, box.clientWidth - 160), Math.max(320, box.clientHeight - 160)];
     const message = {
-      nodes: keys.map((key) => { const { x, y, size: radius } = graph.getNodeAttributes(key); return [x, y, radius + 14]; }),
+      nodes: keys.map((key) => { const { x, y, size: radius } = graph.getNodeAttributes(key); return [x, y, radius + (isOverview() ? 24 : 14)]; }),
       edges: graph.mapEdges((edge, { weight }, source, target) => [at.get(source), at.get(target), weight]),
       size, settled,
     };
