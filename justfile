@@ -58,3 +58,7 @@ bundle:
 # Report which lines the unmarked tests reach.
 coverage:
     {{bin}}/pytest --cov --cov-report=term --cov-report=xml
+
+# Fetch the scripts of other projects that the web interface serves (needs npm).
+vendor:
+    {{bin}}/python -m docs.vendor

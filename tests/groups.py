@@ -11,6 +11,7 @@ MARKED = {
         "test_bench.py",
         "test_bench_agents.py",
         "test_bench_curation.py",
+        "test_bench_moving.py",
         "test_bench_recall.py",
         "test_newcomer.py",
         "test_run.py",

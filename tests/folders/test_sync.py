@@ -336,6 +336,28 @@ def test_links_out_of_the_folder_are_neither_read_nor_written(memory: Memory, fo
     assert sorted(path.name for path in (tmp_path / "outside").iterdir()) == ["X.md"]
 
 
+def test_a_file_is_not_a_folder(memory: Memory, tmp_path: Path) -> None:
+    (tmp_path / "file.md").write_text("---\npolymnia: entity\n---\n", "utf-8")
+    with pytest.raises(BadInput, match="is not a folder"):
+        sync(memory, tmp_path / "file.md")
+
+
+def test_a_file_that_is_saved_meanwhile_is_left_for_the_next_time(memory: Memory, folder: Path) -> None:
+    revise(memory, "A", Revision(replace=(Edit(1, "memory"),)), by=ME)
+    revise(memory, "B", Revision(replace=(Edit(1, "changed"),)), by=ME)
+
+    def save(done: int) -> None:
+        if done == 1:
+            edit(folder / "B.md", "- three ^o1", "- three ^o1\n- saved meanwhile")
+
+    report = sync_folder(memory, folder, by="sync", progress=save)
+    assert report.skipped == ["B.md: changed meanwhile, left for the next time"]
+    assert "saved meanwhile" in (folder / "B.md").read_text("utf-8")
+    assert sync(memory, folder).conflicts == []
+    assert texts(memory, "B") == ("changed", "saved meanwhile")
+    assert is_settled(memory, folder)
+
+
 def test_a_store_without_history_cannot_be_kept_alike(memory: Memory, folder: Path, tmp_path: Path) -> None:
     with closing(open_store(str(tmp_path / "m.jsonl"))) as store, pytest.raises(NotSupported, match="keeps no history"):
         sync(Memory(store), folder)

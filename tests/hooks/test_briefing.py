@@ -51,8 +51,8 @@ def test_the_project_and_the_user_are_briefed_and_other_projects_are_not(setting
     store(settings, "other", entity("hidden", "of another project"))
     told = context(settings, project)
     assert "stored data, not instructions" in told
-    assert "shop (1 entities, 1 facts):\n- deployment (thing)\n  · runs on Fridays" in told
-    assert "personal (1 entities, 1 facts):\n- Ada (thing)\n  · likes short answers" in told
+    assert "shop:\n- deployment (thing)\n  · runs on Fridays" in told
+    assert "personal:\n- Ada (thing)\n  · likes short answers" in told
     assert "hidden" not in told
 
 
@@ -80,4 +80,4 @@ def test_a_single_file_is_briefed_whole(project: Path) -> None:
     settings = Settings(store=str(project.parent / "memory.db"))
     with closing(open_workspaces(settings.store)) as workspaces:
         take_in(workspaces.memory("default"), [entity("deployment", "runs on Fridays")], by="test")
-    assert "default (1 entities, 1 facts):" in context(settings, project)
+    assert "default:\n- deployment" in context(settings, project)

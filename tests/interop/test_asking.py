@@ -1,6 +1,7 @@
 """Every client is asked by real tools, hears of their progress and cancels them, over each of its transports."""
 
 import itertools
+import json
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -18,6 +19,8 @@ from .conversation import JSON
 from .server import Place, place, running
 from .transcript import run
 
+_ROOT = Path(__file__).parent.parent.parent
+_TYPESCRIPT = ("@modelcontextprotocol/sdk", "@modelcontextprotocol/client")
 ADA = {"name": "Ada", "type": "person", "facts": [f"fact {number}" for number in range(40)]}
 BOB = {"name": "Bob", "entity_type": "person", "observations": ["Bob drinks tea"]}
 # Enough for a review to take longer than the way of a cancellation.
@@ -132,3 +135,17 @@ def test_a_client_is_asked_and_hears_and_cancels(
     assert all(earlier < later for earlier, later in itertools.pairwise(review["progress"]))
     assert review["given"] == "up"
     assert re.search(r"review.*cancelled|cancelled.*review", logs[2].read_text("utf-8"))
+
+
+def test_the_page_names_the_versions_that_are_tested() -> None:
+    """The row of each client has the version that is installed for these tests."""
+    pins: dict[str, str] = {}
+    for manifest in (install.SCRIPTS, install.JUDGES):
+        pins |= json.loads((manifest / "package.json").read_text("utf-8"))["dependencies"]
+    rows = re.findall(r"^\| (.+?) \| (\d\S+) \|", (_ROOT / "docs" / "conformance.md").read_text("utf-8"), re.MULTILINE)
+    named = {
+        (client.rpartition("`@")[2].removesuffix("`)"), version) for client, version in rows if "TypeScript" in client
+    }
+    assert named == {(name.removeprefix("@"), pins[name]) for name in _TYPESCRIPT}
+    others = {version for client, version in rows if "Inspector" in client or "fastmcp" in client}
+    assert others == {pins["@modelcontextprotocol/inspector"], install.FASTMCP.partition("==")[2]}

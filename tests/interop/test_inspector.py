@@ -4,7 +4,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -13,13 +14,14 @@ from polymnia.dialects import DIALECTS
 
 from . import install
 from .conversation import GRAPH_URI, JSON, TOOLS, entity, pretty
-from .server import NETWORK, NewPlace, Place, guarded
+from .server import NETWORK, NewPlace, Place, guarded, place, running
 from .transcript import TIMEOUT_S
 
 ADA = entity("Ada Lovelace", "person", 'Said "naïve" \\ 数学 🦊')
 AUTH_REQUIRED = 3
 
 Inspect = Callable[..., subprocess.CompletedProcess[str]]
+MANY = {"name": "Ada", "facts": [f"fact {number}" for number in range(40)]}
 
 
 @pytest.fixture(scope="module")
@@ -83,3 +85,55 @@ def test_the_schemas_of_a_dialect_pass_the_strict_check(name: str, inspect: Insp
     server = Place("stdio", command)
     done = inspect(server, "--method", "tools/list", "--strict")
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.fixture
+def mcpdo(judges: Path, tmp_path: Path) -> Iterator[Callable[..., JSON]]:
+    """Return a function that runs mcpdo, the Inspector's client that keeps connections, and reads what it prints."""
+    script = judges / "node_modules/@modelcontextprotocol/inspector/clients/mcpdo/build/mcp-bin.js"
+    environment = {**os.environ, "HOME": str(tmp_path), "MCP_INSPECTOR_SECRET_STORE": "memory"}
+
+    def mcpdo(*arguments: str) -> JSON:
+        command = (install.node_of(judges), str(script), "--format", "json", *arguments)
+        return printed(
+            subprocess.run(
+                command,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                encoding="utf-8",
+                timeout=3 * TIMEOUT_S,
+            )
+        )
+
+    yield mcpdo
+    mcpdo("daemon", "stop")
+
+
+@pytest.mark.parametrize("transport", ["stdio", *NETWORK])
+def test_the_inspector_tells_its_roots_and_answers_a_question(
+    transport: str, mcpdo: Callable[..., JSON], tmp_path: Path
+) -> None:
+    project = tmp_path / "my-project"
+    project.mkdir()
+    options = ("--dialect", "native", "--store", f"{tmp_path}/store/", "--workspace", "personal")
+    command = (sys.executable, "-m", "polymnia", "serve", *options)
+    with ExitStack() as stack:
+        if transport == "stdio":
+            entry: JSON = {"command": command[0], "args": list(command[1:])}
+        else:
+            base = stack.enter_context(running((*command, "--transport", "http", "--bind", "127.0.0.1:0")))
+            entry = {"type": transport, "url": place(base, transport).url}
+        (tmp_path / "servers.json").write_text(json.dumps({"mcpServers": {"memory": entry}}))
+        mcpdo("--config", str(tmp_path / "servers.json"), "connect", "memory")
+        to = ("--connection", "memory")
+        mcpdo(*to, "roots/set", "--roots-json", json.dumps([{"uri": project.as_uri()}]))
+        written = mcpdo(*to, "tools/call", "remember", "--tool-args-json", json.dumps({"entities": [MANY]}))
+        assert written["structuredContent"]["note"] == "change 1 in my-project"
+        asked = mcpdo(*to, "tools/call", "forget", "name:=Ada", "whole:=true")["elicitationPending"]
+        assert asked["message"] == "Forget Ada: 41 facts and relations in all?"
+        done = mcpdo(*to, "elicitation/respond", asked["elicitationId"], "confirmed:=true")
+        assert done["structuredContent"]["items"][0]["facts"] == 40
+        known = mcpdo(*to, "tools/call", "open", "--tool-args-json", json.dumps({"names": ["Ada"]}))
+        assert "There is no entity Ada" in known["structuredContent"]["note"]
+        mcpdo("disconnect", "memory")

@@ -1,8 +1,12 @@
 """What a session is tied to: its path, and the workspaces that its subscriptions name."""
 
+import json
 import subprocess
 import sys
+from http.client import HTTPConnection
 from pathlib import Path
+
+import pytest
 
 from tests.transports.running import Legacy, Running, Talk, creation, listening, request
 
@@ -39,3 +43,14 @@ def test_a_subscription_is_for_the_workspace_that_its_request_names(tmp_path: Pa
             assert events.message()["params"] == {"uri": GRAPH_URI}
             talk.call("create_entities", **creation("Eve"))
             assert events.message()["params"] == {"uri": GRAPH_URI}
+
+
+@pytest.mark.parametrize("headers", [{}, {"Mcp-Session-Id": "unknown"}, {"Mcp-Protocol-Version": "2026-07-28"}])
+def test_what_cannot_be_parsed_has_one_status_whoever_sends_it(tmp_path: Path, headers: dict[str, str]) -> None:
+    with Running(tmp_path / "memory.db") as server, Legacy(server.port) as legacy:
+        for place in ("/mcp", legacy.place):
+            connection = HTTPConnection("127.0.0.1", server.port)
+            connection.request("POST", place, b'{"jsonrpc":', {"Content-Type": "application/json", **headers})
+            response = connection.getresponse()
+            assert (response.status, json.loads(response.read())["error"]["code"]) == (400, -32700)
+            connection.close()

@@ -188,7 +188,9 @@ class LegacySse:
         self._told: list[bytes] = []
 
     def ask(self, message: bytes) -> bytes:
-        self.tell(message)
+        status, body = self._post(message)
+        if status == 400:  # what cannot be parsed is refused at once
+            return body
         for each in self._events:
             if _is_reply(each):
                 return each
@@ -196,10 +198,16 @@ class LegacySse:
         raise AssertionError("the server closed the connection")
 
     def tell(self, message: bytes) -> None:
+        status, _ = self._post(message)
+        assert status == 202
+
+    def _post(self, message: bytes) -> tuple[int, bytes]:
         connection = HTTPConnection("127.0.0.1", self._port, timeout=TIMEOUT_S)
         connection.request("POST", self._place, message, {"Content-Type": "application/json", "Connection": "close"})
-        assert connection.getresponse().status == 202
+        response = connection.getresponse()
+        body = response.read()
         connection.close()
+        return response.status, body
 
     def end(self) -> list[bytes]:
         self._server.stop()

@@ -57,7 +57,7 @@ class Visitor:
         token = self.get("/ui/more").form_token if token is None else token
         return self.post_raw(path, {"form_token": token, **fields}, Origin=self.origin)
 
-    def post_raw(self, path: str, fields: dict[str, str], **headers: str) -> Shown:
+    def post_raw(self, path: str, fields: dict[str, str] | list[tuple[str, str]], **headers: str) -> Shown:
         """Send a form with these headers only."""
         headers = {"Content-Type": "application/x-www-form-urlencoded", **headers}
         return self._send("POST", path, urlencode(fields).encode(), headers)

@@ -134,7 +134,7 @@ def test_a_fact_is_deleted_at_once_and_comes_back(visitor: Visitor, memory: Memo
 def test_several_are_previewed_and_deleted_as_one_change(visitor: Visitor, memory: Memory) -> None:
     pick = "entity\t0\tHarbour API"
     shown = visitor.post("/ui/selection", action="delete", pick=pick)
-    assert "This deletes 1 entity, 1 observation, 0 relations and 0 notes" in shown.words
+    assert "This deletes 1 entity and 1 observation, as one change" in shown.words
     assert texts(memory, "Harbour API")
     visitor.post("/ui/selection/apply", action="delete", pick=pick)
     assert open_named(memory, ["Harbour API"]).entities == []

@@ -14,6 +14,7 @@ from playwright.sync_api import (
     Page,
     Request,
     Response,
+    StorageState,
     ViewportSize,
     expect,
     sync_playwright,
@@ -37,6 +38,8 @@ _FLAGS = (
 )
 # The console repeats every response that failed; the visit records the response itself.
 _REPEATED = "Failed to load resource: the server responded"
+# WebGL on the CPU is slow at telling which node is under the pointer, and says so.
+_SLOW_WEBGL = "GL Driver Message (OpenGL, Performance"
 _SERIOUS = ("serious", "critical")
 
 
@@ -64,15 +67,20 @@ class Visit:
         theme: Theme = "light",
         viewport: ViewportSize = DESK,
         java_script_enabled: bool = True,
+        session: StorageState | None = None,
     ) -> None:
-        """`axe` is the script of axe-core."""
+        """`axe` is the script of axe-core, `session` what `log_in` returned in an earlier visit."""
         self.origin = origin
         self.problems: list[str] = []
         # Statuses of failed responses that the test expects.
         self.expected: set[int] = set()
         self._axe = axe
         self._context = browser.new_context(
-            color_scheme=theme, viewport=viewport, reduced_motion="reduce", java_script_enabled=java_script_enabled
+            color_scheme=theme,
+            viewport=viewport,
+            reduced_motion="reduce",
+            java_script_enabled=java_script_enabled,
+            storage_state=session,
         )
         self._context.set_default_timeout(TIMEOUT_MS)
         self._context.on("page", self._watch)
@@ -87,12 +95,22 @@ class Visit:
         assert response.status == status, f"{path} answers {response.status}: {response.text()[:500]}"
         return self.page
 
-    def log_in(self, token: str) -> None:
-        """Log in with a token."""
+    def log_in(self, token: str) -> StorageState:
+        """Log in with a token, and return what continues the session in other visits."""
         page = self.open("/ui/login")
         page.fill("#token", token)
         page.click("main button[type=submit]")
         page.wait_for_selector("header.top")
+        return self._context.storage_state()
+
+    def audit_all(self) -> None:
+        """Fail if the page as it is has a serious violation in light, in dark or on a phone, or does not fit there."""
+        self.audit()
+        self.page.emulate_media(color_scheme="dark")
+        self.audit()
+        self.page.set_viewport_size(PHONE)
+        self.audit()
+        self.fits()
 
     def audit(self, within: str = "body") -> None:
         """Fail if axe-core finds a serious violation on the page, dialogs that are open included."""
@@ -126,7 +144,8 @@ class Visit:
         page.on("response", self._record_response)
 
     def _record_message(self, message: ConsoleMessage) -> None:
-        if message.type in ("error", "warning") and not message.text.startswith(_REPEATED):
+        is_known = message.text.startswith(_REPEATED) or _SLOW_WEBGL in message.text
+        if message.type in ("error", "warning") and not is_known:
             self.problems.append(f"console {message.type}: {message.text}")
 
     def _record_error(self, error: Error) -> None:

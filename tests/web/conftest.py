@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, StorageState
 
 from tests.interop import install
 from tests.web.browser import Visit, chromium
@@ -53,9 +53,13 @@ def admin_token(ui: Ui) -> str:
     return ui.token("mara-laptop")
 
 
+@pytest.fixture(scope="module")
+def admin_session(browser: Browser, axe: Path, ui: Ui, admin_token: str) -> StorageState:
+    with Visit(browser, ui.origin, axe=axe) as found:
+        return found.log_in(admin_token)
+
+
 @pytest.fixture
-def admin(ui: Ui, admin_token: str, visit: NewVisit) -> Visit:
-    """Return a visit by somebody who may do everything."""
-    found = visit(ui.origin)
-    found.log_in(admin_token)
-    return found
+def admin(ui: Ui, admin_session: StorageState, visit: NewVisit) -> Visit:
+    """Return a visit by somebody who may do everything and has logged in."""
+    return visit(ui.origin, session=admin_session)

@@ -2,12 +2,11 @@
 
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import expect
 
 from polymnia.stores.backup import find_backups
 from tests.transports.running import Running
-from tests.web.browser import PHONE, Visit
+from tests.web.browser import Visit
 from tests.web.conftest import NewVisit
 from tests.web.serving import Ui
 
@@ -60,15 +59,6 @@ def test_an_admin_of_one_workspace_checks_only_that_one(ui: Ui, visit: NewVisit)
     assert page.locator("#backups").count() == 0
     page.get_by_role("button", name="Check now").click()
     expect(page.locator("#findings")).to_contain_text("No problems found in 1 workspace.")
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_the_page_fits_a_phone(ui: Ui, admin_token: str, visit: NewVisit, theme: str) -> None:
-    phone = visit(ui.origin, theme=theme, viewport=PHONE)
-    phone.log_in(admin_token)
-    phone.open("/ui/health")
-    phone.audit()
-    phone.fits()
 
 
 def test_an_empty_server_says_how_to_begin(tmp_path: Path, visit: NewVisit) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.web.browser import PHONE, Visit
+from tests.web.browser import Visit
 from tests.web.conftest import NewVisit
 from tests.web.serving import Ui
 
@@ -142,18 +142,10 @@ def test_a_reader_may_only_export(ui: Ui, visit: NewVisit) -> None:
     reader.audit()
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_the_page_fits_a_phone_in_both_themes(
-    ui: Ui, admin_token: str, visit: NewVisit, file: Path, theme: str
-) -> None:
-    phone = visit(ui.origin, theme=theme, viewport=PHONE)
-    phone.log_in(admin_token)
-    page = phone.open("/ui/import")
-    phone.audit()
-    upload(page, file)
-    page.locator(".sums").wait_for()
-    phone.audit()
-    phone.fits()
+def test_a_report_fits_a_phone(admin: Visit, file: Path) -> None:
+    upload(admin.open("/ui/import"), file)
+    admin.page.locator(".sums").wait_for()
+    admin.audit_all()
 
 
 def types(page: Page) -> dict[str, str]:

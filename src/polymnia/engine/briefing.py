@@ -57,13 +57,23 @@ def brief(memory: Memory, *, max_tokens: int = DEFAULT_TOKENS) -> Briefing:
     """Return what to know of a memory, within a budget for the texts of the entities."""
     with memory.reading() as read:
         counts, types = read.counts(), read.entity_types()
-        pinned = _pinned(read)
-        recent = _recent(read, {each.name for each in pinned})
+        told = _told(read)
         last = read.history.latest(ChangeQuery(limit=1)) if memory.store.capabilities.history else []
-    told = [_brief_entity(each, is_pinned=True) for each in pinned] + [_brief_entity(each) for each in recent]
     shown = _fitting(told, max_tokens)
     at, actor = (last[0].at, last[0].actor) if last else (0, "")
     return Briefing(counts, tuple(types[:MAX_TYPES]), tuple(shown), counts.entities - len(shown), at, actor)
+
+
+def brief_entities(memory: Memory, *, max_tokens: int = DEFAULT_TOKENS) -> list[BriefedEntity]:
+    """Return the entities of a briefing alone, which takes no longer in a large memory."""
+    with memory.reading() as read:
+        return _fitting(_told(read), max_tokens)
+
+
+def _told(read: Reader) -> list[BriefedEntity]:
+    pinned = _pinned(read)
+    recent = _recent(read, {each.name for each in pinned})
+    return [_brief_entity(each, is_pinned=True) for each in pinned] + [_brief_entity(each) for each in recent]
 
 
 def _pinned(read: Reader) -> list[Entity]:

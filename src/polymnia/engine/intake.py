@@ -287,7 +287,7 @@ def _with_observations(entity: Entity, added: tuple[Observation, ...]) -> Entity
 
 def _fill_entity(entity: Entity, at: int) -> Entity:
     """Return the entity with an id and with that time where it has none."""
-    observations = tuple([replace(each, created_at=each.created_at or at) for each in entity.observations])
+    observations = tuple([each if each.created_at else replace(each, created_at=at) for each in entity.observations])
     return replace(
         entity,
         id=entity.id or str(uuid4()),

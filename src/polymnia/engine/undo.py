@@ -1,6 +1,7 @@
 """Undo changes as one new change. What others changed since is a conflict, never overwritten."""
 
 from collections.abc import Callable, Collection, Sequence
+from time import time_ns
 
 from msgspec import Struct
 
@@ -77,10 +78,16 @@ def _undo(
     overwrite: Collection[str],
     dry_run: bool,
 ) -> UndoReceipt:
+    if dry_run:  # others may write meanwhile
+        with memory.reading() as read:
+            found = find(history_of(memory, read))
+            at = time_ns() // 1000
+            plan = plan_undo(read, found, at, overwrite)
+        return UndoReceipt(0, at, tuple([each.id for each in found]), plan.before, plan.after, plan.conflicts)
     with memory.writing("undo", by) as transaction:
         found = find(history_of(memory, transaction.read))
         plan = plan_undo(transaction.read, found, transaction.at, overwrite)
-        if not dry_run and (skip_conflicts or not plan.conflicts):
+        if skip_conflicts or not plan.conflicts:
             touched = ends_of((*plan.before.relations, *plan.after.relations))
             transaction.apply(before=plan.before, after=plan.after, touched=touched)
     change = transaction.change

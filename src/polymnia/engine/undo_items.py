@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from polymnia.errors import BadInput
 from polymnia.model import Change, Entity, Note, Observation, Relation, Rows
-from polymnia.stores.contract import Reader
+from polymnia.stores.contract import Reader, check_cancelled
 
 # ("entity" | "name" | "type" | "summary" | "tags", id), ("observation", id, ordinal), ("relation", *key), ("note", key)
 Item = tuple[str | int, ...]
@@ -68,6 +68,7 @@ def describe_item(item: Item, names: dict[str, str]) -> tuple[str, str]:
 
 
 def _add_change(read: Reader, change: Change, altered: Altered) -> None:
+    check_cancelled()
     owners = {each.entity for rows in (change.before, change.after) for each in rows.observations}
     if "" in owners:
         raise BadInput(f"change {change.id} cannot be undone: some of its rows have been purged")

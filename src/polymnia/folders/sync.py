@@ -85,6 +85,8 @@ def sync_folder(
     and the store keeps no history.
     """
     with map_os_errors(str(path)):
+        if path.exists() and not path.is_dir():
+            raise BadInput(f"{path} is not a folder")
         contents = read_folder(Source(str(path))) if path.exists() else Contents({}, [], {}, {}, [])
         if contents.data and not memory.store.capabilities.history:
             raise NotSupported(f"{memory.store.url} keeps no history; use a SQLite store: a path ending in .db")

@@ -3,7 +3,7 @@
 from contextlib import closing
 from pathlib import Path
 
-from polymnia.engine.briefing import DEFAULT_TOKENS, Briefing, brief
+from polymnia.engine.briefing import DEFAULT_TOKENS, brief_entities
 from polymnia.engine.projects import PERSONAL, default_workspace
 from polymnia.engine.workspaces import Workspaces, open_workspaces
 from polymnia.errors import WorkspaceArchived, WorkspaceNotFound
@@ -25,8 +25,7 @@ def briefing_text(settings: Settings, directory: Path) -> str:
     with closing(open_workspaces(settings.store, settings.workspace, read_only=True)) as workspaces:
         names = _names(workspaces, settings.workspace, directory)
         share = DEFAULT_TOKENS // len(names) - _FRAME_TOKENS
-        told = [(name, briefed) for name in names if (briefed := _brief(workspaces, name, share)) is not None]
-    lines = [line for name, briefed in told if briefed.entities for line in _lines(name, briefed)]
+        lines = [line for name in names for line in _lines(workspaces, name, share)]
     return "\n".join([_HEADING, *lines]) if lines else ""
 
 
@@ -37,13 +36,10 @@ def _names(workspaces: Workspaces, named: str, directory: Path) -> list[str]:
     return list(dict.fromkeys([named or default_workspace(workspaces, directory), PERSONAL]))
 
 
-def _brief(workspaces: Workspaces, name: str, max_tokens: int) -> Briefing | None:
+def _lines(workspaces: Workspaces, name: str, max_tokens: int) -> list[str]:
+    """Return the entities of a workspace below its name; nothing if it has none or does not exist."""
     try:
-        return brief(workspaces.memory(name), max_tokens=max_tokens)
+        told = brief_entities(workspaces.memory(name), max_tokens=max_tokens)
     except (WorkspaceNotFound, WorkspaceArchived):
-        return None
-
-
-def _lines(name: str, briefing: Briefing) -> list[str]:
-    counts = briefing.counts
-    return [f"{name} ({counts.entities} entities, {counts.observations} facts):", *[x.text for x in briefing.entities]]
+        return []
+    return [f"{name}:", *[each.text for each in told]] if told else []

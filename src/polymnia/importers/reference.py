@@ -91,13 +91,13 @@ def _plain_item(line: bytes) -> Item | None:
         value = _decoder.decode(line)
     except (DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    texts = value.observations if isinstance(value, _EntityLine) else [value.source, value.target]
-    named = value.name and value.entityType if isinstance(value, _EntityLine) else value.relationType
-    if b"\\u0000" in line or not named or named.isspace() or not all(map(str.strip, texts)):
+    if b"\\u0000" in line:
         return None
     if isinstance(value, _RelationLine):
-        return Relation(value.source, value.target, value.relationType)
-    if value.name.isspace():
+        key = (value.source, value.target, value.relationType)
+        return Relation(*key) if all(map(str.strip, key)) else None
+    texts = value.observations
+    if not all(map(str.strip, (value.name, value.entityType, *texts))):
         return None
     observations = tuple(map(Observation, range(1, len(texts) + 1), texts))
     return Entity(value.name, value.entityType, observations, next_ordinal=len(texts) + 1)

@@ -55,12 +55,12 @@ class NotesLeftOut:
             self.reason = str(exc)
 
     def filter(self, items: Iterator[Item]) -> Iterator[Item]:
-        """Yield the items that the store can hold, and count the others."""
-        for item in items:
-            if self.reason and isinstance(item, Note):
-                self.count += 1
-            else:
-                yield item
+        """Return the items that the store can hold, and count the others."""
+        return filter(self._is_kept, items) if self.reason else items
+
+    def _is_kept(self, item: Item) -> bool:
+        self.count += isinstance(item, Note)
+        return not isinstance(item, Note)
 
 
 def run_import(

@@ -45,9 +45,9 @@ class Exchange(Struct):
     answers: Answers = {}
     can_ask: bool = True
     is_cancelled: bool = False
-    # When the request began, the last progress that was reported, and whether the tool reports its own.
+    # When the request began, the last progress that was reported (None if none), and whether the tool reports its own.
     started_at: float = field(default_factory=time.monotonic)
-    reported: float = 0.0
+    reported: float | None = None
     has_own_progress: bool = False
 
     def call(self) -> Call:
@@ -95,13 +95,12 @@ class Exchange(Struct):
     def _report_time(self) -> None:
         """Report the seconds since the start as progress, which has no known end."""
         elapsed = round(time.monotonic() - self.started_at, 3)
-        if elapsed - self.reported >= PROGRESS_INTERVAL_S:
+        if elapsed - (self.reported or 0.0) >= PROGRESS_INTERVAL_S:
             self._send_progress(elapsed, None, "working")
 
     def _progress(self, done: float, total: float | None, message: str | None) -> None:
         """Report what the tool says, unless the seconds were reported before: the two have different scales."""
-        is_first = not self.reported
-        if (self.has_own_progress or is_first) and done > self.reported:  # progress must increase
+        if self.reported is None or (self.has_own_progress and done > self.reported):  # progress must increase
             self.has_own_progress = True
             self._send_progress(done, total, message)
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from msgspec import UNSET, Struct
+from msgspec import Struct
 from msgspec.json import Decoder
 
 from polymnia.dialects.base import Dialect, session_name
@@ -31,7 +31,6 @@ from polymnia.mcp.params import (
     require_stateless_revision,
 )
 from polymnia.mcp.push import ListenStream
-from polymnia.mcp.server import Server
 
 Run = Callable[[Exchange, Any], Any]
 
@@ -159,17 +158,6 @@ METHODS: dict[str, Method] = {
     "logging/setLevel": _method(SetLevel, set_level, stateless=False),
 }
 DECODERS: dict[str, Decoder[Any]] = {name: method.decoder for name, method in METHODS.items()}
-
-
-def is_short(server: Server, message: Message, size: int) -> bool:
-    """Return True if the work is bounded, or consists of reads that can be."""
-    if size > MAX_INLINE_BYTES or message.batch is not None or message.is_response:
-        return False
-    method = METHODS.get(message.method) if isinstance(message.method, str) else None
-    if message.id is UNSET or message.problem is not None or method is None or method.is_short:
-        return True
-    tool = server.dialect.tools.get(message.params.name) if message.method == "tools/call" else None
-    return tool is not None and tool.quick and server.workspaces.short_reads
 
 
 def refusal(message: Message, method: Method | None) -> ProtocolError:

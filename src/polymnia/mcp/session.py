@@ -28,7 +28,7 @@ from polymnia.mcp.asking import ANSWER_TIMEOUT_S, Asking, Request
 from polymnia.mcp.exchange import Exchange, open_exchange, subject
 from polymnia.mcp.handled import PLAIN, Delivery, describe_handled
 from polymnia.mcp.jsonrpc import Answer, Message, RequestId
-from polymnia.mcp.methods import DECODERS, METHODS, Method
+from polymnia.mcp.methods import DECODERS, MAX_INLINE_BYTES, METHODS, Method
 from polymnia.mcp.push import Push
 from polymnia.mcp.server import Server
 from polymnia.mcp.tools import ToolResult, error_text
@@ -118,7 +118,7 @@ class Session:
         Return None if it may take longer, or turns out to: nothing has happened then, so `handle` it elsewhere.
         """
         is_refused = message.batch is not None and self.revision != params.BATCHES
-        if not is_refused and not methods.is_short(self.server, message, size):
+        if not is_refused and not self._is_short(message, size):
             return None
         try:
             return self.handle(message, delivery) if is_refused else self._handle_one(message, delivery, is_short=True)
@@ -207,6 +207,17 @@ class Session:
         started = time.perf_counter()
         answer = self._dispatch(message, delivery, is_short)
         return answer if answer.is_pending else self._observe(message, answer, time.perf_counter() - started, delivery)
+
+    def _is_short(self, message: Message, size: int) -> bool:
+        """Return True if the work is bounded, or consists of reads that can be."""
+        if size > MAX_INLINE_BYTES or message.batch is not None or message.is_response:
+            return False
+        name = message.method
+        method = METHODS.get(name) if isinstance(name, str) else None
+        if message.id is UNSET or message.problem is not None or method is None or method.is_short:
+            return True
+        tool = self.server.dialect.tools.get(message.params.name) if name == "tools/call" else None
+        return tool is not None and tool.quick and self.server.workspaces.short_reads
 
     def _observe(self, message: Message, answer: Answer, seconds: float, delivery: Delivery) -> Answer:
         """Report a request, or a malformed message, to whoever observes this delivery."""

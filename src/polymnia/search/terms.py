@@ -75,8 +75,11 @@ def parts_of(text: str) -> str:
     They have their own column, so that the words of a text stay next to each other for phrases.
     """
     parts: list[str] = []
-    # Every text is tested on every write: the quick test comes first.
-    if not text[1:].islower() and _compiled(_JOINED).search(text):
+    # Every text is tested on every write: the quick tests come first.
+    has_joined = not text[1:].islower() and _compiled(_JOINED).search(text)
+    if not has_joined and text.isascii():
+        return ""
+    if has_joined:
         joined = [_compiled(_PART).findall(word) for word in _compiled(_WORD).findall(text)]
         parts = [part for word in joined if len(word) > 1 for part in word]
     return " ".join(parts + [pair for run in unspaced_runs(text) for pair in pairs(run)])

@@ -245,14 +245,18 @@ class _Versions:
     def __init__(self, rows: VersionRows, span: tuple[int, int, int, int]) -> None:
         cards = rows.run("cards_changed", *span)
         self._cards = _ByChange([_Version(row[1], row[2], row[3], rows.unpack_entity(row[3:], ())) for row in cards])
+        check_cancelled()
         observations = rows.run("observations_changed", *span)
+        check_cancelled()
         self._observations = _ByChange(
             [_Version(row[1], row[2], row[3], unpack_observation(*row[4:])) for row in observations]
         )
+        check_cancelled()
         relations = rows.run("relations_changed", *span)
         self._relations = _ByChange([_Version(row[1], row[2], 0, Relation(*row[3:])) for row in relations])
         notes = rows.run("notes_changed", *span)
         self._notes = _ByChange([_Version(row[1], row[2], 0, rows.unpack_note((row[0], *row[3:]))) for row in notes])
+        check_cancelled()
         self._names: defaultdict[int, list[Row]] = defaultdict(list)
         for entity, *version in rows.run("card_versions", {row[3] for row in observations}):
             self._names[entity].append(tuple(version))

@@ -30,6 +30,8 @@ class RequestRecord(Struct, kw_only=True):
     # Who was admitted; None until then.
     principal: Principal | None = None
     is_login_rejected: bool = False
+    # The status of the response; 0 until there is one.
+    status: int = 0
     # The messages in the request that were handled, usually one.
     handled: list[Handled] = field(default_factory=list)
     # Takes what is handled after the request has ended, because its client did not wait. None until then.

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from polymnia.auth.tokens import Tokens
+from polymnia.engine.graph_overview import GraphOverviews
 from polymnia.engine.secrets import SecretRule
 from polymnia.engine.workspaces import Workspaces
 from polymnia.errors import (
@@ -24,10 +25,11 @@ from polymnia.errors import (
 )
 from polymnia.model import NOBODY, Principal
 from polymnia.transports.http.context import HttpContext
-from polymnia.transports.http.operations import PAGE, UI_PATH, Scope
-from polymnia.transports.http.request import Receive, Request, Send
+from polymnia.transports.http.operations import PAGE, UI_PATH
+from polymnia.transports.http.request import Request
 from polymnia.web.feed import ChangeNews
 from polymnia.web.forms import Fields, parse_form, parse_query
+from polymnia.web.kept import Kept
 from polymnia.web.login import SessionCookie, Sessions, read_cookie
 from polymnia.web.multipart import parse_boundary
 from polymnia.web.page import Page
@@ -90,6 +92,8 @@ class Site:
         self.root = f"{context.public_path}{UI_PATH}"
         self.toasts = Toasts()
         self.news = ChangeNews(parts.workspaces)
+        self.overviews = GraphOverviews()
+        self.kept = Kept(parts.tokens.path.with_suffix(".web") if parts.tokens else None)
 
     @cached_property
     def templates(self) -> "Templates":
@@ -114,12 +118,11 @@ class Site:
                 found[route.method, route.path] = (route, spec)
         return found
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = Request(scope, receive, send)
+    async def __call__(self, request: Request) -> None:
         try:
             with self.context.running_request():
                 self.context.check_open()
-                answer = await self._answer(request, scope)
+                answer = await self._answer(request)
                 if isinstance(answer, Response):
                     await self._send(request, answer)
                     return
@@ -142,20 +145,20 @@ class Site:
                 await request.write(data, more=True)
             await request.write(b"", more=False)
 
-    async def _answer(self, request: Request, scope: Scope) -> Response | tuple[Page, StreamRoute]:
+    async def _answer(self, request: Request) -> Response | tuple[Page, StreamRoute]:
         """Return the response to a request, or the stream that answers it. Raise Refused."""
         self.context.guard.check_host(request)
         self._check_origin(request)
         path = request.path.removeprefix(UI_PATH) or "/"
         if path.startswith(_STATIC):
-            scope[PAGE] = f"{UI_PATH}{_STATIC}"
+            request.scope[PAGE] = f"{UI_PATH}{_STATIC}"
             found = await self.context.run(lambda: self.templates.assets.find(path))
             return found or _NOT_FOUND
         routes = await self.context.run(lambda: self.routes)
         method = "GET" if request.method in _READS else request.method
         if (method, path) not in routes:
             return _NOT_FOUND
-        scope[PAGE] = f"{UI_PATH}{path}"
+        request.scope[PAGE] = f"{UI_PATH}{path}"
         route, spec = routes[method, path]
         return await self._run_route(request, route, spec, path)
 

@@ -4,9 +4,9 @@ from msgspec.json import encode
 
 from polymnia.dialects.base import MAX_ROWS, Call, Reply, catalogue, tool
 from polymnia.dialects.graph import shapes
-from polymnia.dialects.graph.export import as_dot, as_mermaid
 from polymnia.dialects.reference import tools as reference
 from polymnia.engine import entities, observations, relations, search, traverse
+from polymnia.engine.diagrams import as_dot, as_mermaid
 from polymnia.engine.memory import statistics
 from polymnia.errors import EntityNotFound
 from polymnia.model import Graph

@@ -9,7 +9,6 @@ from msgspec.json import encode
 
 from polymnia.dialects.base import Call, Reply, Tool, tool
 from polymnia.dialects.document import encode_document
-from polymnia.dialects.graph.export import as_dot, as_mermaid
 from polymnia.dialects.native.budget import Item, bounded_reply, offset_of
 from polymnia.dialects.native.lines import one_line, short_time
 from polymnia.dialects.native.recalling import search_places
@@ -17,6 +16,7 @@ from polymnia.dialects.native.scope import Place, places, target
 from polymnia.dialects.native.shapes import Arguments, Bounded, Items
 from polymnia.dialects.questions import confirmation
 from polymnia.engine import entities, notes, transfer, trash, traverse
+from polymnia.engine.diagrams import as_dot, as_mermaid
 from polymnia.engine.memory import statistics
 from polymnia.errors import BadInput, SettingsError
 from polymnia.model import VAULT, Graph, Note, NoteQuery

@@ -72,7 +72,9 @@ def read_graph(call: Call, arguments: shapes.Nothing) -> Reply:
     """Read the entire knowledge graph of the current project. It can be large: prefer search_nodes."""
     with active_memory(call) as memory:
         graph = entities.read_all(memory)
+    call.check()
     found = [entity_shape(each) for each in graph.entities]
+    call.check()
     return object_reply(shapes.GraphReply(found, [relation_shape(each) for each in graph.relations]))
 
 

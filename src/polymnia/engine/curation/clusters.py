@@ -98,7 +98,7 @@ def clusters_in(
     check()
     found = [group for group in _communities(edges, resolution, check) if len(group) >= min_size]
     progress(80, 100, "labelling clusters")
-    labels = _labels(read, found, check)
+    labels = label_members(read, found, check)
     return [
         Cluster(number, tuple(group), label) for number, (group, label) in enumerate(zip(found, labels, strict=True), 1)
     ]
@@ -133,7 +133,8 @@ def _communities(edges: Mapping[tuple[str, str], float], resolution: float, chec
     return [[names[number] for number in group] for group in ordered]
 
 
-def _labels(read: Reader, groups: Sequence[Sequence[str]], check: Check) -> list[str | None]:
+def label_members(read: Reader, groups: Sequence[Sequence[str]], check: Check) -> list[str | None]:
+    """Return a label for each group of names, made from its first members; None for a group without words."""
     texts = []
     for group in groups:
         check()

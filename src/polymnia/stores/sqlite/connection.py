@@ -33,8 +33,8 @@ _STEPS_PER_CHECK = 2_000
 # A short read ends at this check, which is after some 500 rows, or at a longer text. SQLite counts the steps of a
 # cached statement from one use to the next, so the first check of each statement may come early.
 _LAST_SHORT_READ_CHECK = 5
-_MAX_SHORT_READ_TEXT = 16 * 1024
-_MAX_TEXT = 1_000_000_000
+MAX_SHORT_READ_TEXT = 16 * 1024
+MAX_TEXT = 1_000_000_000
 
 # The application id in the file's header. "PLYM" marks a store, "PLYS" an archived one: it may be copied, but nobody
 # writes to it again.
@@ -104,11 +104,6 @@ class ReadGuard:
         self._checks = self._checks + 1 if limits is self._limits else 1
         self._limits = limits
         return self._checks == _LAST_SHORT_READ_CHECK
-
-
-def bound_texts(connection: apsw.Connection, limits: ReadLimits) -> None:
-    """Let the connection read no text that is too long for a short read."""
-    connection.limit(apsw.SQLITE_LIMIT_LENGTH, _MAX_SHORT_READ_TEXT if limits.is_short else _MAX_TEXT)
 
 
 def file_identity(path: str) -> tuple[int, int] | None:

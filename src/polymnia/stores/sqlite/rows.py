@@ -68,11 +68,12 @@ def unpack_relations(rows: Iterable[Row]) -> list[Relation]:
 def pack_uid(uid: str) -> bytes | str:
     """Return a UUID as its 16 bytes, and any other id as it is."""
     if len(uid) == 36 and uid[8] == uid[13] == uid[18] == uid[23] == "-":
+        digits = uid.replace("-", "")
         try:
-            packed = bytes.fromhex(uid.replace("-", ""))
+            packed = bytes.fromhex(digits)
         except ValueError:
             return uid
-        return packed if unpack_uid(packed) == uid else uid
+        return packed if packed.hex() == digits else uid  # capitals would not come back
     return uid
 
 

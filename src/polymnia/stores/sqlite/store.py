@@ -14,7 +14,15 @@ from polymnia.errors import StoreBusy
 from polymnia.model import VAULT, Change, PurgeCounts
 from polymnia.stores.contract import Capabilities, read_limits
 from polymnia.stores.sqlite.commit import GroupCommit
-from polymnia.stores.sqlite.connection import DRIVER_ERRORS, ReadGuard, bound_texts, connect, map_errors, read_error
+from polymnia.stores.sqlite.connection import (
+    DRIVER_ERRORS,
+    MAX_SHORT_READ_TEXT,
+    MAX_TEXT,
+    ReadGuard,
+    connect,
+    map_errors,
+    read_error,
+)
 from polymnia.stores.sqlite.log import set_aside_foreign_log
 from polymnia.stores.sqlite.read_only import ReadOnlyPool
 from polymnia.stores.sqlite.reader import SqliteReader, SqliteWriter
@@ -34,7 +42,7 @@ IN_MEMORY = ":memory:"
 class SqliteStore:
     """One writing connection with group commit, and as many reading ones as are read from at once."""
 
-    best_batch = 1000
+    best_batch = 4000
 
     def __init__(
         self, path: str, *, create: bool = True, read_only: bool = False, allow_archived: bool = False
@@ -195,7 +203,7 @@ class SqliteStore:
         if self._watch is not None and not self._watch.is_unchanged:
             self._commit.require_in_place()
         with self._reader() as connection:
-            bound_texts(connection, read_limits())
+            connection.limit(apsw.SQLITE_LIMIT_LENGTH, MAX_SHORT_READ_TEXT if read_limits().is_short else MAX_TEXT)
             connection.execute("BEGIN")
             try:
                 if connection.pragma("user_version") != self._schema:  # its read also starts the snapshot

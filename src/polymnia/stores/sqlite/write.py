@@ -225,9 +225,12 @@ def unindex(connection: apsw.Connection, passages: Collection[int]) -> None:
 
 def word_row(texts: PassageTexts) -> Row:
     """Return the row of the words index for a passage."""
-    labels = " ".join(texts.labels) or None
-    whole = " ".join([text for text in (texts.name, labels, texts.content) if text])
-    return (texts.id, texts.name, labels, texts.content, parts_of(whole) or None)
+    number, name, labels, content, _ = texts
+    if name is None and not labels:  # an observation, as most passages are
+        return (number, None, None, content, parts_of(content or "") or None)
+    joined = " ".join(labels) or None
+    whole = " ".join([text for text in (name, joined, content) if text])
+    return (number, name, joined, content, parts_of(whole) or None)
 
 
 def note_texts(row: int, note: Note) -> PassageTexts:
@@ -237,7 +240,7 @@ def note_texts(row: int, note: Note) -> PassageTexts:
 
 def _trigram_text(texts: PassageTexts) -> str:
     """Return the folded text, two characters longer, so that every character starts a trigram."""
-    return "\n".join([fold(part) for part in texts.characters]) + "\n\n"
+    return fold("\n".join(texts.characters)) + "\n\n"
 
 
 def _session_row(note: Note) -> Row:

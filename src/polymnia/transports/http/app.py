@@ -11,11 +11,13 @@ from polymnia.mcp.server import Server
 from polymnia.transports.http.context import HttpContext
 from polymnia.transports.http.legacy_sse import LegacySse
 from polymnia.transports.http.metrics import Metrics
-from polymnia.transports.http.operations import App, Operations, Scope
-from polymnia.transports.http.request import Receive, Request, Send
+from polymnia.transports.http.operations import App, Endpoint, Operations, Scope
+from polymnia.transports.http.request import Message, Receive, Request, Send
 from polymnia.transports.http.streamable import Streamable
 
 METADATA_PATH = "/.well-known/oauth-protected-resource"
+# The key of a request in the scope that the middleware passes on.
+_REQUEST = "polymnia.request"
 _OUR_HEADERS = (
     "Mcp-Session-Id",
     "Mcp-Protocol-Version",
@@ -36,7 +38,7 @@ def make_app(
     shows_metrics: bool = False,
     metadata: Mapping[str, Any] | None = None,
     store: str = "",
-    ui: App | None = None,
+    ui: Endpoint | None = None,
 ) -> App:
     """Return the ASGI application: the chosen dialect at /mcp and /sse, each by its name at /NAME/mcp and /NAME/sse.
 
@@ -47,16 +49,16 @@ def make_app(
         routes |= _dialect_routes(f"/{name}", server, context)
     if metadata is not None:
         routes |= _metadata_routes(metadata, list(servers))
-    not_found: App = _NotFound(servers)
+    not_found: Endpoint = _NotFound(servers)
     if context.guard.origins:
-        routes = {path: _allow_origins(app, context) for path, app in routes.items()}
-        not_found = _allow_origins(not_found, context)
+        routes = {path: _CrossOrigin(endpoint, context) for path, endpoint in routes.items()}
+        not_found = _CrossOrigin(not_found, context)
     tools = {name for server in servers.values() for name in server.dialect.tools}
     metrics = Metrics(context, tools, store)
     return Operations(routes, not_found, context, metrics, check=check, shows_metrics=shows_metrics, ui=ui)
 
 
-def _dialect_routes(prefix: str, server: Server, context: HttpContext) -> dict[str, App]:
+def _dialect_routes(prefix: str, server: Server, context: HttpContext) -> dict[str, Endpoint]:
     streamable, legacy = Streamable(server, context), LegacySse(server, context, f"{prefix}/sse")
     return {
         f"{prefix}/mcp": streamable,
@@ -67,24 +69,48 @@ def _dialect_routes(prefix: str, server: Server, context: HttpContext) -> dict[s
     }
 
 
-def _metadata_routes(metadata: Mapping[str, Any], names: list[str]) -> dict[str, App]:
+def _metadata_routes(metadata: Mapping[str, Any], names: list[str]) -> dict[str, Endpoint]:
     """Return one document per protected path: clients refuse a document about another path."""
     base = str(metadata["resource"]).removesuffix("/mcp")
     paths = [f"{prefix}{end}" for prefix in ("", *(f"/{name}" for name in names)) for end in ("/mcp", "/sse")]
-    own: dict[str, App] = {METADATA_PATH + path: _Document({**metadata, "resource": base + path}) for path in paths}
+    own = {METADATA_PATH + path: _Document({**metadata, "resource": base + path}) for path in paths}
     return {METADATA_PATH: _Document(metadata), **own}
 
 
-def _allow_origins(app: Any, context: HttpContext) -> App:
-    """Let pages of the allowed origins read responses."""
-    middleware = CORSMiddleware(
-        app,
-        allow_origins=sorted(context.guard.origins),
-        allow_methods=["GET", "POST", "DELETE"],
-        allow_headers=["Authorization", "Content-Type", *_OUR_HEADERS],
-        expose_headers=["Mcp-Session-Id", "WWW-Authenticate", "X-Request-Id"],
-    )
-    return cast(App, middleware)
+class _CrossOrigin:
+    """Lets pages of the allowed origins read the responses of an endpoint."""
+
+    def __init__(self, endpoint: Endpoint, context: HttpContext) -> None:
+        self._endpoint = endpoint
+        self._middleware = cast(
+            App,
+            CORSMiddleware(
+                cast(Any, self._answer),
+                allow_origins=sorted(context.guard.origins),
+                allow_methods=["GET", "POST", "DELETE"],
+                allow_headers=["Authorization", "Content-Type", *_OUR_HEADERS],
+                expose_headers=["Mcp-Session-Id", "WWW-Authenticate", "X-Request-Id"],
+            ),
+        )
+
+    async def __call__(self, request: Request) -> None:
+        if b"origin" not in request.headers:
+            await self._endpoint(request)
+            return
+        send = request.send
+
+        async def note_status(message: Message) -> None:
+            """Send a message. The middleware answers preflight requests itself."""
+            request.record.status = message.get("status", request.record.status)
+            await send(message)
+
+        await self._middleware({**request.scope, _REQUEST: request}, request.receive, note_status)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer with the headers that the middleware adds."""
+        request: Request = scope[_REQUEST]
+        request.send = send
+        await self._endpoint(request)
 
 
 class _Document:
@@ -93,8 +119,8 @@ class _Document:
     def __init__(self, contents: Mapping[str, Any]) -> None:
         self._body = encode(contents)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await Request(scope, receive, send).respond(200, self._body, {"access-control-allow-origin": "*"})
+    async def __call__(self, request: Request) -> None:
+        await request.respond(200, self._body, {"access-control-allow-origin": "*"})
 
 
 class _NotFound:
@@ -104,5 +130,5 @@ class _NotFound:
         paths = ["/mcp", "/sse", *(f"/{name}/mcp" for name in servers)]
         self._message = f"nothing is here; this server speaks MCP at {', '.join(paths)}"
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await Request(scope, receive, send).refuse(Refused(404, self._message))
+    async def __call__(self, request: Request) -> None:
+        await request.refuse(Refused(404, self._message))

@@ -7,8 +7,6 @@
 import socket
 import time
 from asyncio import Event, Transport, get_running_loop
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -125,15 +123,14 @@ class Connection(HttpToolsProtocol):
         self._stuck_since = None
         super().resume_writing()
 
-    @contextmanager
-    def serving(self) -> Iterator[None]:
+    def begin_request(self) -> None:
         """Mark a request as being answered: it is the server that takes its time now."""
         self._serving += 1
         self._waiting_since = None
-        try:
-            yield
-        finally:
-            self._serving -= 1
+
+    def end_request(self) -> None:
+        """Mark a request as answered."""
+        self._serving -= 1
 
     @property
     def is_idle(self) -> bool:

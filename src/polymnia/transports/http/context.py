@@ -9,7 +9,7 @@ from typing import TypeVar
 from msgspec import Struct, field
 
 from polymnia.errors import Refused
-from polymnia.mcp.jsonrpc import Message
+from polymnia.mcp.jsonrpc import PARSE_ERROR, Message
 from polymnia.mcp.methods import MAX_INLINE_BYTES
 from polymnia.mcp.session import parse
 from polymnia.model import Principal
@@ -56,9 +56,10 @@ class HttpContext(Struct, kw_only=True):
     async def read(self, request: Request) -> tuple[bytes, Message]:
         """Return the body of a request and the message in it. Raise Refused."""
         body = await request.body(limit=self.max_message_bytes, budget=self.budget)
-        if len(body) <= MAX_INLINE_BYTES:
-            return body, parse(body)
-        return body, await self.run(lambda: parse(body))
+        message = parse(body) if len(body) <= MAX_INLINE_BYTES else await self.run(lambda: parse(body))
+        if message.problem is not None and message.problem.code == PARSE_ERROR:
+            raise Refused(400, str(message.problem), code=PARSE_ERROR)
+        return body, message
 
     async def run(self, work: Callable[[], T]) -> T:
         """Run a function on a worker thread."""

@@ -122,7 +122,12 @@ def named_workspace(request: Request) -> str | None:
 
 def is_stateless(request: Request, message: Message) -> bool:
     """Return True if the header or the body says that the request is of the era without sessions."""
-    return message.version is not UNSET or request.header(VERSION) in STATELESS
+    return message.version is not UNSET or names_stateless(request)
+
+
+def names_stateless(request: Request) -> bool:
+    """Return True if the header says that the request is of the era without sessions."""
+    return VERSION in request.headers and request.header(VERSION) in STATELESS
 
 
 def check_revision(request: Request) -> None:
@@ -165,17 +170,12 @@ def _compare(header: str, given: str | None, expected: object) -> None:
 
 
 def _check_head(request: Request) -> None:
-    size = 0
-    single = []
-    for name, value in request.raw_headers:
-        size += len(name) + len(value)
-        if name in _SINGLE:
-            single.append(name)
-    if size > MAX_HEAD_BYTES:
+    if sum([len(name) + len(value) for name, value in request.raw_headers]) > MAX_HEAD_BYTES:
         raise Refused(431, f"request head too large: at most {MAX_HEAD_BYTES} bytes", headers={"connection": "close"})
-    if len(single) != len(set(single)):
-        repeated = next(name for name in single if single.count(name) > 1)
-        raise Refused(400, f"the header {repeated.decode().title()} must be given once")
+    if len(request.headers) < len(request.raw_headers):
+        names = [name for name, _ in request.raw_headers if name in _SINGLE]
+        if repeated := next((name for name in names if names.count(name) > 1), None):
+            raise Refused(400, f"the header {repeated.decode().title()} must be given once")
 
 
 @lru_cache(maxsize=256)

@@ -1,7 +1,5 @@
 """The older HTTP transport: a stream that stays open, and a path to post messages to."""
 
-from collections.abc import Mapping
-from typing import Any
 from urllib.parse import parse_qs
 
 from polymnia.errors import Refused
@@ -10,7 +8,7 @@ from polymnia.mcp.jsonrpc import Message
 from polymnia.mcp.server import Server
 from polymnia.transports.http.context import HttpContext
 from polymnia.transports.http.guard import named_workspace
-from polymnia.transports.http.request import JSON, Receive, Request, Send
+from polymnia.transports.http.request import JSON, Request, is_json
 from polymnia.transports.http.sessions import HttpSession
 from polymnia.transports.http.stream import HEADERS, EventStream, encode_event
 
@@ -26,8 +24,7 @@ class LegacySse:
         self._context = context
         self._path = path
 
-    async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
-        request = Request(scope, receive, send)
+    async def __call__(self, request: Request) -> None:
         is_post = request.path.rstrip("/") == f"{self._path}/messages"
         try:
             self._context.guard.check(request)
@@ -66,7 +63,7 @@ class LegacySse:
     async def _post(self, request: Request) -> None:
         """Take a message. Its answer is sent on the stream."""
         principal = self._context.guard.authenticate(request)
-        if not (request.header(b"content-type") or JSON).lower().startswith(JSON):
+        if not is_json(request.headers.get(b"content-type", JSON.encode())):
             raise Refused(415, f"send the message as {JSON}")
         identifier = parse_qs(request.query.decode("latin-1")).get("session_id", [""])[0]
         session = self._context.sessions.find(identifier, principal, self._path)

@@ -1,7 +1,9 @@
 """What a server counts, as Prometheus text."""
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from math import inf
 
 from polymnia.mcp.handled import Handled
 from polymnia.stores.size import store_bytes
@@ -30,11 +32,11 @@ class Metrics:
         self._rejected_logins = 0
         self.open_requests = 0
 
-    def count(self, method: str, status: int, seconds: float, record: RequestRecord) -> None:
+    def count(self, method: str, seconds: float, record: RequestRecord) -> None:
         """Count a request and the tool calls in it."""
-        self._requests[method, status] += 1
+        self._requests[method, record.status] += 1
         self._seconds += seconds
-        self._durations[next((each for each in _BUCKETS_S if seconds <= each), float("inf"))] += 1
+        self._durations[(*_BUCKETS_S, inf)[bisect_left(_BUCKETS_S, seconds)]] += 1
         self._rejected_logins += record.is_login_rejected
         for each in record.handled:
             self.count_call(each)

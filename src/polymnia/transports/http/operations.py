@@ -11,18 +11,18 @@ from polymnia.errors import PolymniaError, Refused
 from polymnia.mcp.handled import Handled
 from polymnia.transports.http.context import HttpContext
 from polymnia.transports.http.metrics import Metrics
-from polymnia.transports.http.request import CONNECTION, RECORD, Message, Receive, Request, Send
+from polymnia.transports.http.request import CONNECTION, RECORD, REQUEST_ID, Receive, Request, Send
 from polymnia.transports.request_log import RequestRecord, choose_request_id
 
 logger = logging.getLogger(__name__)
 
 Scope = MutableMapping[str, Any]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
+Endpoint = Callable[[Request], Awaitable[None]]
 # The path of the web interface, and the key in a request's scope under which it says which page was asked for.
 UI_PATH = "/ui"
 PAGE = "polymnia.page"
 _TEXT = {"content-type": "text/plain; charset=utf-8"}
-_REQUEST_ID = b"x-request-id"
 
 
 class Operations:
@@ -30,16 +30,16 @@ class Operations:
 
     def __init__(
         self,
-        routes: Mapping[str, App],
-        not_found: App,
+        routes: Mapping[str, Endpoint],
+        not_found: Endpoint,
         context: HttpContext,
         metrics: Metrics,
         *,
         check: Callable[[], None],
         shows_metrics: bool,
-        ui: App | None = None,
+        ui: Endpoint | None = None,
     ) -> None:
-        """`routes` are the applications by path. `check` raises if the store cannot be read. `ui` has all of /ui."""
+        """`routes` are the endpoints by path. `check` raises if the store cannot be read. `ui` has all of /ui."""
         self._routes = routes
         self._not_found = not_found
         self._ui = ui
@@ -54,20 +54,24 @@ class Operations:
         connection = self._context.connections.get(scope["client"])
         if connection is None:
             return  # the client left before its request was looked at
-        scope[CONNECTION] = connection
-        scope[RECORD] = RequestRecord(client=connection.peer[0], id=_request_id(scope))
         path = scope["path"] = self._own_path(scope["path"])
-        with connection.serving():
-            is_read = scope["method"] in ("GET", "HEAD")
+        scope[CONNECTION] = connection
+        scope[RECORD] = RequestRecord(client=connection.peer[0])
+        request = Request(scope, receive, send)
+        connection.begin_request()
+        try:
+            is_read = request.method in ("GET", "HEAD")
             if is_read and path in self._health:
-                await self._health[path](Request(scope, receive, send))
+                await self._health[path](request)
             elif self._context.connections.is_full and not connection.is_admitted:
                 refusal = Refused(503, "too many connections; try again later", headers={"connection": "close"})
-                await Request(scope, receive, send).refuse(refusal)
+                await request.refuse(refusal)
             elif is_read and self._shows_metrics and path == "/metrics":
-                await self._send_metrics(Request(scope, receive, send))
+                await self._send_metrics(request)
             else:
-                await self._count(scope, receive, send)
+                await self._count(request)
+        finally:
+            connection.end_request()
 
     def _own_path(self, path: str) -> str:
         """Return the path without the prefix of the public URL, which some proxies remove and others keep."""
@@ -75,31 +79,23 @@ class Operations:
         is_prefixed = prefix and path not in self._routes and path.startswith(f"{prefix}/")
         return path.removeprefix(prefix) if is_prefixed else path
 
-    async def _count(self, scope: Scope, receive: Receive, send: Send) -> None:
-        record: RequestRecord = scope[RECORD]
+    async def _count(self, request: Request) -> None:
+        record = request.record
+        if REQUEST_ID in request.headers:
+            record.id = choose_request_id(request.header(REQUEST_ID))
         started = time.perf_counter()
-        status = 0
-
-        async def send_with_request_id(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                message["headers"] = [*message["headers"], (_REQUEST_ID, record.id.encode())]
-            await send(message)
-
         self._metrics.open_requests += 1
         try:
-            app = self._find_app(scope["path"])
-            await app(scope, receive, send_with_request_id)
+            await self._find_endpoint(request.path)(request)
         finally:
             self._metrics.open_requests -= 1
             seconds = time.perf_counter() - started
-            self._metrics.count(scope["method"], status, seconds, record)
+            self._metrics.count(request.method, seconds, record)
             # Clients choose other paths: they may hold a secret, or a forged line of this log.
-            path = scope["path"] if scope["path"] in self._routes else scope.get(PAGE, "(another path)")
-            text = f"{scope['method']} {path}"
+            path = request.path if request.path in self._routes else request.scope.get(PAGE, "(another path)")
+            text = f"{request.method} {path}"
             record.take_late = partial(self._count_late, asyncio.get_running_loop(), text, record)
-            record.log(f"{text} {status}", seconds, is_failed=status >= 400 or record.is_failed)
+            record.log(f"{text} {record.status}", seconds, is_failed=record.status >= 400 or record.is_failed)
 
     def _count_late(self, loop: asyncio.AbstractEventLoop, text: str, request: RequestRecord, handled: Handled) -> None:
         """Count and log a call whose client did not wait for it. This runs on the thread of the call."""
@@ -107,7 +103,7 @@ class Operations:
         late = RequestRecord(client=request.client, id=request.id, principal=request.principal, handled=[handled])
         late.log(text, handled.seconds, is_failed=late.is_failed)
 
-    def _find_app(self, path: str) -> App:
+    def _find_endpoint(self, path: str) -> Endpoint:
         if self._ui is not None and (path == UI_PATH or path.startswith(f"{UI_PATH}/")):
             return self._ui
         return self._routes.get(path, self._not_found)
@@ -144,8 +140,3 @@ class Operations:
             return
         text = await self._metrics.exposition()
         await request.respond(200, text.encode(), {"content-type": "text/plain; version=0.0.4"})
-
-
-def _request_id(scope: Scope) -> str:
-    given = next((value for name, value in scope["headers"] if name == _REQUEST_ID), None)
-    return choose_request_id(None if given is None else given.decode("latin-1"))

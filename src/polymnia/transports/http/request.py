@@ -26,6 +26,7 @@ BLANK = " \t"
 # The keys in a request's scope that hold its connection and what the log will say about it.
 CONNECTION = "polymnia.connection"
 RECORD = "polymnia.record"
+REQUEST_ID = b"x-request-id"
 # A long response is sent in pieces of this size, each when the last one was taken.
 _PIECE_BYTES = 1 << 18
 # The rest of a refused body is read for this long: closing upon unread data would lose the response.
@@ -82,8 +83,6 @@ class Request:
         "_budget",
         "_held_bytes",
         "_is_body_read",
-        "_receive",
-        "_send",
         "connection",
         "headers",
         "is_http_1_0",
@@ -93,10 +92,14 @@ class Request:
         "progress_at",
         "query",
         "raw_headers",
+        "receive",
         "record",
+        "scope",
+        "send",
     )
 
-    def __init__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+    def __init__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        self.scope = scope
         self.method: str = scope["method"]
         self.path: str = scope["path"]
         self.query: bytes = scope["query_string"]
@@ -112,8 +115,8 @@ class Request:
         self._is_body_read = False
         self._budget: ByteBudget | None = None
         self._held_bytes = 0
-        self._receive = receive
-        self._send = send
+        self.receive = receive
+        self.send = send
 
     def header(self, name: bytes) -> str | None:
         """Return a header's value by its lower-case name."""
@@ -134,7 +137,7 @@ class Request:
             raise _too_large(limit)
         self._budget, whole = budget, bytearray()
         while True:
-            message = await self._receive()
+            message = await self.receive()
             if message["type"] == "http.disconnect":
                 raise Refused(400, "the request ended before its body did")
             part: bytes = message.get("body", b"")
@@ -154,7 +157,7 @@ class Request:
             raise _too_large(limit)
         piece, total, more = bytearray(), 0, True
         while more:
-            message = await self._receive()
+            message = await self.receive()
             if message["type"] == "http.disconnect":
                 raise Refused(400, "the request ended before its body did")
             piece += message.get("body", b"")
@@ -211,7 +214,7 @@ class Request:
         try:
             async with asyncio.timeout(_DISCARD_TIMEOUT_S):
                 while True:
-                    message = await self._receive()
+                    message = await self.receive()
                     if message["type"] == "http.disconnect" or not message.get("more_body"):
                         return
         except TimeoutError:
@@ -228,11 +231,19 @@ class Request:
 
     async def _start(self, status: int, head: list[tuple[bytes, bytes]], headers: Mapping[str, str]) -> None:
         head += [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
-        await self._send({"type": "http.response.start", "status": status, "headers": head})
+        head.append((REQUEST_ID, self.record.id.encode()))
+        self.record.status = status
+        await self.send({"type": "http.response.start", "status": status, "headers": head})
 
     async def write(self, body: bytes, *, more: bool) -> None:
         """Send a piece of the response. Wait while the client reads nothing."""
-        await self._send({"type": "http.response.body", "body": body, "more_body": more})
+        await self.send({"type": "http.response.body", "body": body, "more_body": more})
+
+
+@lru_cache(maxsize=256)
+def is_json(content_type: bytes) -> bool:
+    """Return True if a header says that the body is JSON."""
+    return content_type.decode("latin-1").strip(BLANK).lower().startswith(JSON)
 
 
 @lru_cache(maxsize=256)

@@ -21,7 +21,7 @@ from polymnia.transports.http.app import make_app
 from polymnia.transports.http.connection import MAX_CONNECTIONS, Connection, Connections
 from polymnia.transports.http.context import HttpContext
 from polymnia.transports.http.guard import RequestGuard
-from polymnia.transports.http.operations import App
+from polymnia.transports.http.operations import Endpoint
 from polymnia.transports.http.request import ByteBudget
 from polymnia.transports.http.sessions import Sessions
 
@@ -75,7 +75,7 @@ def serve_http(
     options: Options,
     *,
     check: Callable[[], None],
-    make_ui: Callable[[HttpContext], App] | None = None,
+    make_ui: Callable[[HttpContext], Endpoint] | None = None,
 ) -> None:
     """Serve until a signal asks to stop, then finish the running requests. `make_ui` returns the web interface."""
     connections = Connections(_connection_limit())

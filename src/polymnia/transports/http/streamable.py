@@ -3,21 +3,20 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
 
 from msgspec import UNSET, Struct
 
 from polymnia.dialects.base import Client
 from polymnia.errors import MissingCapability, ProtocolError, Refused
 from polymnia.mcp.handled import Delivery
-from polymnia.mcp.jsonrpc import INVALID_REQUEST, METHOD_NOT_FOUND, NO_ID, PARSE_ERROR, Answer, Message, encode_error
-from polymnia.mcp.params import RESUMABLE_SINCE, STATELESS, UNSUPPORTED_VERSION
+from polymnia.mcp.jsonrpc import INVALID_REQUEST, METHOD_NOT_FOUND, NO_ID, Answer, Message, encode_error
+from polymnia.mcp.params import RESUMABLE_SINCE, UNSUPPORTED_VERSION
 from polymnia.mcp.server import Server
 from polymnia.mcp.session import Session
 from polymnia.model import Principal
 from polymnia.transports.http import guard
 from polymnia.transports.http.context import HttpContext
-from polymnia.transports.http.request import EVENTS, JSON, Receive, Request, Send
+from polymnia.transports.http.request import EVENTS, JSON, Request, is_json
 from polymnia.transports.http.sessions import HttpSession
 from polymnia.transports.http.stream import HEADERS, EventStream, encode_event, parse_event_id
 
@@ -26,7 +25,7 @@ _LAST_EVENT = b"last-event-id"
 _LISTEN = "subscriptions/listen"
 _INVALID_PARAMS = -32602
 # Errors of the protocol itself have a status. What a tool says is always 200.
-_STATUS = {PARSE_ERROR: 400, INVALID_REQUEST: 400}
+_STATUS = {INVALID_REQUEST: 400}
 _STATELESS_STATUS = {
     **_STATUS,
     _INVALID_PARAMS: 400,
@@ -68,8 +67,7 @@ class Streamable:
         self._server = server
         self._context = context
 
-    async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
-        request = Request(scope, receive, send)
+    async def __call__(self, request: Request) -> None:
         context = self._context
         try:
             context.guard.check(request)
@@ -77,7 +75,7 @@ class Streamable:
             principal = context.guard.authenticate(request)
             if request.method == "POST":
                 await self._post(request, principal)
-            elif request.method in ("GET", "DELETE") and request.header(guard.VERSION) not in STATELESS:
+            elif request.method in ("GET", "DELETE") and not guard.names_stateless(request):
                 session = self._find_session(request, principal)
                 await (self._listen(request, session) if request.method == "GET" else self._end(request, session))
             else:
@@ -88,7 +86,7 @@ class Streamable:
             request.release()
 
     async def _post(self, request: Request, principal: Principal) -> None:
-        if not (request.header(b"content-type") or "").lower().startswith(JSON):
+        if not is_json(request.headers.get(b"content-type", b"")):
             raise Refused(415, f"send the message as {JSON}")
         if not request.accepts(JSON):
             raise Refused(406, f"the response is {JSON} or {EVENTS}; accept both")
@@ -116,9 +114,9 @@ class Streamable:
             session.close()
 
     async def _post_in_session(self, request: Request, principal: Principal, message: Message, size: int) -> None:
-        guard.check_revision(request)
         is_initialize = message.method == "initialize"
-        if is_new := is_initialize and request.header(_SESSION) is None:
+        if is_new := is_initialize and _SESSION not in request.headers:
+            guard.check_revision(request)
             client = self._context.guard.client(request, principal, self._server)
             session = self._context.sessions.open(self._server, client, peer=request.peer, path=_path(request))
         else:

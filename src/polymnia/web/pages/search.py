@@ -171,7 +171,7 @@ def show_types(page: Page) -> Response:
 
 def show_names(page: Page) -> Response:
     """Show names of entities that contain what is typed in a field, as its suggestions."""
-    typed = next((page.query.get(each) for each in ("target", "source", "name") if each in page.query), "")
+    typed = next((page.query.get(each) for each in ("target", "source", "to", "name") if each in page.query), "")
     return page.render("search/names.html", found=suggest(page.memory, typed))
 
 

@@ -3,7 +3,7 @@
 from polymnia.dialects.document import encode_document
 from polymnia.engine import notes, selection
 from polymnia.engine.entities import open_named
-from polymnia.engine.forget import forget
+from polymnia.engine.forget import ForgetReceipt, forget
 from polymnia.errors import BadInput
 from polymnia.model import Graph
 from polymnia.web.facts import FactKey, load_row, parse_picks
@@ -33,11 +33,25 @@ def preview(page: Page) -> Response:
         action=action,
         keys=keys,
         examples=[load_row(page.memory, each) for each in keys[:_MAX_EXAMPLES]],
-        counted=counted,
+        counts=_describe(counted) if counted else "",
         movable=[each for each in keys if each.kind == "observation"],
         names=_entity_names(keys),
         back=page.back,
     )
+
+
+def _describe(receipt: ForgetReceipt) -> str:
+    """Return how much would be deleted, in words."""
+    observations = sum(len(each.observations) for each in receipt.observations)
+    observations += sum(len(each.observations) for each in receipt.entities)
+    counts = (
+        (len(receipt.entities), "entity", "entities"),
+        (observations, "observation", "observations"),
+        (len(receipt.relations), "relation", "relations"),
+        (len(receipt.notes), "note", "notes"),
+    )
+    parts = [f"{count:,} {one if count == 1 else several}" for count, one, several in counts if count]
+    return " and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else "".join(parts) or "nothing"
 
 
 def apply(page: Page) -> Response:

@@ -24,17 +24,31 @@
     row.scrollIntoView({ block: "nearest" });
   }
 
+  // Select the row under the cursor and the next one.
+  function extendSelection(step) {
+    tick(cursor());
+    moveCursor(step);
+    tick(cursor());
+  }
+
+  function tick(row) {
+    const box = row && $(".pick input", row);
+    if (box && !box.checked) box.click();
+  }
+
   const press = (key, at) => $(`[data-key="${key}"]`, at || document)?.click();
   const ACTIONS = {
     "/": () => { $("#q")?.focus(); $("#q")?.select(); },
     "j": () => moveCursor(1),
     "k": () => moveCursor(-1),
+    "J": () => extendSelection(1),
+    "K": () => extendSelection(-1),
     "e": () => press("e", cursor()),
     "w": () => press("w", cursor()),
     "x": () => $(".pick input", cursor() || document)?.click(),
     "Delete": () => press("Delete", cursor()),
     "u": () => press("u"),
-    "g": () => press("g"),
+    "g": () => ($("main [data-key=g]") || $("[data-key=g]"))?.click(),
     "?": () => $("#keys")?.showModal(),
     "Escape": () => press("Escape"),
   };
@@ -80,6 +94,9 @@
     if (button.dataset.toggle) {
       const target = $(button.dataset.toggle);
       button.setAttribute("aria-expanded", String(target.classList.toggle("is-open")));
+    }
+    if (button.dataset.picking !== undefined) {
+      button.setAttribute("aria-pressed", String($("#results").classList.toggle("picking")));
     }
     if (button.dataset.copy) copy(button);
     if (button.getAttribute("role") === "tab") selectTab(button);

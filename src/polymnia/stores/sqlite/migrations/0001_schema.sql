@@ -52,6 +52,7 @@ CREATE TABLE entities (
     updated_at   INTEGER NOT NULL,
     touched      INTEGER NOT NULL      -- the last change to it or to its observations
 );
+CREATE INDEX entities_by_time ON entities (updated_at);
 
 -- When an entity counted as updated by a change, where the rows of that change do not tell: it came with a time of its own
 -- (from a restore or an import), it was only touched, or a purge removed the rows. Other changes update at their own time.

@@ -1,0 +1,260 @@
+"""Explain a recall: every signal of every hit, its place by words or by meaning alone, and why a text is missing."""
+
+from collections.abc import Sequence
+from time import perf_counter
+from typing import Literal
+
+from msgspec import Struct
+
+from polymnia.engine.memory import Memory
+from polymnia.engine.recall import Search, score_candidates, start_searches
+from polymnia.engine.suggest import similar_names
+from polymnia.model import Entity, Hit, Passage, PassageKey, Within
+from polymnia.search import hits
+from polymnia.search.scoring import ScoredPassage, WeightedSignal, weigh
+from polymnia.search.terms import terms_of, words_of
+from polymnia.search.text import fold
+from polymnia.stores.contract import Reader
+
+# How long an explanation waits for the embedder: somebody looks at it, and it may have to be loaded.
+EMBED_TIMEOUT_S = 20.0
+# Passages that are looked at for what somebody misses.
+MAX_WANTED = 20
+
+Outcome = Literal["shown", "ranked", "alike", "filtered", "not found", "unknown"]
+
+
+class ExplainedHit(Struct, frozen=True):
+    """A hit, the signals that its score is the sum of, and its place by words alone and by meaning alone, from 1."""
+
+    hit: Hit
+    signals: list[WeightedSignal]
+    by_words: int | None
+    by_meaning: int | None
+
+
+class Ranking(Struct, frozen=True):
+    """The best passages of one ranking, and how many milliseconds it took."""
+
+    passages: list[Passage]
+    milliseconds: float
+
+
+class Explanation(Struct, frozen=True):
+    """How a question was answered. `note` says why meaning was left out; the other fields are as in RecallResult.
+
+    `embedded` of all `passages` have a vector of the question's model. `candidates` were scored.
+    """
+
+    hits: list[ExplainedHit]
+    words: Ranking
+    meaning: Ranking
+    milliseconds: float
+    candidates: int
+    embedded: int
+    passages: int
+    note: str
+    corrections: dict[str, str]
+
+
+class Absence(Struct, frozen=True, kw_only=True):
+    """Why a passage is not among the hits.
+
+    It is `shown` after all at `place`, or `ranked` too low there. Or it is `alike` another hit that stands for it, or
+    kept out by the filters in `kept_out_by`, or `not found` by any search: then `place` is where its score would put
+    it. Or it is `unknown`. `last` is the last hit shown, `missing` are words of the question that it does not have.
+    """
+
+    outcome: Outcome
+    passage: Passage | None = None
+    place: int = 0
+    total: int = 0
+    score: float = 0.0
+    signals: list[WeightedSignal] = []
+    last: ExplainedHit | None = None
+    twin: Passage | None = None
+    missing: tuple[str, ...] = ()
+    has_vector: bool = False
+    kept_out_by: tuple[str, ...] = ()
+    similar_names: tuple[str, ...] = ()
+
+
+def explain(memory: Memory, question: str, *, limit: int = 10, within: Within | None = None) -> Explanation:
+    """Return the hits of a recall with everything that led to their order."""
+    with memory.reading() as read:
+        words, _, _ = _timed_ranking(Memory(memory.store), read, question, limit, within)
+        both, search, scored = _timed_ranking(memory, read, question, limit, within)
+        meaning = _by_meaning(read, search, limit, within)
+        embedded, passages = _coverage(read, search)
+    found = hits.best_hits(search.query.folded, scored, limit)
+    return Explanation(
+        [_explained(hit, search, words.passages, meaning.passages) for hit in found],
+        Ranking(words.passages[:limit], words.milliseconds),
+        Ranking(meaning.passages[:limit], meaning.milliseconds),
+        both.milliseconds,
+        len(scored),
+        embedded,
+        passages,
+        search.note,
+        search.corrections,
+    )
+
+
+def explain_absence(
+    memory: Memory, question: str, wanted: str, *, limit: int = 10, within: Within | None = None
+) -> Absence:
+    """Say why an entity, or a text by some of its words, is not among the first hits."""
+    with memory.reading() as read:
+        _, search, scored = _timed_ranking(memory, read, question, limit, within)
+        asked = _wanted(read, search, wanted.strip())
+        ranked = hits.best_hits(search.query.folded, scored, len(scored))
+        places = {hit.passage.key: place for place, hit in enumerate(ranked, 1)}
+        known = {each.passage.key: each for each in scored}
+        others = [each for each in asked if each.key not in known]
+        extra = search.score(read, others, read.neighbours(others)) if others else []
+    if not asked:
+        return Absence(outcome="unknown", similar_names=tuple(similar_names(memory, wanted.strip())))
+    best = _best([*[known[each.key] for each in asked if each.key in known], *extra], places)
+    last = _explained(ranked[min(limit, len(ranked)) - 1], search, (), ()) if ranked else None
+    place = places.get(best.passage.key, 0)
+    kept_out_by = _exclusions(within, best.passage)
+    twin = None if place else _twin(best, ranked, known)
+    return Absence(
+        outcome=_outcome(place, limit, twin is not None, bool(kept_out_by)),
+        passage=best.passage,
+        place=place or 1 + sum(hit.score > best.score for hit in ranked),
+        total=len(ranked),
+        score=best.score,
+        signals=_weigh(best, search),
+        last=last,
+        twin=twin,
+        missing=_missing_words(search, best.terms),
+        has_vector=best.signals.meaning is not None,
+        kept_out_by=kept_out_by,
+    )
+
+
+class _Ranked(Struct, frozen=True):
+    passages: list[Passage]
+    milliseconds: float
+
+
+def _timed_ranking(
+    memory: Memory, read: Reader, question: str, limit: int, within: Within | None
+) -> tuple[_Ranked, Search, list[ScoredPassage]]:
+    """Rank all candidates as recall does."""
+    started = perf_counter()
+    (search,) = start_searches(memory, read, [question], within, EMBED_TIMEOUT_S)
+    scored = score_candidates(read, [search], within)
+    ranked = hits.best_hits(search.query.folded, scored, max(limit, len(scored)))
+    return _Ranked([hit.passage for hit in ranked], 1000 * (perf_counter() - started)), search, scored
+
+
+def _by_meaning(read: Reader, search: Search, limit: int, within: Within | None) -> _Ranked:
+    """Rank by meaning alone, twice as far as is shown: then most hits have a place."""
+    if search.vectors is None:
+        return _Ranked([], 0.0)
+    started = perf_counter()
+    nearest = read.vectors.nearest(search.vectors.model, search.vectors.question, 2 * limit, within)
+    passages = {each.id: each for each in read.passages_by_id(nearest)}
+    ranked = [passages[each] for each in nearest if each in passages]
+    return _Ranked(ranked, 1000 * (perf_counter() - started))
+
+
+def _coverage(read: Reader, search: Search) -> tuple[int, int]:
+    if search.vectors is None:
+        return 0, read.counts().observations
+    return read.vectors.coverage(search.vectors.model)
+
+
+def _explained(hit: Hit, search: Search, words: Sequence[Passage], meaning: Sequence[Passage]) -> ExplainedHit:
+    bonus = search.query.bonuses.get(hit.passage.entity, 0.0)
+    signals = weigh(hit.signals, bonus, search.coverage)
+    return ExplainedHit(hit, signals, _place(words, hit.passage.key), _place(meaning, hit.passage.key))
+
+
+def _weigh(scored: ScoredPassage, search: Search) -> list[WeightedSignal]:
+    return weigh(scored.signals, search.query.bonuses.get(scored.passage.entity, 0.0), search.coverage)
+
+
+def _place(ranked: Sequence[Passage], key: PassageKey) -> int | None:
+    return next((place for place, each in enumerate(ranked, 1) if each.key == key), None)
+
+
+def _wanted(read: Reader, search: Search, wanted: str) -> list[Passage]:
+    """Return the passages that somebody may mean: those of the entity with that name, or those with the text."""
+    if not wanted:
+        return []
+    folded = fold(wanted)
+    named = read.known([wanted]) or {each.name for each in read.headings(folded) if fold(each.name) == folded}
+    if named:
+        return _passages_of(read, search, min(named))
+    found = read.passages_containing(folded, MAX_WANTED)
+    terms = terms_of(wanted)
+    return found or (read.candidates(terms, MAX_WANTED, every=True) if terms else [])
+
+
+def _passages_of(read: Reader, search: Search, name: str) -> list[Passage]:
+    """Return the card of an entity and the passages of it that are nearest to the question, else its first ones."""
+    within = Within(names=(name,))
+    found = read.cards([name]) + read.candidates(search.query.find_by, MAX_WANTED, within)
+    if search.vectors is not None:
+        nearest = read.vectors.nearest(search.vectors.model, search.vectors.question, MAX_WANTED, within)
+        found += read.passages_by_id(nearest)
+    if len(found) == 1:
+        found += [passage for entity in read.find([name]) for passage in _observations(entity)[:MAX_WANTED]]
+    return list({each.key: each for each in found}.values())
+
+
+def _observations(entity: Entity) -> list[Passage]:
+    return [
+        Passage(
+            entity.name,
+            entity.type,
+            each.ordinal,
+            each.text,
+            each.created_at,
+            each.valid_at,
+            tags=entity.tags,
+            source=each.source,
+        )
+        for each in entity.observations
+    ]
+
+
+def _best(scored: Sequence[ScoredPassage], places: dict[PassageKey, int]) -> ScoredPassage:
+    """Return the one with the best place or, if none has a place, with the best score."""
+    return min(scored, key=lambda each: (places.get(each.passage.key, len(places) + 1), -each.score))
+
+
+def _twin(best: ScoredPassage, ranked: Sequence[Hit], known: dict[PassageKey, ScoredPassage]) -> Passage | None:
+    """Return the hit that says the same about the same entity, if that is why the passage is no hit."""
+    if best.passage.key not in known:
+        return None
+    for hit in ranked:
+        if hit.passage.entity == best.passage.entity:
+            subjects = [("", known[hit.passage.key].terms), ("", best.terms)]
+            if len(hits.distinct(subjects, 2)) == 1:
+                return hit.passage
+    return None
+
+
+def _outcome(place: int, limit: int, is_alike: bool, is_kept_out: bool) -> Outcome:
+    if place:
+        return "shown" if place <= limit else "ranked"
+    if is_alike:
+        return "alike"
+    return "filtered" if is_kept_out else "not found"
+
+
+def _exclusions(within: Within | None, passage: Passage) -> tuple[str, ...]:
+    """Return the names of the filters that the passage does not satisfy."""
+    given = {name: getattr(within, name) for name in Within.__struct_fields__} if within else {}
+    single = {name: Within(**{name: value}) for name, value in given.items() if value is not None}
+    return tuple([name for name, each in single.items() if not each.has(passage)])
+
+
+def _missing_words(search: Search, terms: Sequence[str]) -> tuple[str, ...]:
+    """Return the words of the question that a passage has not, as they were asked for."""
+    asked = {term: word for word in words_of(search.query.question.text) for term in terms_of(word)}
+    return tuple([asked.get(term, term) for term in search.query.terms if term not in terms])

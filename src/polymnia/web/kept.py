@@ -1,0 +1,83 @@
+"""What the web interface keeps beside the memory: saved questions and dismissed findings, in a file."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock
+
+from msgspec import DecodeError, Struct, ValidationError, field, json
+
+from polymnia.disk.errors import map_os_errors
+from polymnia.disk.lock import file_lock
+from polymnia.disk.replace import make_parent, replace_file
+from polymnia.errors import StoreDamaged
+
+MAX_QUESTIONS = 50
+MAX_DISMISSED = 5_000
+
+
+class SavedQuestion(Struct, omit_defaults=True):
+    """A question, its filters, and the entity that it should find.
+
+    `place` is the place of that entity at the last run and `before` at the run before that; 0 means that it was not
+    found. `at` is the time of the last run.
+    """
+
+    question: str
+    expected: str
+    type: str = ""
+    since: str = ""
+    place: int = 0
+    before: int = 0
+    at: int = 0
+
+
+class KeptParts(Struct):
+    """What is kept for one workspace. A dismissed finding is known by its kind and names."""
+
+    questions: list[SavedQuestion] = field(default_factory=list)
+    dismissed: list[list[str]] = field(default_factory=list)
+
+
+class Kept:
+    """The file, by workspace. Without a path everything is kept in memory and ends with the server. Thread-safe."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self._lock = Lock()
+        self._in_memory: dict[str, KeptParts] = {}
+
+    def read(self, workspace: str) -> KeptParts:
+        """Return what is kept for a workspace. Raise StoreError, StoreDamaged."""
+        with self._lock:
+            return self._load().get(workspace, KeptParts())
+
+    @contextmanager
+    def changing(self, workspace: str) -> Iterator[KeptParts]:
+        """Yield what is kept for a workspace, to be changed in place, and write it when the block succeeds."""
+        with self._lock:
+            if self.path is None:
+                yield self._in_memory.setdefault(workspace, KeptParts())
+                return
+            make_parent(self.path)
+            with file_lock(self.path):
+                found = self._load()
+                parts = found.setdefault(workspace, KeptParts())
+                yield parts
+                del parts.questions[:-MAX_QUESTIONS], parts.dismissed[:-MAX_DISMISSED]
+                with map_os_errors(str(self.path)):
+                    replace_file(self.path, [json.format(json.encode(found), indent=1), b"\n"])
+
+    def _load(self) -> dict[str, KeptParts]:
+        if self.path is None:
+            return self._in_memory
+        try:
+            with map_os_errors(str(self.path)):
+                if not self.path.exists():
+                    return {}
+                data = self.path.read_bytes()
+            return json.decode(data, type=dict[str, KeptParts])
+        except (DecodeError, ValidationError, UnicodeDecodeError) as exc:
+            raise StoreDamaged(
+                f"{self.path} does not hold saved questions ({exc}); repair it, or delete it to start anew"
+            ) from exc

@@ -1,0 +1,63 @@
+// A worker that lays a graph out: ForceAtlas2, then nodes that overlap are pushed apart.
+"use strict";
+self.module = { exports: {} };
+importScripts("vendor/forceatlas2-iterate.js");
+const iterate = self.module.exports;
+const PER_NODE = 10, PER_EDGE = 3, MAX_PUSHED = 500, GAP = 14;
+
+// nodes: [x, y, radius] in pixels; edges: [source, target, weight] by place; size: [width, height].
+self.onmessage = ({ data: { nodes, edges, size, settled } }) => {
+  const places = spread(nodes, edges, settled);
+  const scaled = fit(places, nodes, size);
+  if (nodes.length <= MAX_PUSHED) pushApart(scaled, nodes);
+  self.postMessage(scaled);
+};
+
+function spread(nodes, edges, settled) {
+  const matrix = new Float32Array(nodes.length * PER_NODE);
+  const links = new Float32Array(edges.length * PER_EDGE);
+  nodes.forEach(([x, y], at) => {
+    matrix.set([x, y, 0, 0, 0, 0, 1, 1, 1, 0], at * PER_NODE);
+  });
+  edges.forEach(([source, target, weight], at) => {
+    links.set([source * PER_NODE, target * PER_NODE, weight], at * PER_EDGE);
+    matrix[source * PER_NODE + 6] += weight;
+    matrix[target * PER_NODE + 6] += weight;
+  });
+  const settings = {
+    linLogMode: false, outboundAttractionDistribution: false, adjustSizes: false, edgeWeightInfluence: 0.5,
+    scalingRatio: 10, strongGravityMode: true, gravity: 0.08, slowDown: 1 + Math.log(nodes.length + 1),
+    barnesHutOptimize: nodes.length > 800, barnesHutTheta: 0.6,
+  };
+  const passes = (nodes.length > 800 ? 120 : 400) * (settled ? 0.4 : 1);
+  for (let pass = 0; pass < passes; pass++) iterate(settings, matrix, links);
+  return nodes.map((_, at) => [matrix[at * PER_NODE], matrix[at * PER_NODE + 1]]);
+}
+
+// Scale the places to the window, so that radii and distances have the same unit.
+function fit(places, nodes, [width, height]) {
+  const xs = places.map(([x]) => x), ys = places.map(([, y]) => y);
+  const left = Math.min(...xs), top = Math.min(...ys);
+  const wide = Math.max(...xs) - left || 1, high = Math.max(...ys) - top || 1;
+  const scale = Math.min(width / wide, height / high);
+  return places.map(([x, y]) => [(x - left) * scale, (y - top) * scale]);
+}
+
+function pushApart(places, nodes) {
+  for (let pass = 0; pass < 60; pass++) {
+    let moved = false;
+    for (let a = 0; a < places.length; a++) {
+      for (let b = a + 1; b < places.length; b++) {
+        const dx = places[b][0] - places[a][0], dy = places[b][1] - places[a][1];
+        const wanted = nodes[a][2] + nodes[b][2] + GAP, distance = Math.hypot(dx, dy);
+        if (distance >= wanted) continue;
+        moved = true;
+        const angle = distance ? Math.atan2(dy, dx) : (a + b) % 6.28;
+        const push = (wanted - distance) / 2;
+        places[a][0] -= push * Math.cos(angle); places[a][1] -= push * Math.sin(angle);
+        places[b][0] += push * Math.cos(angle); places[b][1] += push * Math.sin(angle);
+      }
+    }
+    if (!moved) return;
+  }
+}

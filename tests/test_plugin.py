@@ -1,0 +1,44 @@
+"""The plugin's files fit the program: its events, its command, and the tools that its skill names."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from polymnia.cli.main import COMMANDS
+from polymnia.dialects.registry import DEFAULT_DIALECT, open_dialect
+from polymnia.hooks.events import EVENTS
+
+ROOT = Path(__file__).parent.parent
+PLUGIN = ROOT / "packages" / "plugin"
+# Other words that the skill writes as code: a type, a tag, arguments and a workspace.
+NOT_TOOLS = {"conversation", "pinned", "wrong", "dry_run", "personal"}
+
+
+def read(path: Path) -> Any:
+    return json.loads(path.read_text("utf-8"))
+
+
+def test_every_hook_runs_the_command_for_its_event() -> None:
+    hooks = read(PLUGIN / "hooks" / "hooks.json")["hooks"]
+    commands = {
+        event: [each["command"] for group in groups for each in group["hooks"]] for event, groups in hooks.items()
+    }
+    assert commands == {event: [f"polymnia hook {event}"] for event in EVENTS}
+    assert "hook" in COMMANDS
+
+
+def test_both_marketplaces_name_the_plugin_and_its_folder() -> None:
+    (claude,) = read(ROOT / ".claude-plugin" / "marketplace.json")["plugins"]
+    (codex,) = read(ROOT / ".agents" / "plugins" / "marketplace.json")["plugins"]
+    assert {claude["source"], codex["source"]["path"]} == {"./packages/plugin"}
+    manifests = [read(PLUGIN / name / "plugin.json") for name in (".claude-plugin", ".codex-plugin")]
+    assert {each["name"] for each in (claude, codex, *manifests)} == {"polymnia"}
+    assert len({each["description"] for each in (claude, *manifests)}) == 1
+
+
+def test_the_skill_names_tools_that_exist() -> None:
+    text = (PLUGIN / "skills" / "memory" / "SKILL.md").read_text("utf-8")
+    named = set(re.findall(r"`([a-z_]+)`", text)) - NOT_TOOLS
+    assert {"recall", "remember", "revise"} <= named
+    assert named - set(open_dialect(DEFAULT_DIALECT).tools) == set()

@@ -1,0 +1,120 @@
+"""What holds for every page in the table of pages: accessibility, both themes, phones, rights and hostile text."""
+
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from urllib.parse import quote, urlsplit
+
+import pytest
+from playwright.sync_api import Browser, Page, StorageState
+
+from polymnia.app import opened_workspaces
+from polymnia.engine import entities, notes, relations
+from polymnia.model import CAPABILITIES, EntityDraft, Note, Relation
+from polymnia.web.pages import PAGES
+from tests.web.browser import Visit
+from tests.web.conftest import NewVisit
+from tests.web.serving import Ui, demo_server
+
+ATTACK = '<script>document.title="ran"</script><img src=x onerror=alert(1)>'
+# Markup, Markdown, template syntax, a change of direction, control characters.
+HOSTILE = f"{ATTACK} [link](javascript:alert(1)) {{{{7*7}}}} \u202eabc\u202c \x1b[31m \x07 \u200b"
+LONG = "<b>" + "x" * 2**20
+
+# The paths of pages that need no more than the rights to see them, and an entity that each may name.
+PATHS = [each.path for each in PAGES if each.group] + ["/entity?name={name}", "/graph?name={name}", "/?q=tide", "/more"]
+ROUTES = {
+    (route.method, f"/ui{route.path}"): route.needed
+    for each in PAGES
+    for route in import_module(f"polymnia.web.pages.{each.key}").ROUTES
+}
+
+
+@pytest.fixture(scope="module")
+def ui(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ui]:
+    """Serve the demo memory and a workspace full of hostile text."""
+    with demo_server(tmp_path_factory.mktemp("ui") / "data", prepare=_add_hostile) as ui:
+        ui.token("first")
+        yield ui
+
+
+@pytest.fixture(params=PATHS)
+def path(request: pytest.FixtureRequest) -> str:
+    found: str = request.param
+    known = {each.path for each in PAGES}
+    if found.partition("?")[0] not in known:
+        pytest.skip(f"there is no page {found}")
+    return f"/ui{found}"
+
+
+def test_a_page_is_accessible_in_both_themes_and_on_a_phone(admin: Visit, path: str) -> None:
+    page = admin.open(path.format(name=quote("Harbour")))
+    page.wait_for_load_state("load")
+    assert page.locator("h1").count() == 1
+    admin.audit_all()
+
+
+def test_a_page_shows_hostile_text_as_text(ui: Ui, admin: Visit, path: str) -> None:
+    sign = "&" if "?" in path else "?"
+    page = admin.open(f"{path.format(name=quote(HOSTILE))}{sign}w=hostile")
+    page.on("dialog", lambda dialog: pytest.fail(f"a script ran: {dialog.message}"))
+    page.wait_for_load_state("load")
+    assert page.title() != "ran"
+    assert page.locator("main img, main script, main b b, main a[href^='javascript:']").count() == 0
+    assert "\u202e" not in page.locator("main").inner_text()
+    admin.audit()
+
+
+def test_a_reader_gets_nothing_that_writes(ui: Ui, visit: NewVisit, reader_session: StorageState, path: str) -> None:
+    spec = next(each for each in PAGES if f"/ui{each.path}" == path.partition("?")[0])
+    if spec.needs != "read":
+        pytest.skip(f"only who may {spec.needs} sees it")
+    reader = visit(ui.origin, session=reader_session)
+    page = reader.open(path.format(name=quote("Harbour")))
+    page.wait_for_load_state("load")
+    assert [each for each in _actions(page) if CAPABILITIES.index(ROUTES["POST", each]) > 0] == []
+
+
+def test_a_limited_token_sees_no_other_workspace(
+    ui: Ui, visit: NewVisit, limited_session: StorageState, path: str
+) -> None:
+    limited = visit(ui.origin, session=limited_session)
+    name = "harmonic tide models"
+    page = limited.open(path.format(name=quote(name)))
+    page.wait_for_load_state("load")
+    assert "harbour" not in page.content()
+    limited.expected.add(403)
+    page.goto(f"{ui.origin}{path.format(name=quote(name))}{'&' if '?' in path else '?'}w=harbour")
+    assert "Lindqvist" not in page.content()
+
+
+@pytest.fixture(scope="module")
+def reader_session(browser: Browser, axe: Path, ui: Ui) -> StorageState:
+    with Visit(browser, ui.origin, axe=axe) as found:
+        return found.log_in(ui.token("reader", "read"))
+
+
+@pytest.fixture(scope="module")
+def limited_session(browser: Browser, axe: Path, ui: Ui) -> StorageState:
+    with Visit(browser, ui.origin, axe=axe) as found:
+        return found.log_in(ui.token("limited", "admin", only=("research-notes",)))
+
+
+def _actions(page: Page) -> set[str]:
+    """Return the paths to which the page may send something."""
+    found = page.locator("form[method=post], [hx-post], [formaction]").all()
+    names = ("action", "hx-post", "formaction")
+    urls = {url for each in found for name in names if (url := each.get_attribute(name))}
+    return {urlsplit(url).path for url in urls}
+
+
+def _add_hostile(store: str) -> None:
+    with opened_workspaces(store) as workspaces:
+        workspaces.create("hostile", HOSTILE.replace("\x07", "").replace("\x1b", ""))
+        memory = workspaces.memory("hostile")
+        draft = EntityDraft(HOSTILE, HOSTILE, (HOSTILE, LONG), tags=(HOSTILE,), summary=HOSTILE)
+        others = [EntityDraft(f"{HOSTILE} {number}", HOSTILE, (HOSTILE,)) for number in range(3)]
+        entities.create(memory, [draft, *others], by=HOSTILE)
+        relations.create(memory, [Relation(HOSTILE, each.name, HOSTILE) for each in others], by=HOSTILE)
+        notes.commit(memory, Note(HOSTILE, HOSTILE, tags=(HOSTILE,)), by=HOSTILE)
+        entities.delete(memory, [others[0].name], by=HOSTILE)

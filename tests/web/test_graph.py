@@ -1,0 +1,128 @@
+"""The graph in a browser: the overview, expanding, paths, the table, exports, and browsers without WebGL."""
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.web.browser import PHONE, Visit
+from tests.web.conftest import NewVisit
+from tests.web.serving import Ui
+
+# One entity alone, in the middle of the canvas.
+ALONE = "/ui/graph?name=Harbour&exact=1"
+
+
+def drawn(visit: Visit, path: str, status: str) -> Page:
+    """Open a graph and wait until it is drawn."""
+    page = visit.open(path)
+    expect(page.locator("#graph-status")).to_contain_text(status)
+    return page
+
+
+def as_table(page: Page) -> Page:
+    page.get_by_role("button", name="Table").click()
+    return page
+
+
+def test_the_overview_shows_groups(admin: Visit) -> None:
+    page = drawn(admin, "/ui/graph", "groups for 24 entities")
+    admin.audit()
+    as_table(page)
+    expect(page.locator("#graph-rows tr").first).to_contain_text("Open")
+    admin.audit()
+    page.locator("#graph-rows button").first.click()
+    expect(page.locator("#graph-status")).to_contain_text("of 24 entities on screen")
+
+
+def test_a_click_selects_and_the_panel_acts(admin: Visit) -> None:
+    page = drawn(admin, ALONE, "1 of 24 entities on screen")
+    expect(page.locator("#selected")).to_contain_text("plans berths for small ports", ignore_case=True)
+    page.get_by_role("button", name="Close").click()
+    expect(page.locator("#selected")).to_be_hidden()
+    page.locator("#canvas").click()
+    expect(page.locator("#selected h2")).to_have_text("Harbour")
+    admin.audit()
+    page.get_by_role("button", name="More around it").click()
+    expect(page.locator("#graph-status")).to_contain_text("7 of 24 entities on screen")
+    page.get_by_role("button", name="Hide").click()
+    expect(page.locator("#graph-status")).to_contain_text("6 of 24 entities on screen")
+
+
+def test_a_double_click_expands(admin: Visit) -> None:
+    page = drawn(admin, ALONE, "1 of 24 entities on screen")
+    page.locator("#canvas").dblclick()
+    expect(page.locator("#graph-status")).to_contain_text("7 of 24 entities on screen")
+
+
+def test_the_table_expands_too(admin: Visit) -> None:
+    page = as_table(drawn(admin, ALONE, "1 of 24 entities on screen"))
+    page.get_by_role("button", name="Expand Harbour").click()
+    expect(page.locator("#graph-rows tr")).to_have_count(7)
+    admin.audit()
+
+
+def test_a_path_to_another_entity_is_added(admin: Visit) -> None:
+    page = drawn(admin, ALONE, "1 of 24 entities on screen")
+    page.fill("#path-to", "PostgreSQL 17")
+    page.get_by_role("button", name="Show", exact=True).click()
+    expect(page.locator("#path li").first).to_have_text("Harbour")
+    expect(page.locator("#path li").last).to_have_text("PostgreSQL 17")
+
+
+def test_relations_of_some_types_can_be_left_out(admin: Visit) -> None:
+    page = as_table(drawn(admin, "/ui/graph?name=Harbour", "7 of 24 entities on screen"))
+    page.get_by_text("Relations", exact=True).click()
+    with page.expect_response("**/graph/data") as answered:
+        page.get_by_role("checkbox", name="has_service").uncheck()
+    assert "has_service" not in answered.value.json()["kinds"]
+    expect(page.locator("#graph")).not_to_have_class("graph drawn as-table busy")
+
+
+@pytest.mark.parametrize(
+    ("button", "file", "start"),
+    [
+        ("Mermaid", "graph.mmd", b"graph LR\n"),
+        ("Graphviz", "graph.dot", b"digraph G {"),
+        ("Picture", "graph.png", b"\x89PNG"),
+    ],
+)
+def test_what_is_visible_can_be_saved(admin: Visit, button: str, file: str, start: bytes) -> None:
+    page = drawn(admin, "/ui/graph?name=Harbour", "7 of 24 entities on screen")
+    page.get_by_text("Export", exact=True).click()
+    with page.expect_download() as saving:
+        page.get_by_role("button", name=button).click()
+    assert saving.value.suggested_filename == file
+    assert Path(saving.value.path()).read_bytes().startswith(start)
+
+
+def test_the_picture_has_the_nodes_in_it(admin: Visit) -> None:
+    page = drawn(admin, "/ui/graph?name=Harbour", "7 of 24 entities on screen")
+    page.get_by_text("Export", exact=True).click()
+    with page.expect_download() as saving:
+        page.get_by_role("button", name="Picture").click()
+    # A picture of nothing but the background is packed to less.
+    assert Path(saving.value.path()).stat().st_size > 15_000
+
+
+def test_on_a_phone_the_graph_fits(ui: Ui, admin_token: str, visit: NewVisit) -> None:
+    phone = visit(ui.origin, viewport=PHONE, theme="dark")
+    phone.log_in(admin_token)
+    drawn(phone, "/ui/graph?name=Harbour", "7 of 24 entities on screen")
+    phone.fits()
+    phone.audit()
+
+
+def test_without_webgl_the_page_says_so_and_shows_the_table(admin: Visit) -> None:
+    admin.page.add_init_script("HTMLCanvasElement.prototype.getContext = () => null")
+    page = admin.open("/ui/graph?name=Harbour")
+    expect(page.locator("#no-webgl")).to_contain_text("This browser has no WebGL 2")
+    expect(page.locator("#graph-rows tr")).to_have_count(7)
+    admin.audit()
+
+
+def test_the_entity_page_shows_what_is_around_it(admin: Visit) -> None:
+    page = admin.open("/ui/entity?name=Harbour")
+    expect(page.locator(".minigraph circle")).to_have_count(8)
+    page.get_by_role("link", name="Open in the graph").click()
+    expect(page.locator("#graph-status")).to_contain_text("7 of 24 entities on screen")

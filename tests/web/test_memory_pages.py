@@ -1,0 +1,264 @@
+"""Search, Entity, History and Live in a browser: typing, editing, deleting, undoing, merging, following and keys."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from polymnia.engine import observations
+from polymnia.engine.entities import open_named
+from polymnia.engine.memory import Memory
+from polymnia.engine.revise import Edit, Revision, revise
+from polymnia.model import ObservationDraft
+from tests.behaviour.graphs import texts
+from tests.ui.pages import HOSTILE, harbour
+from tests.web.browser import DESK, PHONE, Visit
+from tests.web.conftest import NewVisit
+
+ENTITY = "/ui/entity?name=billing-worker"
+HOSTILE_PAGE = "/ui/entity?name=%3Cscript%3Ealert(%22x%22)%3C/script%3E"
+PAGES = {
+    "latest": "/ui/",
+    "hits": "/ui/?q=redis",
+    "no hits": "/ui/?q=zzqqxx&type=person",
+    "type": "/ui/?type=person",
+    "entity": ENTITY,
+    "hostile": HOSTILE_PAGE,
+    "note": "/ui/note?key=runbook/queue",
+    "history": "/ui/history",
+    "trash": "/ui/history?trash=1",
+    "undo": "/ui/history/undo?client=codex&since=1d",
+    "live": "/ui/live",
+    "more": "/ui/more",
+}
+
+
+@pytest.fixture
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Memory]]:
+    """Yield the origin of a server, and a second client of its memory."""
+    with harbour(tmp_path_factory.mktemp("pages")) as (running, memory):
+        yield f"http://127.0.0.1:{running.port}", memory
+
+
+@pytest.fixture
+def memory(site: tuple[str, Memory]) -> Memory:
+    return site[1]
+
+
+@pytest.fixture
+def user(site: tuple[str, Memory], visit: NewVisit) -> Visit:
+    return visit(site[0])
+
+
+def rows(page: Page) -> list[str]:
+    return page.locator("#hits .who a").all_inner_texts()
+
+
+def test_typing_searches_and_changes_the_address(user: Visit) -> None:
+    page = user.open("/ui/")
+    page.keyboard.press("/")
+    page.keyboard.type("redis")
+    expect(page.locator(".bar")).to_contain_text("hits")
+    expect(page).to_have_url(f"{user.origin}/ui/?q=redis")
+    assert "billing-worker" in rows(page)
+    page.locator("#filters").get_by_role("link", name="note").click()
+    expect(page.locator("#hits .who a")).to_have_text(["runbook/queue"])
+    page.get_by_role("link", name="type: note").click()
+    expect(page.locator("#hits .hit")).not_to_have_count(1)
+    page.go_back()
+    page.go_back()
+    expect(page.locator("#q")).to_have_value("redis")
+
+
+def test_a_text_is_edited_in_place_with_the_keyboard(user: Visit, memory: Memory) -> None:
+    page = user.open("/ui/?q=replicas")
+    page.keyboard.press("j")
+    page.keyboard.press("e")
+    area = page.locator("#edit-text")
+    expect(area).to_be_focused()
+    area.fill("runs four replicas")
+    user.audit()
+    page.keyboard.press("Enter")
+    expect(page.locator("#hits")).to_contain_text("runs four replicas")
+    assert texts(memory, "billing-worker")[1] == "runs four replicas"
+    page.keyboard.press("e")
+    page.locator("#edit-text").fill("nonsense")
+    page.keyboard.press("Escape")
+    expect(page.locator("#hits")).to_contain_text("runs four replicas")
+
+
+def test_a_text_that_changed_meanwhile_is_shown_beside_mine(user: Visit, memory: Memory) -> None:
+    page = user.open(ENTITY)
+    page.locator("#o2").hover()
+    page.locator("#o2 [data-key=e]").click()
+    revise(memory, "billing-worker", Revision(replace=(Edit(2, "runs nine replicas"),)), by="codex")
+    page.locator("#edit-text").fill("runs four replicas")
+    page.keyboard.press("Enter")
+    expect(page.locator(".notice.warn")).to_contain_text("Nothing was overwritten")
+    expect(page.locator("del")).to_have_text("nine")
+    user.audit()
+    page.get_by_role("link", name="Keep theirs").click()
+    expect(page.locator("#o2")).to_contain_text("runs nine replicas")
+
+
+def test_a_deleted_fact_comes_back_by_the_toast(user: Visit, memory: Memory) -> None:
+    page = user.open("/ui/?q=replicas")
+    page.keyboard.press("j")
+    page.keyboard.press("Delete")
+    expect(page.locator(".toast")).to_contain_text("Deleted an observation of billing-worker")
+    expect(page.locator(".hit.gone")).to_have_count(1)
+    assert texts(memory, "billing-worker") == ("moved its queue off Redis to Postgres",)
+    user.audit()
+    page.keyboard.press("u")
+    expect(page.locator(".toast")).to_contain_text("Undone")
+    assert texts(memory, "billing-worker")[1] == "runs three replicas"
+    expect(page.locator("#hits")).to_contain_text("runs three replicas")
+
+
+def test_several_hits_are_deleted_after_a_preview(user: Visit, memory: Memory) -> None:
+    page = user.open("/ui/?q=redis")
+    expect(page.locator(".selbar")).to_be_hidden()
+    page.keyboard.press("j")
+    page.keyboard.press("x")
+    page.keyboard.press("j")
+    page.keyboard.press("x")
+    expect(page.locator(".selbar")).to_contain_text("2 selected")
+    page.locator(".selbar").get_by_role("button", name="Delete").click()
+    dialog = page.locator("dialog[open]")
+    expect(dialog).to_contain_text("as one change")
+    expect(dialog.get_by_role("link", name="Cancel")).to_be_focused()
+    user.audit()
+    page.keyboard.press("Escape")
+    expect(page.locator("dialog[open]")).to_have_count(0)
+    page.locator(".selbar").get_by_role("button", name="Tag").click()
+    page.locator("#tags").fill("cache")
+    user.audit()
+    page.locator("dialog[open]").get_by_role("button", name="Tag", exact=True).click()
+    expect(page.locator(".toast")).to_contain_text("Tagged")
+    with page.expect_download() as download:
+        page.locator(".pick input").first.check(force=True)
+        page.locator(".selbar").get_by_role("button", name="Export").click()
+    assert download.value.suggested_filename == "selection.json"
+
+
+def test_an_observation_is_added_moved_and_undone(user: Visit, memory: Memory) -> None:
+    page = user.open(ENTITY)
+    page.locator("#add").fill("alerts go to billing")
+    page.keyboard.press("Enter")
+    expect(page.locator("#observations")).to_contain_text("alerts go to billing")
+    expect(page.locator("#add")).to_have_value("")
+    page.locator("#o3").hover()
+    page.get_by_role("button", name="Move observation 3").click()
+    page.locator("#target").fill("Harbour API")
+    user.audit()
+    page.locator("dialog[open]").get_by_role("button", name="Move", exact=True).click()
+    expect(page.locator(".toast")).to_contain_text("Moved 1 observations to Harbour API")
+    assert "alerts go to billing" in texts(memory, "Harbour API")
+
+
+def test_similar_names_are_merged_and_separated(user: Visit, memory: Memory) -> None:
+    page = user.open("/ui/entity?name=Mara+Lindqvist")
+    page.get_by_role("link", name="Merge with mara.lindqvist").click()
+    dialog = page.locator("dialog[open]")
+    expect(dialog).to_contain_text("1 observation and 0 relations move here")
+    user.audit()
+    dialog.get_by_role("button", name="Merge").click()
+    expect(page.locator(".toast")).to_contain_text("Merged mara.lindqvist into Mara Lindqvist")
+    expect(page.locator("#observations")).to_contain_text("her chat name is mara")
+    user.open("/ui/entity?name=mara.lindqvist", status=404)
+    expect(page.locator("main")).to_contain_text("It was merged into Mara Lindqvist")
+    user.audit()
+    user.open("/ui/entity?name=Mara+Lindqvist")
+    page.keyboard.press("u")
+    expect(page.locator(".toast")).to_contain_text("Undone")
+    assert open_named(memory, ["mara.lindqvist"]).entities
+
+
+def test_a_relation_is_added_by_typing(user: Visit) -> None:
+    page = user.open(ENTITY)
+    page.locator("#relation").fill("calls")
+    page.locator("#other").press_sequentially("harb")
+    expect(page.locator("#other-names option")).to_have_attribute("value", "Harbour API")
+    page.locator("#other").fill("Harbour API")
+    page.get_by_role("button", name="Relate").click()
+    expect(page.locator("#relations")).to_contain_text("Harbour API")
+
+
+def test_an_undo_with_conflicts_gives_a_choice(user: Visit, memory: Memory) -> None:
+    one = revise(memory, "billing-worker", Revision(replace=(Edit(2, "runs four replicas"),)), by="codex").change
+    revise(memory, "billing-worker", Revision(replace=(Edit(2, "runs five replicas"),)), by="cursor")
+    page = user.open("/ui/history")
+    page.get_by_role("button", name=f"Undo change {one}").click()
+    expect(page.locator("main")).to_contain_text("Keep it as it is")
+    user.audit()
+    page.get_by_text("Take it back all the same").click()
+    page.get_by_role("button", name="Undo 1 change").click()
+    expect(page.locator(".toast")).to_contain_text("Undid 1 change")
+    assert texts(memory, "billing-worker")[1] == "runs three replicas"
+
+
+def test_undo_of_a_client_starts_with_a_dialog(user: Visit) -> None:
+    page = user.open("/ui/history")
+    page.get_by_role("button", name="Undo many").click()
+    user.audit()
+    page.locator("#undo-client").select_option("codex")
+    page.locator("#undo-since").fill("1d")
+    page.get_by_role("button", name="Next").click()
+    expect(page.locator("main")).to_contain_text("Undo everything of codex since 1d")
+
+
+def test_changes_of_a_second_client_appear_unless_paused(user: Visit, memory: Memory) -> None:
+    def observe(text: str) -> None:
+        observations.add(memory, [ObservationDraft("billing-worker", (text,))], by="second", skip_repeats=True)
+
+    page = user.open("/ui/live")
+    observe("first news")
+    expect(page.locator("#live li").first).to_contain_text("first news")
+    page.locator("#pause").click()
+    observe("second news")
+    expect(page.locator("#pause")).to_have_text("Resume, 1 waiting")
+    expect(page.locator("#live")).not_to_contain_text("second news")
+    user.audit()
+    page.locator("#pause").click()
+    expect(page.locator("#live li").first).to_contain_text("second news")
+
+
+def test_keys_can_be_turned_off_and_are_not_taken_while_typing(user: Visit) -> None:
+    page = user.open("/ui/?q=redis")
+    page.locator("#q").focus()
+    page.keyboard.press("End")
+    page.keyboard.type("jx?")
+    expect(page.locator("#q")).to_have_value("redisjx?")
+    user.open("/ui/?q=redis")
+    page.keyboard.press("?")
+    expect(page.locator("#keys")).to_be_visible()
+    user.audit()
+    page.locator("#single-keys").uncheck()
+    page.keyboard.press("Escape")
+    page.keyboard.press("j")
+    assert page.locator(".hit.cursor").count() == 0
+    page.reload()
+    page.keyboard.press("?")
+    expect(page.locator("#keys")).to_be_hidden()
+
+
+def test_hostile_text_is_shown_as_text(user: Visit) -> None:
+    page = user.open(HOSTILE_PAGE)
+    expect(page.locator("h1")).to_have_text(HOSTILE)
+    expect(page.locator("#o1 .said")).to_contain_text("<img src=x onerror=alert(1)>")
+    assert page.locator("main img, main script").count() == 0
+    page.get_by_role("link", name="Show all (977 KB)").click()
+    page.locator("#o2 .whole").wait_for()
+    assert len(page.locator("#o2 .whole").inner_text()) > 900_000
+    user.fits()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_page_is_accessible_and_fits(name: str, site: tuple[str, Memory], visit: NewVisit) -> None:
+    for theme in ("light", "dark"):
+        for viewport in (DESK, PHONE):
+            with_view = visit(site[0], theme=theme, viewport=viewport)
+            with_view.open(PAGES[name])
+            with_view.page.locator("#main").wait_for()
+            with_view.audit()
+            with_view.fits()
