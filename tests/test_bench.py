@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bench import floor, postgres, projects
+from bench import floor, long_calls, postgres, projects
 from bench.__main__ import main
 from bench.budgets import Verdict, judge
 from bench.dataset import token, write_dataset
@@ -57,6 +57,13 @@ def test_a_quick_run_over_http_measures_every_server(capsys: pytest.CaptureFixtu
     printed = capsys.readouterr().out
     assert all(title in printed for title in TITLES.values())
     assert printed.count("at 32 connections >= 0.4x the echo") == 2
+
+
+def test_long_calls_are_listed_with_their_progress(capsys: pytest.CaptureFixture[str]) -> None:
+    assert long_calls.main(["--entities", "300", "--dialects", "graph,vault"]) == 0
+    printed = capsys.readouterr()
+    assert "| graph   | export_graph" in printed.out
+    assert "cancelled" not in printed.err
 
 
 def test_postgresql_is_measured_beside_the_bare_driver(capsys: pytest.CaptureFixture[str]) -> None:

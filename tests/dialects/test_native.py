@@ -273,3 +273,19 @@ def test_the_catalogue_is_in_a_useful_order() -> None:
     assert list(open_dialect("native").tools) == [
         "remember", "recall", "open", "explore", "revise", "forget", "history", "undo", "review", "briefing",
     ]  # fmt: skip
+
+
+def test_recall_names_the_words_that_it_corrected(client: Client) -> None:
+    facts = [f"deploys the billing service on day {day}" for day in range(3)]
+    client.text("remember", {"entities": [{"name": "Ada", "facts": facts}]})
+    found = client.call("recall", {"query": "who deploys the billing servise?"})["structuredContent"]
+    assert found["items"][0]["text"].startswith("deploys the billing service")
+    assert found["note"] == "took 'servise' for 'service'"
+
+
+def test_one_fact_is_not_some_facts(client: Client) -> None:
+    relation = {"from": "Ada", "type": "knows", "to": "Bob"}
+    entities = [{"name": "Ada", "facts": ["drinks tea"]}, {"name": "Bob"}]
+    client.text("remember", {"entities": entities, "relations": [relation]})
+    assert "1 fact, 1 relation" in client.text("open", {"names": ["Ada"]})
+    assert ": 2 entities, 1 fact (" in client.text("briefing")
