@@ -52,7 +52,9 @@
 
   const events = new EventSource(list.dataset.events);
   events.addEventListener("message", (event) => {
-    waiting += JSON.parse(event.data).count;
+    const news = JSON.parse(event.data);
+    if (news.last <= last()) return; // shown already
+    waiting = Math.min(waiting + news.count, news.last - last());
     show();
     load();
   });
