@@ -50,6 +50,10 @@ docs:
 generate:
     {{bin}}/python -m docs.generate
 
+# Take the pictures of the web interface (needs Chromium).
+screenshots *names:
+    {{bin}}/python -m docs.screenshots {{names}}
+
 # Check and pack the bundle for hosts of .mcpb files (needs Node 20).
 bundle:
     npx --yes @anthropic-ai/mcpb@2.1.2 validate packages/mcpb/manifest.json

@@ -13,6 +13,7 @@ MARKED = {
         "test_bench_curation.py",
         "test_bench_moving.py",
         "test_bench_recall.py",
+        "test_bench_web.py",
         "test_newcomer.py",
         "test_run.py",
         "test_wheel.py",

@@ -5,13 +5,14 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from bench.recall import perspectives, scale, vectors
 from bench.recall.__main__ import main
 from bench.recall.locomo import load_locomo
 from bench.recall.measures import score
 from bench.recall.smart import load_collection
-from bench.recall.variants import VARIANTS
+from bench.recall.variants import PHRASINGS, VARIANTS
 from tests.embedders.ollama import serve_ollama
 
 CONVERSATION = {
@@ -112,6 +113,23 @@ def test_questions_are_varied(path: Path) -> None:
     (one,) = VARIANTS["one-store"](cases)
     assert one.told[0].label == "garden 1:1"
     assert set(one.asked[0].answers) == {"garden 2:1"}
+
+
+def test_questions_about_a_month_are_asked_for_another_one(path: Path) -> None:
+    (case,) = load_locomo(path)
+    asked = [replace(case.asked[0], text="What did Otto plant in September?"), case.asked[1]]
+    dated = [VARIANTS[name]([replace(case, asked=asked)])[0].asked for name in ("dates", "wrong-dates")]
+    assert [[each.text for each in found] for found in dated] == [
+        ["What did Otto plant in September?"],
+        ["What did Otto plant in February?"],
+    ]
+
+
+def test_questions_are_phrased_otherwise_by_a_rule(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert PHRASINGS["keywords"]("Where do people of Nora live?") == ["people nora live"]
+    assert PHRASINGS["statement"]("When did Otto harvest the beans?") == ["I remember that Otto harvest the beans."]
+    assert main([str(path), "--embedder", "none", "--also", "request"]) == 0
+    assert "polymnia, words alone" in capsys.readouterr().out
 
 
 def test_every_ranking_is_measured(path: Path, capsys: pytest.CaptureFixture[str]) -> None:

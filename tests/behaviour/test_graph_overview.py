@@ -1,5 +1,7 @@
 """The overview of the graph on every store."""
 
+import pytest
+
 from polymnia.engine.graph_overview import MAX_GROUPS, GraphOverview, GraphOverviews, graph_overview
 from polymnia.engine.memory import Memory
 from polymnia.model import EntityDraft
@@ -71,6 +73,17 @@ def test_an_overview_is_computed_anew_when_something_has_changed(memory: Memory)
         assert overviews.find(memory) is first
     create(memory, EntityDraft("b", "place"))
     assert overviews.find(memory).entities == 2
+
+
+def test_a_large_memory_is_not_looked_through_unless_asked(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("polymnia.engine.graph_overview.MAX_SMALL", 1)
+    overviews = GraphOverviews()
+    create(memory, EntityDraft("a", "place"))
+    create(memory, EntityDraft("b", "place"))
+    assert overviews.find_soon(memory) is None
+    found = overviews.find(memory)
+    assert overviews.find_soon(memory) is not None
+    assert found.entities == 2
 
 
 def test_an_overview_that_took_long_is_kept_for_a_while_unless_asked_anew(memory: Memory) -> None:

@@ -14,6 +14,7 @@ from polymnia.search.scoring import (
     brevity,
     context_share,
     entity_bonus,
+    fuse,
     lead_share,
     question_share,
     score,
@@ -179,6 +180,20 @@ def test_a_score_does_not_depend_on_the_other_passages() -> None:
     both = score_passages(asked, [one, other], {}, {1: 0.3}, scale=[one, other], coverage=1)
     (alone,) = score_passages(asked, [one], {}, {1: 0.3}, scale=[one, other], coverage=1)
     assert alone == both[0]
+
+
+def test_another_phrasing_counts_by_what_is_new_in_it() -> None:
+    found, guessed = turn(1, "it is rare"), turn(2, "how odd")
+    asked, guess, repeat = query("rare"), query("odd"), query("rare odd")
+    scores = [
+        score_passages(each, [found, guessed], {}, {}, scale=[found, guessed], coverage=0) for each in (asked, guess)
+    ]
+    more = [*scores[:1], score_passages(repeat, [found, guessed], {}, {}, scale=[found, guessed], coverage=0)]
+    assert fuse(scores)[1].score == pytest.approx(scores[0][1].score + 0.3 * (scores[1][1].score - scores[0][1].score))
+    assert 0 < repeat.matcher.new_share(["rare"]) < guess.matcher.new_share(["rare"]) == 1
+    assert abs(fuse(more)[1].score - scores[0][1].score) < abs(more[1][1].score - scores[0][1].score) * 0.3
+    assert fuse([scores[0]]) == scores[0]
+    assert fuse([[], []]) == []
 
 
 def test_an_empty_store_causes_no_division_by_zero() -> None:

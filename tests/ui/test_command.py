@@ -63,6 +63,14 @@ def test_a_token_opens_it_too(link: str, store: str) -> None:
     assert "guest, may read" in guest.get("/ui/more").words
 
 
+def test_a_server_on_standard_input_loads_no_part_of_the_interface(tmp_path: Path) -> None:
+    command = [sys.executable, "-X", "importtime", "-m", "polymnia", "serve", "--store", str(tmp_path / "memory.db")]
+    done = subprocess.run(command, input="", capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
+    assert "polymnia.transports.stdio" in done.stderr
+    assert "jinja2" not in done.stderr
+    assert "polymnia.web" not in done.stderr
+
+
 def test_a_read_only_interface_writes_nothing(tmp_path: Path) -> None:
     store = str(tmp_path / "memory.db")
     open_store(store).close()

@@ -73,6 +73,13 @@ def test_an_undo_with_conflicts_asks_and_keeps_others_work_by_default(visitor: V
     assert texts(memory, "billing-worker")[0] == "moved its queue off Redis to Postgres"
 
 
+def test_there_may_be_nothing_of_mine_to_undo(visitor: Visitor, memory: Memory) -> None:
+    for number in range(25):
+        replace(memory, 2, f"runs {number} replicas", "codex")
+    replace(memory, 2, "runs three replicas", "codex")
+    assert "You have changed nothing lately" in visitor.post("/ui/undo").words
+
+
 def test_everything_of_one_client_is_undone_after_a_preview(visitor: Visitor, memory: Memory) -> None:
     for text in ("one", "two"):
         draft = ObservationDraft("billing-worker", (text,))

@@ -128,6 +128,11 @@ def test_an_unknown_page_is_not_found(writer: Visitor) -> None:
     assert writer.post_once("/ui/").status == 404
 
 
+def test_a_stranger_may_not_send_much(server: Running) -> None:
+    stranger = Visitor(server.port)
+    assert stranger.post_raw("/ui/login", {"token": "x" * 20_000}, Origin=stranger.origin).status == 413
+
+
 def test_a_malformed_request_is_refused_with_a_reason(writer: Visitor) -> None:
     for shown in (writer.get("/ui/?q=%ff"), writer.get("/ui/?before=x"), writer.post("/ui/undo", change="x")):
         assert shown.status == 400

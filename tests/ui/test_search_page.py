@@ -60,6 +60,12 @@ def test_typing_gets_the_results_only(visitor: Visitor) -> None:
     assert 'hx-swap-oob="true"' in shown.text
 
 
+def test_the_other_views_of_a_question_keep_its_words_and_filters(visitor: Visitor) -> None:
+    shown = visitor.get("/ui/?q=redis&type=note&since=7d", HX_Request="true")
+    assert 'href="/ui/graph?q=redis&amp;type=note&amp;since=7d"' in shown.text
+    assert 'id="views"' in shown.text
+
+
 def test_filters_are_in_the_address(visitor: Visitor) -> None:
     assert "Harbour API" not in visitor.get("/ui/?q=redis&type=note").words
     assert "billing-worker" not in visitor.get("/ui/?q=redis&client=codex").words

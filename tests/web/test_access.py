@@ -125,7 +125,7 @@ def test_a_workspace_is_not_deleted_without_its_name(admin: Visit) -> None:
 def test_workspaces_show_what_they_hold(admin: Visit) -> None:
     page = admin.open("/ui/access")
     cells = row(page, "harbour").locator("td")
-    assert [cells.nth(number).inner_text() for number in (1, 2, 3)] == ["24", "51", "17"]
+    assert [cells.nth(number).inner_text() for number in (1, 2, 3)] == ["25", "52", "17"]
     expect(row(page, "old-site")).to_contain_text("archived")
 
 

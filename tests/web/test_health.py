@@ -13,7 +13,7 @@ from tests.web.serving import Ui
 
 def test_the_page_shows_what_the_memory_holds(admin: Visit) -> None:
     page = admin.open("/ui/health")
-    expect(page.locator(".sums div")).to_have_text(["24entities", "51observations", "17relations", "1notes"])
+    expect(page.locator(".sums div")).to_have_text(["25entities", "52observations", "17relations", "1notes"])
     expect(page.locator("main")).to_contain_text("by claude-code")
     admin.audit()
 
@@ -46,7 +46,7 @@ def test_a_reader_sees_counts_and_no_paths_or_buttons(ui: Ui, visit: NewVisit) -
     reader = visit(ui.origin)
     reader.log_in(ui.token("reader", "read"))
     page = reader.open("/ui/health")
-    expect(page.locator(".sums")).to_contain_text("24entities")
+    expect(page.locator(".sums")).to_contain_text("25entities")
     assert page.locator("main button").count() == 0
     assert ui.store not in page.content()
     reader.audit()

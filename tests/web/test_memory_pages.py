@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, ViewportSize, expect
 
 from polymnia.engine import observations
 from polymnia.engine.entities import open_named
@@ -81,6 +81,7 @@ def test_a_text_is_edited_in_place_with_the_keyboard(user: Visit, memory: Memory
     page.keyboard.press("Enter")
     expect(page.locator("#hits")).to_contain_text("runs four replicas")
     assert texts(memory, "billing-worker")[1] == "runs four replicas"
+    page.locator(".hit.cursor").wait_for()
     page.keyboard.press("e")
     page.locator("#edit-text").fill("nonsense")
     page.keyboard.press("Escape")
@@ -253,12 +254,12 @@ def test_hostile_text_is_shown_as_text(user: Visit) -> None:
     user.fits()
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_every_page_is_accessible_and_fits(name: str, site: tuple[str, Memory], visit: NewVisit) -> None:
-    for theme in ("light", "dark"):
-        for viewport in (DESK, PHONE):
-            with_view = visit(site[0], theme=theme, viewport=viewport)
-            with_view.open(PAGES[name])
-            with_view.page.locator("#main").wait_for()
-            with_view.audit()
-            with_view.fits()
+@pytest.mark.parametrize(("theme", "viewport"), [("light", DESK), ("dark", PHONE)])
+def test_every_page_is_accessible_and_fits(
+    theme: str, viewport: ViewportSize, site: tuple[str, Memory], visit: NewVisit
+) -> None:
+    user = visit(site[0], theme=theme, viewport=viewport)
+    for path in PAGES.values():
+        user.open(path).locator("#main").wait_for()
+        user.audit()
+        user.fits()

@@ -1,5 +1,6 @@
 """Parts of the graph to draw: some entities, what is around them, and how much of it is left out."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
 from msgspec import Struct
@@ -24,9 +25,8 @@ class Node(Struct, frozen=True):
 class Drawing(Struct, frozen=True):
     """Entities, in the order in which they were asked for or reached, and the relations among them.
 
-    `is_cut` is True if more were asked for than MAX_NODES. `entities` is the number in the whole memory,
-    `types` has the
-    types of relations in it, the most frequent first.
+    `is_cut` is True if more were asked for than MAX_NODES. `entities` is the number in the whole memory. `types` are
+    those of all relations that touch a drawn entity, the most frequent first.
     """
 
     nodes: list[Node]
@@ -88,7 +88,9 @@ def _step(
 
 
 def _drawing(read: Reader, shown: Collection[str], kinds: Collection[str] | None, *, is_cut: bool) -> Drawing:
-    touching = _of_kinds(read.touching(shown), kinds) if shown else []
+    all_touching = read.touching(shown) if shown else []
+    counts = Counter([each.type for each in all_touching])
+    touching = _of_kinds(all_touching, kinds)
     among: list[Relation] = []
     leaving: list[Relation] = []
     for each in touching:
@@ -101,7 +103,8 @@ def _drawing(read: Reader, shown: Collection[str], kinds: Collection[str] | None
             others[inner].add(outer)
     outlines = {each.name: each for each in read.outlines(shown)} if shown else {}
     nodes = [Node(outlines[name], len(others[name])) for name in shown]
-    return Drawing(nodes, among, read.relation_types(), read.counts().entities, is_cut)
+    types = [TypeCount(kind, count) for kind, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))]
+    return Drawing(nodes, among, types, read.counts().entities, is_cut)
 
 
 def _of_kinds(relations: Iterable[Relation], kinds: Collection[str] | None) -> list[Relation]:

@@ -19,6 +19,8 @@ from polymnia.stores.contract import Reader
 MAX_GROUPS = 200
 MAX_LOOSE_GROUPS = 12
 MAX_LINKS = 2_000
+# A memory with this many entities is looked through while somebody waits for a page.
+MAX_SMALL = 5_000
 # A cached overview is used this many times longer than it took to compute, whatever has changed since.
 _REUSE = 20.0
 _MAX_CACHED = 8
@@ -119,6 +121,16 @@ class GraphOverviews:
                     while len(self._found) > _MAX_CACHED:
                         self._found.popitem(last=False)
         return found
+
+    def find_soon(self, memory: Memory) -> GraphOverview | None:
+        """Return the overview of a memory, or None if it must be computed first and the memory is large."""
+        with self._lock:
+            is_cached = memory.store.url in self._found
+        if not is_cached:
+            with memory.reading() as read:
+                if read.counts().entities > MAX_SMALL:
+                    return None
+        return self.find(memory)
 
     def _is_outdated(self, memory: Memory, at: float, found: GraphOverview, refresh: bool) -> bool:
         if not refresh and self._clock() - at < _REUSE * found.seconds:

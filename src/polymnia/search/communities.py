@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 Links = Sequence[dict[int, float]]
 
 # A level ends when a pass over all nodes moves fewer than this share of them, or after this many passes.
-_MIN_MOVED = 0.01
-_MAX_PASSES = 12
+_MIN_MOVED = 0.02
+_MAX_PASSES = 6
 
 
 def find_communities(links: Links, check: Callable[[], None] = lambda: None) -> list[list[int]]:

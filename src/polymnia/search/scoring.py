@@ -97,6 +97,11 @@ class Matcher:
         by_rarity = sum([self._rarity[term] for term in present]) / total if total else 1.0
         return max(by_rarity, len(present) / max(1, len(self._rarity)))
 
+    def new_share(self, known: Collection[str]) -> float:
+        """Return the share of the question's words, by rarity, that are not among the known terms."""
+        total = sum(self._rarity.values())
+        return sum([rarity for term, rarity in self._rarity.items() if term not in known]) / total if total else 0.0
+
     def proximity(self, terms: Sequence[str]) -> float:
         """Return how close together neighbouring words of the question stand among the terms."""
         present = self._rarity.keys() & terms
@@ -201,11 +206,15 @@ def score_passages(
 def fuse(scored: Sequence[Sequence[ScoredPassage]]) -> list[ScoredPassage]:
     """Join the scores of the same passages for a question and for other phrasings of it.
 
-    Each passage has the evidence for the phrasing that it answers best.
+    A phrasing counts by the share of its words that are new. Each passage has the evidence for the phrasing that it
+    answers best.
     """
-    if len(scored) == 1:
-        return list(scored[0])
-    return [_fuse(each) for each in zip(*scored, strict=True)]
+    asked, *others = scored
+    if not asked or not others:
+        return list(asked)
+    known = asked[0].query.question.content
+    weights = [ALSO_SHARE / len(others) * each[0].query.matcher.new_share(known) for each in others]
+    return [_fuse(each, weights) for each in zip(*scored, strict=True)]
 
 
 def score(signals: Signals, bonus: float, coverage: float) -> float:
@@ -271,11 +280,11 @@ def question_share(text: str) -> float:
     return sum([count for count, asks in sentences if asks]) / total if total else 0.0
 
 
-def _fuse(scored: Sequence[ScoredPassage]) -> ScoredPassage:
+def _fuse(scored: Sequence[ScoredPassage], weights: Sequence[float]) -> ScoredPassage:
     asked, *others = scored
     best = max(scored, key=lambda each: each.score)
-    mean = sum([each.score for each in others]) / len(others)
-    return replace(best, score=asked.score + ALSO_SHARE * (mean - asked.score))
+    gains = [weight * (each.score - asked.score) for weight, each in zip(weights, others, strict=True)]
+    return replace(best, score=asked.score + sum(gains))
 
 
 class _Measures:

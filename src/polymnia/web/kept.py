@@ -10,10 +10,12 @@ from msgspec import DecodeError, Struct, ValidationError, field, json
 from polymnia.disk.errors import map_os_errors
 from polymnia.disk.lock import file_lock
 from polymnia.disk.replace import make_parent, replace_file
-from polymnia.errors import StoreDamaged
+from polymnia.errors import StoreDamaged, StoreTooNew
 
 MAX_QUESTIONS = 50
 MAX_DISMISSED = 5_000
+# The file's version.
+_VERSION = 1
 
 
 class SavedQuestion(Struct, omit_defaults=True):
@@ -37,6 +39,11 @@ class KeptParts(Struct):
 
     questions: list[SavedQuestion] = field(default_factory=list)
     dismissed: list[list[str]] = field(default_factory=list)
+
+
+class _Contents(Struct, kw_only=True):
+    version: int
+    workspaces: dict[str, KeptParts]
 
 
 class Kept:
@@ -66,7 +73,7 @@ class Kept:
                 yield parts
                 del parts.questions[:-MAX_QUESTIONS], parts.dismissed[:-MAX_DISMISSED]
                 with map_os_errors(str(self.path)):
-                    replace_file(self.path, [json.format(json.encode(found), indent=1), b"\n"])
+                    replace_file(self.path, [json.format(_encode(found), indent=2), b"\n"])
 
     def _load(self) -> dict[str, KeptParts]:
         if self.path is None:
@@ -76,8 +83,16 @@ class Kept:
                 if not self.path.exists():
                     return {}
                 data = self.path.read_bytes()
-            return json.decode(data, type=dict[str, KeptParts])
+            contents = json.decode(data, type=_Contents)
         except (DecodeError, ValidationError, UnicodeDecodeError) as exc:
             raise StoreDamaged(
                 f"{self.path} does not hold saved questions ({exc}); repair it, or delete it to start anew"
             ) from exc
+        if contents.version > _VERSION:
+            message = f"{self.path} has version {contents.version}, but this program supports versions up to {_VERSION}"
+            raise StoreTooNew(f"{message}; upgrade polymnia")
+        return contents.workspaces
+
+
+def _encode(found: dict[str, KeptParts]) -> bytes:
+    return json.encode(_Contents(version=_VERSION, workspaces=found))

@@ -135,6 +135,10 @@ class Page:
         kept = {name: self.query.all(name) for name, _ in self.query.pairs() if name not in (TOAST, *fields)}
         return self.url(self.path, **kept, **fields)
 
+    def kept(self, *names: str) -> dict[str, list[str]]:
+        """Return the values that the address has for some fields, for another address."""
+        return {name: self.query.all(name) for name in names if name in self.query}
+
     @property
     def back(self) -> str:
         """The address of the page that the user looked at, or the first one."""

@@ -47,6 +47,9 @@ logger = logging.getLogger(__name__)
 
 FORM_TOKEN_HEADER, FORM_TOKEN_FIELD = b"x-form-token", "form_token"
 _READS = ("GET", "HEAD")
+# What somebody who has not logged in may send, and the longest form that is parsed on the event loop.
+_MAX_LOGIN_BYTES = 16_384
+_MAX_INLINE_BYTES = 65_536
 _STATIC = "/static/"
 # A file is read and sent in pieces of this size.
 _PIECE_BYTES = 1 << 18
@@ -203,8 +206,14 @@ class Site:
             if principal is None or not principal.may(route.needed):
                 raise Refused(403, f"uploading files needs {route.needed}")
             return await receive_upload(request, self.context, boundary, check)
-        body = await request.body(limit=self.context.max_message_bytes, budget=self.context.budget)
-        form = parse_form(content_type, body)
+        limit = _MAX_LOGIN_BYTES if principal is None else self.context.max_message_bytes
+        body = await request.body(limit=limit, budget=self.context.budget)
+        is_short = len(body) <= _MAX_INLINE_BYTES
+        form = (
+            parse_form(content_type, body)
+            if is_short
+            else await self.context.run(lambda: parse_form(content_type, body))
+        )
         check(form)
         return form, None
 

@@ -24,6 +24,8 @@ HITS = 30
 MEMBERS = 150
 # Longer names and labels are cut where they are only shown.
 MAX_LABEL = 60
+# The types of relations in the filter.
+MAX_TYPES = 40
 _LEADERS = 8
 _PANEL_FACTS = 3
 _EXPORTS = {"mermaid": ("graph.mmd", as_mermaid), "dot": ("graph.dot", as_dot)}
@@ -68,17 +70,7 @@ def show(page: Page) -> Response:
     """Show the page with the first part of the table; the script asks for the drawing."""
     view = View.of(page.query)
     if view.is_overview:
-        found = page.site.overviews.find(page.memory, refresh="refresh" in page.query)
-        start = page.query.number("after") or 0
-        return page.render(
-            "graph/page.html",
-            view=view,
-            overview=found,
-            groups=list(enumerate(found.groups))[start : start + ROWS],
-            following=start + ROWS if start + ROWS < len(found.groups) else None,
-            kinds=[],
-            limit=MAX_NODES,
-        )
+        return _show_overview(page, view)
     drawing, title, route = _drawing(page, view)
     start = page.query.number("after") or 0
     return page.render(
@@ -91,7 +83,25 @@ def show(page: Page) -> Response:
         degrees=_degrees(drawing),
         nodes=drawing.nodes[start : start + ROWS],
         following=start + ROWS if start + ROWS < len(drawing.nodes) else None,
-        kinds=drawing.types,
+        kinds=drawing.types[:MAX_TYPES],
+        limit=MAX_NODES,
+    )
+
+
+def _show_overview(page: Page, view: View) -> Response:
+    """Show the groups, if they are known or soon found; else the script asks for them."""
+    is_asked = "refresh" in page.query
+    overviews = page.site.overviews
+    found = overviews.find(page.memory, refresh=True) if is_asked else overviews.find_soon(page.memory)
+    start = page.query.number("after") or 0
+    groups = list(enumerate(found.groups))[start : start + ROWS] if found else []
+    return page.render(
+        "graph/page.html",
+        view=view,
+        overview=found,
+        groups=groups,
+        following=start + ROWS if found and start + ROWS < len(found.groups) else None,
+        kinds=[],
         limit=MAX_NODES,
     )
 
@@ -214,6 +224,7 @@ def _drawing_json(drawing: Drawing) -> dict[str, Any]:
         "types": [[_short(each), type_number(each)] for each in types],
         "edges": [[place[each.source], place[each.target], kinds.index(each.type)] for each in drawing.relations],
         "kinds": [_short(each) for each in kinds],
+        "relation_types": [[each.type, each.count] for each in drawing.types[:MAX_TYPES]],
         "entities": drawing.entities,
         "cut": drawing.is_cut,
     }

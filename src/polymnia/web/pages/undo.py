@@ -2,7 +2,6 @@
 
 from polymnia.engine.history import latest
 from polymnia.engine.undo import undo
-from polymnia.errors import BadInput
 from polymnia.web.page import Page
 from polymnia.web.response import Response, redirect
 from polymnia.web.routes import Route
@@ -11,6 +10,8 @@ from polymnia.web.routes import Route
 def run(page: Page) -> Response:
     """Undo one change, or the user's last one. If others built upon it, ask what to do with their work."""
     number = page.form.number("change") or _last(page)
+    if number is None:
+        return page.done("You have changed nothing lately; the history has the changes of others", page.back)
     receipt = undo(page.memory, [number], by=page.by)
     if receipt.conflicts:
         ask = page.url("/history/undo", change=number)
@@ -20,12 +21,10 @@ def run(page: Page) -> Response:
     return page.done(page.toast("Undone", receipt.change), page.back)
 
 
-def _last(page: Page) -> int:
-    """Return the last change that this user made in the web interface. Raise BadInput if there is none."""
+def _last(page: Page) -> int | None:
+    """Return the last change that this user made in the web interface; None if it was long ago."""
     found = [each.id for each in latest(page.memory, limit=20, max_rows=5_000).changes if each.actor == page.by]
-    if not found:
-        raise BadInput("you have changed nothing lately; the history shows the changes of others")
-    return found[0]
+    return found[0] if found else None
 
 
 ROUTES = (Route("POST", "/undo", run),)

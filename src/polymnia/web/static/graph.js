@@ -3,16 +3,16 @@
   "use strict";
   const box = document.getElementById("graph");
   if (!box) return;
-  const { Sigma, graphology } = window;
   const $ = (selector, at = box) => at.querySelector(selector);
   const $$ = (selector, at = box) => [...at.querySelectorAll(selector)];
-  const TABLE_ROWS = 50, LABELLED = innerWidth < 860 ? 12 : 30;
+  const TABLE_ROWS = 50;
+  const isNarrow = () => box.clientWidth < 700;
   const words = new Intl.NumberFormat("en");
   const token = JSON.parse(document.body.getAttribute("hx-headers"))["X-Form-Token"];
 
   // Control characters and overrides of the writing direction, as the server shows them.
   const show = (text) => text.replace(/[\u0000-\u0008\u000b-\u001f\u007f\u0080-\u009f\u202a-\u202e\u2066-\u2069\ufeff]/g, "\u2423");
-  const short = (text) => (text.length > 40 ? `${text.slice(0, 39)}\u2026` : text);
+  const short = (text, most = 40) => (text.length > most ? `${text.slice(0, most - 1)}\u2026` : text);
 
   const state = { view: null, selected: null, hidden: new Set(), path: [], places: new Map() };
   let renderer = null, graph = null, colours = {}, worker = null;
@@ -69,15 +69,15 @@
   const isOverview = () => Boolean(state.view?.groups);
 
   function build() {
-    graph = new graphology.UndirectedGraph();
+    graph = new window.graphology.UndirectedGraph();
     if (isOverview()) buildOverview(); else buildEntities();
   }
 
   function buildOverview() {
     const most = Math.max(1, ...state.view.groups.map(([, , count]) => count));
     state.view.groups.forEach(([label, type, count, isCluster], at) => {
-      const size = Math.max(10, (innerWidth < 860 ? 26 : 40) * Math.sqrt(count / most));
-      graph.addNode(String(at), { title: label, count, type_number: isCluster ? type : 0, size, bubble: true, ...start(`cluster ${at}`, at) });
+      const size = Math.max(10, (isNarrow() ? 26 : 40) * Math.sqrt(count / most));
+      graph.addNode(String(at), { title: label, count, type_number: isCluster ? type : 0, size, bubble: true, rank: at, ...start(`cluster ${at}`, at) });
     });
     const strongest = Math.max(1, ...state.view.links.map(([, , count]) => count));
     for (const [one, other, count] of state.view.links) {
@@ -93,7 +93,7 @@
       if (!shown.has(name)) return;
       const [kind, number] = state.view.types[type];
       const size = Math.min(15, 6 + Math.sqrt((degree.get(at) || 0) + hidden));
-      graph.addNode(name, { title: show(name), kind, type_number: number, more: hidden, size, ...start(name, at) });
+      graph.addNode(name, { title: show(name), kind, type_number: number, more: hidden, size, rank: at, ...start(name, at) });
     });
     for (const [source, target, kind] of state.view.edges) {
       const [one, other] = [source, target].map((at) => state.view.nodes[at][0]);
@@ -115,12 +115,15 @@
 
   // ---- layout ----
 
+  const stagePadding = () => (isNarrow() ? 60 : 90);
+
   function place(settled) {
     const keys = graph.nodes();
     const at = new Map(keys.map((key, number) => [key, number]));
-    const size = [Math.max(320, box.clientWidth - 160), Math.max(320, box.clientHeight - 160)];
+    const padding = 2 * stagePadding();
+    const size = [Math.max(200, box.clientWidth - padding), Math.max(200, box.clientHeight - padding)];
     const message = {
-      nodes: keys.map((key) => { const { x, y, size: radius } = graph.getNodeAttributes(key); return [x, y, radius + (isOverview() ? 24 : 14)]; }),
+      nodes: keys.map((key) => { const { x, y, size: radius } = graph.getNodeAttributes(key); return [x, y, radius + (isOverview() && !isNarrow() ? 24 : 14)]; }),
       edges: graph.mapEdges((edge, { weight }, source, target) => [at.get(source), at.get(target), weight]),
       size, settled,
     };
@@ -142,14 +145,15 @@
   // ---- drawing ----
 
   function draw() {
-    if (renderer) { renderer.setGraph(graph); renderer.refresh(); fitCamera(); } else start_renderer();
+    if (renderer) { renderer.setGraph(graph); renderer.refresh(); fitCamera(); } else startRenderer();
     describe();
+    fillKinds();
     fillTable();
   }
 
-  function start_renderer() {
-    renderer = new Sigma(graph, $("#canvas"), {
-      allowInvalidContainer: true, renderEdgeLabels: true, stagePadding: 90, minCameraRatio: 0.05, maxCameraRatio: 4, zIndex: true,
+  function startRenderer() {
+    renderer = new window.Sigma(graph, $("#canvas"), {
+      allowInvalidContainer: true, renderEdgeLabels: true, stagePadding: stagePadding(), minCameraRatio: 0.05, maxCameraRatio: 4, zIndex: true,
       labelRenderedSizeThreshold: 9, labelDensity: 0.6, defaultDrawNodeLabel: drawLabel, defaultDrawNodeHover: drawHover, defaultDrawEdgeLabel: drawEdgeLabel,
       nodeReducer: styleNode, edgeReducer: styleEdge,
     });
@@ -164,8 +168,8 @@
 
   function styleNode(node, data) {
     const colour = colours.types[data.type_number] || colours.types[0];
-    const isFirst = state.view.nodes ? state.view.nodes.slice(0, LABELLED).some(([name]) => name === node) : data.size > 14;
-    return { ...data, label: data.title, color: data.bubble ? mix(colour, 0.2) : colour, stroke: colour, forceLabel: isFirst || isNear(node) || state.path.includes(node), zIndex: isNear(node) ? 1 : 0 };
+    const isNamed = data.rank < (isNarrow() ? 8 : 30) || isNear(node) || state.path.includes(node);
+    return { ...data, label: data.title, named: isNamed, color: data.bubble ? mix(colour, 0.2) : colour, stroke: colour, forceLabel: data.bubble || isNamed, zIndex: isNear(node) ? 1 : 0 };
   }
 
   function styleEdge(edge, data) {
@@ -180,7 +184,7 @@
     if (data.bubble || data.key === state.selected) ring(context, data, data.bubble ? data.stroke : colours.accent, 1.5, 0);
     if (data.key === state.selected) ring(context, data, colours.accent, 2.5, 4);
     if (data.bubble && data.size > 12) write(context, words.format(data.count), data.x, data.y + 4, 12, colours.text, null);
-    if (data.label) write(context, short(data.label), data.x, data.y + data.size + 15, 12, colours.text, colours.under);
+    if (data.label && (data.named || !data.bubble)) write(context, short(data.label, isNarrow() ? 18 : 40), data.x, data.y + data.size + 15, 12, colours.text, colours.under);
     if (data.more) badge(context, `+${words.format(data.more)}`, data.x + data.size * 0.7, data.y - data.size - 8);
   }
 
@@ -217,7 +221,7 @@
 
   function drawHover(context, data) {
     ring(context, data, colours.accent, 2.5, 3);
-    drawLabel(context, data);
+    drawLabel(context, { ...data, named: true });
   }
 
   function drawEdgeLabel(context, edge, source, target) {
@@ -282,6 +286,20 @@
     const path = $("#path");
     path.hidden = !state.path.length;
     path.replaceChildren(element("h3", {}, "Path"), element("ol", { class: "plain" }, ...state.path.map((name) => element("li", {}, show(name)))));
+  }
+
+  // Offer the types of relations that touch what is drawn; those that were switched off stay off.
+  function fillKinds() {
+    $("#kinds-box").hidden = isOverview();
+    if (isOverview()) return;
+    const off = new Set($$("#kinds input:not(:checked)").map((each) => each.value));
+    const rows = state.view.relation_types.map(([name, count]) => {
+      const tick = element("input", { type: "checkbox", name: "kind", value: name });
+      tick.checked = !off.has(name);
+      return element("label", { class: "row" }, tick, element("bdi", {}, short(show(name))), element("span", { class: "faint tiny end num" }, words.format(count)));
+    });
+    const legend = $("#kinds legend");
+    $("#kinds").replaceChildren(legend, ...rows);
   }
 
   // ---- table ----
@@ -403,13 +421,24 @@
     $("#no-webgl").hidden = false;
     return;
   }
+  // Without WebGL, sigma.js fails as soon as it is loaded.
+  function loadScript(address) {
+    return new Promise((done, failed) => {
+      const script = element("script", { src: address });
+      script.addEventListener("load", done);
+      script.addEventListener("error", () => failed(new Error("a script is missing: reload the page")));
+      document.head.append(script);
+    });
+  }
+
   readColours();
   box.classList.add("drawn");
   // Everything of the address but the workspace and the chosen types, which `fields` adds.
   const asked = {};
   for (const [name, value] of new URLSearchParams(location.search)) if (!["w", "kind", "after", "refresh"].includes(name)) (asked[name] ||= []).push(value);
-  load(asked).then(() => {
+  const scripts = Promise.all([loadScript(box.dataset.graphology), loadScript(box.dataset.sigma)]);
+  scripts.then(() => load(asked), (problem) => say(problem.message)).then(() => {
     const only = asked.name?.length === 1 ? asked.name[0] : null;
-    if (only !== null && graph?.hasNode(only)) select(only);
+    if (only !== null && !isNarrow() && graph?.hasNode(only)) select(only);
   });
 })();

@@ -8,7 +8,7 @@ const PER_NODE = 10, PER_EDGE = 3, MAX_PUSHED = 500, GAP = 14;
 // nodes: [x, y, radius] in pixels; edges: [source, target, weight] by place; size: [width, height].
 self.onmessage = ({ data: { nodes, edges, size, settled } }) => {
   const places = spread(nodes, edges, settled);
-  const scaled = fit(places, nodes, size);
+  const scaled = fit(places, size);
   if (nodes.length <= MAX_PUSHED) pushApart(scaled, nodes);
   self.postMessage(scaled);
 };
@@ -34,13 +34,16 @@ function spread(nodes, edges, settled) {
   return nodes.map((_, at) => [matrix[at * PER_NODE], matrix[at * PER_NODE + 1]]);
 }
 
-// Scale the places to the window, so that radii and distances have the same unit.
-function fit(places, nodes, [width, height]) {
+// Scale the places to the window, so that radii and distances have the same unit; stretch them a little to fill it.
+const MAX_STRETCH = 1.8;
+
+function fit(places, [width, height]) {
   const xs = places.map(([x]) => x), ys = places.map(([, y]) => y);
   const left = Math.min(...xs), top = Math.min(...ys);
   const wide = Math.max(...xs) - left || 1, high = Math.max(...ys) - top || 1;
-  const scale = Math.min(width / wide, height / high);
-  return places.map(([x, y]) => [(x - left) * scale, (y - top) * scale]);
+  const least = Math.min(width / wide, height / high);
+  const across = Math.min(width / wide, least * MAX_STRETCH), down = Math.min(height / high, least * MAX_STRETCH);
+  return places.map(([x, y]) => [(x - left) * across, (y - top) * down]);
 }
 
 function pushApart(places, nodes) {

@@ -184,7 +184,18 @@
     }, TOAST_MS);
   }
 
-  document.addEventListener("htmx:load", (event) => prepare(event.detail.elt.parentNode || document));
+  // The cursor stays where it was when the row under it is replaced.
+  let isRowReplaced = false;
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    isRowReplaced = event.detail.shouldSwap && Boolean(event.detail.target?.matches?.("[data-row]"));
+  });
+
+  document.addEventListener("htmx:load", (event) => {
+    const part = event.detail.elt;
+    prepare(part.parentNode || document);
+    if (isRowReplaced && part.matches("[data-row]:not(.edit)")) placeCursor(part);
+    isRowReplaced = isRowReplaced && !part.matches("[data-row]");
+  });
 
   const setting = $("#single-keys");
   if (setting) {

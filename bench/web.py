@@ -1,0 +1,137 @@
+"""What the pages of the web interface cost in a large memory: `python -m bench.web`."""
+
+import argparse
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from urllib.parse import urlencode
+
+from bench.budgets import Verdict, at_most
+from bench.dataset import entity_name, token, write_dataset
+from bench.http.__main__ import running
+from bench.http.contestants import await_port, free_port
+from bench.machine import describe_machine
+from polymnia.cli.main import main as polymnia
+
+# No page shows more rows than this.
+_MAX_ROWS = 50
+# What a page shows as a row: something the keys j and k move over, or a row of a table.
+_ROW = re.compile(rb"<[^>]*\sdata-row[\s>]")
+_TABLE_ROW, _TABLE_HEAD = re.compile(rb"<tr[\s>]"), re.compile(rb"<thead[\s>]")
+_FORM_TOKEN = re.compile(rb'"X-Form-Token": "(\w+)"')
+_HOME, _SEARCH, _GRAPH = "home", "search", "graph overview, JSON"
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """Milliseconds of the first request and in the middle of the others, and the size and rows of the response."""
+
+    first: float
+    usual: float
+    size: int
+    rows: int
+
+
+class Client:
+    """A browser without a window: one connection, no login, because the server has no tokens."""
+
+    def __init__(self, port: int) -> None:
+        self._connection = HTTPConnection("127.0.0.1", port, timeout=300)
+        found = _FORM_TOKEN.search(self.send("/ui/more"))
+        assert found
+        self._form_token = found[1].decode()
+        self._origin = f"http://127.0.0.1:{port}"
+
+    def send(self, path: str, form: dict[str, str] | None = None) -> bytes:
+        """Return the body of a page, or of the answer to a form."""
+        if form is None:
+            self._connection.request("GET", path)
+        else:
+            headers = {"Content-Type": "application/x-www-form-urlencoded", "Origin": self._origin}
+            body = urlencode({"form_token": self._form_token, **form})
+            self._connection.request("POST", path, body, headers)
+        response = self._connection.getresponse()
+        body_bytes = response.read()
+        assert response.status == 200, (path, response.status, body_bytes[:300])
+        return body_bytes
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="python -m bench.web", description=__doc__)
+    parser.add_argument("--entities", type=int, default=100_000, metavar="N", help="(default: %(default)s)")
+    parser.add_argument("--requests", type=int, default=20, metavar="N", help="for each page (default: %(default)s)")
+    options = parser.parse_args(arguments)
+    machine = describe_machine()
+    print(f"{machine.cores} cores, load {machine.load_before} before the run, Python {machine.python}")
+    with TemporaryDirectory() as folder:
+        figures = _measure(Path(folder), options.entities, options.requests)
+    for name, each in figures.items():
+        times = f"{each.usual:.1f} ms, first {each.first:.0f} ms"
+        print(f"{name}: {times}, {each.size / 1024:.1f} KB, {each.rows} rows")
+    for verdict in _judge(figures):
+        print(f"{verdict.what}: {verdict.measured}, budget {verdict.budget}: {'met' if verdict.met else 'missed'}")
+    return 0
+
+
+def _judge(figures: dict[str, Figure]) -> Iterator[Verdict]:
+    yield at_most("home, server time", figures[_HOME].usual, 300, " ms")
+    yield at_most("search, server time", figures[_SEARCH].usual, 100, " ms")
+    yield at_most("graph overview", figures[_GRAPH].size / 1024, 100, " KB")
+    yield at_most("rows of a page", max(each.rows for each in figures.values()), _MAX_ROWS, "")
+
+
+def _measure(folder: Path, entities: int, requests: int) -> dict[str, Figure]:
+    """Fill a store, serve it and ask for every page."""
+    store, port = folder / "memory.db", free_port()
+    dataset = write_dataset(entities, folder / "memory.jsonl")
+    assert polymnia(["import", str(dataset.path), "--store", str(store)]) == 0
+    command = [sys.executable, "-m", "polymnia", "serve", "--store", str(store), "--transport", "http"]
+    log = folder / "log"
+    with running([*command, "--port", str(port), "--embedder", "none"], log) as process:
+        await_port(port, process, log)
+        client = Client(port)
+        return {name: _time(client, list(asked), requests) for name, asked in _pages(entities, requests)}
+
+
+def _pages(entities: int, requests: int) -> Iterator[tuple[str, Iterator[tuple[str, dict[str, str] | None]]]]:
+    """Yield the name of each page and the requests for it: paths, and forms if they are sent."""
+    numbers = [place * 7919 % entities for place in range(requests)]
+
+    def pages(path: str, **fields: str) -> Iterator[tuple[str, dict[str, str] | None]]:
+        for number in numbers:
+            filled = {key: value.format(name=entity_name(number), word=token(number)) for key, value in fields.items()}
+            yield path + ("?" + urlencode(filled) if filled else ""), None
+
+    yield _HOME, pages("/ui/")
+    yield _SEARCH, pages("/ui/", q="{word}")
+    yield "search, a common word", pages("/ui/", q="entity")
+    yield "entity", pages("/ui/entity", name="{name}")
+    yield "history", pages("/ui/history")
+    yield "graph page", pages("/ui/graph")
+    yield _GRAPH, (("/ui/graph/data", {}) for _ in numbers)
+    yield "graph around an entity", pages("/ui/graph", name="{name}")
+    yield "import and export", pages("/ui/import")
+    yield "access", pages("/ui/access")
+    yield "health", pages("/ui/health")
+
+
+def _time(client: Client, asked: list[tuple[str, dict[str, str] | None]], requests: int) -> Figure:
+    taken, body = [], b""
+    for path, form in asked[:requests]:
+        began = perf_counter()
+        body = client.send(path, form)
+        taken.append(1000 * (perf_counter() - began))
+    usual = median(taken[1:] or taken)
+    in_tables = len(_TABLE_ROW.findall(body)) - len(_TABLE_HEAD.findall(body))
+    return Figure(taken[0], usual, len(body), max(len(_ROW.findall(body)), in_tables))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,116 @@
+"""Take the pictures of the web interface in docs/images/ui/: `python -m docs.screenshots [NAME…]`.
+
+Each page is shown with the memory in docs/demo.py, light and dark. It needs Chromium.
+"""
+
+import json
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import chdir
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import get_args
+
+from playwright.sync_api import FilePayload, Page
+
+from docs.demo import MAIN
+from polymnia.app import opened_workspaces
+from polymnia.cli.main import main as polymnia
+from polymnia.engine import entities
+from polymnia.model import EntityDraft
+from tests.web.browser import Theme, Visit, chromium
+from tests.web.serving import Ui, demo_server
+
+IMAGES = Path(__file__).parent / "images" / "ui"
+
+
+def _import_report(page: Page, ui: Ui) -> None:
+    new = (
+        ("Harbour", "product", "has 42 ports"),
+        ("berth-map", "service", "draws the berths of a port"),
+        ("Oslo office", "place", "is on the fourth floor"),
+    )
+    lines: list[dict[str, object]] = [
+        {"type": "entity", "name": name, "entityType": kind, "observations": [fact]} for name, kind, fact in new
+    ]
+    lines.append({"type": "relation", "from": "berth-map", "to": "Harbour", "relationType": "part_of"})
+    content = "\n".join([*map(json.dumps, lines), "{broken"]).encode()
+    upload = FilePayload(name="memory.jsonl", mimeType="application/jsonl", buffer=content)
+    page.set_input_files("input[name=file]", upload)
+    page.wait_for_selector(".sums")
+
+
+def _new_token(page: Page, ui: Ui) -> None:
+    page.fill("#tn", "nightly-agent")
+    page.get_by_role("button", name="Create token").click()
+    page.wait_for_selector("#made")
+
+
+def _live_changes(page: Page, ui: Ui) -> None:
+    """Let another process write while the page is open."""
+    with opened_workspaces(ui.store) as workspaces:
+        draft = EntityDraft("Port of Tromsø", "place", ("its tide forecast is ready", "opens in December"))
+        entities.create(workspaces.memory(MAIN), [draft], by="codex-cli (token ci-agent)")
+    page.get_by_text("opens in December").wait_for()
+
+
+def _with_meaning(page: Page, ui: Ui) -> None:
+    """Ask until the embedding model is loaded."""
+    while page.get_by_text("did not answer in time").count():
+        page.reload()
+
+
+def _drawn(page: Page, ui: Ui) -> None:
+    """Wait until the graph is drawn and has come to rest."""
+    page.wait_for_selector("canvas")
+    page.wait_for_timeout(3_000)
+
+
+def _at_rest(page: Page, ui: Ui) -> None:
+    """Wait for the parts that come later."""
+    page.wait_for_load_state("networkidle")
+
+
+SHOTS: dict[str, tuple[str, Callable[[Page, Ui], None]]] = {
+    "home": ("/ui/", _at_rest),
+    "search": ("/ui/?q=who+owns+the+tide+forecast", _with_meaning),
+    "entity": ("/ui/entity?name=tide-forecast", _at_rest),
+    "history": ("/ui/history", _at_rest),
+    "graph": ("/ui/graph?name=Harbour", _drawn),
+    "playground": ("/ui/playground?q=why+were+invoices+lost", _at_rest),
+    "curation": ("/ui/curation", _at_rest),
+    "import": ("/ui/import", _import_report),
+    "access": ("/ui/access", _new_token),
+    "health": ("/ui/health", _at_rest),
+    "live": ("/ui/live", _live_changes),
+}
+
+
+def main(wanted: Sequence[str]) -> int:
+    """Take the pictures with these names, or all."""
+    program = shutil.which("chromium") or shutil.which("google-chrome") or sys.exit("chromium is not on the PATH")
+    IMAGES.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory() as folder, chromium(program) as browser:
+        for theme in get_args(Theme):
+            (place := Path(folder) / theme).mkdir()
+            with (
+                chdir(place),  # so that no picture shows a path of this machine
+                demo_server(Path("workspaces"), prepare=_index) as ui,
+                Visit(browser, ui.origin, axe=Path(), theme=theme) as visit,
+            ):
+                visit.log_in(ui.token("mara-laptop"))
+                for name in wanted or SHOTS:
+                    path, act = SHOTS[name]
+                    act(visit.open(path), ui)
+                    visit.page.screenshot(path=IMAGES / f"{name}-{theme}.png")
+    return 0
+
+
+def _index(store: str) -> None:
+    """Embed everything, so that the pictures show a memory at rest."""
+    polymnia(["index", "--store", store, "--workspace", MAIN])
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

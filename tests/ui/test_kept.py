@@ -1,0 +1,51 @@
+"""The file with saved questions and dismissed findings."""
+
+from pathlib import Path
+
+import pytest
+
+from polymnia.errors import StoreDamaged, StoreTooNew
+from polymnia.web.kept import MAX_QUESTIONS, Kept, SavedQuestion
+
+
+def test_what_is_kept_is_there_for_the_next_server(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db.web"
+    with Kept(path).changing("harbour") as kept:
+        kept.questions.append(SavedQuestion("who", "Ann", place=3))
+        kept.dismissed.append(["orphans", "Ann"])
+    found = Kept(path).read("harbour")
+    assert (found.questions, found.dismissed) == ([SavedQuestion("who", "Ann", place=3)], [["orphans", "Ann"]])
+    assert Kept(path).read("other").questions == []
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_change_that_fails_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+    kept = Kept(tmp_path / "memory.db.web")
+    with pytest.raises(ValueError, match="stop"), kept.changing("harbour") as parts:
+        parts.dismissed.append(["orphans", "Ann"])
+        raise ValueError("stop")
+    assert kept.read("harbour").dismissed == []
+
+
+def test_the_oldest_questions_make_room(tmp_path: Path) -> None:
+    kept = Kept(tmp_path / "memory.db.web")
+    with kept.changing("harbour") as parts:
+        parts.questions += [SavedQuestion(str(number), "Ann") for number in range(MAX_QUESTIONS + 5)]
+    assert kept.read("harbour").questions[0].question == "5"
+
+
+def test_without_a_path_it_is_kept_in_memory() -> None:
+    kept = Kept(None)
+    with kept.changing("harbour") as parts:
+        parts.dismissed.append(["orphans", "Ann"])
+    assert kept.read("harbour").dismissed == [["orphans", "Ann"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "error"), [("[]", StoreDamaged), ("{", StoreDamaged), ('{"version": 9, "workspaces": {}}', StoreTooNew)]
+)
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, text: str, error: type[Exception]) -> None:
+    path = tmp_path / "memory.db.web"
+    path.write_text(text)
+    with pytest.raises(error, match=r"memory\.db\.web"):
+        Kept(path).read("harbour")
