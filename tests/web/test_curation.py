@@ -3,6 +3,10 @@
 import pytest
 from playwright.sync_api import expect
 
+from docs.demo import MAIN
+from polymnia.app import opened_workspaces
+from polymnia.engine import entities
+from polymnia.model import EntityDraft
 from tests.web.browser import PHONE, Visit
 from tests.web.conftest import NewVisit
 from tests.web.serving import Ui
@@ -35,6 +39,29 @@ def test_an_orphan_is_deleted_and_undone(admin: Visit) -> None:
     expect(page.locator(".finding.gone")).to_contain_text("Deleted map tiles")
     page.get_by_role("button", name="Undo").click()
     expect(page.get_by_role("button", name="Delete (map tiles)")).to_be_visible()
+
+
+def test_duplicates_are_merged_and_undone(ui: Ui, admin: Visit) -> None:
+    with opened_workspaces(ui.store) as workspaces:
+        twin = EntityDraft("Tide Forecast", "service", ("has a twin",))
+        entities.create(workspaces.memory(MAIN), [twin], by="codex-cli")
+    page = admin.open("/ui/curation?kind=duplicates")
+    admin.audit()
+    page.get_by_role("button", name="Merge into tide-forecast").click()
+    expect(page.locator(".finding.gone")).to_contain_text("Merged Tide Forecast into tide-forecast")
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_role("button", name="Merge into tide-forecast")).to_be_visible()
+
+
+def test_a_cluster_is_tagged_and_untagged(admin: Visit) -> None:
+    page = admin.open("/ui/curation?kind=clusters")
+    admin.audit()
+    tag = page.locator(".finding input[name=tag]").first
+    tag.fill("first-cluster")
+    page.locator(".finding .btn", has_text="Tag all").first.click()
+    expect(page.locator(".toast")).to_contain_text("Tagged")
+    page.get_by_role("button", name="Undo").click()
+    expect(page.locator(".toast")).to_contain_text("Undone")
 
 
 def test_a_finding_is_dismissed_and_brought_back(admin: Visit) -> None:

@@ -1,10 +1,11 @@
 """The overview of the graph: the entities in at most 200 groups, and the relations between these."""
 
-from collections import Counter, OrderedDict, defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from threading import Lock
 from time import monotonic, time_ns
 from typing import Literal
+from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
@@ -13,7 +14,7 @@ from polymnia.engine.curation.scan import Check, never_stop
 from polymnia.engine.memory import Memory
 from polymnia.model import ChangeQuery, Entity
 from polymnia.search.communities import find_communities
-from polymnia.stores.contract import Reader
+from polymnia.stores.contract import Reader, Store
 
 # The most groups, those of entities without relations among them, and the most pairs of groups with relations.
 MAX_GROUPS = 200
@@ -23,7 +24,6 @@ MAX_LINKS = 2_000
 MAX_SMALL = 5_000
 # A cached overview is used this many times longer than it took to compute, whatever has changed since.
 _REUSE = 20.0
-_MAX_CACHED = 8
 
 GroupKind = Literal["cluster", "small", "loose"]
 
@@ -103,29 +103,26 @@ class GraphOverviews:
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
         self._lock = Lock()
-        self._found: OrderedDict[str, tuple[float, GraphOverview]] = OrderedDict()
-        self._computing: defaultdict[str, Lock] = defaultdict(Lock)
+        # By open store, not by name: another workspace may get the name of a deleted one.
+        self._found: WeakKeyDictionary[Store, tuple[float, GraphOverview]] = WeakKeyDictionary()
+        self._computing: WeakKeyDictionary[Store, Lock] = WeakKeyDictionary()
 
     def find(self, memory: Memory, *, refresh: bool = False) -> GraphOverview:
         """Return the overview of a memory; with `refresh` a new one if anything has changed."""
-        key = memory.store.url
         with self._lock:
-            computing = self._computing[key]
+            computing = self._computing.setdefault(memory.store, Lock())
         with computing:
-            at, found = self._found.get(key, (0.0, None))
+            at, found = self._found.get(memory.store, (0.0, None))
             if found is None or self._is_outdated(memory, at, found, refresh):
                 found = graph_overview(memory)
                 with self._lock:
-                    self._found[key] = (self._clock(), found)
-                    self._found.move_to_end(key)
-                    while len(self._found) > _MAX_CACHED:
-                        self._found.popitem(last=False)
+                    self._found[memory.store] = (self._clock(), found)
         return found
 
     def find_soon(self, memory: Memory) -> GraphOverview | None:
         """Return the overview of a memory, or None if it must be computed first and the memory is large."""
         with self._lock:
-            is_cached = memory.store.url in self._found
+            is_cached = memory.store in self._found
         if not is_cached:
             with memory.reading() as read:
                 if read.counts().entities > MAX_SMALL:
