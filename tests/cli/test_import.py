@@ -39,6 +39,7 @@ def test_a_program_gets_the_report_as_json(tmp_path: Path) -> None:
         ],
         "left_fields": [],
         "secrets": [],
+        "conflicts": {"count": 0, "first": []},
         "new_ids": 0,
         "restored_changes": 0,
         "changes": [1],
@@ -58,6 +59,14 @@ def test_a_dry_run_compares_with_what_the_store_has(tmp_path: Path) -> None:
     said = run("import", str(SAMPLES / "claude.json"), "--store", "new.db", "--dry-run", directory=tmp_path)
     assert "would import 1 entities (0 new)" in said.stdout
     assert "to take it back" not in said.stdout
+
+
+def test_an_import_says_what_it_did_not_replace(tmp_path: Path) -> None:
+    for kind in ("person", "robot"):
+        line: dict[str, object] = {"type": "entity", "name": "Elena", "entityType": kind, "observations": []}
+        (tmp_path / "memory.jsonl").write_text(json.dumps(line), "utf-8")
+        said = run("import", "memory.jsonl", "--store", "new.db", directory=tmp_path)
+    assert "kept what the store says differently: the type of Elena\n" in said.stdout
 
 
 @pytest.mark.parametrize("content", ["", "hello\n", '{"some": "json"}', "not json\n{}\n"])

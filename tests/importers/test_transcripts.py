@@ -142,12 +142,13 @@ def test_a_growing_file_adds_only_what_is_new(kind: str, tmp_path: Path) -> None
     assert (receipt.entities.new, receipt.entities.merged, receipt.observations) == (0, 1, 2)
 
 
-def test_an_interrupted_import_of_many_sessions_continues(tmp_path: Path) -> None:
+def test_an_interrupted_import_of_many_sessions_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(30):
         lines = [said("codex", "user", f"{number}: {turn}") for turn in range(400)]
         write(tmp_path / f"{number:02}.jsonl", *lines)
     whole, resumed = [Memory(open_store(":memory:")) for _ in range(2)]
     take_in(whole, read_items(tmp_path)[1], by="test")
+    monkeypatch.setattr(resumed.store, "best_batch", 500)
 
     def interrupt(done: int) -> None:
         raise KeyboardInterrupt

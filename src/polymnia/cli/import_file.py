@@ -152,6 +152,7 @@ def _shape(
         "skipped": report.skipped,
         "left_fields": report.left_fields,
         "secrets": report.flagged,
+        "conflicts": {"count": receipt.conflict_count, "first": receipt.conflicts},
         "new_ids": receipt.new_ids,
         "restored_changes": receipt.restored,
         "changes": receipt.changes,
@@ -172,11 +173,18 @@ def _print(settings: Settings, options: argparse.Namespace, receipt: Receipt, re
     lines += [f"restored the history of {receipt.restored} changes"] if receipt.restored else []
     lines += [f"skipped {each.sentence()}" for each in report.skipped]
     lines += [f"left out the field {each.reason} of {each.examples}" for each in report.left_fields]
+    lines += [_tell_conflicts(receipt)] if receipt.conflicts else []
     lines += [f"{receipt.new_ids} entities got new ids: theirs belong to others here"] if receipt.new_ids else []
     lines += [f"look at {each.sentence('may contain ')}" for each in report.flagged]
     lines += [f"to take it back: {undo}"] if undo else []
     for line in lines:
         print(printable(line))
+
+
+def _tell_conflicts(receipt: Receipt) -> str:
+    first = receipt.conflicts[0]
+    more = f" and {receipt.conflict_count - 1} more" if receipt.conflict_count > 1 else ""
+    return f"kept what the store says differently: the {first.what} of {first.name}{more}"
 
 
 def _draw(done: int) -> None:
