@@ -60,7 +60,7 @@ def test_a_mistyped_command_gets_a_suggestion(place: Path) -> None:
     ("line", "first"),
     [
         ("trash lst", "polymnia: ACTION: 'lst' is not one of list, restore, purge; did you mean list?"),
-        ("export --format jsn", "polymnia: --format: 'jsn' is not one of json, jsonl; did you mean json or jsonl?"),
+        ("export --format jsn", "polymnia: --format: 'jsn' is not one of json, jsonl, markdown; did you mean json"),
         ("search tea --limit many", "polymnia: argument --limit: invalid int value: 'many'"),
         ("show Zoe --store memory.db", "polymnia: there is no entity and no note 'Zoe'; did you mean 'Zoë'?"),
         ("stats --store typo.db", "polymnia: there is no file typo.db"),

@@ -1,10 +1,14 @@
 """The playground without a browser: signals, rankings, absences and saved questions."""
 
+import re
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 
 import pytest
+from msgspec.json import decode
 
+from polymnia.dialects.native.shapes import Recall
 from tests.ui.client import Visitor, make_token
 from tests.ui.pages import harbour
 
@@ -39,6 +43,14 @@ def test_a_filter_narrows_the_hits(visitor: Visitor) -> None:
     shown = visitor.get(f"/ui/playground?q={QUESTION}&type=person")
     signals = shown.text.split('id="signals"')[-1].split("</table>")[0]
     assert "billing-worker" not in signals
+
+
+def test_the_copied_call_is_one_that_the_tool_takes(visitor: Visitor) -> None:
+    shown = visitor.get(f"/ui/playground?q={QUESTION}&type=person&since=30d").text
+    copied = re.search(r'id="recall-call">(.*?)</code>', shown)
+    assert copied is not None
+    call = decode(unescape(copied[1]), type=Recall)
+    assert (call.query, call.types, call.since) == ("who moved the queue off Redis", ["person"], "30d")
 
 
 def test_why_not_answers_in_a_sentence(visitor: Visitor) -> None:

@@ -155,7 +155,7 @@ def _options(page: Page) -> Options:
 
 def _recall_call(options: Options) -> str:
     """Return the arguments with which an agent asks the same."""
-    given = {"question": options.question, "types": [options.type] if options.type else None, "since": options.since}
+    given = {"query": options.question, "types": [options.type] if options.type else None, "since": options.since}
     return encode({name: value for name, value in given.items() if value}).decode()
 
 
