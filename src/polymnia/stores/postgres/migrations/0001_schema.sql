@@ -372,8 +372,8 @@ ALTER TABLE vectors ALTER COLUMN vector SET STORAGE MAIN;
 CREATE INDEX vectors_of ON vectors (workspace_id, passage);
 
 -- The nearest vectors of living passages. EXECUTE plans each call for its values: only then can PostgreSQL use the index
--- that a workspace with many vectors has for itself (vector_index.py), and it does where sorting is off. More vectors than asked for are chosen by halves of
--- floats and compared as floats.
+-- that a workspace with many vectors has for itself (vector_index.py), and without sorting it always does. More vectors
+-- than asked for are chosen by halves of floats and compared as floats.
 CREATE FUNCTION nearest_vectors(workspace bigint, model bigint, template bigint, question vector, k integer)
 RETURNS TABLE (passage bigint, cosine float8) LANGUAGE plpgsql STABLE SET enable_sort = off AS $$
 DECLARE
