@@ -131,7 +131,14 @@ async def play_session(client: Client) -> None:
     (gone,) = (await ask(client, "forget", name="style", whole=True))["items"]
     await ask(client, "undo", changes=[gone["change"]])
     changes = (await ask(client, "history"))["items"]
-    assert [each["operation"] for each in changes] == ["undo", "forget", "revise", "remember"]
+    made = [(each["workspace"], each["operation"]) for each in changes]
+    assert made == [
+        ("my-app", "undo"),
+        ("my-app", "forget"),
+        ("my-app", "revise"),
+        ("personal", "remember"),
+        ("my-app", "remember"),
+    ]
 
 
 async def check_session(client: Client) -> None:
