@@ -413,7 +413,7 @@ def test_the_command_says_what_it_did(tmp_path: Path) -> None:
     fill(str(tmp_path / "m.db"))
     assert run("sync", "vault", "--store", "none.db", directory=tmp_path).returncode == 1
     said = run("sync", "vault", "--store", "m.db", directory=tmp_path)
-    assert said.stdout == "m.db: unchanged\nvault: 1 files created\n"
+    assert said.stdout == "m.db: unchanged\nvault: 1 file created\n"
     edit(tmp_path / "vault" / "Zoë.md", "type: person", "type: poet")
     trial = run("sync", "vault", "--store", "m.db", "--dry-run", "--json", directory=tmp_path)
     assert json.loads(trial.stdout)["report"]["memory"] == {"created": 0, "changed": 1, "deleted": 0}

@@ -17,6 +17,7 @@ from polymnia.cli.common import (
 )
 from polymnia.engine.memory import Memory
 from polymnia.folders.sync import Counts, SyncReport, sync_folder
+from polymnia.search.text import count_noun
 from polymnia.settings import Settings
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def print_sync(settings: Settings, options: argparse.Namespace, folder: str, rep
         )
         return
     would = "would be " if options.dry_run else ""
-    lines = [f"{settings.store}: {would}{_tell(report.memory)}", f"{folder}: {would}{_tell(report.files, ' files')}"]
+    lines = [f"{settings.store}: {would}{_tell(report.memory)}", f"{folder}: {would}{_tell(report.files, 'file')}"]
     lines += [
         f"conflict: {each.what} of {each.name}: {each.memory!r} here, {each.copy!r} there" for each in report.conflicts
     ]
@@ -85,5 +86,5 @@ def print_sync(settings: Settings, options: argparse.Namespace, folder: str, rep
 
 def _tell(counts: Counts, what: str = "") -> str:
     parts = [("created", counts.created), ("changed", counts.changed), ("deleted", counts.deleted)]
-    told = [f"{number}{what} {verb}" for verb, number in parts if number]
+    told = [f"{count_noun(number, what) if what else number} {verb}" for verb, number in parts if number]
     return ", ".join(told) or "unchanged"
