@@ -56,9 +56,10 @@ def _live_changes(page: Page, ui: Ui) -> None:
 
 
 def _with_meaning(page: Page, ui: Ui) -> None:
-    """Ask until the embedding model is loaded."""
+    """Ask until the embedding model is loaded, and once more, as usual questions are."""
     while page.get_by_text("did not answer in time").count():
         page.reload()
+    page.reload()
 
 
 def _drawn(page: Page, ui: Ui) -> None:

@@ -1,6 +1,6 @@
 """Stored text as pages show it, and the values in forms."""
 
-from datetime import datetime
+from datetime import date, datetime
 
 import pytest
 
@@ -33,6 +33,13 @@ def test_a_type_has_the_same_dot_in_any_case() -> None:
 def test_an_actor_is_a_client_and_perhaps_a_token() -> None:
     assert (text.client_name("cursor (token ci)"), text.token_name("cursor (token ci)")) == ("cursor", "ci")
     assert (text.client_name("cursor"), text.token_name("cursor")) == ("cursor", "")
+
+
+def test_a_time_of_another_day_is_a_day() -> None:
+    at = datetime(2026, 11, 14, 17, 45).astimezone()
+    micros = int(at.timestamp()) * 1_000_000
+    assert times.clock_or_day(micros, date(2026, 11, 14)) == "17:45"
+    assert times.clock_or_day(micros, date(2026, 11, 16)) == "14 Nov"
 
 
 def test_ages_are_rough() -> None:

@@ -63,6 +63,11 @@ def _clock(at: int) -> Markup:
     return Markup('<time datetime="{}" title="{}">{}</time>').format(times.iso(at), times.full(at), times.clock(at))
 
 
+def _clock_or_day(at: int) -> Markup:
+    shown = times.clock_or_day(at)
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(times.iso(at), times.full(at), shown)
+
+
 def _plural(count: int, noun: str, plural: str = "") -> str:
     """Return a count with its noun: `1 entity`, `3 entities`."""
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
@@ -88,6 +93,7 @@ _FILTERS = {
     "token_name": text.token_name,
     "age": _time,
     "clock": _clock,
+    "clock_or_day": _clock_or_day,
     "day": times.day,
     "plural": _plural,
 }

@@ -27,6 +27,12 @@ def clock(at: int) -> str:
     return moment(at).strftime("%H:%M")
 
 
+def clock_or_day(at: int, today: date | None = None) -> str:
+    """Return the time of a day for today, and the day for every other time."""
+    then = moment(at)
+    return clock(at) if then.date() == (today or datetime.now().astimezone().date()) else f"{then.day} {then:%b}"
+
+
 def age(at: int, now: datetime | None = None) -> str:
     """Return how long ago a time was."""
     present = now or datetime.now().astimezone()
