@@ -35,6 +35,8 @@ ON_DISK = ("jsonl", "binlog", "sqlite")
 # The stores that can be closed and opened again, and those that keep a history, notes and vectors.
 PERSISTENT = (*ON_DISK, "postgres")
 VERSIONED = ("sqlite", "sqlite in memory", "postgres")
+# The stores that also keep ids, tags and changes; the other files cannot hold them.
+WITH_HISTORY = ("memory", *VERSIONED)
 
 # What ends with the test run.
 _RUN = pytest.StashKey[ExitStack]()

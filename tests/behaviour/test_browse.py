@@ -80,9 +80,8 @@ def test_a_deleted_name_is_found_and_an_unknown_one_is_not(memory: Memory) -> No
     assert find_former(memory, "Bob") is None
 
 
+@pytest.mark.parametrize("memory", ["sqlite", "postgres"], indirect=True)
 def test_a_note_is_rewritten_only_as_expected(memory: Memory) -> None:
-    if not memory.store.capabilities.notes:
-        pytest.skip("this store has no notes")
     notes.commit(memory, Note("key", "old", ("tag",)), by=ME)
     change = notes.rewrite(memory, "key", "new", expected="old", by=ME)
     assert change == 2

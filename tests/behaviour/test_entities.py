@@ -7,6 +7,7 @@ from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput
 from polymnia.model import EntityDraft, Graph, Relation, Rows, require_storable
 from tests.behaviour.graphs import ME, create, keys, link, names, texts
+from tests.conftest import WITH_HISTORY
 
 ALICE = EntityDraft("Alice", "person", ("Is a student", "Likes tea"))
 BOB = EntityDraft("Bob", "person")
@@ -169,9 +170,8 @@ def test_counts_exclude_deleted_rows(memory: Memory) -> None:
     assert (counts.entities, counts.observations, counts.relations) == (1, 0, 1)
 
 
+@pytest.mark.parametrize("memory", WITH_HISTORY, indirect=True)
 def test_names_are_found_by_id(memory: Memory) -> None:
-    if not memory.store.capabilities.history:
-        pytest.skip("files hold no ids")
     drafts = [EntityDraft("a", "t"), EntityDraft("b", "t"), EntityDraft("c", "t")]
     a, b, c = entities.create(memory, drafts, by=ME)
     entities.delete(memory, ["c"], by=ME)

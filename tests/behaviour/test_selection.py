@@ -9,6 +9,7 @@ from polymnia.engine.undo import undo
 from polymnia.errors import BadInput, EntityNotFound, TextChanged
 from polymnia.model import EntityDraft
 from tests.behaviour.graphs import ME, create, link, names, texts
+from tests.conftest import WITH_HISTORY
 
 
 @pytest.fixture(autouse=True)
@@ -58,17 +59,15 @@ def test_a_move_is_refused_whole(memory: Memory) -> None:
     assert texts(memory, "Ada") == ("writes", "sings")
 
 
+@pytest.mark.parametrize("memory", WITH_HISTORY, indirect=True)
 def test_a_move_is_one_change_that_can_be_undone(memory: Memory) -> None:
-    if not memory.store.capabilities.history:
-        pytest.skip("this store has no history")
     receipt = selection.move_observations(memory, [("Ada", 1), ("Ada", 2)], "Bob", by=ME)
     undo(memory, [receipt.change], by=ME)
     assert (texts(memory, "Ada"), texts(memory, "Bob")) == (("writes", "sings"), ("sings", "rows"))
 
 
+@pytest.mark.parametrize("memory", WITH_HISTORY, indirect=True)
 def test_several_entities_get_tags(memory: Memory) -> None:
-    if not memory.store.capabilities.history:
-        pytest.skip("this store has no tags")
     assert selection.tag(memory, ["Ada", "Bob"], add=["crew", "old"], by=ME).names == ("Ada", "Bob")
     assert selection.tag(memory, ["Ada", "Bob"], add=["crew"], remove=["old"], by=ME).names == ("Ada", "Bob")
     assert selection.tag(memory, ["Ada", "Bob"], add=["crew"], by=ME) == selection.TagReceipt(0, ())

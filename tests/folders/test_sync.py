@@ -216,9 +216,8 @@ def test_a_copied_line_is_a_new_observation(memory: Memory, folder: Path) -> Non
     assert is_settled(memory, folder)
 
 
+@pytest.mark.parametrize("memory", ["sqlite", "postgres"], indirect=True)
 def test_notes_are_kept_alike(memory: Memory, folder: Path) -> None:
-    if not memory.store.capabilities.notes:
-        pytest.skip("the store cannot hold notes")
     notes.commit(memory, Note("plan", "ship it"), by=ME)
     sync(memory, folder)
     edit(folder / "notes" / "plan.md", "ship it", "folder")
@@ -321,9 +320,8 @@ def test_a_memory_that_was_set_back_does_not_delete_files(tmp_path: Path) -> Non
         assert set(files(folder)) == {"A.md", "B.md"}
 
 
+@pytest.mark.parametrize("memory", ["sqlite", "postgres"], indirect=True)
 def test_links_out_of_the_folder_are_neither_read_nor_written(memory: Memory, folder: Path, tmp_path: Path) -> None:
-    if not memory.store.capabilities.notes:
-        pytest.skip("the store cannot hold notes")
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "X.md").write_text("---\npolymnia: entity\n---\n", "utf-8")
     (folder / "notes").symlink_to(tmp_path / "outside")
