@@ -1,34 +1,14 @@
 """The entity page without a browser: editing, relations, merging, and names that are gone."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
-
-import pytest
 
 from polymnia.engine.entities import open_named
 from polymnia.engine.memory import Memory
 from tests.behaviour.graphs import keys, texts
-from tests.transports.running import Running
 from tests.ui.client import Visitor, make_token, serve
 from tests.ui.pages import harbour
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, Memory]]:
-    with harbour(tmp_path_factory.mktemp("ui")) as both:
-        yield both
-
-
-@pytest.fixture
-def visitor(site: tuple[Running, Memory]) -> Visitor:
-    return Visitor(site[0].port)
-
-
-@pytest.fixture
-def memory(site: tuple[Running, Memory]) -> Memory:
-    return site[1]
 
 
 def at(name: str) -> str:

@@ -1,34 +1,12 @@
 """The history page without a browser: filters, differences, undo with choices, undo of a client, and the trash."""
 
-from collections.abc import Iterator
-
-import pytest
-
 from polymnia.engine import observations
 from polymnia.engine.forget import Unwanted, forget
 from polymnia.engine.memory import Memory
 from polymnia.engine.revise import Edit, Revision, revise
 from polymnia.model import ObservationDraft
 from tests.behaviour.graphs import texts
-from tests.transports.running import Running
 from tests.ui.client import Visitor
-from tests.ui.pages import harbour
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, Memory]]:
-    with harbour(tmp_path_factory.mktemp("ui")) as both:
-        yield both
-
-
-@pytest.fixture
-def visitor(site: tuple[Running, Memory]) -> Visitor:
-    return Visitor(site[0].port)
-
-
-@pytest.fixture
-def memory(site: tuple[Running, Memory]) -> Memory:
-    return site[1]
 
 
 def replace(memory: Memory, ordinal: int, text: str, by: str) -> int:

@@ -1,34 +1,13 @@
 """The search page without a browser: hits, filters, what hides them, editing, deleting, and several at once."""
 
 import json
-from collections.abc import Iterator
-
-import pytest
 
 from polymnia.engine.entities import open_named
 from polymnia.engine.memory import Memory
 from polymnia.engine.revise import Edit, Revision, revise
 from tests.behaviour.graphs import texts
-from tests.transports.running import Running
 from tests.ui.client import Visitor
-from tests.ui.pages import HOSTILE, harbour
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, Memory]]:
-    with harbour(tmp_path_factory.mktemp("ui")) as both:
-        yield both
-
-
-@pytest.fixture
-def visitor(site: tuple[Running, Memory]) -> Visitor:
-    return Visitor(site[0].port)
-
-
-@pytest.fixture
-def memory(site: tuple[Running, Memory]) -> Memory:
-    return site[1]
-
+from tests.ui.pages import HOSTILE
 
 FACT = {"kind": "observation", "name": "billing-worker", "n": "2", "view": "hit"}
 
