@@ -5,7 +5,6 @@ import random
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from itertools import accumulate
 from multiprocessing import get_context
 from pathlib import Path
@@ -15,6 +14,7 @@ from time import perf_counter, process_time
 import numpy as np
 
 from bench.budgets import Verdict, at_most
+from bench.figures import Cost
 from bench.machine import describe_machine
 from polymnia.engine import entities, relations
 from polymnia.engine.curation.clusters import clusters
@@ -49,15 +49,6 @@ VERBS: dict[str, Callable[[Memory], object]] = {
     "consolidation report": consolidation_report,
 }
 _BUDGETS_S = {"relation gaps": 5.0, "similar pairs": 5.0, "consolidation report": 10.0}
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """Seconds by the clock, seconds of processor time, and the highest resident memory of the process in MB."""
-
-    wall: float
-    processor: float
-    peak: float
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -21,6 +21,15 @@ TIMES = Unit("x", lambda times: times)
 HUNDREDS_PER_SECOND = Unit("entities/s", lambda seconds: 100 / seconds, True)
 
 
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Seconds by the clock, seconds of processor time, and the highest resident memory of the process in MB."""
+
+    wall: float
+    processor: float
+    peak: float
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Key:
     """Which measurement: the row's key, the server's name, the number of entities."""

@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -16,21 +15,13 @@ import msgspec
 from bench.budgets import Verdict, at_most
 from bench.dataset import SEED, sentence, write_dataset
 from bench.errors import BenchError
+from bench.figures import Cost
 from bench.machine import describe_machine
 
 _TURNS_PER_CHAT = 50
 # Processor time and peak memory of the whole command at the full size.
 _BUDGETS_S = {"import memory.jsonl": 5.0, "import chats": 15.0}
 _BUDGET_MB = 600
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """Seconds by the clock, seconds of processor time, and the highest resident memory of the process in MB."""
-
-    wall: float
-    processor: float
-    peak: float
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
