@@ -49,7 +49,7 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Write the graph as JSON lines, or everything as a JSON document."""
+    """Write the memory in the chosen format. Raise BadInput, StoreError."""
     configure_logging(settings.log_level)
     require_store(settings.store)
     clock = showing_time("writing") if options.output is not None else nullcontext()

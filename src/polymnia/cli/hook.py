@@ -33,7 +33,7 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Print the answer. Failures are told on standard error only, and the status is always 0."""
+    """Print the answer and return 0. Failures go to standard error only."""
     timer = threading.Timer(MAX_SECONDS, _give_up)
     timer.daemon = True
     timer.start()

@@ -201,7 +201,7 @@ def _entity_shape(entity: Entity) -> EntityShape:
 
 
 def _origins(entity: Entity) -> list[OriginShape]:
-    """Return what the texts do not tell; nothing if they tell all."""
+    """Return the ordinals, times and sources of the observations; nothing if none has any to keep."""
     last = 0
     origins: list[OriginShape] = []
     for each in entity.observations:

@@ -63,7 +63,7 @@ class Session:
         self._summaries: list[Line] = []
 
     def add(self, line: Line) -> None:
-        """Take what a line tells."""
+        """Add one line of the transcript."""
         self._id = line.session or self._id
         self._started_at = self._started_at or line.started_at
         self._directory = self._directory or line.directory

@@ -18,7 +18,7 @@ _MIDNIGHT = "T00:00:00Z"
 
 
 class Fact(Struct, frozen=True):
-    """That something is so, from a time and until another; 0 where unknown. The ends are ids of entities."""
+    """A fact between two entities, given by their ids, with the times when it began and ended; 0 if unknown."""
 
     source: str
     target: str

@@ -34,7 +34,7 @@ class ChangeNews:
         return watcher
 
     def leave(self, watcher: "Watcher") -> None:
-        """Tell a stream of no more changes."""
+        """Stop sending changes to a stream."""
         with self._lock:
             self._watchers.pop(watcher, None)
 
