@@ -88,10 +88,25 @@ def test_a_text_is_edited_in_place_with_the_keyboard(user: Visit, memory: Memory
     expect(page.locator("#hits")).to_contain_text("runs four replicas")
 
 
+def test_a_form_can_be_cancelled_as_soon_as_it_appears(user: Visit) -> None:
+    page = user.open("/ui/?q=replicas")
+    page.evaluate(
+        """() => {
+            const click = () => document.querySelector("[data-cancel]")?.click();
+            new MutationObserver(click).observe(document.body, { childList: true, subtree: true });
+        }"""
+    )
+    page.keyboard.press("j")
+    with page.expect_response(lambda response: "/ui/fact?" in response.url):
+        page.keyboard.press("e")
+    expect(page.locator("#hits")).to_contain_text("runs three replicas")
+
+
 def test_a_text_that_changed_meanwhile_is_shown_beside_mine(user: Visit, memory: Memory) -> None:
     page = user.open(ENTITY)
     page.locator("#o2").hover()
     page.locator("#o2 [data-key=e]").click()
+    page.locator("#edit-text").wait_for()
     revise(memory, "billing-worker", Revision(replace=(Edit(2, "runs nine replicas"),)), by="codex")
     page.locator("#edit-text").fill("runs four replicas")
     page.keyboard.press("Enter")
