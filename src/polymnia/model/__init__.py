@@ -1,6 +1,17 @@
 """The values that every layer uses: the graph, notes, passages, changes, workspaces and access."""
 
-from polymnia.model.access import CAPABILITIES, LINK_OWNER, NOBODY, OWNER, Capability, Principal, Status, Workspace
+from polymnia.model.access import (
+    CAPABILITIES,
+    LINK_OWNER,
+    NOBODY,
+    OWNER,
+    Capability,
+    Principal,
+    Status,
+    Workspace,
+    join_actor,
+    split_actor,
+)
 from polymnia.model.changes import (
     Author,
     Change,
@@ -10,8 +21,7 @@ from polymnia.model.changes import (
     PurgeCounts,
     Rows,
     TrashItem,
-    join_actor,
-    split_actor,
+    require_storable,
 )
 from polymnia.model.graph import (
     MAX_ORDINAL,
@@ -43,7 +53,6 @@ from polymnia.model.passages import (
     Within,
     WordCounts,
 )
-from polymnia.model.texts import require_storable
 
 __all__ = [
     "CAPABILITIES",

@@ -1,4 +1,4 @@
-"""Workspaces, and who may do what in them."""
+"""Workspaces, who may do what in them, and the names of those who change them."""
 
 from typing import Literal
 
@@ -80,3 +80,16 @@ OWNER = Principal()
 LINK_OWNER = Principal(id="owner")
 # A client that has not shown a token where one is needed.
 NOBODY = Principal(name="nobody", can="read", workspaces=frozenset())
+
+_TOKEN = " (token "
+
+
+def split_actor(actor: str) -> tuple[str, str]:
+    """Return the client and the token in the name of an actor; no token if the client used none."""
+    client, found, token = actor.rpartition(_TOKEN)
+    return (client, token.removesuffix(")")) if found and token.endswith(")") else (actor, "")
+
+
+def join_actor(client: str, token: str) -> str:
+    """Return the name of an actor: a client, and the token it uses, if any."""
+    return f"{client}{_TOKEN}{token})" if token else client

@@ -1,8 +1,11 @@
 """Changes: one per write, with the rows it ended and the rows it created."""
 
+from collections.abc import Iterator
+
 from msgspec import Struct
 
-from polymnia.model.graph import Entity, ObservationSet, Relation
+from polymnia.errors import BadInput
+from polymnia.model.graph import Entity, Observation, ObservationSet, Relation
 from polymnia.model.notes import Note
 
 
@@ -43,20 +46,6 @@ class Change(Struct, frozen=True):
         """The ids of the entities that get another name or type."""
         former = {each.id: (each.name, each.type) for each in self.before.entities}
         return [each.id for each in self.after.entities if former.get(each.id) not in (None, (each.name, each.type))]
-
-
-_TOKEN = " (token "
-
-
-def split_actor(actor: str) -> tuple[str, str]:
-    """Return the client and the token in the name of an actor; no token if the client used none."""
-    client, found, token = actor.rpartition(_TOKEN)
-    return (client, token.removesuffix(")")) if found and token.endswith(")") else (actor, "")
-
-
-def join_actor(client: str, token: str) -> str:
-    """Return the name of an actor: a client, and the token it uses, if any."""
-    return f"{client}{_TOKEN}{token})" if token else client
 
 
 class ChangeQuery(Struct, frozen=True, kw_only=True):
@@ -120,3 +109,34 @@ class PurgeCounts(Struct, frozen=True):
     observations: int = 0
     relations: int = 0
     notes: int = 0
+
+
+def require_storable(rows: Rows) -> None:
+    """Raise BadInput if a text has a NUL character or half of a surrogate pair."""
+    joined = "\n".join(_texts(rows))
+    if "\x00" in joined:
+        raise BadInput("a text contains a NUL character (U+0000), which cannot be stored; remove it")
+    if not joined.isascii():
+        try:
+            joined.encode()
+        except UnicodeEncodeError as exc:
+            raise BadInput("a text contains half of a surrogate pair, which is no character; remove it") from exc
+
+
+def _texts(rows: Rows) -> Iterator[str]:
+    for entity in rows.entities:
+        yield from (entity.name, entity.type, entity.summary or "", *entity.tags)
+        yield from _texts_of(entity.observations)
+    for each in rows.observations:
+        yield from _texts_of(each.observations)
+    for relation in rows.relations:
+        yield from relation.key
+    for note in rows.notes:
+        yield from (note.key, note.content, note.scope.owner, note.scope.session, *note.tags)
+
+
+def _texts_of(observations: tuple[Observation, ...]) -> Iterator[str]:
+    for observation in observations:
+        yield observation.text
+        if observation.source:
+            yield observation.source
