@@ -276,10 +276,10 @@ class Dialect(Struct, frozen=True, kw_only=True):
     # Resources that only this client can list.
     own_resources: Callable[[Client], Sequence[Resource]] | None = None
     # Called with the default workspace when the server starts. It may raise SettingsError to refuse.
-    started: Callable[[Call], None] | None = None
-    stopped: Callable[[], None] | None = None
+    on_start: Callable[[Call], None] | None = None
+    on_stop: Callable[[], None] | None = None
     # Called once, when a lasting conversation ends.
-    left: Callable[[Client], None] | None = None
+    on_session_end: Callable[[Client], None] | None = None
     # False if the tools store more than entities, observations and relations, which is all that file stores hold.
     any_store: bool = True
     # True if there are tools to choose a workspace, so that clients may start without one.

@@ -106,8 +106,8 @@ class Server:
 
     def start(self) -> None:
         """Let the dialect prepare the store. Raise PolymniaError if it cannot work on it."""
-        if self.dialect.started is not None and self.workspace is not None:
-            self.dialect.started(Call(self.workspaces, Client(workspace=self.workspace), "polymnia"))
+        if self.dialect.on_start is not None and self.workspace is not None:
+            self.dialect.on_start(Call(self.workspaces, Client(workspace=self.workspace), "polymnia"))
         self._cleanup = Thread(target=self._clean_up_daily, name="polymnia-cleanup", daemon=True)
         self._cleanup.start()
 
@@ -116,15 +116,15 @@ class Server:
         self._is_stopped.set()
         if self._cleanup is not None:
             self._cleanup.join(_CLEANUP_JOIN_S)
-        if self.dialect.stopped is not None:
+        if self.dialect.on_stop is not None:
             with _log_failure("stopping"):
-                self.dialect.stopped()
+                self.dialect.on_stop()
 
     def end_session(self, client: Client) -> None:
         """Let the dialect remove what must not outlive a session."""
-        if self.dialect.left is not None:
+        if self.dialect.on_session_end is not None:
             with _log_failure("the end of a session"):
-                self.dialect.left(client)
+                self.dialect.on_session_end(client)
 
     def _clean_up_daily(self) -> None:
         """Apply the retention of deleted things."""

@@ -28,9 +28,9 @@ def make_dialect(rules: NoteRules) -> Dialect:
         templates=TEMPLATES,
         resource_set_changed=resource_set_changed,
         own_resources=own_resources,
-        started=vault.started,
-        stopped=vault.stopped,
-        left=vault.left,
+        on_start=vault.on_start,
+        on_stop=vault.on_stop,
+        on_session_end=vault.on_session_end,
     )
 
 

@@ -96,7 +96,7 @@ need a key, older_than or tags. Returns how many were deleted."""
             call.resources_changed()
         return _reply(shapes.SessionSet(session))
 
-    def started(self, call: Call) -> None:
+    def on_start(self, call: Call) -> None:
         """Delete the session notes of killed servers, in every workspace. Raise SettingsError if there are no notes."""
         try:
             self._enter(call.memory)
@@ -105,11 +105,11 @@ need a key, older_than or tags. Returns how many were deleted."""
         except NotSupported as exc:
             raise SettingsError(f"the vault dialect keeps notes, and {exc}") from exc
 
-    def stopped(self) -> None:
+    def on_stop(self) -> None:
         """End all sessions, including those of clients without a conversation."""
         self._leave("")
 
-    def left(self, client: Client) -> None:
+    def on_session_end(self, client: Client) -> None:
         """End the sessions of a conversation, unless another conversation uses them."""
         self._leave(client.id)
 
