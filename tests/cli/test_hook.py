@@ -11,7 +11,6 @@ from msgspec.json import encode
 
 from tests.hooks.sessions import append, sent, turn
 
-
 # Runs the command with another limit, so that a slow machine gives nothing up.
 _PATIENT = (
     "import sys; from polymnia.cli import hook, main; hook.MAX_SECONDS = 100.0; sys.exit(main.main(sys.argv[1:]))"

@@ -334,6 +334,34 @@ def test_links_out_of_the_folder_are_neither_read_nor_written(memory: Memory, fo
     assert sorted(path.name for path in (tmp_path / "outside").iterdir()) == ["X.md"]
 
 
+@pytest.mark.parametrize(
+    ("damage", "sentence"),
+    [
+        (b"<<<<<<< HEAD\n- one here ^o1\n=======\n- one there ^o1\n>>>>>>> other", r"A\.md has a conflict"),
+        (b"<<<<<<< HEAD\r\n- 1 ^o1\r\n=======\r\n- 2 ^o1\r\n>>>>>>> other", r"A\.md has a conflict"),
+        ("- Zoë ^o1".encode("latin-1"), r"A\.md is not UTF-8"),
+    ],
+)
+def test_a_file_that_cannot_be_understood_whole_stops_the_synchronization(
+    memory: Memory, folder: Path, damage: bytes, sentence: str
+) -> None:
+    (folder / "A.md").write_bytes((folder / "A.md").read_bytes().replace(b"- one ^o1", damage))
+    before = files(folder)
+    with pytest.raises(BadInput, match=sentence):
+        sync(memory, folder)
+    assert (texts(memory, "A"), files(folder)) == (("one", "two"), before)
+
+
+@pytest.mark.parametrize("memory", ["sqlite", "postgres"], indirect=True)
+def test_a_text_about_conflicts_of_git_is_no_conflict(memory: Memory, folder: Path) -> None:
+    text = "<<<<<<< a\nb\n=======\nc\n>>>>>>> d"
+    notes.commit(memory, Note("plan", text), by=ME)
+    revise(memory, "A", Revision(replace=(Edit(1, text),), summary=text), by=ME)
+    sync(memory, folder)
+    assert is_settled(memory, folder)
+    assert text in texts(memory, "A")
+
+
 def test_a_file_is_not_a_folder(memory: Memory, tmp_path: Path) -> None:
     (tmp_path / "file.md").write_text("---\npolymnia: entity\n---\n", "utf-8")
     with pytest.raises(BadInput, match="is not a folder"):

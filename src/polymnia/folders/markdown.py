@@ -20,6 +20,8 @@ DEFAULT_TYPE = "entity"
 OBSERVATIONS, RELATIONS = "## Observations", "## Relations"
 _RECORDS = "<!-- polymnia"
 _RECORDS_END = "-->"
+# The lines that git writes around two versions, in this order.
+_CONFLICT_LINES = ("\n<<<<<<< ", "\n=======", "\n>>>>>>> ")
 _BULLET = re.compile(r"[-*+](?: (.*))?", re.DOTALL)
 _ORDINAL = re.compile(r"(?:^|(?<=.) |\n)\^o([1-9]\d{0,9})$", re.DOTALL)
 _SIMPLE = re.compile(r"[^\s`][^\n\r]*(?<!\s)")
@@ -170,6 +172,16 @@ def split_file(data: bytes) -> tuple[dict[str, Value], str]:
     return split_front_matter(text)
 
 
+def has_conflict_lines(text: str) -> bool:
+    """Return True for a text in which git left a conflict. No file that was written here has such lines."""
+    position = 0
+    for mark in _CONFLICT_LINES:
+        position = f"\n{text}".find(mark, position)
+        if position < 0:
+            return False
+    return True
+
+
 def encode_item(text: str, ordinal: int) -> str:
     """Return an observation as an item of a list, with its ordinal as a block id."""
     if not _SIMPLE.fullmatch(text) or "^o" in text:
@@ -225,7 +237,9 @@ def _shown_summary(summary: str | None) -> str | None:
 
 
 def _is_verbatim(text: str) -> bool:
-    return text == "" or ("\r" not in text and "\x00" not in text and text == text.strip("\n"))
+    if "\r" in text or "\x00" in text or has_conflict_lines(text):
+        return False
+    return text == text.strip("\n")
 
 
 def _item(text: str, ordinal: int) -> str:
