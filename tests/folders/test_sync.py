@@ -165,6 +165,27 @@ def test_a_rename_to_a_name_that_is_taken_is_refused(memory: Memory, folder: Pat
     assert is_settled(memory, folder)
 
 
+def test_a_file_whose_name_is_taken_stays_and_is_not_copied_again(memory: Memory, folder: Path) -> None:
+    (folder / "sub").mkdir()
+    (folder / "sub" / "A.md").write_text("---\npolymnia: entity\n---\n\n## Observations\n\n- other\n", "utf-8")
+    before = {path for path in folder.rglob("*") if path.is_file()}
+    for _ in range(2):
+        report = sync(memory, folder)
+        assert ([each.what for each in report.conflicts], report.conflict_files) == (["name"], [])
+        assert report.skipped == ["sub/A.md: there is another entity of this name"]
+    assert {path for path in folder.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("heading", ["## Facts\n", ""])
+def test_observations_under_another_heading_stay_observations(memory: Memory, folder: Path, heading: str) -> None:
+    edit(folder / "A.md", "## Observations\n", heading)
+    sync(memory, folder)
+    (entity,) = entities.open_named(memory, ["A"]).entities
+    assert [(each.ordinal, each.text) for each in entity.observations] == [(1, "one"), (2, "two")]
+    assert entity.summary == f"sum\n\n{heading}".strip()
+    assert is_settled(memory, folder)
+
+
 def test_a_deleted_file_goes_to_the_trash(memory: Memory, folder: Path) -> None:
     (folder / "A.md").unlink()
     report = sync(memory, folder)

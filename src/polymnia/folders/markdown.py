@@ -174,12 +174,10 @@ def split_file(data: bytes) -> tuple[dict[str, Value], str]:
 
 def has_conflict_lines(text: str) -> bool:
     """Return True for a text in which git left a conflict. No file that was written here has such lines."""
-    position = 0
+    rest = f"\n{text}"
     for mark in _CONFLICT_LINES:
-        position = f"\n{text}".find(mark, position)
-        if position < 0:
-            return False
-    return True
+        _, found, rest = rest.partition(mark)
+    return bool(found)
 
 
 def encode_item(text: str, ordinal: int) -> str:
@@ -237,9 +235,7 @@ def _shown_summary(summary: str | None) -> str | None:
 
 
 def _is_verbatim(text: str) -> bool:
-    if "\r" in text or "\x00" in text or has_conflict_lines(text):
-        return False
-    return text == text.strip("\n")
+    return text == text.strip("\n") and not ("\r" in text or "\x00" in text or has_conflict_lines(text))
 
 
 def _item(text: str, ordinal: int) -> str:
@@ -306,7 +302,21 @@ def _sections(text: str) -> tuple[str, list[str], list[str]]:
             target += ["", line]
         else:
             target.append(line)
-    return "\n".join(shown).strip("\n"), observed, related
+    start = _first_numbered(shown)
+    return "\n".join(shown[:start]).strip("\n"), [*shown[start:], "", *observed], related
+
+
+def _first_numbered(lines: Sequence[str]) -> int:
+    """Return where the first item with an ordinal starts: it is an observation, even if its heading was edited."""
+    start = -1
+    for number, line in enumerate(lines):
+        if _BULLET.fullmatch(line):
+            start = number
+        elif line and not line[0].isspace():
+            start = -1
+        if start >= 0 and _ORDINAL.search(line):
+            return start
+    return len(lines)
 
 
 def _split_records(body: str) -> tuple[str, list[Record]]:
