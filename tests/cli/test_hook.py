@@ -7,14 +7,22 @@ from pathlib import Path
 
 import apsw
 import pytest
+from msgspec.json import encode
 
 from tests.hooks.sessions import append, sent, turn
 
+# Runs the command with another limit, so that a slow machine gives nothing up.
+_PATIENT = (
+    "import sys; from polymnia.cli import hook, main; hook.MAX_SECONDS = 100.0; sys.exit(main.main(sys.argv[1:]))"
+)
 
-def hook(home: Path, event: str, data: bytes, *options: str) -> subprocess.CompletedProcess[bytes]:
+
+def hook(
+    home: Path, event: str, data: bytes, *options: str, patient: bool = True
+) -> subprocess.CompletedProcess[bytes]:
     places = {name: str(home) for name in ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "LOCALAPPDATA")}
     return subprocess.run(
-        [sys.executable, "-m", "polymnia", "hook", event, *options],
+        [sys.executable, *(("-c", _PATIENT) if patient else ("-m", "polymnia")), "hook", event, *options],
         input=data,
         env={**os.environ, **places},
         capture_output=True,
@@ -23,12 +31,26 @@ def hook(home: Path, event: str, data: bytes, *options: str) -> subprocess.Compl
     )
 
 
-@pytest.mark.parametrize("data", [b"", b"not json", b"[]", b"7", b'{"cwd": 7, "transcript_path": {}}', b"[" * 100_000])
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"not json", b"[]", b"7", b'{"cwd": 7, "transcript_path": {}}', b"[" * 100_000, b'{"cwd": "\xff"}', b"\xff"],
+)
 @pytest.mark.parametrize("event", ["SessionStart", "Stop"])
 def test_any_input_is_harmless(event: str, data: bytes, tmp_path: Path) -> None:
     done = hook(tmp_path, event, data, "--store", str(tmp_path / "memory.db"))
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("event", ["SessionStart", "Stop"])
+def test_a_directory_that_no_system_can_have_is_ignored(event: str, tmp_path: Path) -> None:
+    store = str(tmp_path / "workspaces") + "/"
+    transcript = append(tmp_path / "5e55.jsonl", turn("user", "hello"))
+    hook(tmp_path, "Stop", sent(tmp_path, transcript), "--store", store)
+    append(transcript, turn("assistant", "good morning", 1))
+    data = encode({"cwd": "a\0b", "transcript_path": str(transcript)})
+    done = hook(tmp_path, event, data, "--store", store)
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_an_unknown_event_does_not_stop_the_agent(tmp_path: Path) -> None:
@@ -53,7 +75,7 @@ def test_a_locked_store_is_given_up_and_used_at_the_next_event(tmp_path: Path) -
     append(transcript, turn("assistant", "good morning", 1))
     other = apsw.Connection(str(store))
     other.execute("BEGIN IMMEDIATE")
-    done = hook(tmp_path, "Stop", sent(tmp_path, transcript), "--store", str(store))
+    done = hook(tmp_path, "Stop", sent(tmp_path, transcript), "--store", str(store), patient=False)
     assert (done.returncode, done.stdout) == (0, b"")
     assert b"gave up" in done.stderr
     other.execute("ROLLBACK")

@@ -165,6 +165,27 @@ def test_a_rename_to_a_name_that_is_taken_is_refused(memory: Memory, folder: Pat
     assert is_settled(memory, folder)
 
 
+def test_a_file_whose_name_is_taken_stays_and_is_not_copied_again(memory: Memory, folder: Path) -> None:
+    (folder / "sub").mkdir()
+    (folder / "sub" / "A.md").write_text("---\npolymnia: entity\n---\n\n## Observations\n\n- other\n", "utf-8")
+    before = {path for path in folder.rglob("*") if path.is_file()}
+    for _ in range(2):
+        report = sync(memory, folder)
+        assert ([each.what for each in report.conflicts], report.conflict_files) == (["name"], [])
+        assert report.skipped == ["sub/A.md: there is another entity of this name"]
+    assert {path for path in folder.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("heading", ["## Facts\n", ""])
+def test_observations_under_another_heading_stay_observations(memory: Memory, folder: Path, heading: str) -> None:
+    edit(folder / "A.md", "## Observations\n", heading)
+    sync(memory, folder)
+    (entity,) = entities.open_named(memory, ["A"]).entities
+    assert [(each.ordinal, each.text) for each in entity.observations] == [(1, "one"), (2, "two")]
+    assert entity.summary == f"sum\n\n{heading}".strip()
+    assert is_settled(memory, folder)
+
+
 def test_a_deleted_file_goes_to_the_trash(memory: Memory, folder: Path) -> None:
     (folder / "A.md").unlink()
     report = sync(memory, folder)
@@ -332,6 +353,34 @@ def test_links_out_of_the_folder_are_neither_read_nor_written(memory: Memory, fo
     with pytest.raises(BadInput, match="link to another place"):
         sync(memory, folder)
     assert sorted(path.name for path in (tmp_path / "outside").iterdir()) == ["X.md"]
+
+
+@pytest.mark.parametrize(
+    ("damage", "sentence"),
+    [
+        (b"<<<<<<< HEAD\n- one here ^o1\n=======\n- one there ^o1\n>>>>>>> other", r"A\.md has a conflict"),
+        (b"<<<<<<< HEAD\r\n- 1 ^o1\r\n=======\r\n- 2 ^o1\r\n>>>>>>> other", r"A\.md has a conflict"),
+        ("- Zoë ^o1".encode("latin-1"), r"A\.md is not UTF-8"),
+    ],
+)
+def test_a_file_that_cannot_be_understood_whole_stops_the_synchronization(
+    memory: Memory, folder: Path, damage: bytes, sentence: str
+) -> None:
+    (folder / "A.md").write_bytes((folder / "A.md").read_bytes().replace(b"- one ^o1", damage))
+    before = files(folder)
+    with pytest.raises(BadInput, match=sentence):
+        sync(memory, folder)
+    assert (texts(memory, "A"), files(folder)) == (("one", "two"), before)
+
+
+@pytest.mark.parametrize("memory", ["sqlite", "postgres"], indirect=True)
+def test_a_text_about_conflicts_of_git_is_no_conflict(memory: Memory, folder: Path) -> None:
+    text = "<<<<<<< a\nb\n=======\nc\n>>>>>>> d"
+    notes.commit(memory, Note("plan", text), by=ME)
+    revise(memory, "A", Revision(replace=(Edit(1, text),), summary=text), by=ME)
+    sync(memory, folder)
+    assert is_settled(memory, folder)
+    assert text in texts(memory, "A")
 
 
 def test_a_file_is_not_a_folder(memory: Memory, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ ODD = (
     "e\u0301",
     "数据", "*", "+ plus", "%%c%%", "a\n  b\n\tc", "null", "true", "1e5", "2026-01-01", "'q'", '"q"', "#tag", "a: b",
     "[x, y]", "|", ">", "~", "\\", "a\\nb", "\x1b[31m", "con", "../x", "a/b", "a-b", "A-B", ".x", "_relations", "notes",
+    "<<<<<<< a\nb\n=======\nc\n>>>>>>> d", "- item ^o3",
 )  # fmt: skip
 characters = st.characters(codec="utf-8", exclude_characters="\x00")
 texts = st.sampled_from(ODD) | st.text(characters, max_size=12)

@@ -1,5 +1,6 @@
 """Every importer reads a sample of its format as expected, recognized by content alone."""
 
+import gzip
 import json
 import shutil
 from pathlib import Path
@@ -33,6 +34,12 @@ FILES = {
     "claude-memory": "claude-memory",
     "letta": "letta",
     "instructions": "instructions",
+    # Written by the code of the programs themselves: make_samples.py.
+    "made/memory-service.json": "memory-service",
+    "made/memory-service.db.gz": "memory-service-db",
+    "made/mem0.json": "mem0",
+    "made/mempalace.sqlite3": "mempalace",
+    "made/graphiti.json": "graphiti",
 }
 
 
@@ -46,6 +53,9 @@ def sample(name: str, directory: Path) -> Path:
     path = directory / "input"
     if name.endswith(".db"):
         return make_memory_service_file(path)
+    if name.endswith(".gz"):
+        path.write_bytes(gzip.decompress((SAMPLES / name).read_bytes()))
+        return path
     if (SAMPLES / name).is_dir():
         shutil.copytree(SAMPLES / name, path)
         return path
@@ -57,7 +67,8 @@ def sample(name: str, directory: Path) -> Path:
 def test_a_sample_gives_the_golden_result(name: str, tmp_path: Path) -> None:
     kind, items, _ = read_items(sample(name, tmp_path))
     assert kind == FILES[name]
-    golden = json.loads((GOLDEN / f"{Path(name).stem}-{kind}.json").read_text("utf-8"))
+    stem = name.replace("/", "-").split(".")[0]
+    golden = json.loads((GOLDEN / f"{stem}-{kind}.json").read_text("utf-8"))
     assert plain(items) == golden
 
 
@@ -136,6 +147,15 @@ def test_projects_and_memories_of_claude_are_read(tmp_path: Path) -> None:
         ("Claude memory", None, ("**Work**", "Maintains Polymnia.", "Use SQLite.")),
         ("Polymnia", "a server", ("Be brief.", "plan.md: ship it")),
     ]
+
+
+def test_what_chatgpt_wrote_to_a_tool_is_no_turn(tmp_path: Path) -> None:
+    code = {"author": {"role": "assistant"}, "recipient": "python", "content": {"text": "print(1)"}}
+    said = {"author": {"role": "assistant"}, "recipient": "all", "content": {"parts": ["It is 1."]}}
+    nodes = {"a": {"parent": None, "message": code}, "b": {"parent": "a", "message": said}}
+    (tmp_path / "input").write_text(json.dumps([{"id": "c", "mapping": nodes, "current_node": "b"}]), "utf-8")
+    _, items, _ = read_items(tmp_path / "input")
+    assert [each.texts for each in items if isinstance(each, Entity)] == [("assistant: It is 1.",)]
 
 
 def test_a_turn_that_seems_to_contain_a_secret_is_reported(tmp_path: Path) -> None:

@@ -8,12 +8,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from polymnia.engine.reconcile import State
+from polymnia.errors import BadInput
 from polymnia.folders.front_matter import Value
 from polymnia.folders.markdown import (
     MARKER,
     encode_entity,
     encode_loose,
     encode_note,
+    has_conflict_lines,
     parse_entity,
     parse_loose,
     parse_note,
@@ -50,7 +52,10 @@ class Places(Struct):
 
 
 def read_folder(source: Source) -> Contents:
-    """Return what the folder's files say. Files without our marker are listed as others."""
+    """Return what the folder's files say. Files without our marker are listed as others.
+
+    Raise BadInput for a file that cannot be understood whole: to go on would delete a part of it.
+    """
     data: dict[str, bytes] = {}
     parts: dict[str, tuple[dict[str, Value], str]] = {}
     others: list[str] = []
@@ -61,6 +66,7 @@ def read_folder(source: Source) -> Contents:
             others.append(path)
             continue
         data[path] = source.read(path)
+        _require_whole(path, data[path])
         parts[path] = split_file(data[path])
     of_kind = {kind: [path for path, (found, _) in parts.items() if found.get(MARKER) == kind] for kind in _KINDS}
     names = _LinkedNames({path: text_of(parts[path][0], "name") or stem_of(path) for path in of_kind["entity"]})
@@ -79,6 +85,15 @@ def read_folder(source: Source) -> Contents:
 def marks(head: bytes) -> bool:
     """Return True if a file that begins like this is ours."""
     return split_file(head + b"\n---\n")[0].get(MARKER) in _KINDS
+
+
+def _require_whole(path: str, data: bytes) -> None:
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as exc:
+        raise BadInput(f"{path} is not UTF-8; save it as UTF-8 and try again") from exc
+    if has_conflict_lines(text):
+        raise BadInput(f"{path} has a conflict that git left; resolve it and try again")
 
 
 def lay_out(

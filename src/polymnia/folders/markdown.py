@@ -20,6 +20,8 @@ DEFAULT_TYPE = "entity"
 OBSERVATIONS, RELATIONS = "## Observations", "## Relations"
 _RECORDS = "<!-- polymnia"
 _RECORDS_END = "-->"
+# The lines that git writes around two versions, in this order.
+_CONFLICT_LINES = ("\n<<<<<<< ", "\n=======", "\n>>>>>>> ")
 _BULLET = re.compile(r"[-*+](?: (.*))?", re.DOTALL)
 _ORDINAL = re.compile(r"(?:^|(?<=.) |\n)\^o([1-9]\d{0,9})$", re.DOTALL)
 _SIMPLE = re.compile(r"[^\s`][^\n\r]*(?<!\s)")
@@ -170,6 +172,14 @@ def split_file(data: bytes) -> tuple[dict[str, Value], str]:
     return split_front_matter(text)
 
 
+def has_conflict_lines(text: str) -> bool:
+    """Return True for a text in which git left a conflict. No file that was written here has such lines."""
+    rest = f"\n{text}"
+    for mark in _CONFLICT_LINES:
+        _, found, rest = rest.partition(mark)
+    return bool(found)
+
+
 def encode_item(text: str, ordinal: int) -> str:
     """Return an observation as an item of a list, with its ordinal as a block id."""
     if not _SIMPLE.fullmatch(text) or "^o" in text:
@@ -225,7 +235,7 @@ def _shown_summary(summary: str | None) -> str | None:
 
 
 def _is_verbatim(text: str) -> bool:
-    return text == "" or ("\r" not in text and "\x00" not in text and text == text.strip("\n"))
+    return text == text.strip("\n") and not ("\r" in text or "\x00" in text or has_conflict_lines(text))
 
 
 def _item(text: str, ordinal: int) -> str:
@@ -292,7 +302,21 @@ def _sections(text: str) -> tuple[str, list[str], list[str]]:
             target += ["", line]
         else:
             target.append(line)
-    return "\n".join(shown).strip("\n"), observed, related
+    start = _first_numbered(shown)
+    return "\n".join(shown[:start]).strip("\n"), [*shown[start:], "", *observed], related
+
+
+def _first_numbered(lines: Sequence[str]) -> int:
+    """Return where the first item with an ordinal starts: it is an observation, even if its heading was edited."""
+    start = -1
+    for number, line in enumerate(lines):
+        if _BULLET.fullmatch(line):
+            start = number
+        elif line and not line[0].isspace():
+            start = -1
+        if start >= 0 and _ORDINAL.search(line):
+            return start
+    return len(lines)
 
 
 def _split_records(body: str) -> tuple[str, list[Record]]:

@@ -190,8 +190,8 @@ class _Writing:
             state = state if self._dry_run else state_of(memory, read)
             head = _head(memory, read)
         former = {key: each.name for key, each in self._base.state.entities.items()}
-        self._keep_conflicts()
         alone = self._left_alone(state)
+        self._keep_conflicts(alone)
         files, places = lay_out(state, self._places, former, [*self._contents.others, *alone])
         moves = {new: self._places.entities.get(key, new) for key, new in places.entities.items()}
         for done, (path, data) in enumerate(files.items(), 1):
@@ -204,11 +204,11 @@ class _Writing:
             sync_files(self._written)
             _write_base(self._path, head, self._new_base(state, places))
 
-    def _keep_conflicts(self) -> None:
-        """Copy the files whose version the memory does not have."""
+    def _keep_conflicts(self, alone: list[str]) -> None:
+        """Copy the files whose version the memory does not have, unless they stay as they are."""
         for each in self._report.conflicts:
             path = self._places.notes.get(each.key) or self._places.entities.get(each.key)
-            if each.lost and path and not self._dry_run:
+            if each.lost and path and path not in alone and not self._dry_run:
                 kept = dated_name(self._path / path, ".conflict-")
                 replace_quickly(kept, self._contents.data[path])
                 self._report.conflict_files.append(kept.relative_to(self._path).as_posix())

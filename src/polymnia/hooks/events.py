@@ -36,12 +36,13 @@ def answer_hook(settings: Settings, event: str, data: bytes) -> str:
 
 
 def _parse(data: bytes) -> dict[str, str]:
-    """Return the fields that are texts; none if the input is no JSON object."""
+    """Return the fields that are texts, without those that cannot be paths; none if the input is no JSON object."""
     try:
         value: Any = decode(data)
-    except (DecodeError, RecursionError):
+    except (DecodeError, UnicodeDecodeError, RecursionError):
         return {}
-    return {name: each for name, each in value.items() if isinstance(each, str)} if isinstance(value, dict) else {}
+    fields = value.items() if isinstance(value, dict) else ()
+    return {name: each for name, each in fields if isinstance(each, str) and "\0" not in each}
 
 
 def _context(event: str, text: str) -> str:

@@ -11,6 +11,8 @@ from polymnia.importers.source import Source
 
 _FILE = re.compile(r"(?:.*/)?conversations(?:-\d+)?\.json")
 _SPEAKERS = ("user", "assistant")
+# To whom a message is that people read. Others are for a tool: code to run, a search.
+_READERS = ("", "all")
 
 
 def recognizes(source: Source) -> bool:
@@ -70,6 +72,8 @@ def _turn(message: dict[str, Any]) -> Turn | None:
     speaker = text_of(author, "role")
     text = "\n".join(texts_of(content.get("parts"))) or text_of(content, "text")
     if speaker not in _SPEAKERS or not text or metadata.get("is_visually_hidden_from_conversation"):
+        return None
+    if text_of(message, "recipient") not in _READERS:
         return None
     return Turn(speaker, text, time_of(message.get("create_time")))
 

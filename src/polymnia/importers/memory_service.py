@@ -30,7 +30,8 @@ _NO_CONTENT = "a memory without content"
 # What is kept, what follows from it, and what only that server needs.
 _KNOWN = (
     *("id", "content", "content_hash", "tags", "memory_type", "metadata", "deleted_at", "superseded_by"),
-    *("created_at", "created_at_iso", "updated_at", "updated_at_iso", "embedding", "store", "export_source"),
+    *("created_at", "created_at_iso", "updated_at", "updated_at_iso", "embedding", "embedding_pending"),
+    *("store", "export_source", "version"),
 )
 _DEFAULT_STORE = "default"
 _KNOWN_OF_ASSOCIATION = ("source_hash", "target_hash", "relationship_type", "created_at")
