@@ -299,6 +299,19 @@ def test_an_undo_says_whether_it_is_a_dry_run_or_has_nothing_to_do(client: Clien
     }
 
 
+def test_every_mistake_in_what_is_remembered_is_named(client: Client) -> None:
+    entities = [{"name": 1, "facts": "drinks tea"}, {"observations": ["x"]}]
+    mistakes = client.error("remember", {"entities": entities, "relations": [{"from": "Ada"}]}).split("; ")
+    assert mistakes == [
+        "entities[0].name: expected a string, got a number",
+        "entities[0].facts: expected an array, got a string",
+        "entities[1].observations: there is no such argument",
+        "entities[1].name: required, but missing",
+        "relations[0].type: required, but missing",
+        "relations[0].to: required, but missing",
+    ]
+
+
 def test_a_name_that_is_unknown_is_explained(client: Client) -> None:
     client.text("remember", {"entities": [{"name": "Ada"}, {"name": "ada"}]})
     assert client.text("open", {"names": ["Adda"]}) == "There is no entity Adda; similar: Ada, ada."
