@@ -1,5 +1,6 @@
 """Check the recall benchmark on a small conversation."""
 
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -10,8 +11,10 @@ from msgspec.structs import replace
 from bench.recall import perspectives, scale, vectors
 from bench.recall.__main__ import main
 from bench.recall.locomo import load_locomo
+from bench.recall.mcp import McpStage
 from bench.recall.measures import score
 from bench.recall.smart import load_collection
+from bench.recall.stage import Stage
 from bench.recall.variants import PHRASINGS, VARIANTS
 from tests.embedders.ollama import serve_ollama
 
@@ -196,6 +199,19 @@ def test_perspectives_are_compared_with_one_vector(path: Path, capsys: pytest.Ca
     numbers = [[float(cell) for cell in line.split("|")[2:-1]] for line in lines[2:]]
     assert all(0 <= number <= 100 for row in numbers for number in row)
     assert numbers[0][-1] > 0
+
+
+def test_recall_through_the_protocol_ranks_as_the_engine_does(path: Path, tmp_path: Path) -> None:
+    (case,) = load_locomo(path)
+    homes = [tmp_path / way for way in ("engine", "mcp")]
+    for home in homes:
+        home.mkdir()
+    with closing(Stage(case, homes[0], None)) as engine, closing(McpStage(case, homes[1], None)) as protocol:
+        direct = engine.rankings()["polymnia, words alone"]
+        remote = protocol.rankings()["through MCP, words alone"]
+        found = {asked.text: direct(asked.text) for asked in case.asked}
+        assert {asked.text: remote(asked.text) for asked in case.asked} == found
+    assert any(found.values())
 
 
 @pytest.mark.parametrize("arguments", [("--through", "mcp"), ("--coverage", "40"), ("--variant", "no-names")])

@@ -108,8 +108,6 @@ READS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 WRITES["workspace"] = WRITES["project"]
 READS["workspace"] = ("search_nodes", {"query": "zebracompiler", "mode": "text"})
-# The tools of these catalogues return entities, and a note of the vault is none (decision 18).
-NOT_FOUND = {("vault", "graph"), ("vault", "project"), ("vault", "reference"), ("vault", "workspace")}
 PAIRS = [(writer, reader) for writer in sorted(DIALECTS) for reader in sorted(DIALECTS)]
 
 
@@ -118,8 +116,27 @@ def test_what_one_dialect_writes_every_other_one_finds(memory: Memory, writer: s
     tool, arguments = WRITES[writer]
     Client(writer, memory).text(tool, arguments)
     tool, arguments = READS[reader]
-    is_found = "invented the zebracompiler" in Client(reader, memory).text(tool, arguments)
-    assert is_found == ((writer, reader) not in NOT_FOUND)
+    found = Client(reader, memory).call(tool, arguments)
+    assert "invented the zebracompiler" in "\n".join([each["text"] for each in found["content"]])
+
+
+@pytest.mark.parametrize("reader", ["graph", "project", "reference", "workspace"])
+def test_a_note_is_shown_beside_the_entities_not_as_one_of_them(memory: Memory, reader: str) -> None:
+    tool, arguments = READS[reader]
+    before = Client(reader, memory).call(tool, arguments)
+    Client("vault", memory).text(*WRITES["vault"])
+    found = Client(reader, memory).call(tool, arguments)
+    assert (found["content"][0], found.get("structuredContent")) == (
+        before["content"][0],
+        before.get("structuredContent"),
+    )
+    assert found["content"][1]["text"].endswith(":\n- Grace: invented the zebracompiler")
+
+
+@pytest.mark.parametrize("query", ["", "*", "nothing of the kind"])
+def test_other_searches_show_no_notes(memory: Memory, query: str) -> None:
+    Client("vault", memory).text(*WRITES["vault"])
+    assert len(Client("reference", memory).call("search_nodes", {"query": query})["content"]) == 1
 
 
 def test_the_session_on_the_page_for_agents_is_what_a_server_replies() -> None:

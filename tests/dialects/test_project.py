@@ -465,7 +465,7 @@ def test_ids_stay_the_same_from_one_read_to_the_next(full: Client) -> None:
         (
             "create_entities",
             {"entities": [{"name": "A", "entityType": "x"}]},
-            "entities[0].entityType: there is no such argument",
+            "entities[0].entityType: there is no such argument; entities[0].entity_type: required, but missing",
         ),
         (
             "create_relations",

@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 from msgspec import Meta, Struct
 
 from polymnia.dialects import DIALECTS, open_dialect
-from polymnia.dialects.schema import json_schema
+from polymnia.dialects.schema import MAX_MISTAKES, json_schema
 from tests.mcp.catalogue import golden, listed
 from tests.mcp.conversation import JSON, REVISIONS, Client
 from tests.mcp.dialect import SECRET, Gate, one_of_everything
@@ -104,6 +104,19 @@ def test_every_mistake_is_named(client: Client) -> None:
         "howMany: expected an integer >= 1",
         "tone: 'shrill' is not one of calm, loud",
     ]
+
+
+def test_every_mistake_within_an_argument_is_named(client: Client) -> None:
+    assert refusal(client, matrix=[["x"], [1, None]], pair=[1]).split("; ") == [
+        "matrix[0][0]: expected an integer, got a string",
+        "matrix[1][1]: expected an integer, got null",
+        "pair: expected an array of length 2",
+    ]
+
+
+def test_a_bounded_number_of_mistakes_is_named(client: Client) -> None:
+    mistakes = refusal(client, matrix=[["x"] * 30]).split("; ")
+    assert (len(mistakes), mistakes[-1]) == (MAX_MISTAKES + 1, f"and {30 - MAX_MISTAKES} more mistakes")
 
 
 @pytest.mark.parametrize("arguments", [{}, {"arguments": {}}, {"arguments": None}])

@@ -1,13 +1,17 @@
 """JSON schemas of arguments and replies, and explanations of arguments that do not fit them."""
 
 import re
-from typing import Any
+from typing import Annotated, Any, TypeGuard, get_args, get_origin
 
 from msgspec import Raw, Struct, ValidationError, convert
 from msgspec.json import decode, encode, schema_components
-from msgspec.structs import FieldInfo, fields
+from msgspec.structs import fields
+
+from polymnia.search.text import count_noun
 
 _REFERENCE = "#/$defs/"
+# How many mistakes in the arguments of one call are named.
+MAX_MISTAKES = 10
 _TYPE_NAMES = {
     "str": "a string",
     "int": "an integer",
@@ -21,7 +25,7 @@ _TYPE_NAMES = {
 _EXPECTED = re.compile(r"Expected `(?P<wanted>[^`]+)`(?P<bound>[^`]*?), got `(?P<got>[^`]+)`")
 _BOUND = re.compile(r"Expected `(?P<wanted>[^`]+)` (?P<bound>.+)")
 _MISSING = re.compile(r"Object missing required field `(?P<field>[^`]+)`")
-_UNKNOWN = re.compile(r"Object contains unknown field `(?P<field>[^`]+)`")
+_UNKNOWN = re.compile(r"Object contains unknown field `(?P<field>.*)`", re.DOTALL)
 _CHOICE = re.compile(r"Invalid enum value (?P<value>.*)", re.DOTALL)
 _PATH = re.compile(r" - at (?:`key` in )?`\$\.?(?P<path>.*)`$")
 _STEP = re.compile(r"[^.\[\]]+")
@@ -49,29 +53,53 @@ def convert_leniently(raw: bytes | Raw, kind: Any) -> Any:
 def explain_mistakes(problem: str, raw: bytes | Raw, kind: Any, root: str) -> str:
     """Return what is wrong with every argument; `problem` is msgspec's message about the first mistake."""
     arguments = decode(raw)
-    if not isinstance(arguments, dict) or not isinstance(kind, type) or not issubclass(kind, Struct):
+    if not isinstance(arguments, dict) or not _is_struct(kind):
         return explain_mistake(problem, kind, root)
+    optional = {each.encode_name for each in fields(kind) if not each.required}
+    given = {name: value for name, value in arguments.items() if value is not None or name not in optional}
+    found = _find_in_object(_integral(given), kind, "$")
+    told = [explain_mistake(each, kind, root) for each in found[:MAX_MISTAKES] or [problem]]
+    more = [f"and {count_noun(len(found) - MAX_MISTAKES, 'more mistake')}"] if len(found) > MAX_MISTAKES else []
+    return "; ".join(told + more)
+
+
+def _find_in_object(value: dict[str, Any], kind: type[Struct], path: str) -> list[str]:
+    """Return msgspec's messages about all fields of an object that are unknown, missing or wrong."""
     known = {each.encode_name: each for each in fields(kind)}
-    unknown = [name for name in arguments if name not in known] if kind.__struct_config__.forbid_unknown_fields else []
-    problems = [f"{name}: there is no such argument" for name in unknown]
+    unknown = [name for name in value if name not in known] if kind.__struct_config__.forbid_unknown_fields else []
+    found = [f"Object contains unknown field `{name}` - at `{path}`" for name in unknown]
     for name, each in known.items():
-        if name not in arguments:
-            problems += [f"{name}: required, but missing"] if each.required else []
-        elif (mistake := _find_mistake(arguments[name], each)) is not None:
-            problems.append(explain_mistake(mistake, kind, root))
-    return "; ".join(problems) or explain_mistake(problem, kind, root)
+        if name in value:
+            found += _find_in_value(value[name], each.type, f"{path}.{name}")
+        elif each.required:
+            found.append(f"Object missing required field `{name}` - at `{path}`")
+    return found
 
 
-def _find_mistake(value: Any, field: FieldInfo) -> str | None:
-    """Return msgspec's message about the value of an argument, with its path; None if it fits."""
-    if value is None and not field.required:
-        return None
+def _find_in_value(value: Any, kind: Any, path: str) -> list[str]:
+    """Return msgspec's messages about a value: about the parts that are wrong, or else about the whole."""
     try:
-        decode(encode(_integral(value)), type=field.type)
+        decode(encode(value), type=kind)
     except ValidationError as exc:
-        what, at, path = str(exc).partition(" - at ")
-        return f"{what} - at {(path if at else '`$`').replace('`$', f'`$.{field.encode_name}', 1)}"
-    return None
+        plain = _without_annotations(kind)
+        parts: list[str] = []
+        if isinstance(value, dict) and _is_struct(plain):
+            parts = _find_in_object(value, plain, path)
+        elif isinstance(value, list) and get_origin(plain) is list:
+            (item,) = get_args(plain)
+            for number, each in enumerate(value):
+                parts += _find_in_value(each, item, f"{path}[{number}]")
+        what, at, where = str(exc).partition(" - at ")
+        return parts or [f"{what} - at {(where if at else '`$`').replace('`$', f'`{path}', 1)}"]
+    return []
+
+
+def _without_annotations(kind: Any) -> Any:
+    return _without_annotations(get_args(kind)[0]) if get_origin(kind) is Annotated else kind
+
+
+def _is_struct(kind: Any) -> TypeGuard[type[Struct]]:
+    return isinstance(kind, type) and issubclass(kind, Struct)
 
 
 def explain_mistake(problem: str, kind: Any, root: str) -> str:

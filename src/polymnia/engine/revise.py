@@ -116,7 +116,8 @@ def find_observation(entity: Entity, wanted: int | str) -> Observation:
         if each.ordinal == wanted or (isinstance(wanted, str) and normalize_text(each.text) == normalize_text(wanted)):
             return each
     near = similar_observations(wanted, entity) if isinstance(wanted, str) else ()
-    listed = [f"{each.ordinal}: {each.text[:80]}" for each in (near or entity.observations[-_MAX_LISTED:])]
+    shown = near or entity.observations[-_MAX_LISTED:]
+    listed = [f"{each.ordinal}: {' '.join(each.text.split())[:80]}" for each in shown]
     known = "; it has " + " | ".join(listed) if listed else "; it has none"
     raise BadInput(f"{entity.name} has no observation {wanted!r}{known}")
 

@@ -33,8 +33,11 @@ def similar_types(memory: Memory, name: str, limit: int = 3) -> list[str]:
 
 def closest(word: str, words: Iterable[str], limit: int = 3) -> list[str]:
     """Return the words that are most like this one, regardless of case."""
-    folded = {each.casefold(): each for each in words}
-    return [folded[each] for each in get_close_matches(word.casefold(), folded, limit, _MIN_SIMILARITY)]
+    folded: dict[str, list[str]] = {}
+    for each in words:
+        folded.setdefault(each.casefold(), []).append(each)
+    close = get_close_matches(word.casefold(), folded, limit, _MIN_SIMILARITY)
+    return [each for spelling in close for each in folded[spelling]][:limit]
 
 
 def _candidates(read: Reader, name: str) -> list[str]:

@@ -5,6 +5,7 @@ from msgspec.json import encode
 from polymnia.dialects.base import MAX_ROWS, Call, Reply, catalogue, tool
 from polymnia.dialects.graph import shapes
 from polymnia.dialects.reference import tools as reference
+from polymnia.dialects.vault_notes import matching_notes
 from polymnia.engine import entities, observations, relations, search, traverse
 from polymnia.engine.diagrams import as_dot, as_mermaid
 from polymnia.engine.memory import statistics
@@ -110,7 +111,8 @@ With several words, entities that have all of them come before those that have s
 returned."""
     offset, limit = _page_bounds(arguments)
     found = search.best_matches(call.memory, arguments.query, kind=arguments.entity_type, offset=offset, limit=limit)
-    return _graph_reply(found)
+    is_first_page = not offset and arguments.entity_type is None
+    return _graph_reply(found, matching_notes(call.memory, arguments.query) if is_first_page else None)
 
 
 @tool(shapes.Several, needs="read", idempotent=True, quick=True)
@@ -280,14 +282,14 @@ def _reply(value: object) -> Reply:
     return Reply(encode(value).decode())
 
 
-def _graph_reply(graph: Graph) -> Reply:
-    """Return a graph and, if that is large, a note that says so and how to limit it."""
+def _graph_reply(graph: Graph, note: str | None = None) -> Reply:
+    """Return a graph with a note and, if it is large, with another that says so and how to limit it."""
     encoded = encode(reference.graph_shape(graph))
     if len(encoded) <= MAX_USUAL_BYTES:
-        return Reply(encoded.decode())
+        return Reply(encoded.decode(), note=note)
     size, count = len(encoded) // 1024, len(graph.entities)
-    note = f"This reply is large: {count:,} entities in {size:,} KB. Set limit (and offset) to get fewer."
-    return Reply(encoded.decode(), note=note)
+    large = f"This reply is large: {count:,} entities in {size:,} KB. Set limit (and offset) to get fewer."
+    return Reply(encoded.decode(), note=f"{large}\n{note}" if note else large)
 
 
 def _page_bounds(arguments: shapes.Page | shapes.Search) -> tuple[int, int | None]:

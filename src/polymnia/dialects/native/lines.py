@@ -34,7 +34,7 @@ def hit_item(hit: Hit, workspace: str, author: Author | None, detail: str) -> It
     around = {side: [one_line(each.text) for each in getattr(hit, side)] for side in ("before", "after")}
     data |= around
     text += "".join([f" ({side}: {' | '.join(texts)})" for side, texts in around.items() if texts])
-    return Item(f"- {passage.entity} ({passage.type}){number}{text} [{about}]", _without_blanks(data))
+    return line_item(f"- {passage.entity} ({passage.type}){number}{text} [{about}]", _without_blanks(data))
 
 
 def fact_data(observation: Observation, author: Author | None) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def fact_item(name: str, observation: Observation, author: Author | None, note: 
     data = fact_data(observation, author)
     told = ", ".join([each for each in (*_told(data), data.get("source", ""), note) if each])
     line = f"  #{observation.ordinal} {data['text']}" + (f" [{told}]" if told else "")
-    return Item(line, _without_blanks({"name": name, **data, "note": note}))
+    return line_item(line, _without_blanks({"name": name, **data, "note": note}))
 
 
 def entity_item(entity: Entity, workspace: str, relations: int) -> Item:
@@ -61,10 +61,10 @@ def entity_item(entity: Entity, workspace: str, relations: int) -> Item:
         "updated": short_time(entity.updated_at),
         "workspace": workspace,
     }
+    summary = f" {data['text']};" if data["text"] else ""
     tags = f" tags: {', '.join(entity.tags)};" if entity.tags else ""
-    summary = f" {data['text']}" if data["text"] else ""
     counts = f"{count_noun(len(entity.observations), 'fact')}, {count_noun(relations, 'relation')}"
-    return Item(f"{entity.name} ({entity.type}) [{workspace}]{summary}{tags} {counts}", _without_blanks(data))
+    return line_item(f"{entity.name} ({entity.type}) [{workspace}]{summary}{tags} {counts}", _without_blanks(data))
 
 
 def relation_item(relation: Relation, workspace: str = "") -> Item:
@@ -72,7 +72,7 @@ def relation_item(relation: Relation, workspace: str = "") -> Item:
     data = {"from": relation.source, "type": relation.type, "to": relation.target}
     if workspace:
         data["workspace"] = workspace
-    return Item(f"  {relation.source} -{relation.type}-> {relation.target}", data)
+    return line_item(f"  {relation.source} -{relation.type}-> {relation.target}", data)
 
 
 def change_item(change: Change, workspace: str, differences: list[Difference]) -> Item:
@@ -89,7 +89,7 @@ def change_item(change: Change, workspace: str, differences: list[Difference]) -
         "workspace": workspace,
     }
     line = f"- change {change.id} in {workspace}, {data['at']}, {change.actor}, {change.operation}: {text}"
-    return Item(line, data)
+    return line_item(line, data)
 
 
 def describe_difference(difference: Difference) -> str:
@@ -99,7 +99,7 @@ def describe_difference(difference: Difference) -> str:
     what = f"{difference.what} {difference.name}{number}"
     if difference.before is None:
         return f"+ {what}: {after}"
-    return f"- {what}: {before}" if difference.after is None else f"~ {what}: {before} => {after}"
+    return f"- {what}: {before}" if difference.after is None else f"~ {what}: {before or 'none'} => {after or 'none'}"
 
 
 def _told(data: dict[str, Any]) -> list[str]:
@@ -117,6 +117,11 @@ def short_time(at: int) -> str:
     """Return a time as text, to the minute, or as a date if it is midnight; empty if it is unknown."""
     text = iso_time(at) or ""
     return text.removesuffix("T00:00:00Z") if text.endswith("T00:00:00Z") else f"{text[:16]}Z" if text else ""
+
+
+def line_item(line: str, data: dict[str, Any]) -> Item:
+    """Return an item with its line. Names and types may contain line breaks; the line may not."""
+    return Item(" ".join(line.splitlines()), data)
 
 
 def one_line(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from polymnia.dialects.base import Call, Reply, tool
 from polymnia.dialects.native.budget import STORED, Item, bounded_reply, offset_of
-from polymnia.dialects.native.lines import entity_item, fact_item, relation_item, short_time
+from polymnia.dialects.native.lines import entity_item, fact_item, line_item, one_line, relation_item, short_time
 from polymnia.dialects.native.scope import Place, own_names, places, require_names
 from polymnia.dialects.native.shapes import Briefing, Explore, Items, Open
 from polymnia.dialects.times import parse_moment
@@ -34,7 +34,7 @@ def open(call: Call, arguments: Open) -> Reply:  # noqa: A001  # the name that c
         max_tokens=arguments.max_tokens,
         offset=offset,
         total=len(items),
-        note=_missing_note(read, missing),
+        note=_missing_note(read, missing, at),
     )
 
 
@@ -55,7 +55,7 @@ def explore(call: Call, arguments: Explore) -> Reply:
         max_tokens=arguments.max_tokens,
         offset=offset,
         total=len(items),
-        note=note if items else f"{arguments.name} has no relations in {_join_names(homes)}.",
+        note=note if items else f"{one_line(arguments.name)} has no relations in {_join_names(homes)}.",
     )
 
 
@@ -87,7 +87,7 @@ def _brief_head(place: Place, briefed: briefings.Briefing) -> str:
     types = ", ".join([f"{each.type} {each.count}" for each in briefed.types])
     last = f"; last change {short_time(briefed.last_change_at)} by {briefed.last_actor}" if briefed.last_actor else ""
     held = f"{count_noun(counts.entities, 'entity')}, {count_noun(counts.observations, 'fact')}"
-    return f"{place.name}: {held} ({types or 'no types'}){last}"
+    return one_line(f"{place.name}: {held} ({types or 'no types'}){last}")
 
 
 def _graph(place: Place, names: list[str], at: int | None) -> Graph:
@@ -109,12 +109,15 @@ def entity_items(place: Place, entity: Entity, relations: list[Relation], *, pas
     return items + [relation_item(each) for each in touching]
 
 
-def _missing_note(read: list[Place], missing: list[str]) -> str:
+def _missing_note(read: list[Place], missing: list[str], at: int | None) -> str:
+    """Return which names are unknown and what is spelled like them, or which were unknown at a time."""
+    if at is not None:
+        return one_line(" ".join([f"There was no entity {name} at {short_time(at)}." for name in missing]))
     told = []
     for name in missing:
         near = [other for each in read for other in similar_names(each.memory, name)]
         told.append(f"There is no entity {name}" + (f"; similar: {', '.join(near)}" if near else "") + ".")
-    return " ".join(told)
+    return one_line(" ".join(told))
 
 
 def _homes(read: list[Place], *names: str) -> list[Place]:
@@ -134,7 +137,7 @@ def _around(place: Place, graph: Graph, arguments: Explore) -> list[Item]:
     relations = [each for each in graph.relations if not arguments.type or each.type == arguments.type]
     near = [each for each in graph.entities if each.name != arguments.name]
     return [relation_item(each, place.name) for each in relations] + [
-        Item(f"{each.name} ({each.type})", {"name": each.name, "type": each.type, "workspace": place.name})
+        line_item(f"{each.name} ({each.type})", {"name": each.name, "type": each.type, "workspace": place.name})
         for each in near
     ]
 
@@ -147,7 +150,7 @@ def _path_reply(read: list[Place], arguments: Explore) -> Reply:
             items = [relation_item(each, place.name) for each in route.relations]
             return bounded_reply(items, max_tokens=arguments.max_tokens)
     note = f"Nothing connects {arguments.name} and {arguments.to} in {_join_names(read)}."
-    return bounded_reply([], max_tokens=arguments.max_tokens, note=note)
+    return bounded_reply([], max_tokens=arguments.max_tokens, note=one_line(note))
 
 
 def _join_names(read: list[Place]) -> str:

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from polymnia.dialects.base import Call, Reply, tool
 from polymnia.dialects.native.budget import bounded_reply, offset_of
-from polymnia.dialects.native.lines import hit_item
+from polymnia.dialects.native.lines import hit_item, one_line
 from polymnia.dialects.native.scope import Place, others, places
 from polymnia.dialects.native.shapes import Items, Recall
 from polymnia.dialects.times import parse_moment
@@ -22,6 +22,7 @@ MAX_RANKED = 200
 # Other workspaces that are searched when the client's own have nothing.
 _MAX_OTHERS = 10
 _MAX_NEAR = 5
+_NO_WORKSPACE = "Nothing found: nothing was remembered yet."
 
 
 @tool(Recall, needs="read", returns=Items, always_load=True, brief=True)
@@ -96,8 +97,8 @@ def _explain_nothing(call: Call, arguments: Recall, read: list[Place], within: W
     """Say how much was searched and where, which filter removed hits, what has a similar name, and who has hits."""
     counts = [_counts(each) for each in read]
     searched = sum(each.entities + each.observations for each in counts)
-    where = " and ".join(each.name for each in read) or "no workspace, for none exists yet"
-    told = [f"Nothing found: searched {count_noun(searched, 'passage')} in {where}."]
+    where = " and ".join(each.name for each in read)
+    told = [f"Nothing found: searched {count_noun(searched, 'passage')} in {where}." if read else _NO_WORKSPACE]
     told += _blame_filters(arguments.query, read, within)
     near = list(dict.fromkeys([name for each in read for name in _near_names(each, arguments.query)]))
     if near:
@@ -105,7 +106,7 @@ def _explain_nothing(call: Call, arguments: Recall, read: list[Place], within: W
     if not arguments.workspace or arguments.workspace in ("project", "personal"):
         found = [each.name for each in others(call, read)[:_MAX_OTHERS] if _has_hits(each, arguments.query, within)]
         told += [f"Other workspaces have hits: {', '.join(found)}; pass one as workspace."] if found else []
-    return " ".join(told)
+    return one_line(" ".join(told))
 
 
 def _blame_filters(query: str, read: list[Place], within: Within | None) -> list[str]:

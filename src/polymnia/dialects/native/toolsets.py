@@ -10,7 +10,7 @@ from msgspec.json import encode
 from polymnia.dialects.base import Call, Reply, Tool, tool
 from polymnia.dialects.document import encode_document
 from polymnia.dialects.native.budget import Item, bounded_reply, offset_of
-from polymnia.dialects.native.lines import one_line, short_time
+from polymnia.dialects.native.lines import line_item, one_line, short_time
 from polymnia.dialects.native.recalling import search_places
 from polymnia.dialects.native.scope import Place, places, target
 from polymnia.dialects.native.shapes import Arguments, Bounded, Items
@@ -131,8 +131,8 @@ def list_workspaces(call: Call, arguments: Workspaces) -> Reply:
     found = [each for each in call.workspaces.find_all() if call.client.principal.enters(each.name)]
     offset = offset_of(arguments.cursor)
     items = [
-        Item(f"- {each.name} ({each.status}): {one_line(each.description)}",
-             {"name": each.name, "status": each.status, "text": one_line(each.description)})
+        line_item(f"- {each.name} ({each.status}): {one_line(each.description)}",
+                  {"name": each.name, "status": each.status, "text": one_line(each.description)})
         for each in found[offset : offset + arguments.limit]
     ]  # fmt: skip
     return bounded_reply(items, max_tokens=arguments.max_tokens, offset=offset, total=len(found), head="Workspaces:")
@@ -169,7 +169,7 @@ def trash_can(call: Call, arguments: Trash) -> Reply:
     found = [each for place in places(call, arguments.workspace)[:1] for each in trash.items(place.memory)]
     offset = offset_of(arguments.cursor)
     items = [
-        Item(
+        line_item(
             f"- {each.id} deleted {short_time(each.deleted_at)}",
             {"id": each.id, "deleted": short_time(each.deleted_at)},
         )
@@ -271,7 +271,7 @@ def _note_item(place: Place, note: Note) -> Item:
         "updated": short_time(note.updated_at),
         "workspace": place.name,
     }
-    return Item(f"- {note.key}: {data['text']} [{data['updated']}, {place.name}]", data)
+    return line_item(f"- {note.key}: {data['text']} [{data['updated']}, {place.name}]", data)
 
 
 def _confirm_deletion(call: Call, arguments: ManageWorkspace) -> None:

@@ -21,6 +21,7 @@ from polymnia.engine.revise import revise as revise_entity
 from polymnia.engine.secrets import SecretRule
 from polymnia.engine.undo import UndoReceipt, undo_since
 from polymnia.engine.undo import undo as undo_changes
+from polymnia.engine.undo_plan import Conflict
 from polymnia.errors import BadInput
 from polymnia.model import Relation
 
@@ -94,7 +95,7 @@ def undo(call: Call, arguments: Undo) -> Reply:
         if not call.ask(_undo_question(receipt)).is_accepted:
             raise BadInput(f"the user declined; nothing was undone ({_conflict_text(receipt)})")
         receipt = _undo(call, place, arguments, skip_conflicts=True)
-    return _plain_reply([_undone(receipt)])
+    return _plain_reply([_undone(receipt, dry_run=arguments.dry_run)])
 
 
 def _facts(shape: EntityShape, source: str) -> EntityFacts:
@@ -244,28 +245,30 @@ def _undo_question(receipt: UndoReceipt) -> Question[Elicited]:
 
 def _conflict_text(receipt: UndoReceipt) -> str:
     """Return the conflicts, the first few of them."""
-    told = [f"{each.what}: {each.reason} (change {each.change})" for each in receipt.conflicts[:_MAX_ASKED_CONFLICTS]]
+    told = [_describe_conflict(each) for each in receipt.conflicts[:_MAX_ASKED_CONFLICTS]]
     more = len(receipt.conflicts) - len(told)
     return "; ".join(told) + (f"; and {more} more" if more else "")
 
 
-def _undone(receipt: UndoReceipt) -> dict[str, Any]:
-    conflicts = [f"{each.what}: {each.reason} (change {each.change})" for each in receipt.conflicts]
-    note = (
-        "nothing was undone; resolve the conflicts, or pass skip_conflicts" if conflicts and not receipt.change else ""
-    )
-    return _clean(
-        {
-            "change": receipt.change,
-            "undone": list(receipt.undone[-50:]),
-            "count": len(receipt.undone),
-            "removed": _count(receipt, "before"),
-            "restored": _count(receipt, "after"),
-            "conflicts": conflicts[:_MAX_CONFLICTS],
-            "more_conflicts": max(len(conflicts) - _MAX_CONFLICTS, 0),
-            "note": note,
-        }
-    )
+def _describe_conflict(conflict: Conflict) -> str:
+    return f"{conflict.what}: {conflict.reason} (undoing change {conflict.change})"
+
+
+def _undone(receipt: UndoReceipt, *, dry_run: bool) -> dict[str, Any]:
+    """Return what was undone, or would be. If nothing was, only the conflicts and a note that says so."""
+    conflicts = [_describe_conflict(each) for each in receipt.conflicts]
+    is_done = dry_run or receipt.change > 0
+    done: dict[str, Any] = {
+        "dry_run": dry_run,
+        "change": receipt.change,
+        "undone": list(receipt.undone[-50:]),
+        "count": len(receipt.undone),
+        "removed": _count(receipt, "before"),
+        "restored": _count(receipt, "after"),
+    }
+    shown = {"conflicts": conflicts[:_MAX_CONFLICTS], "more_conflicts": max(len(conflicts) - _MAX_CONFLICTS, 0)}
+    why = "resolve the conflicts, or pass skip_conflicts" if conflicts else "the memory is as it was before already"
+    return _clean({**(done if is_done else {}), **shown, "note": "" if is_done else f"nothing was undone: {why}"})
 
 
 def _count(receipt: UndoReceipt, side: str) -> int:

@@ -11,6 +11,7 @@ from polymnia.dialects.project.shapes import (
     object_reply,
     relation_shape,
 )
+from polymnia.dialects.vault_notes import matching_notes
 from polymnia.engine import entities, observations, relations, search
 from polymnia.model import EntityDraft, Graph, ObservationDraft, Relation
 
@@ -53,7 +54,8 @@ AND, OR, NOT, and columns as in name: alice (name, entity_type, content). Words 
 Text that is not valid FTS5 is searched as plain words. Every match is returned: use specific words."""
     with active_memory(call) as memory:
         found = node_shapes(search.full_text(memory, arguments.query))
-    return array_reply(found, shapes.NodesReply(found))
+        note = matching_notes(memory, arguments.query)
+    return array_reply(found, shapes.NodesReply(found), note=note)
 
 
 @tool(shapes.OpenNodes, needs="read", returns=shapes.NodesReply, idempotent=True, quick=True)

@@ -7,6 +7,7 @@ from msgspec.json import encode
 from msgspec.json import format as reformat
 
 from polymnia.dialects.base import Call, Reply, catalogue, indented_json, tool
+from polymnia.dialects.vault_notes import matching_notes
 from polymnia.engine import entities, observations, relations, search
 from polymnia.model import Entity, EntityDraft, Graph, ObservationDraft, ObservationSet, Relation
 
@@ -153,7 +154,8 @@ def read_graph(call: Call, arguments: ReadGraph) -> Reply:
 @tool(SearchNodes, needs="read", returns=GraphShape, idempotent=True)
 def search_nodes(call: Call, arguments: SearchNodes) -> Reply:
     """Search for nodes in the knowledge graph based on a query"""
-    return _graph_reply(search.containing(call.memory, arguments.query))
+    found = search.containing(call.memory, arguments.query)
+    return _graph_reply(found, matching_notes(call.memory, arguments.query))
 
 
 @tool(OpenNodes, needs="read", returns=GraphShape, idempotent=True, quick=True)
@@ -175,10 +177,10 @@ TOOLS = catalogue(
 )
 
 
-def _graph_reply(graph: Graph) -> Reply:
+def _graph_reply(graph: Graph, note: str | None = None) -> Reply:
     """Encode the graph once, for both the text and the structured content. `reformat` indents by two spaces."""
     encoded = encode(graph_shape(graph))
-    return Reply(reformat(encoded).decode(), Raw(encoded))
+    return Reply(reformat(encoded).decode(), Raw(encoded), note)
 
 
 def _success(message: str) -> Reply:

@@ -4,6 +4,7 @@ from time import time_ns
 
 from polymnia.dialects.base import Call, Reply, tool
 from polymnia.dialects.times import iso_time
+from polymnia.dialects.vault_notes import matching_notes
 from polymnia.dialects.workspace import arguments as given
 from polymnia.dialects.workspace import shapes
 from polymnia.dialects.workspace.perspectives import DEFAULT_PERSPECTIVES, open_memory
@@ -174,5 +175,6 @@ weights."""
                 each.passage.entity, each.passage.type, each.summary, each.passage.text, each.perspective, each.score
             )
             for each in found
-        ]
+        ],
+        note=matching_notes(memory, arguments.query),
     )
