@@ -245,7 +245,7 @@ def _parser() -> argparse.ArgumentParser:
     new.add_argument("--vectors", type=_sizes, default=VECTORS, metavar="N,N", help="numbers of vectors")
     new.add_argument("--workspaces", type=int, default=WORKSPACES, help="(default: %(default)s)")
     new.add_argument("--seconds", type=float, default=3.0, help="time for each figure (default: %(default)s)")
-    new.add_argument("--postgres", metavar="URL", help="a superuser's URL of a server with pgvector and pg_trgm")
+    new.add_argument("--postgres", metavar="URL", help="a superuser's URL of a server with pgvector")
     return new
 
 
