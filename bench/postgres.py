@@ -168,7 +168,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"\n{machine_line(machine)}\n")
     verdicts = [
         *_report(samples, sorted(each.size for each in databases)),
-        _at_least("two servers beside one", report_servers(*servers), SERVERS_BUDGET),
+        _at_least("two servers with a client each beside one", report_servers(servers), SERVERS_BUDGET),
         _at_least(f"recall@{K} of vectors", report_vectors(searches), RECALL_BUDGET),
     ]
     for text, _ in verdicts:

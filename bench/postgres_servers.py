@@ -1,7 +1,7 @@
-"""Two server processes on one PostgreSQL database beside one, with the same clients, and who spends the processor time.
+"""Two server processes on one PostgreSQL database beside one, and who spends the processor time.
 
-All of them share the cores of one machine, so the call is one whose cost is mostly in the server process. The processor
-time of a call shows how many servers it takes to keep the database busy.
+Every client sends its next call when it has the last reply. Servers, database and clients share the cores of this
+machine: while two clients leave a core idle, the processes are the limit, and otherwise the cores are.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,9 +12,11 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 from time import perf_counter, process_time
+from typing import Any
 
 import psycopg
 
+from bench.figures import number
 from bench.http.contestants import (
     META,
     NEWEST,
@@ -28,8 +30,9 @@ from bench.http.contestants import (
 from bench.http.load import Load, http_request
 from bench.servers import POLYMNIA
 
-CONNECTIONS = 4
-_ROUNDS = 5
+# How many servers, and how many clients they have together.
+SETUPS = ((1, 1), (1, 2), (2, 2))
+_ROUNDS = 7
 _WARM_UP_S = 0.2
 # The backends of a database on this machine. There are none, and no processor time, if it is on another.
 _BACKENDS = """
@@ -47,7 +50,7 @@ class Turn:
     seconds: float
     servers: float
     database: float
-    client: float
+    clients: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,34 +61,37 @@ class Process:
     pid: int
 
 
-def measure_servers(url: str, workspace: str, seconds: float) -> tuple[list[Turn], list[Turn]]:
-    """Return the turns of one server and of two, taken alternately."""
+def measure_servers(url: str, workspace: str, seconds: float) -> list[list[Turn]]:
+    """Return the turns of each setup, taken alternately."""
     with TemporaryDirectory() as home, ExitStack() as stack:
         store = f"{url}?workspace={workspace}"
         servers = [stack.enter_context(_serving(store, Path(home) / f"{place}.log")) for place in range(2)]
         database = stack.enter_context(psycopg.connect(url, autocommit=True))
         for each in servers:
-            _take_turn([each], database, _WARM_UP_S)
-        turns = [
-            (_take_turn(servers[at % 2 :][:1], database, seconds), _take_turn(servers, database, seconds))
-            for at in range(_ROUNDS)
+            _take_turn([each], 2, database, _WARM_UP_S)
+        rounds = [
+            [_take_turn(servers[:count], clients, database, seconds / _ROUNDS) for count, clients in SETUPS]
+            for _ in range(_ROUNDS)
         ]
-    return [one for one, _ in turns], [two for _, two in turns]
+    return [list(turns) for turns in zip(*rounds, strict=True)]
 
 
-def report_servers(one: Sequence[Turn], two: Sequence[Turn]) -> float:
-    """Print what one server and two did. Return how many times as many calls two of them answered."""
-    print("\n| | 1 server | 2 servers |\n|---|---|---|")
-    rates = [median([each.calls / each.seconds for each in turns]) for turns in (one, two)]
-    print(f"| calls per second, {CONNECTIONS} clients | {rates[0]:.0f} | {rates[1]:.0f} |")
-    for party in ("servers", "database", "client"):
-        spent = [sum([getattr(each, party) for each in turns]) for turns in (one, two)]
-        busy = [value / sum([each.seconds for each in turns]) for value, turns in zip(spent, (one, two), strict=True)]
-        calls = [value / sum([each.calls for each in turns]) for value, turns in zip(spent, (one, two), strict=True)]
-        shown = [f"{cores:.2f} ({1e3 * cost:.2f})" for cores, cost in zip(busy, calls, strict=True)]
-        print(f"| {party}: cores in use (processor ms of a call) | {' | '.join(shown)} |")
+def report_servers(turns: Sequence[Sequence[Turn]]) -> float:
+    """Print what each setup did. Return how many times as many calls two servers answered, with a client each."""
+    heads = [f"{count} server{'s' * (count > 1)}, {clients} client{'s' * (clients > 1)}" for count, clients in SETUPS]
+    print(f"\n| point reads | {' | '.join(heads)} |\n|---|{'---|' * len(SETUPS)}")
+    rates = [median([each.calls / each.seconds for each in some]) for some in turns]
+    print(f"| calls per second | {' | '.join([number(rate) for rate in rates])} |")
+    for party in ("servers", "database", "clients"):
+        print(f"| {party}: cores in use (processor ms of a call) | {' | '.join([_usage(s, party) for s in turns])} |")
     print()
-    return rates[1] / rates[0]
+    return rates[-1] / rates[0]
+
+
+def _usage(turns: Sequence[Turn], party: str) -> str:
+    spent = sum([getattr(each, party) for each in turns])
+    cores = spent / sum([each.seconds for each in turns])
+    return f"{cores:.2f} ({1e3 * spent / sum([each.calls for each in turns]):.2f})"
 
 
 @contextmanager
@@ -96,8 +102,10 @@ def _serving(store: str, log: Path) -> Iterator[Process]:
         yield Process(port, process.pid)
 
 
-def _take_turn(servers: Sequence[Process], database: psycopg.Connection, seconds: float) -> Turn:
-    with closing(Load([each.port for each in servers], CONNECTIONS, _requests())) as load:
+def _take_turn(
+    servers: Sequence[Process], clients: int, database: psycopg.Connection[tuple[Any, ...]], seconds: float
+) -> Turn:
+    with closing(Load([each.port for each in servers], clients, _requests())) as load:
         backends = [pid for (pid,) in database.execute(_BACKENDS)]
         pids = [each.pid for each in servers]
         before = (perf_counter(), _spent(pids), _spent(backends), process_time())
@@ -111,8 +119,7 @@ def _spent(pids: Sequence[int]) -> float:
 
 
 def _requests() -> Iterator[bytes]:
-    """Yield reads of a whole workspace: rows become objects and JSON in the server."""
-    headers = {"mcp-protocol-version": NEWEST, "mcp-method": "tools/call", "mcp-name": "read_graph"}
+    headers = {"mcp-protocol-version": NEWEST, "mcp-method": "tools/call", "mcp-name": "open_nodes"}
+    params = {"name": "open_nodes", "arguments": {"names": ["entity 1"]}, "_meta": META}
     for identifier in count(1):
-        params = {"name": "read_graph", "arguments": {}, "_meta": META}
         yield http_request(message(identifier, "tools/call", params), headers)

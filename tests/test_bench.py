@@ -72,7 +72,7 @@ def test_postgresql_is_measured_beside_the_bare_driver(capsys: pytest.CaptureFix
     assert "| ms, median (least) | 60 observations | 120 observations | most / fewest |" in output.out
     assert "point write beside one-row commit, least: " in output.out
     assert "| database: cores in use (processor ms of a call) |" in output.out
-    assert "two servers beside one: " in output.out
+    assert "two servers with a client each beside one: " in output.out
     assert "recall@20 of vectors: 1.00 (budget 0.98): met" in output.out
 
 
