@@ -14,8 +14,7 @@ from urllib.parse import urlencode
 
 from bench.budgets import Verdict, at_most
 from bench.dataset import entity_name, token, write_dataset
-from bench.http.__main__ import running
-from bench.http.contestants import await_port, free_port
+from bench.http.contestants import await_port, free_port, running
 from bench.machine import describe_machine
 from polymnia.cli.main import main as polymnia
 

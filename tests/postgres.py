@@ -2,7 +2,8 @@
 
 A test run starts at most one server: the first test that needs it does so, and all workers share it. It does not write
 through to the disk; tests of durability start servers of their own with `running_server(fsync=True)`.
-POLYMNIA_TEST_POSTGRES_URL names an existing server instead: a superuser's URL, with pgvector and pg_trgm installed.
+POLYMNIA_TEST_POSTGRES_URL names an existing server instead: a superuser's URL, with pgvector, pg_trgm and btree_gin
+installed.
 
     python -m tests.postgres      start a server, print its URL, and stop it at the end of the input
 """

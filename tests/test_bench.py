@@ -67,11 +67,13 @@ def test_long_calls_are_listed_with_their_progress(capsys: pytest.CaptureFixture
 
 
 def test_postgresql_is_measured_beside_the_bare_driver(capsys: pytest.CaptureFixture[str]) -> None:
-    postgres.main(["--sizes", "60,120", "--workspaces", "3", "--seconds", "0.05"])
+    postgres.main(["--sizes", "60,120", "--workspaces", "3", "--seconds", "0.05", "--vectors", "150"])
     output = capsys.readouterr()
     assert "| ms, median (least) | 60 observations | 120 observations | most / fewest |" in output.out
     assert "point write beside one-row commit, least: " in output.out
-    assert "two servers beside one: " in output.out
+    assert "| database: cores in use (processor ms of a call) |" in output.out
+    assert "two servers with a client each beside one: " in output.out
+    assert "recall@20 of vectors: 1.00 (budget 0.98): met" in output.out
 
 
 def test_projects_are_measured_in_directories_of_several_sizes(

@@ -1,8 +1,6 @@
 """Polymnia over HTTP beside a bare Starlette echo and a minimal server on the official SDK, in one run."""
 
 import argparse
-import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -24,10 +22,11 @@ from bench.http.contestants import (
     await_port,
     free_port,
     polymnia_command,
+    processor_seconds,
     reads,
+    running,
     script_command,
     session_of,
-    spawn,
     stateless_reads,
     writes,
 )
@@ -49,7 +48,6 @@ TITLES = {
 # By contestant and connections, for each turn: responses per second, the median seconds of one, and the seconds of
 # processor time that the server spent on one.
 Rates = dict[tuple[str, int], list[tuple[float, float, float]]]
-_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -106,17 +104,6 @@ def contestants(options: argparse.Namespace, home: Path) -> Iterator[list[Contes
         ]
 
 
-@contextmanager
-def running(command: Sequence[str], log: Path) -> Iterator["subprocess.Popen[bytes]"]:
-    """Run a server for the length of the block."""
-    process = spawn(command, log)
-    try:
-        yield process
-    finally:
-        process.terminate()
-        process.wait(timeout=60)
-
-
 def measure(found: Sequence[Contestant], options: argparse.Namespace) -> Rates:
     """Take turns in random order. Return responses per second and the median seconds of one."""
     rng = Random(0)
@@ -124,19 +111,13 @@ def measure(found: Sequence[Contestant], options: argparse.Namespace) -> Rates:
     turns = [(each, connections) for each in found for connections in CONNECTIONS]
     for _ in range(options.rounds):
         for each, connections in rng.sample(turns, len(turns)):
-            with closing(Load(each.port, connections, each.requests)) as load:
+            with closing(Load([each.port], connections, each.requests)) as load:
                 before = processor_seconds(each.pid)
                 taken = load.run(options.seconds)
                 spent = (processor_seconds(each.pid) - before) / len(taken)
             turn = (len(taken) / options.seconds, median(taken), spent)
             rates.setdefault((each.name, connections), []).append(turn)
     return rates
-
-
-def processor_seconds(pid: int) -> float:
-    """Return the processor time that a process has used."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
 
 
 def report(rates: Rates) -> str:

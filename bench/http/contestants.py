@@ -1,10 +1,12 @@
 """The contestants: how each is started, greeted and asked."""
 
+import os
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -20,6 +22,7 @@ from bench.servers import POLYMNIA_VARIABLES, clean_environment
 
 POLYMNIA, STATELESS, WRITES, ECHO, SDK = "polymnia", "stateless", "writes", "echo", "sdk"
 START_TIMEOUT_S = 60.0
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 NEWEST = "2026-07-28"
 META = {
     "io.modelcontextprotocol/protocolVersion": NEWEST,
@@ -51,6 +54,17 @@ def spawn(command: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment)
 
 
+@contextmanager
+def running(command: Sequence[str], log: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """Run a server for the length of the block."""
+    process = spawn(command, log)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(timeout=60)
+
+
 def await_port(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
     """Wait until a server listens there. Raise BenchError."""
     deadline = time.monotonic() + START_TIMEOUT_S
@@ -64,8 +78,14 @@ def await_port(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
     raise BenchError(f"a server did not start: {log.read_text(errors='replace')[-600:]}")
 
 
-def polymnia_command(polymnia: Sequence[str], store: Path, port: int) -> list[str]:
-    """Return the command for Polymnia over HTTP, with the reference dialect on SQLite."""
+def processor_seconds(pid: int) -> float:
+    """Return the processor time that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
+
+
+def polymnia_command(polymnia: Sequence[str], store: str | Path, port: int) -> list[str]:
+    """Return the command for Polymnia over HTTP, with the reference dialect."""
     return [
         *polymnia,
         "serve",

@@ -2,7 +2,7 @@
 
 import selectors
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -23,12 +23,12 @@ class Connection:
 
 
 class Load:
-    """Open connections to a server, and an endless supply of requests."""
+    """Open connections, to each port equally many, and an endless supply of requests."""
 
-    def __init__(self, port: int, connections: int, requests: Iterator[bytes]) -> None:
+    def __init__(self, ports: Sequence[int], connections: int, requests: Iterator[bytes]) -> None:
         self._requests = requests
         self._selector = selectors.DefaultSelector()
-        self._connections = [Connection(connect(port)) for _ in range(connections)]
+        self._connections = [Connection(connect(ports[at % len(ports)])) for at in range(connections)]
         for each in self._connections:
             self._selector.register(each.socket, selectors.EVENT_READ, each)
 

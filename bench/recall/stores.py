@@ -102,7 +102,7 @@ def _parser() -> argparse.ArgumentParser:
     new.add_argument(
         "path", type=Path, help="a LoCoMo-format .json file, or the directory of a SMART collection (Cranfield, CISI)"
     )
-    new.add_argument("--postgres", metavar="URL", help="a superuser's URL of a server with pgvector and pg_trgm")
+    new.add_argument("--postgres", metavar="URL", help="a superuser's URL of a server with pgvector")
     return new
 
 

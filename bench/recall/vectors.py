@@ -28,7 +28,7 @@ _WANTED = (10, 20, 100)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print."""
     options = _parser().parse_args(arguments)
-    batches = _read(options.file) if options.file else _made(options.count + options.questions)
+    batches = _read(options.file) if options.file else make_vectors(options.count + options.questions)
     first = next(batches)
     questions, first = first[: options.questions], first[options.questions :]
     index = VectorIndex(first.shape[1])
@@ -38,6 +38,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _add(index, vectors)
     _report(index, questions, best)
     return 0
+
+
+def make_vectors(count: int) -> Iterator[Floats]:
+    """Yield batches of vectors of length one that lie in groups."""
+    chance = np.random.default_rng(7)
+    things = _units(chance.standard_normal((max(1, count // _GROUP_SIZE), DIMENSION), np.float32))
+    for start in range(0, count, _BATCH):
+        about = things[chance.integers(0, len(things), min(_BATCH, count - start))]
+        yield _units(about + _SPREAD * _units(chance.standard_normal(about.shape, np.float32)))
 
 
 class _Best:
@@ -70,14 +79,6 @@ class _Best:
 
 def _read(file: Path) -> Iterator[Floats]:
     yield _units(np.random.default_rng(7).permutation(np.load(file)))
-
-
-def _made(count: int) -> Iterator[Floats]:
-    chance = np.random.default_rng(7)
-    things = _units(chance.standard_normal((max(1, count // _GROUP_SIZE), DIMENSION), np.float32))
-    for start in range(0, count, _BATCH):
-        about = things[chance.integers(0, len(things), min(_BATCH, count - start))]
-        yield _units(about + _SPREAD * _units(chance.standard_normal(about.shape, np.float32)))
 
 
 def _units(vectors: Floats) -> Floats:

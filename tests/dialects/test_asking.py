@@ -50,8 +50,8 @@ class AskedClient(Client):
 
 
 @pytest.fixture
-def memory(tmp_path: Any) -> Iterator[Memory]:
-    store = open_store(f"{tmp_path}/memory.db")
+def memory(versioned_url: str) -> Iterator[Memory]:
+    store = open_store(versioned_url)
     yield Memory(store)
     store.close()
 

@@ -17,8 +17,8 @@ from tests.dialects.trial import QUESTIONS, REMEMBERED
 
 
 @pytest.fixture
-def memory(tmp_path: Path) -> Iterator[Memory]:
-    store = open_store(str(tmp_path / "memory.db"))
+def memory(versioned_url: str) -> Iterator[Memory]:
+    store = open_store(versioned_url)
     yield Memory(store)
     store.close()
 

@@ -1,4 +1,4 @@
-"""The native dialect over a directory: the project and the personal workspace, created by the first write, labelled."""
+"""The native dialect over many workspaces: the project and the personal one, created by the first write, labelled."""
 
 import subprocess
 from collections.abc import Iterator
@@ -16,9 +16,11 @@ from polymnia.model import Principal
 from tests.dialects.conversation import Client
 
 
-@pytest.fixture
-def workspaces(tmp_path: Path) -> Iterator[Workspaces]:
-    opened = open_workspaces(f"{tmp_path}/store/")
+@pytest.fixture(params=["directory", "postgres"])
+def workspaces(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Workspaces]:
+    """Yield the workspaces of an empty data directory, and of an empty database."""
+    is_directory = request.param == "directory"
+    opened = open_workspaces(f"{tmp_path}/store/" if is_directory else request.getfixturevalue("postgres_database"))
     yield opened
     opened.close()
 

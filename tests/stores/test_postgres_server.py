@@ -13,7 +13,7 @@ from tests.postgres import new_database, running_server, shared_server
 ROOT = Path(__file__).parent.parent.parent
 
 
-@pytest.mark.parametrize("extension", ["vector", "pg_trgm"])
+@pytest.mark.parametrize("extension", ["vector", "pg_trgm", "btree_gin"])
 def test_the_server_has_the_extensions_that_the_store_needs(postgres_database: str, extension: str) -> None:
     with psycopg.connect(postgres_database) as connection:
         connection.execute(f"CREATE EXTENSION {extension}")

@@ -36,7 +36,7 @@ def migrate(title: str, connection: Connection) -> None:
         connection.commit()
     except errors.UndefinedFile as exc:
         connection.rollback()
-        raise StoreError(f"{title} lacks an extension: {exc.diag.message_primary}; install pgvector there") from exc
+        raise StoreError(f"{title} lacks an extension: {exc.diag.message_primary}; install it there") from exc
     except BaseException:
         connection.rollback()
         raise
@@ -80,5 +80,5 @@ def _require_server(title: str, connection: Connection) -> None:
     version = connection.info.server_version
     if version < _MIN_SERVER_VERSION:
         raise StoreError(
-            f"{title} is PostgreSQL {version // 10_000}; {_MIN_SERVER_VERSION // 10_000} or later is needed"
+            f"{title} is PostgreSQL {version // 10_000}: {_MIN_SERVER_VERSION // 10_000} or later is needed; upgrade it"
         )

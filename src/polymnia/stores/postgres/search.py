@@ -1,5 +1,6 @@
 """Search in PostgreSQL: substrings by trigrams, words by tsvector with FTS5's BM25, and what is around a passage."""
 
+import re
 from collections.abc import Collection, Iterable, Iterator
 from math import log
 
@@ -9,6 +10,7 @@ from polymnia.search.matching import PARTS, is_exact, matches
 from polymnia.search.terms import terms_of
 from polymnia.search.text import fold
 from polymnia.stores.contract import MAX_CONVERSATION_GAP, MAX_CONVERSATION_STEPS
+from polymnia.stores.postgres.connection import Row
 from polymnia.stores.postgres.database import WorkspaceConnection
 from polymnia.stores.postgres.match import (
     AnyOf,
@@ -32,19 +34,21 @@ EQUAL_WEIGHTS = dict.fromkeys(MATCH_WEIGHTS, 1.0)
 _COMMON = 1e-6
 # How many passages are read at once to look into their words.
 _READ_BATCH = 1_000
+# What the trigram indexes need to find a text.
+_TRIGRAM = re.compile(r"[^\W_]{3}")
 _EVERYWHERE = frozenset(LABELS)
 _IN_NAMES = frozenset({"name", PARTS})
 
 
 def entities_containing(connection: WorkspaceConnection, folded: str) -> set[int]:
     """Return the row ids of the entities whose name, type or an observation contains the folded text."""
-    rows = run(connection, "texts_containing", like(folded))
+    rows = _find_texts(connection, folded, "texts_containing", "texts_with_few_letters")
     return {owner for owner, *texts in rows if _any_contains(texts, folded)}
 
 
 def notes_containing(connection: WorkspaceConnection, folded: str) -> set[int]:
     """Return the ids of the vault notes whose key or text contains the folded text."""
-    rows = run(connection, "notes_containing", like(folded))
+    rows = _find_texts(connection, folded, "notes_containing", "notes_with_few_letters")
     return {note for note, *texts in rows if _any_contains(texts, folded)}
 
 
@@ -52,7 +56,7 @@ def passages_containing(connection: WorkspaceConnection, folded: str, limit: int
     """Return passages that contain the folded text."""
     if not folded:
         return passages_by_id(connection, [row[0] for row in run(connection, "newest_passages", limit)])
-    rows = run(connection, "passages_containing", like(folded))
+    rows = _find_texts(connection, folded, "passages_containing", "passages_with_few_letters")
     found = [passage for passage, *texts in rows if _any_contains(texts, folded)]
     return passages_by_id(connection, found[:limit])
 
@@ -172,6 +176,13 @@ def columns_of(passage: Passage) -> dict[str, str]:
         return {"content": passage.text}
     labels = passage.tags if passage.kind == "note" else (passage.type, *passage.tags)
     return {"name": passage.entity, "labels": " ".join(labels), "content": passage.text}
+
+
+def _find_texts(connection: WorkspaceConnection, folded: str, by_trigrams: str, by_rows: str) -> list[Row]:
+    """Return the rows that may contain the folded text."""
+    if _TRIGRAM.search(folded):
+        return run(connection, by_trigrams, like(folded))
+    return run(connection, by_rows, folded)
 
 
 def like(folded: str) -> str:

@@ -7,10 +7,23 @@ UNION ALL
 SELECT entity, text, '' FROM observations
 WHERE workspace_id = $1 AND until IS NULL AND folded(text) LIKE folded($2::text);
 
+-- name: texts_with_few_letters
+-- The same for a text without a trigram, for which an index would be read from end to end, here and below.
+SELECT entity, name, type FROM cards
+WHERE workspace_id = $1 AND until IS NULL AND strpos(folded(name || E'\n' || type), folded($2::text)) > 0
+UNION ALL
+SELECT entity, text, '' FROM observations
+WHERE workspace_id = $1 AND until IS NULL AND strpos(folded(text), folded($2::text)) > 0;
+
 -- name: notes_containing
 -- The texts of vault notes that contain a folded text.
 SELECT id, key, text FROM notes
 WHERE workspace_id = $1 AND until IS NULL AND folded(key || E'\n' || text) LIKE folded($2::text);
+
+-- name: notes_with_few_letters
+-- The same for a text without a trigram.
+SELECT id, key, text FROM notes
+WHERE workspace_id = $1 AND until IS NULL AND strpos(folded(key || E'\n' || text), folded($2::text)) > 0;
 
 -- name: passages_containing
 -- The texts of passages that contain a folded text, oldest first.
@@ -22,6 +35,18 @@ WHERE workspace_id = $1 AND until IS NULL AND folded(text) LIKE folded($2::text)
 UNION ALL
 SELECT id, key, text FROM notes
 WHERE workspace_id = $1 AND until IS NULL AND folded(key || E'\n' || text) LIKE folded($2::text)
+ORDER BY 1;
+
+-- name: passages_with_few_letters
+-- The same for a text without a trigram.
+SELECT id, name, type FROM cards
+WHERE workspace_id = $1 AND until IS NULL AND strpos(folded(name || E'\n' || type), folded($2::text)) > 0
+UNION ALL
+SELECT id, text, '' FROM observations
+WHERE workspace_id = $1 AND until IS NULL AND strpos(folded(text), folded($2::text)) > 0
+UNION ALL
+SELECT id, key, text FROM notes
+WHERE workspace_id = $1 AND until IS NULL AND strpos(folded(key || E'\n' || text), folded($2::text)) > 0
 ORDER BY 1;
 
 -- name: newest_passages

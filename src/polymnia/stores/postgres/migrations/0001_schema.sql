@@ -6,6 +6,7 @@
 -- Every key and every B-tree index starts with workspace_id, so the tables can be distributed by it (docs/scaling.md). Only
 -- `migrations` and `catalogue` belong to no workspace; they are small and can be copied to every node.
 
+CREATE EXTENSION IF NOT EXISTS btree_gin SCHEMA public;
 CREATE EXTENSION IF NOT EXISTS pg_trgm SCHEMA public;
 CREATE EXTENSION IF NOT EXISTS vector SCHEMA public;
 CREATE SCHEMA IF NOT EXISTS polymnia;
@@ -318,12 +319,13 @@ END;
 CREATE FUNCTION folded(text) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN normalize(casefold(normalize($1, NFC) COLLATE pg_unicode_fast), NFC) COLLATE "C";
 
--- Substrings of the folded texts. No second copy of a text: matches are verified against the rows.
-CREATE INDEX cards_trigrams ON cards USING gin (folded(name || E'\n' || type) gin_trgm_ops)
+-- Substrings of the folded texts, by workspace: letters that are rare in one may be common in all. No second copy of a
+-- text: matches are verified against the rows.
+CREATE INDEX cards_trigrams ON cards USING gin (workspace_id, folded(name || E'\n' || type) gin_trgm_ops)
     WITH (gin_pending_list_limit = 256) WHERE until IS NULL;
-CREATE INDEX observations_trigrams ON observations USING gin (folded(text) gin_trgm_ops)
+CREATE INDEX observations_trigrams ON observations USING gin (workspace_id, folded(text) gin_trgm_ops)
     WITH (gin_pending_list_limit = 256) WHERE until IS NULL;
-CREATE INDEX notes_trigrams ON notes USING gin (folded(key || E'\n' || text) gin_trgm_ops)
+CREATE INDEX notes_trigrams ON notes USING gin (workspace_id, folded(key || E'\n' || text) gin_trgm_ops)
     WITH (gin_pending_list_limit = 256) WHERE until IS NULL;
 
 CREATE TABLE models (
