@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Page, ViewportSize, expect
+from playwright.sync_api import Page, Route, ViewportSize, expect
 
 from polymnia.engine import observations
 from polymnia.engine.entities import open_named
@@ -68,6 +68,25 @@ def test_typing_searches_and_changes_the_address(user: Visit) -> None:
     page.go_back()
     page.go_back()
     expect(page.locator("#q")).to_have_value("redis")
+
+
+def test_typing_on_before_the_answer_is_no_error(user: Visit) -> None:
+    page = user.open("/ui/")
+    page.evaluate(
+        """() => {
+            const count = () => { document.body.dataset.asked = Number(document.body.dataset.asked || 0) + 1; };
+            document.querySelector("#q").addEventListener("htmx:trigger", count);
+        }"""
+    )
+    held: list[Route] = []
+    page.route("**/ui/?q=post", lambda route: held.append(route))
+    with page.expect_request("**/ui/?q=post"):
+        page.fill("#q", "post")
+    page.fill("#q", "redis")
+    page.locator("body[data-asked='2']").wait_for()
+    held[0].continue_()
+    expect(page).to_have_url(f"{user.origin}/ui/?q=redis")
+    assert "billing-worker" in rows(page)
 
 
 def test_a_text_is_edited_in_place_with_the_keyboard(user: Visit, memory: Memory) -> None:

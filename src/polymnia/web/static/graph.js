@@ -48,14 +48,18 @@
     return boxes.every((each) => each.checked) ? null : boxes.filter((each) => each.checked).map((each) => each.value);
   }
 
-  async function load(given, settled = false) {
+  // Loads run one after another, so that a quick second one starts from what the first has drawn. `ask` returns the fields.
+  let loads = Promise.resolve();
+  const load = (ask, settled = false) => (loads = loads.then(() => loadNow(ask, settled)));
+
+  async function loadNow(ask, settled) {
     box.classList.add("busy");
     try {
-      const answer = await fetch(box.dataset.data, { method: "POST", headers: { "X-Form-Token": token }, body: fields(given) });
+      const answer = await fetch(box.dataset.data, { method: "POST", headers: { "X-Form-Token": token }, body: fields(ask()) });
       if (!answer.ok) throw new Error(`the server answered ${answer.status}: reload the page`);
       state.view = await answer.json();
       state.path = state.view.path || state.path;
-      build(settled);
+      build();
       await place(settled);
       draw();
     } catch (problem) {
@@ -158,7 +162,9 @@
       nodeReducer: styleNode, edgeReducer: styleEdge,
     });
     renderer.on("clickNode", ({ node }) => select(node));
-    renderer.on("doubleClickNode", (event) => { event.preventSigmaDefault(); expand(event.node); });
+    // With a mouse the browser tells a double click: sigma.js waits 300 ms for the second one, which a busy computer exceeds.
+    renderer.on("doubleClickNode", ({ node, event, preventSigmaDefault }) => { preventSigmaDefault(); if (event.original.type === "touchend") expand(node); });
+    $("#canvas").addEventListener("dblclick", () => { if (state.selected !== null) expand(state.selected); });
     renderer.on("clickStage", () => select(null));
   }
 
@@ -247,23 +253,23 @@
     if (isOverview()) return openCluster(node);
     if (state.view.nodes.length >= Number(box.dataset.limit)) return say(`${words.format(box.dataset.limit)} entities are on the screen; hide some first`);
     state.selected = node;
-    return load({ name: names(), expand: node, exact: 1 }, true);
+    return load(() => ({ name: names(), expand: node, exact: 1 }), true);
   }
 
   function openCluster(number) {
     state.selected = null;
     $("#selected").hidden = true;
-    return load({ cluster: number });
+    return load(() => ({ cluster: number }));
   }
 
   function hide(node) {
     state.hidden.add(node);
     select(null);
-    return load({ name: names(), exact: 1 }, true);
+    return load(() => ({ name: names(), exact: 1 }), true);
   }
 
   function showPath(from, to) {
-    return load({ name: isOverview() ? [] : names(), from, to, exact: 1 }, true).then(() => {
+    return load(() => ({ name: isOverview() ? [] : names(), from, to, exact: 1 }), true).then(() => {
       if (state.view.path && !state.view.path.length) say("Nothing connects them.");
     });
   }
@@ -408,7 +414,7 @@
     const given = new FormData(event.target);
     showPath(given.get("from"), given.get("to"));
   });
-  $("#kinds")?.addEventListener("change", () => { if (!isOverview()) load({ name: names(), exact: 1 }, true); });
+  $("#kinds")?.addEventListener("change", () => { if (!isOverview()) load(() => ({ name: names(), exact: 1 }), true); });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { readColours(); renderer?.refresh(); });
 
   // ---- start ----
@@ -437,7 +443,7 @@
   const asked = {};
   for (const [name, value] of new URLSearchParams(location.search)) if (!["w", "kind", "after", "refresh"].includes(name)) (asked[name] ||= []).push(value);
   const scripts = Promise.all([loadScript(box.dataset.graphology), loadScript(box.dataset.sigma)]);
-  scripts.then(() => load(asked), (problem) => say(problem.message)).then(() => {
+  scripts.then(() => load(() => asked), (problem) => say(problem.message)).then(() => {
     const only = asked.name?.length === 1 ? asked.name[0] : null;
     if (only !== null && !isNarrow() && graph?.hasNode(only)) select(only);
   });
