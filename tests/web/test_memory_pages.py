@@ -187,7 +187,7 @@ def test_an_observation_is_added_moved_and_undone(user: Visit, memory: Memory) -
     page.locator("#target").fill("Harbour API")
     user.audit()
     page.locator("dialog[open]").get_by_role("button", name="Move", exact=True).click()
-    expect(page.locator(".toast")).to_contain_text("Moved 1 observations to Harbour API")
+    expect(page.locator(".toast")).to_contain_text("Moved 1 observation to Harbour API")
     assert "alerts go to billing" in texts(memory, "Harbour API")
 
 

@@ -8,6 +8,7 @@
   const TABLE_ROWS = 50;
   const isNarrow = () => box.clientWidth < 700;
   const words = new Intl.NumberFormat("en");
+  const plural = (count, noun, several) => `${words.format(count)} ${count === 1 ? noun : several}`;
   const token = JSON.parse(document.body.getAttribute("hx-headers"))["X-Form-Token"];
 
   // Control characters and overrides of the writing direction, as the server shows them.
@@ -85,7 +86,7 @@
     });
     const strongest = Math.max(1, ...state.view.links.map(([, , count]) => count));
     for (const [one, other, count] of state.view.links) {
-      graph.addEdge(String(one), String(other), { weight: count / strongest, size: 1 + 3 * Math.sqrt(count / strongest), title: `${words.format(count)} relations` });
+      graph.addEdge(String(one), String(other), { weight: count / strongest, size: 1 + 3 * Math.sqrt(count / strongest), title: plural(count, "relation", "relations") });
     }
   }
 
@@ -282,8 +283,9 @@
   function describe() {
     const count = graph.order;
     const title = state.view.title ? ` for ${show(state.view.title)}` : "";
-    say(isOverview() ? `${words.format(count)} groups for ${words.format(state.view.entities)} entities` : `${words.format(count)} of ${words.format(state.view.entities)} entities on screen${state.view.cut ? ", no more fit" : ""}`);
-    $("#canvas").setAttribute("aria-label", isOverview() ? `Overview of ${count} groups of entities. The same as a table is one button away.` : `${count} entities${title}. The same as a table is one button away.`);
+    const all = plural(state.view.entities, "entity", "entities");
+    say(isOverview() ? `${plural(count, "group", "groups")} for ${all}` : `${words.format(count)} of ${all} on screen${state.view.cut ? ", no more fit" : ""}`);
+    $("#canvas").setAttribute("aria-label", isOverview() ? `Overview of ${plural(count, "group", "groups")} of entities. The same as a table is one button away.` : `${plural(count, "entity", "entities")}${title}. The same as a table is one button away.`);
     const legend = $("#legend");
     if (legend && !isOverview()) {
       legend.replaceChildren(...state.view.types.slice(0, 12).map(([name, number]) => element("li", {}, element("span", { class: `dot t${number}`, "aria-hidden": "true" }), show(name))));
