@@ -169,6 +169,16 @@
     renderer.on("clickStage", () => select(null));
   }
 
+  // Move the drawing from under the panel.
+  function makeRoom() {
+    const { width } = renderer.getDimensions();
+    const panel = $("#selected").offsetWidth + 32;
+    if (!graph.someNode((node, place) => renderer.graphToViewport(place).x > width - panel)) return;
+    const [left, right] = [0, panel / 2].map((x) => renderer.viewportToFramedGraph({ x, y: 0 }).x);
+    const ratio = width / (width - panel);
+    renderer.getCamera().setState({ x: 0.5 + (right - left) * ratio, ratio });
+  }
+
   const fitCamera = () => renderer.getCamera().setState({ x: 0.5, y: 0.5, ratio: 1, angle: 0 });
   const isNear = (node) => state.selected !== null && graph.hasNode(state.selected) && (node === state.selected || graph.areNeighbors(node, state.selected));
   const isOnPath = (edge) => { const ends = graph.extremities(edge); return state.path.some((name, at) => at && ends.includes(name) && ends.includes(state.path[at - 1])); };
@@ -447,6 +457,6 @@
   const scripts = Promise.all([loadScript(box.dataset.graphology), loadScript(box.dataset.sigma)]);
   scripts.then(() => load(() => asked), (problem) => say(problem.message)).then(() => {
     const only = asked.name?.length === 1 ? asked.name[0] : null;
-    if (only !== null && !isNarrow() && graph?.hasNode(only)) select(only);
+    if (only !== null && !isNarrow() && graph?.hasNode(only)) { select(only); makeRoom(); }
   });
 })();
