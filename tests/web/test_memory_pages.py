@@ -258,6 +258,24 @@ def test_changes_of_a_second_client_appear_unless_paused(user: Visit, memory: Me
     expect(page.locator("#live li").first).to_contain_text("second news")
 
 
+def test_an_answer_that_comes_after_pause_is_kept_back(user: Visit, memory: Memory) -> None:
+    held: list[Route] = []
+    user.page.route("**/ui/live?after=*", lambda route: held.append(route))
+    with user.page.expect_request("**/ui/live?after=*"):
+        page = user.open("/ui/live")
+    page.locator("#pause").click()
+    observations.add(memory, [ObservationDraft("billing-worker", ("late news",))], by="second", skip_repeats=True)
+    expect(page.locator("#pause")).to_have_text("Resume, 1 waiting")
+    with page.expect_response("**/ui/live?after=*") as answered:
+        held[0].continue_()
+    answered.value.finished()
+    page.unroute("**/ui/live?after=*")
+    expect(page.locator("#live")).not_to_contain_text("late news")
+    page.locator("#pause").click()
+    expect(page.locator("#live li").first).to_contain_text("late news")
+    expect(page.locator("#live li", has_text="late news")).to_have_count(1)
+
+
 def test_keys_can_be_turned_off_and_are_not_taken_while_typing(user: Visit) -> None:
     page = user.open("/ui/?q=redis")
     page.locator("#q").focus()
