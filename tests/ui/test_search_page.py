@@ -130,7 +130,7 @@ def test_several_are_previewed_and_deleted_as_one_change(visitor: Visitor, memor
 def test_several_are_moved_and_tagged(visitor: Visitor, memory: Memory) -> None:
     pick = "observation\t1\tHarbour API"
     shown = visitor.post("/ui/selection/apply", action="move", pick=pick, target="Limits", type="concept")
-    assert "Moved 1 observations to Limits" in shown.words
+    assert "Moved 1 observation to Limits" in shown.words
     assert texts(memory, "Limits") == ("rate limits are in Redis",)
     visitor.post("/ui/selection/apply", action="tag", pick=pick, tags="api, public")
     assert open_named(memory, ["Harbour API"]).entities[0].tags == ("api", "public")

@@ -117,7 +117,8 @@ class Visit:
         self.fits()
 
     def audit(self, within: str = "body") -> None:
-        """Fail if axe-core finds a serious violation on the page, dialogs that are open included."""
+        """Fail if axe-core finds a serious violation on the page, with open dialogs and parts that load later."""
+        expect(self.page.locator("[hx-trigger=load]")).to_have_count(0)
         cdp = self._context.new_cdp_session(self.page)  # unlike a script element, not subject to the page's policy
         _evaluate(cdp, self._axe.read_text(encoding="utf-8") + "; 0")
         found = _evaluate(cdp, f"axe.run({within!r}).then(found => found.violations)")

@@ -17,7 +17,10 @@ def create_token(page: Page, name: str, can: str = "Write") -> str:
     page.fill("#tn", name)
     page.get_by_role("radio", name=can).check()
     page.get_by_role("button", name="Create token").click()
-    return page.locator("#secret").inner_text()
+    token = page.locator("#secret").inner_text()
+    # Tabs and copy buttons need the scripts of the new page.
+    page.wait_for_load_state()
+    return token
 
 
 def row(page: Page, name: str) -> Locator:
@@ -171,5 +174,7 @@ def test_the_first_token_must_be_able_to_manage_the_server_and_keeps_the_user_in
 
 
 def manage(page: Page, name: str) -> None:
+    """Open the dialog of a workspace. Without scripts it would be a page."""
+    page.wait_for_load_state()
     row(page, name).get_by_role("link", name=name).last.click()
     page.locator("dialog[open]").wait_for()

@@ -13,7 +13,7 @@ from tests.web.serving import Ui
 
 def test_the_page_shows_what_the_memory_holds(admin: Visit) -> None:
     page = admin.open("/ui/health")
-    expect(page.locator(".sums div")).to_have_text(["25entities", "52observations", "17relations", "1notes"])
+    expect(page.locator(".sums div")).to_have_text(["25entities", "52observations", "17relations", "1note"])
     expect(page.locator("main")).to_contain_text("by claude-code")
     admin.audit()
 
@@ -71,6 +71,7 @@ def test_an_empty_server_says_how_to_begin(tmp_path: Path, visit: NewVisit) -> N
         first.audit()
         page.get_by_role("link", name="Choose a file or folder").click()
         expect(page.locator("h1")).to_have_text("Import and export")
+        page.wait_for_load_state()
         file = tmp_path / "memory.jsonl"
         file.write_text('{"type":"entity","name":"Elena","entityType":"person","observations":[]}')
         page.set_input_files("input[name=file]", str(file))

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Page, ViewportSize, expect
+from playwright.sync_api import Page, Route, ViewportSize, expect
 
 from polymnia.engine import observations
 from polymnia.engine.entities import open_named
@@ -68,6 +68,25 @@ def test_typing_searches_and_changes_the_address(user: Visit) -> None:
     page.go_back()
     page.go_back()
     expect(page.locator("#q")).to_have_value("redis")
+
+
+def test_typing_on_before_the_answer_is_no_error(user: Visit) -> None:
+    page = user.open("/ui/")
+    page.evaluate(
+        """() => {
+            const count = () => { document.body.dataset.asked = Number(document.body.dataset.asked || 0) + 1; };
+            document.querySelector("#q").addEventListener("htmx:trigger", count);
+        }"""
+    )
+    held: list[Route] = []
+    page.route("**/ui/?q=post", lambda route: held.append(route))
+    with page.expect_request("**/ui/?q=post"):
+        page.fill("#q", "post")
+    page.fill("#q", "redis")
+    page.locator("body[data-asked='2']").wait_for()
+    held[0].continue_()
+    expect(page).to_have_url(f"{user.origin}/ui/?q=redis")
+    assert "billing-worker" in rows(page)
 
 
 def test_a_text_is_edited_in_place_with_the_keyboard(user: Visit, memory: Memory) -> None:
@@ -168,7 +187,7 @@ def test_an_observation_is_added_moved_and_undone(user: Visit, memory: Memory) -
     page.locator("#target").fill("Harbour API")
     user.audit()
     page.locator("dialog[open]").get_by_role("button", name="Move", exact=True).click()
-    expect(page.locator(".toast")).to_contain_text("Moved 1 observations to Harbour API")
+    expect(page.locator(".toast")).to_contain_text("Moved 1 observation to Harbour API")
     assert "alerts go to billing" in texts(memory, "Harbour API")
 
 
@@ -237,6 +256,24 @@ def test_changes_of_a_second_client_appear_unless_paused(user: Visit, memory: Me
     user.audit()
     page.locator("#pause").click()
     expect(page.locator("#live li").first).to_contain_text("second news")
+
+
+def test_an_answer_that_comes_after_pause_is_kept_back(user: Visit, memory: Memory) -> None:
+    held: list[Route] = []
+    user.page.route("**/ui/live?after=*", lambda route: held.append(route))
+    with user.page.expect_request("**/ui/live?after=*"):
+        page = user.open("/ui/live")
+    page.locator("#pause").click()
+    observations.add(memory, [ObservationDraft("billing-worker", ("late news",))], by="second", skip_repeats=True)
+    expect(page.locator("#pause")).to_have_text("Resume, 1 waiting")
+    with page.expect_response("**/ui/live?after=*") as answered:
+        held[0].continue_()
+    answered.value.finished()
+    page.unroute("**/ui/live?after=*")
+    expect(page.locator("#live")).not_to_contain_text("late news")
+    page.locator("#pause").click()
+    expect(page.locator("#live li").first).to_contain_text("late news")
+    expect(page.locator("#live li", has_text="late news")).to_have_count(1)
 
 
 def test_keys_can_be_turned_off_and_are_not_taken_while_typing(user: Visit) -> None:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from polymnia.engine.history import Difference, differences
 from polymnia.engine.whereabouts import merge_target
 from polymnia.model import Change, Entity, ObservationSet
-from polymnia.web.text import excerpt, visible
+from polymnia.web.text import excerpt, plural, visible
 
 # A row shows so many differences; the change's own page shows more.
 MAX_DIFFERENCES = 3
@@ -157,7 +157,7 @@ class _Writer:
             Piece("text", " into "),
             self._entity(target),
         ]
-        return [*words, Piece("quiet", f", {_count(moved, 'observation')} moved")] if moved else words
+        return [*words, Piece("quiet", f", {plural(moved, 'observation')} moved")] if moved else words
 
     def rows(self) -> tuple[str, Sign, list[Piece]]:
         """Return icon, sign and words for what was written, the most important first."""
@@ -181,24 +181,24 @@ class _Writer:
         before, after = ({each.entity: each for each in rows.observations} for rows in (self._before, self._after))
         if len(before) == len(after) == 1 and before.keys() != after.keys():
             count = sum(len(each.observations) for each in before.values())
-            words = [Piece("text", f"moved {_count(count, 'observation')} of "), self._entity(next(iter(before)))]
+            words = [Piece("text", f"moved {plural(count, 'observation')} of "), self._entity(next(iter(before)))]
             return "move", "mod", [*words, Piece("text", " to "), self._entity(next(iter(after)))]
         return "edit", "mod", self._counted("changed ", " of ", list((before | after).values()))
 
     def _whole(self, verb: str, entities: Sequence[Entity], relations: int) -> list[Piece]:
         observations = sum(len(each.observations) for each in entities)
-        rest = [_count(observations, "observation")] if observations else []
-        rest += [_count(relations, "relation")] if relations else []
+        rest = [plural(observations, "observation")] if observations else []
+        rest += [plural(relations, "relation")] if relations else []
         if len(entities) > 2:
-            return [Piece("text", verb + ", ".join([_count(len(entities), "entity", "entities"), *rest]))]
+            return [Piece("text", verb + ", ".join([plural(len(entities), "entity", "entities"), *rest]))]
         words = [Piece("text", verb), *self._entities(entities)]
         return [*words, Piece("quiet", f" with {' and '.join(rest)}")] if rest else words
 
     def _counted(self, verb: str, joint: str, sets: Sequence[ObservationSet]) -> list[Piece]:
         count = sum(len(each.observations) for each in sets)
-        what = "an observation" if count == 1 else _count(count, "observation")
+        what = "an observation" if count == 1 else plural(count, "observation")
         if len(sets) > 2:
-            return [Piece("text", f"{verb}{what}{joint}{_count(len(sets), 'entity', 'entities')}")]
+            return [Piece("text", f"{verb}{what}{joint}{plural(len(sets), 'entity', 'entities')}")]
         names = [self._entity(each.entity) for each in sets]
         return [Piece("text", f"{verb}{what}{joint}"), *_joined(names)]
 
@@ -218,7 +218,7 @@ class _Writer:
         sign: Sign = "add" if self._linked else "del"
         if len(several) > 1:
             what = "added " if self._linked else "deleted "
-            return "link", sign, [Piece("text", what + _count(len(several), "relation"))]
+            return "link", sign, [Piece("text", what + plural(len(several), "relation"))]
         one = several[0]
         words = [Piece("text", verb), self._entity(one.source), Piece("relation", one.type), self._entity(one.target)]
         return "link", sign, words
@@ -236,7 +236,7 @@ class _Writer:
 
     def _entities(self, entities: Sequence[Entity]) -> list[Piece]:
         if len(entities) > 3:
-            return [Piece("text", _count(len(entities), "entity", "entities"))]
+            return [Piece("text", plural(len(entities), "entity", "entities"))]
         return _joined([Piece("entity", each.name, each.type) for each in entities])
 
     def _entity(self, name: str) -> Piece:
@@ -250,7 +250,3 @@ def _joined(pieces: Sequence[Piece]) -> list[Piece]:
             found.append(Piece("text", " and " if number == len(pieces) - 1 else ", "))
         found.append(each)
     return found
-
-
-def _count(count: int, noun: str, plural: str = "") -> str:
-    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"

@@ -68,11 +68,6 @@ def _clock_or_day(at: int) -> Markup:
     return Markup('<time datetime="{}" title="{}">{}</time>').format(times.iso(at), times.full(at), shown)
 
 
-def _plural(count: int, noun: str, plural: str = "") -> str:
-    """Return a count with its noun: `1 entity`, `3 entities`."""
-    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
-
-
 def _group_by_day(rows: Iterable[Any]) -> list[tuple[tuple[str, str], list[Any]]]:
     """Return rows with a time, in their order, by day."""
     return [(heading, list(several)) for heading, several in groupby(rows, key=lambda row: times.day(row.at))]
@@ -95,5 +90,5 @@ _FILTERS = {
     "clock": _clock,
     "clock_or_day": _clock_or_day,
     "day": times.day,
-    "plural": _plural,
+    "plural": text.plural,
 }

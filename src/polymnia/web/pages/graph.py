@@ -17,7 +17,7 @@ from polymnia.web.forms import Fields
 from polymnia.web.page import ROWS, Page
 from polymnia.web.response import Response, download, json
 from polymnia.web.routes import Route
-from polymnia.web.text import type_number, visible
+from polymnia.web.text import plural, type_number, visible
 
 # How many entities a drawing starts with: hits of a search, and members of a cluster.
 HITS = 30
@@ -233,7 +233,7 @@ def _drawing_json(drawing: Drawing) -> dict[str, Any]:
 def _overview_graph(found: GraphOverview) -> Graph:
     """Return the clusters as a graph of their own, for a diagram."""
     labels = [f"{each.label} ({len(each.names):,})" for each in found.groups]
-    relations = [Relation(labels[each.one], labels[each.other], f"{each.count:,} relations") for each in found.links]
+    relations = [Relation(labels[each.one], labels[each.other], plural(each.count, "relation")) for each in found.links]
     return Graph([Entity(label, each.type) for label, each in zip(labels, found.groups, strict=True)], relations)
 
 

@@ -221,11 +221,12 @@ def _sums(receipt: UndoReceipt) -> list[tuple[int, str]]:
     gone = len(before - after) + sum(len(each.observations) for key, each in old.items() if key not in new)
     back = len(after - before) + sum(len(each.observations) for key, each in new.items() if key not in old)
     set_back = len(before & after) + len(old.keys() & new.keys())
+    conflicts = len(receipt.conflicts)
     return [
-        (gone, "observations go"),
-        (back, "observations return"),
-        (set_back, "texts go back"),
-        (len(receipt.conflicts), "need a choice" if receipt.conflicts else "conflicts"),
+        (gone, "observation goes" if gone == 1 else "observations go"),
+        (back, "observation returns" if back == 1 else "observations return"),
+        (set_back, "text goes back" if set_back == 1 else "texts go back"),
+        (conflicts, {0: "conflicts", 1: "needs a choice"}.get(conflicts, "need a choice")),
     ]
 
 

@@ -12,6 +12,7 @@ from polymnia.web.pages.facts import unwanted
 from polymnia.web.pages.search import Filters, search
 from polymnia.web.response import Response, download
 from polymnia.web.routes import Route
+from polymnia.web.text import plural
 
 ACTIONS = ("delete", "move", "tag", "export")
 # A preview shows so many examples.
@@ -50,7 +51,7 @@ def _describe(receipt: ForgetReceipt) -> str:
         (len(receipt.relations), "relation", "relations"),
         (len(receipt.notes), "note", "notes"),
     )
-    parts = [f"{count:,} {one if count == 1 else several}" for count, one, several in counts if count]
+    parts = [plural(*each) for each in counts if each[0]]
     return " and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else "".join(parts) or "nothing"
 
 
@@ -80,7 +81,7 @@ def _chosen(page: Page) -> list[FactKey]:
 
 def _delete(page: Page, keys: list[FactKey]) -> tuple[str, int]:
     receipt = forget(page.memory, unwanted(keys), by=page.by)
-    return f"Deleted {len(keys)} {'thing' if len(keys) == 1 else 'things'}", receipt.change
+    return f"Deleted {plural(len(keys), 'thing')}", receipt.change
 
 
 def _move(page: Page, keys: list[FactKey]) -> tuple[str, int]:
@@ -91,7 +92,7 @@ def _move(page: Page, keys: list[FactKey]) -> tuple[str, int]:
     moved = [each for each in chosen if each[0] != target]
     receipt = selection.move_observations(page.memory, moved, target, by=page.by, new_type=kind or None)
     known = f"; it had {receipt.known} of them already" if receipt.known else ""
-    return f"Moved {receipt.moved} observations to {target}{known}", receipt.change
+    return f"Moved {plural(receipt.moved, 'observation')} to {target}{known}", receipt.change
 
 
 def _tag(page: Page, keys: list[FactKey]) -> tuple[str, int]:
@@ -101,7 +102,7 @@ def _tag(page: Page, keys: list[FactKey]) -> tuple[str, int]:
     remove = page.form.get("how") == "remove"
     names = _entity_names(keys)
     receipt = selection.tag(page.memory, names, add=() if remove else tags, remove=tags if remove else (), by=page.by)
-    return f"{'Untagged' if remove else 'Tagged'} {len(receipt.names)} entities", receipt.change
+    return f"{'Untagged' if remove else 'Tagged'} {plural(len(receipt.names), 'entity', 'entities')}", receipt.change
 
 
 def _export(page: Page, keys: list[FactKey]) -> Response:

@@ -8,6 +8,7 @@
   const TABLE_ROWS = 50;
   const isNarrow = () => box.clientWidth < 700;
   const words = new Intl.NumberFormat("en");
+  const plural = (count, noun, several) => `${words.format(count)} ${count === 1 ? noun : several}`;
   const token = JSON.parse(document.body.getAttribute("hx-headers"))["X-Form-Token"];
 
   // Control characters and overrides of the writing direction, as the server shows them.
@@ -48,14 +49,18 @@
     return boxes.every((each) => each.checked) ? null : boxes.filter((each) => each.checked).map((each) => each.value);
   }
 
-  async function load(given, settled = false) {
+  // Loads run one after another, so that a quick second one starts from what the first has drawn. `ask` returns the fields.
+  let loads = Promise.resolve();
+  const load = (ask, settled = false) => (loads = loads.then(() => loadNow(ask, settled)));
+
+  async function loadNow(ask, settled) {
     box.classList.add("busy");
     try {
-      const answer = await fetch(box.dataset.data, { method: "POST", headers: { "X-Form-Token": token }, body: fields(given) });
+      const answer = await fetch(box.dataset.data, { method: "POST", headers: { "X-Form-Token": token }, body: fields(ask()) });
       if (!answer.ok) throw new Error(`the server answered ${answer.status}: reload the page`);
       state.view = await answer.json();
       state.path = state.view.path || state.path;
-      build(settled);
+      build();
       await place(settled);
       draw();
     } catch (problem) {
@@ -81,7 +86,7 @@
     });
     const strongest = Math.max(1, ...state.view.links.map(([, , count]) => count));
     for (const [one, other, count] of state.view.links) {
-      graph.addEdge(String(one), String(other), { weight: count / strongest, size: 1 + 3 * Math.sqrt(count / strongest), title: `${words.format(count)} relations` });
+      graph.addEdge(String(one), String(other), { weight: count / strongest, size: 1 + 3 * Math.sqrt(count / strongest), title: plural(count, "relation", "relations") });
     }
   }
 
@@ -158,8 +163,20 @@
       nodeReducer: styleNode, edgeReducer: styleEdge,
     });
     renderer.on("clickNode", ({ node }) => select(node));
-    renderer.on("doubleClickNode", (event) => { event.preventSigmaDefault(); expand(event.node); });
+    // With a mouse the browser tells a double click: sigma.js waits 300 ms for the second one, which a busy computer exceeds.
+    renderer.on("doubleClickNode", ({ node, event, preventSigmaDefault }) => { preventSigmaDefault(); if (event.original.type === "touchend") expand(node); });
+    $("#canvas").addEventListener("dblclick", () => { if (state.selected !== null) expand(state.selected); });
     renderer.on("clickStage", () => select(null));
+  }
+
+  // Move the drawing from under the panel.
+  function makeRoom() {
+    const { width } = renderer.getDimensions();
+    const panel = $("#selected").offsetWidth + 32;
+    if (!graph.someNode((node, place) => renderer.graphToViewport(place).x > width - panel)) return;
+    const [left, right] = [0, panel / 2].map((x) => renderer.viewportToFramedGraph({ x, y: 0 }).x);
+    const ratio = width / (width - panel);
+    renderer.getCamera().setState({ x: 0.5 + (right - left) * ratio, ratio });
   }
 
   const fitCamera = () => renderer.getCamera().setState({ x: 0.5, y: 0.5, ratio: 1, angle: 0 });
@@ -247,23 +264,23 @@
     if (isOverview()) return openCluster(node);
     if (state.view.nodes.length >= Number(box.dataset.limit)) return say(`${words.format(box.dataset.limit)} entities are on the screen; hide some first`);
     state.selected = node;
-    return load({ name: names(), expand: node, exact: 1 }, true);
+    return load(() => ({ name: names(), expand: node, exact: 1 }), true);
   }
 
   function openCluster(number) {
     state.selected = null;
     $("#selected").hidden = true;
-    return load({ cluster: number });
+    return load(() => ({ cluster: number }));
   }
 
   function hide(node) {
     state.hidden.add(node);
     select(null);
-    return load({ name: names(), exact: 1 }, true);
+    return load(() => ({ name: names(), exact: 1 }), true);
   }
 
   function showPath(from, to) {
-    return load({ name: isOverview() ? [] : names(), from, to, exact: 1 }, true).then(() => {
+    return load(() => ({ name: isOverview() ? [] : names(), from, to, exact: 1 }), true).then(() => {
       if (state.view.path && !state.view.path.length) say("Nothing connects them.");
     });
   }
@@ -276,8 +293,9 @@
   function describe() {
     const count = graph.order;
     const title = state.view.title ? ` for ${show(state.view.title)}` : "";
-    say(isOverview() ? `${words.format(count)} groups for ${words.format(state.view.entities)} entities` : `${words.format(count)} of ${words.format(state.view.entities)} entities on screen${state.view.cut ? ", no more fit" : ""}`);
-    $("#canvas").setAttribute("aria-label", isOverview() ? `Overview of ${count} groups of entities. The same as a table is one button away.` : `${count} entities${title}. The same as a table is one button away.`);
+    const all = plural(state.view.entities, "entity", "entities");
+    say(isOverview() ? `${plural(count, "group", "groups")} for ${all}` : `${words.format(count)} of ${all} on screen${state.view.cut ? ", no more fit" : ""}`);
+    $("#canvas").setAttribute("aria-label", isOverview() ? `Overview of ${plural(count, "group", "groups")} of entities. The same as a table is one button away.` : `${plural(count, "entity", "entities")}${title}. The same as a table is one button away.`);
     const legend = $("#legend");
     if (legend && !isOverview()) {
       legend.replaceChildren(...state.view.types.slice(0, 12).map(([name, number]) => element("li", {}, element("span", { class: `dot t${number}`, "aria-hidden": "true" }), show(name))));
@@ -408,7 +426,7 @@
     const given = new FormData(event.target);
     showPath(given.get("from"), given.get("to"));
   });
-  $("#kinds")?.addEventListener("change", () => { if (!isOverview()) load({ name: names(), exact: 1 }, true); });
+  $("#kinds")?.addEventListener("change", () => { if (!isOverview()) load(() => ({ name: names(), exact: 1 }), true); });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { readColours(); renderer?.refresh(); });
 
   // ---- start ----
@@ -437,8 +455,8 @@
   const asked = {};
   for (const [name, value] of new URLSearchParams(location.search)) if (!["w", "kind", "after", "refresh"].includes(name)) (asked[name] ||= []).push(value);
   const scripts = Promise.all([loadScript(box.dataset.graphology), loadScript(box.dataset.sigma)]);
-  scripts.then(() => load(asked), (problem) => say(problem.message)).then(() => {
+  scripts.then(() => load(() => asked), (problem) => say(problem.message)).then(() => {
     const only = asked.name?.length === 1 ? asked.name[0] : null;
-    if (only !== null && !isNarrow() && graph?.hasNode(only)) select(only);
+    if (only !== null && !isNarrow() && graph?.hasNode(only)) { select(only); makeRoom(); }
   });
 })();

@@ -6,7 +6,8 @@
   const status = document.getElementById("sending");
   const [files, folder] = form.querySelectorAll("input[type=file]");
   for (const each of form.querySelectorAll(".only-script")) each.hidden = false;
-  form.querySelector("button[type=submit]").hidden = true;
+  // A file that was chosen before this script ran is sent by the button.
+  form.querySelector("button[type=submit]").hidden = !files.files.length;
 
   // Returns the files below an entry that was dropped, each with its path.
   async function walk(entry) {

@@ -9,6 +9,9 @@
   let isPaused = false;
   let isLoading = false;
   let waiting = 0;
+  let newest = 0; // the newest change that the server told of
+  let isBehind = false; // there may be changes that it did not tell of
+  let isKeptBack = false; // an answer came after the list was held
 
   const isHeld = () => isPaused || list.matches(":hover") || list.contains(document.activeElement);
   const last = () => Number(list.querySelector("[data-change]")?.dataset.change || 0);
@@ -24,9 +27,10 @@
   }
 
   async function load() {
-    if (isLoading || isHeld() || !waiting) return;
+    if (isLoading || isHeld() || !(waiting || isBehind)) return;
     isLoading = true;
-    waiting = 0;
+    isBehind = isKeptBack = false;
+    const asked = waiting;
     const url = new URL(list.dataset.rows, location.href);
     url.searchParams.set("after", String(last()));
     try {
@@ -35,9 +39,17 @@
       isLoading = false;
     }
     for (const row of [...list.children].slice(MAX_ROWS)) row.remove();
+    // The answer may have had what was told meanwhile.
+    if (!isKeptBack) waiting = Math.min(waiting - asked, Math.max(0, newest - last()));
     show();
     load();
   }
+
+  list.addEventListener("htmx:beforeSwap", (event) => {
+    if (!isHeld()) return;
+    event.detail.shouldSwap = false;
+    isBehind = isKeptBack = true;
+  });
 
   button.hidden = false;
   document.getElementById("reload").hidden = true;
@@ -54,12 +66,13 @@
   events.addEventListener("message", (event) => {
     const news = JSON.parse(event.data);
     if (news.last <= last()) return; // shown already
+    newest = Math.max(newest, news.last);
     waiting = Math.min(waiting + news.count, news.last - last());
     show();
     load();
   });
   // Whatever happened while the connection was lost is asked for when it is back.
-  events.addEventListener("open", () => { say(""); waiting = Math.max(waiting, 1); load(); });
+  events.addEventListener("open", () => { say(""); isBehind = true; load(); });
   events.addEventListener("error", () => {
     say(events.readyState === EventSource.CLOSED ? "The connection has ended. Reload the page to go on." : "The connection was lost; trying again.");
   });
