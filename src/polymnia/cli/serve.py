@@ -22,7 +22,7 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
         "--dialect",
         metavar="NAME",
         choices=sorted(DIALECTS),
-        help=f"the tool catalogue to serve, one of those above (default: {DEFAULT_DIALECT})",
+        help=f"the tool catalogue to serve: {', '.join(sorted(DIALECTS))} (default: {DEFAULT_DIALECT})",
     )
     add_store_arguments(parser)
     for name, flag in STORE_FLAGS.items():
