@@ -17,13 +17,16 @@ from polymnia.cli.main import build_parser
 from polymnia.settings import Settings, load_settings
 
 ROOT = Path(__file__).parent.parent
-# What the registry's schema of 2025-12-11 and its rules for publishing ask of our two kinds of packages.
+# What the registry's schema and its rules for publishing ask of our two kinds of packages. Compared with
+# modelcontextprotocol/registry e361b5f, internal/validators/schemas/2025-12-11.json: stricter in every field.
 _TEXT = {"type": "string", "minLength": 1}
 _ARGUMENT = {
     "type": "object",
     "required": ["type", "value"],
     "properties": {"type": {"enum": ["positional", "named"]}, "name": _TEXT, "value": _TEXT, "description": _TEXT},
     "additionalProperties": False,
+    "if": {"properties": {"type": {"const": "named"}}},
+    "then": {"required": ["name"]},
 }
 _PACKAGE = {
     "type": "object",
@@ -63,7 +66,7 @@ SERVER = {
     "required": ["$schema", "name", "description", "version", "packages"],
     "properties": {
         "$schema": {"const": "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"},
-        "name": {"type": "string", "pattern": r"^[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+$", "maxLength": 200},
+        "name": {"type": "string", "pattern": r"^[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+$", "minLength": 3, "maxLength": 200},
         "title": {"type": "string", "minLength": 1, "maxLength": 100},
         "description": {"type": "string", "minLength": 1, "maxLength": 100},
         "version": {"type": "string", "pattern": r"^\d+\.\d+\.\d+$"},

@@ -1,14 +1,18 @@
 """Check the documentation that can drift: settings, commands, dialects, links, and the commands that people copy."""
 
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
+from itertools import takewhile
 from pathlib import Path
 
+import pytest
 import yaml
 
 from docs.generate import pages
+from polymnia.cli.main import COMMANDS, build_parser
 from polymnia.clients.table import CLIENTS
 from polymnia.dialects import DIALECTS
 from polymnia.settings import Settings
@@ -18,6 +22,8 @@ PAGES = sorted(
     [*ROOT.glob("*.md"), *ROOT.glob("bench/*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob(".github/**/*.md")]
 )
 MAX_README_LINES = 160
+# A word for each placeholder of a command that takes only some words.
+EXAMPLES = {"CLIENT": "cursor", "SHELL": "bash", "ID": "1", "ID…": "1", "ID...": "1"}
 
 
 def test_every_setting_is_documented() -> None:
@@ -32,6 +38,23 @@ def test_every_command_is_in_the_readme() -> None:
     commands = re.findall(r"^    ([a-z]+)\b", usage, re.MULTILINE)
     assert "serve" in commands
     assert [name for name in commands if f"`polymnia {name}" not in text("README.md")] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_command_that_a_page_names_takes_these_options(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = []
+    for command in named_commands(page):
+        words = shlex.split(re.sub(r"\$\(.*?\)", "x", command), comments=True)[1:]
+        words = list(takewhile(lambda word: word not in ("|", "&&", ";", "<", ">", "&"), words))
+        # Placeholders, and the first of several words that are possible.
+        words = [EXAMPLES.get(word, word).partition("|")[0] for word in words]
+        try:
+            build_parser(words[0]).parse_args(words)
+        except SystemExit as exc:
+            said = capsys.readouterr().err
+            # A sentence may name a command without what it needs.
+            wrong += [command] if exc.code and "arguments are required" not in said else []
+    assert wrong == []
 
 
 def test_every_dialect_is_in_the_readme() -> None:
@@ -108,6 +131,18 @@ def test_the_workflow_tests_every_python_that_the_package_names() -> None:
 
 def text(name: str) -> str:
     return (ROOT / name).read_text("utf-8")
+
+
+def named_commands(page: Path) -> list[str]:
+    """Return the commands in the blocks and the sentences of a page."""
+    found = page.read_text("utf-8")
+    lines = [
+        line.removeprefix("$ ")
+        for block in re.findall(r"^```\w*\n(.*?)^```", found, re.DOTALL | re.MULTILINE)
+        for line in re.sub(r"\\\n\s*", " ", block).splitlines()
+    ]
+    either = [*lines, *re.findall(r"`(polymnia [^`]+)`", found)]
+    return [line.replace("\\|", "|") for line in either if re.match(rf"polymnia ({'|'.join(COMMANDS)})\b", line)]
 
 
 def first_command(heading: str) -> str:

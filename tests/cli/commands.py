@@ -1,9 +1,11 @@
-"""The command line in a real process, and a small memory for it to read."""
+"""The command line in a real process, a small memory for it to read, and a call of every command."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+from polymnia.app import opened_workspaces
 from polymnia.engine import entities, relations
 from polymnia.engine.memory import Memory
 from polymnia.model import EntityDraft, Relation
@@ -13,6 +15,33 @@ LINES = (
     '{"type":"entity","name":"Zoë","entityType":"person","observations":["likes tea","likes tea"]}\n'
     '{"type":"relation","from":"Zoë","to":"Bob","relationType":"knows"}'
 )
+
+# A call of each command in a directory made by `make_place`. `serve` and `ui`
+# would run until they are stopped, and `hook` never fails, whatever happens.
+EXAMPLES = {
+    "serve": ("--help",),
+    "ui": ("--help",),
+    "install": ("--list",),
+    "hook": ("--help",),
+    "search": ("tea", "--embedder", "none", "--store", "memory.db"),
+    "show": ("Zoë", "--store", "memory.db"),
+    "stats": ("--store", "memory.db"),
+    "import": ("in.jsonl", "--dry-run", "--store", "memory.db"),
+    "export": ("--store", "memory.db"),
+    "sync": ("notes", "--dry-run", "--store", "memory.db"),
+    "index": ("--embedder", "local", "--store", "memory.db"),
+    "doctor": ("--store", "memory.db"),
+    "backup": ("copy.db", "--store", "memory.db"),
+    "restore": ("backup.db", "--store", "memory.db"),
+    "migrate": ("memory.db", "data/"),
+    "history": ("--store", "memory.db"),
+    "undo": ("1", "--dry-run", "--store", "memory.db"),
+    "trash": ("list", "--store", "memory.db"),
+    "workspace": ("list", "--store", "workspaces/"),
+    "perspective": ("list", "--store", "memory.db"),
+    "token": ("list", "--store", "memory.db"),
+    "completion": ("bash",),
+}
 
 
 def run(*arguments: str, directory: Path) -> subprocess.CompletedProcess[str]:
@@ -26,3 +55,16 @@ def fill(path: str) -> None:
     entities.create(memory, [EntityDraft("Zoë", "person", ("likes tea", "likes tea"))], by="test")
     relations.create(memory, [Relation("Zoë", "Bob", "knows")], by="test")
     store.close()
+
+
+def make_place(directory: Path) -> None:
+    """Fill a directory with what EXAMPLES name: a memory with something in its trash, a backup, a file to import."""
+    fill(str(directory / "memory.db"))
+    store = open_store(str(directory / "memory.db"))
+    entities.create(Memory(store), [EntityDraft("Gone", "thing")], by="test")
+    entities.delete(Memory(store), ["Gone"], by="test")
+    store.close()
+    shutil.copy(directory / "memory.db", directory / "backup.db")
+    (directory / "in.jsonl").write_text(LINES, "utf-8")
+    with opened_workspaces(f"{directory / 'workspaces'}/") as workspaces:
+        workspaces.create("plans", "what comes next")

@@ -1,6 +1,7 @@
 """Every command in a real terminal of 80 columns, over a memory with hostile texts. The screens are quoted."""
 
 import re
+import shlex
 import sys
 import unicodedata
 from pathlib import Path
@@ -12,11 +13,36 @@ from polymnia.engine import entities, notes, relations
 from polymnia.engine.memory import Memory
 from polymnia.model import EntityDraft, Note, Relation
 from polymnia.stores import open_store
-from tests.cli.commands import run
+from tests.cli.commands import EXAMPLES, make_place, run
 from tests.cli.terminal import COLUMNS, screen
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no tmux")
 
+# A part of a line on the screen after the call in EXAMPLES.
+SHOWN = {
+    "serve": "  --metrics             serve Prometheus metrics at /metrics",
+    "ui": "usage: polymnia ui [-h] ",
+    "install": "client          scope  state      file",
+    "hook": "usage: polymnia hook [-h] ",
+    "search": " 1. Zoë [person]: likes tea",
+    "show": "Zoë [person]",
+    "stats": "store           memory.db",
+    "import": "in.jsonl: would import 1 entities (0 new) and 1 relations (0 new)",
+    "export": '{"type":"entity","name":"Zoë","entityType":"person","observations":["likes tea",',
+    "sync": "memory.db: would be unchanged",
+    "index": "[##############################] 2 of 2",
+    "doctor": "store: memory.db",
+    "backup": "backed up memory.db to copy.db",
+    "restore": "restored memory.db from backup.db",
+    "migrate": "copied 1 workspaces; every copy equals its source",
+    "history": "change 4  20",
+    "undo": "would remove 2 observations and restore nothing",
+    "trash": "  entity  Gone (thing)",
+    "workspace": "plans  active  20",
+    "perspective": "text  0/",
+    "token": "name  can  workspaces  state  created  expires  last used",
+    "completion": "complete -F _polymnia polymnia",
+}
 RED, TITLE, LONG = "\x1b[31mred\x1b[0m", "\x1b]0;owned\x07", "long " * 40
 
 
@@ -100,11 +126,28 @@ def test_the_clients_are_listed_in_a_table_that_fits(place: Path) -> None:
     assert len(shown) == 10
 
 
+@pytest.fixture(scope="module")
+def examples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("examples")
+    make_place(directory)
+    return directory
+
+
 @pytest.mark.parametrize("command", COMMANDS)
-def test_the_help_of_every_command_fits(command: str, place: Path) -> None:
-    shown = screen(f"polymnia {command} --help | cut -c 1-200; echo status ${{PIPESTATUS[0]}}", place)
-    assert shown[-1] == "status 0"
-    assert not [line for line in shown if "Traceback" in line or len(line) > COLUMNS]
+def test_the_help_of_every_command_fits(command: str, examples: Path) -> None:
+    # The terminal breaks longer lines, so they are measured before it shows them.
+    widest, status = screen(f"COLUMNS=80 polymnia {command} --help | wc -L; echo status ${{PIPESTATUS[0]}}", examples)
+    assert (int(widest) <= COLUMNS, status) == (True, "status 0")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_says_what_it_did_and_what_is_wrong_with_its_arguments(command: str, examples: Path) -> None:
+    call = shlex.join([command, *EXAMPLES[command]])
+    shown = screen(f"polymnia {call}; echo status $?; polymnia {command} --no-such-option; echo status $?", examples)
+    assert [line for line in shown if SHOWN[command] in line], shown
+    assert [line for line in shown if line.startswith("status")] == ["status 0", "status 2"]
+    assert shown[-3].startswith("polymnia: "), shown
+    assert not [line for line in shown if "Traceback" in line]
 
 
 @pytest.mark.parametrize("color", ["1", ""])

@@ -1,9 +1,16 @@
-"""What each client accepts in its configuration file, written down from its documentation or source.
+"""What each client accepts in its configuration file, compared with what its makers publish.
 
-Sources: Claude Code `docs/mcp`; VS Code `mcpConfiguration.ts`; Codex `mcp_types.rs`; Gemini CLI `settings.schema.json`;
-Zed `ContextServerSettingsContent`; Continue `claudeDesktopLikeConfigFileSchema`; Cursor, Windsurf and Claude Desktop:
-their pages about MCP. Claude Code, Codex, Gemini CLI and Continue are also asked themselves, in
-tests/interop/test_client_programs.py.
+| client | source |
+|---|---|
+| Claude Code, Codex, Gemini CLI | their programs on npm connect to what was installed |
+| Continue | `claudeDesktopLikeConfigFileSchema` of `@continuedev/config-yaml` on npm |
+| VS Code | `mcpServerSchema` in microsoft/vscode, `workbench/contrib/mcp/common/mcpConfiguration.ts`, as on npm |
+| Cursor | the type `McpServerConfig` of `@cursor/sdk` 1.0.18; VS Code's reader of its file |
+| Claude Desktop, Windsurf | their pages about MCP; VS Code's readers of their files (`nativeMcpDiscoveryAdapters.ts`) |
+| Zed | `ContextServerSettingsContent` in zed-industries/zed 006ce51, `crates/settings_content/src/project.rs` |
+
+tests/interop/test_client_programs.py runs the programs, schemas and readers that are on npm. The schemas here are
+stricter than their sources: they have only the fields that we write.
 """
 
 from typing import Any
@@ -34,7 +41,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
     "codex": _servers("mcp_servers", _STDIO, _object(["url"], url=_TEXT, http_headers=_MAP)),
     "windsurf": _servers("mcpServers", _STDIO, _object(["serverUrl"], serverUrl=_TEXT, headers=_MAP)),
     "gemini": _servers("mcpServers", _STDIO, _object(["httpUrl"], httpUrl=_TEXT, headers=_MAP)),
-    # Zed requires `args`.
+    # Older versions of Zed require `args`.
     "zed": _servers("context_servers", _object(["command", "args"], command=_TEXT, args=_TEXTS, env=_MAP), _HTTP),
     "continue": _servers("mcpServers", _TYPED_STDIO, _TYPED_HTTP),
 }

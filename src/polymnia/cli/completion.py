@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 _DESCRIPTION = """\
 Print a completion script. To load it in every shell:
 
-  bash:  polymnia completion bash > ~/.local/share/bash-completion/completions/polymnia
+  bash:  cd ~/.local/share/bash-completion/completions
+         polymnia completion bash > polymnia
   zsh:   polymnia completion zsh > ~/.zfunc/_polymnia   (a directory in fpath)
   fish:  polymnia completion fish > ~/.config/fish/completions/polymnia.fish
 """

@@ -48,7 +48,10 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
     remote.add_argument("--token", metavar="TOKEN", default="", help="the token to send")
     add_json_argument(parser)
     local = parser.add_argument_group("options of the server, written into the entry")
-    local.add_argument("--dialect", choices=sorted(DIALECTS), help="the tool catalogue to serve")
+    dialects = sorted(DIALECTS)
+    local.add_argument(
+        "--dialect", metavar="NAME", choices=dialects, help=f"the tool catalogue to serve: {', '.join(dialects)}"
+    )
     local.add_argument("--workspace", metavar="NAME", help="the workspace to use")
     add_store_arguments(parser)
     return parser

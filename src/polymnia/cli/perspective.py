@@ -12,7 +12,9 @@ from polymnia.cli.common import (
     add_store_arguments,
     add_workspace_argument,
     print_json,
+    print_result,
     print_table,
+    printable,
     require_store,
 )
 from polymnia.engine import perspectives
@@ -30,7 +32,6 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
     parser = commands.add_parser("perspective", help="list, set and remove perspectives, from which memory is embedded")
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, prog="polymnia perspective")
     listing = actions.add_parser("list", help="list the perspectives, and which share of the memory each has embedded")
-    add_json_argument(listing)
     setting = actions.add_parser("set", help="add a perspective, or change its templates")
     setting.add_argument("name", metavar="NAME")
     setting.add_argument(
@@ -44,6 +45,7 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
     removal = actions.add_parser("remove", help="remove a perspective and its vectors")
     removal.add_argument("name", metavar="NAME")
     for each in (listing, setting, removal):
+        add_json_argument(each)
         add_embedder_argument(each)
         add_store_arguments(each)
         add_workspace_argument(each)
@@ -57,16 +59,19 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     with opened_memory(settings, read_only=options.action == "list") as memory:
         if options.action == "list":
             _print(perspectives.find_all(memory), as_json=options.json)
-        elif options.action == "set":
-            print(_set(memory, options.name, options.document, options.query))
         else:
-            perspectives.remove(memory, options.name)
-            print(f"removed {options.name}")
+            said = _change(memory, options)
+            print_result(printable(said), {"action": options.action, "name": options.name}, as_json=options.json)
     return 0
 
 
-def _set(memory: Memory, name: str, document: str | None, query: str | None) -> str:
-    perspectives.store(memory, name, document=document, query=query)
+def _change(memory: Memory, options: argparse.Namespace) -> str:
+    """Change a perspective and return what was done."""
+    name = options.name
+    if options.action == "remove":
+        perspectives.remove(memory, name)
+        return f"removed {name}"
+    perspectives.store(memory, name, document=options.document, query=options.query)
     (found,) = [each for each in perspectives.find_all(memory) if each.perspective.name == name]
     missing = found.total - found.embedded
     return f"set {name}: {missing} of {found.total} are to be embedded; {_REST}" if missing else f"set {name}"

@@ -19,7 +19,10 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "--dialect", choices=sorted(DIALECTS), help=f"the tool catalogue to serve (default: {DEFAULT_DIALECT})"
+        "--dialect",
+        metavar="NAME",
+        choices=sorted(DIALECTS),
+        help=f"the tool catalogue to serve: {', '.join(sorted(DIALECTS))} (default: {DEFAULT_DIALECT})",
     )
     add_store_arguments(parser)
     for name, flag in STORE_FLAGS.items():
@@ -93,9 +96,9 @@ def _add_http_arguments(group: "argparse._ArgumentGroup") -> None:
 def _description() -> str:
     stores = "\n".join(f"  {name:<10} {_default_store(name)}" for name in sorted(DIALECTS))
     return f"""\
-Start the server. By default it talks to an MCP client on standard input and output, the memory is
-in your data directory, with a workspace for each project and a personal one, and the tools are those
-of the {DEFAULT_DIALECT} dialect.
+Start the server. By default it talks to an MCP client on standard input and
+output, the memory is in your data directory, with a workspace for each project
+and a personal one, and the tools are those of the {DEFAULT_DIALECT} dialect.
 
 With --dialect, the memory is where that dialect's clients expect it:
 {stores}

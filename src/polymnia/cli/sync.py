@@ -14,6 +14,7 @@ from polymnia.cli.common import (
     print_json,
     printable,
     require_store,
+    showing_time,
 )
 from polymnia.engine.memory import Memory
 from polymnia.folders.sync import Counts, SyncReport, sync_folder
@@ -48,7 +49,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     folder = Path(options.folder)
     if not folder.exists() or options.dry_run:
         require_store(settings.store)  # two new ones are a typing mistake, and a dry run creates nothing
-    with opened(settings.store, settings.workspace, read_only=options.dry_run) as store:
+    with opened(settings.store, settings.workspace, read_only=options.dry_run) as store, showing_time("synchronizing"):
         report = sync_folder(Memory(store), folder, by=ACTOR, dry_run=options.dry_run)
     print_sync(settings, options, options.folder, report)
     return 0

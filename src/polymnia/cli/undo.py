@@ -11,6 +11,7 @@ from polymnia.cli.common import (
     print_json,
     printable,
     require_store,
+    showing_time,
 )
 from polymnia.dialects.times import parse_moment
 from polymnia.engine.memory import Memory
@@ -49,7 +50,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     if options.actor and not options.since:
         raise BadInput("--actor needs --since TIME")
     # A dry run writes nothing, but it looks at the store as the undo itself will.
-    with opened(settings.store, settings.workspace) as store:
+    with opened(settings.store, settings.workspace) as store, showing_time("undoing"):
         receipt = _undo(Memory(store), options)
     if options.json:
         print_json(_shape(receipt, dry_run=options.dry_run))
