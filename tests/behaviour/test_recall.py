@@ -61,6 +61,21 @@ def test_every_kind_of_match_is_found_and_named(memory: Memory, question: str, f
     assert (best.passage.key, best.match_kind) == (first, kind)
 
 
+def test_another_spelling_is_shown_as_it_is_written_and_is_no_weak_match(memory: Memory) -> None:
+    create(memory, *LIBRARY)
+    best = hits(memory, "her favourite colour of flowers")[0]
+    assert best.passage.key == ("Melanie", 3)
+    assert best.reasons == ("words: favorite, color",)
+    assert not best.is_weak
+
+
+def test_a_rare_short_form_does_not_outweigh_the_words_that_were_asked_for(memory: Memory) -> None:
+    documents = [f"document {number} is in the archive" for number in range(20)]
+    create(memory, EntityDraft("Ann", "person", ("the doc is out", "the document about turbines", *documents)))
+    assert keys(memory, "document about turbines")[0] == ("Ann", 2)
+    assert keys(memory, "documents in the archive", 5).count(("Ann", 1)) == 0
+
+
 def test_a_name_with_a_typo_is_recognized(memory: Memory) -> None:
     create(memory, *LIBRARY)
     best = hits(memory, "What does Carolnie paint?")[0]

@@ -70,6 +70,31 @@ def test_adjacent_words_of_the_question_count_more() -> None:
     assert matcher.proximity(["rare", "x"]) == 0
 
 
+def test_one_pair_of_a_long_question_counts_less_than_one_of_a_short_question() -> None:
+    words = [f"word{number}" for number in range(21)]
+    short, long = (Matcher(dict.fromkeys(each, 1.0), COUNTS, each) for each in (words[:6], words))
+    assert short.proximity(words[:2]) == pytest.approx(1)
+    assert long.proximity(words[:2]) == pytest.approx(1 / 4)
+
+
+def test_a_rare_form_of_a_common_word_counts_no_more_than_the_word() -> None:
+    asked = {"common": 1.0, "rare": 1.0}
+    as_form = Matcher(asked, COUNTS, ["common"], {"rare": "common"})
+    assert as_form.score(["rare"]) == as_form.score(["common"]) < Matcher(asked, COUNTS).score(["rare"])
+
+
+def test_a_common_form_of_a_rare_word_counts_by_its_own_rarity() -> None:
+    asked = {"common": 1.0, "rare": 1.0}
+    as_form = Matcher(asked, COUNTS, ["rare"], {"common": "rare"})
+    assert as_form.score(["common"]) == Matcher(asked, COUNTS).score(["common"])
+
+
+def test_another_form_counts_as_the_word_that_was_asked_for() -> None:
+    matcher = Matcher({"rare": 1.0, "odd": 1.0, "other": 1.0}, COUNTS, ["rare", "odd"], {"other": "odd"})
+    assert matcher.share(["rare", "other"]) == matcher.share(["rare", "odd", "other"]) == 1
+    assert matcher.share(["other"]) == matcher.share(["odd"]) == pytest.approx(0.5)
+
+
 def test_a_preceding_question_counts_more_than_a_preceding_statement() -> None:
     asks, says = turn(1, "Is it rare?"), turn(2, "It is rare")
     answer, other, apart = turn(3, "Yes it is"), turn(4, "Yes it is"), turn(5, "Yes it is")

@@ -160,9 +160,10 @@ def _prepare(read: Reader, asked: str) -> tuple[Query, dict[str, str]]:
     names = match_names(question, {*read.known([text.strip()]), *read.names_with(rare, 5 * MAX_NAMES)})
     whole = [name for name, share in names.items() if share == 1]
     terms = content_without(question, whole)
-    widened = _widen(read, text, terms, counts)
-    spoken = Counter(question.spoken)
-    weights = {term: float(max(1, spoken[term])) for term in terms} | {
+    other_forms = _other_forms(text, terms)
+    widened = dict.fromkeys(_prefixed(read, terms, counts), hits.PREFIX) | dict.fromkeys(other_forms, hits.VARIANT)
+    repeats = Counter(terms_of(" ".join(content_words(text))))
+    weights = {term: float(max(1, repeats[term])) for term in terms} | {
         term: PREFIX_WEIGHT if kind == hits.PREFIX else 1.0 for term, kind in widened.items()
     }
     if widened:
@@ -177,20 +178,24 @@ def _prepare(read: Reader, asked: str) -> tuple[Query, dict[str, str]]:
         widened,
         frozenset(terms_of(" ".join(corrections.values()))),
         _search_terms(weights, counts),
-        Matcher(weights, counts, terms),
+        Matcher(weights, counts, terms, other_forms),
         fold(asked.strip()),  # as it was typed: a part of a word is no mistake
         brevity(counts),
     )
     return query, corrections
 
 
-def _widen(read: Reader, text: str, terms: Collection[str], counts: WordCounts) -> dict[str, str]:
-    """Return terms that the question probably means: other spellings, and words that start with an unknown one."""
-    found = {term: hits.VARIANT for word in content_words(text) for term in terms_of(" ".join(variants(word)))}
-    for term in terms:
-        if term not in counts.having and len(term) > 1:
-            found |= dict.fromkeys(terms_starting(read, term, MAX_PREFIXED_TERMS), hits.PREFIX)
-    return {term: kind for term, kind in found.items() if term not in terms}
+def _other_forms(text: str, terms: Collection[str]) -> dict[str, str]:
+    """Return the terms of other spellings and short forms, each with the term of the question that it stands for."""
+    forms = [(other, word) for word in content_words(text) for other in terms_of(" ".join(variants(word)))]
+    return {other: term for other, word in forms for term in terms_of(word) if term in terms and other not in terms}
+
+
+def _prefixed(read: Reader, terms: Collection[str], counts: WordCounts) -> list[str]:
+    """Return terms that start with an unknown term of the question."""
+    unknown = [term for term in terms if term not in counts.having and len(term) > 1]
+    found = [term for each in unknown for term in terms_starting(read, each, MAX_PREFIXED_TERMS)]
+    return [term for term in found if term not in terms]
 
 
 def _search_terms(weights: Collection[str], counts: WordCounts) -> tuple[str, ...]:

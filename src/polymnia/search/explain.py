@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection
 
-from polymnia.model import Signals
+from polymnia.model import Passage, Signals
 from polymnia.search.dates import describe_period
 from polymnia.search.scoring import Query, ScoredPassage
 from polymnia.search.terms import terms_of, words_of
@@ -22,7 +22,7 @@ _CUT = "\u2026"
 def reasons(scored: ScoredPassage, kind: str) -> tuple[str, ...]:
     """Return why a passage was found, most important first: `words: deploy, steps`, `about: Ada`, `time: May 2023`."""
     query, signals = scored.query, scored.signals
-    found = [_word_reason(query, scored.terms) or kind]
+    found = [_word_reason(query, scored.passage, scored.terms) or kind]
     if signals.meaning is not None and signals.meaning >= MIN_REASON_COSINE:
         found.append(f"meaning: {signals.meaning:.2f}")
     if signals.entity:
@@ -54,9 +54,15 @@ def excerpt(text: str, wanted: Collection[str]) -> str:
     return _CUT + shown if start else shown
 
 
-def _word_reason(query: Query, terms: Collection[str]) -> str:
-    """Return the words of the question that the passage has, as they were asked for."""
-    asked = {term: word for word in words_of(query.question.text) for term in terms_of(word)}
+def _word_reason(query: Query, passage: Passage, terms: Collection[str]) -> str:
+    """Return the words of the question that the passage has, as they were asked for, else other forms, as written."""
+    asked = _words_by_term(query.question.text)
     found = [asked.get(term, term) for term in query.terms if term in terms]
-    found = found or [term for term in query.widened if term in terms]
+    if not found and (other := [term for term in query.widened if term in terms]):
+        written = _words_by_term(passage.words)
+        found = [written.get(term, term) for term in other]
     return f"word{'s' if len(found) > 1 else ''}: {', '.join(dict.fromkeys(found))}" if found else ""
+
+
+def _words_by_term(text: str) -> dict[str, str]:
+    return {term: word for word in words_of(text) for term in terms_of(word)}

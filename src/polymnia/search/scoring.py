@@ -38,6 +38,8 @@ NAME_WORD_COUNT = 0.5
 MAX_WORD_DISTANCE = 4
 # The most that such words count together: in a long text they meet by chance.
 MAX_NEAR = 1.0
+# A question with more pairs of words than this needs as many more of them near each other to count as much.
+FULL_NEAR_PAIRS = 5
 
 WORDS, BEFORE, NEAR = 4.0, 2.5, 0.3
 # How much less the words count when every passage has a vector.
@@ -65,10 +67,22 @@ _SENTENCE = re.compile(r"[^.!?\u2026\u3002\uff1f\n]+[.!?\u2026\u3002\uff1f\n]*")
 
 
 class Matcher:
-    """BM25 and word proximity for the weighted terms of a question, given how common they are."""
+    """BM25 and word proximity for the weighted terms of a question, given how common they are.
 
-    def __init__(self, terms: Mapping[str, float], counts: WordCounts, sequence: Sequence[str] = ()) -> None:
+    `forms` has terms that are other forms of a word: a rare spelling of a common word says no more than the word.
+    """
+
+    def __init__(
+        self,
+        terms: Mapping[str, float],
+        counts: WordCounts,
+        sequence: Sequence[str] = (),
+        forms: Mapping[str, str] | None = None,
+    ) -> None:
         self._rarity = {term: share * _rarity(counts, term) for term, share in terms.items()}
+        self._forms = forms or {}
+        for form, term in self._forms.items():
+            self._rarity[form] = min(self._rarity[form], self._rarity[term])
         self._average = max(MIN_AVERAGE_WORDS, counts.words / counts.passages if counts.passages else 0)
         self._in_names: dict[str, Collection[str]] = {}
         asked = [self._rarity[term] for term in sequence if term in self._rarity]
@@ -92,10 +106,15 @@ class Matcher:
         return total
 
     def share(self, terms: Collection[str]) -> float:
-        """Return the share of the question's words that these terms contain, by count or by rarity, the larger one."""
-        present, total = self._rarity.keys() & terms, sum(self._rarity.values())
+        """Return the share of the question's words that these terms contain, by count or by rarity, the larger one.
+
+        Another form of a word counts as the word.
+        """
+        present = {self._forms.get(term, term) for term in self._rarity.keys() & terms}
+        asked = self._rarity.keys() - self._forms.keys()
+        total = sum([self._rarity[term] for term in asked])
         by_rarity = sum([self._rarity[term] for term in present]) / total if total else 1.0
-        return max(by_rarity, len(present) / max(1, len(self._rarity)))
+        return max(by_rarity, len(present) / max(1, len(asked)))
 
     def new_share(self, known: Collection[str]) -> float:
         """Return the share of the question's words, by rarity, that are not among the known terms."""
@@ -113,7 +132,8 @@ class Matcher:
             distance = _shortest_distance(positions.get(one, []), positions.get(other, []))
             if 0 < distance <= MAX_WORD_DISTANCE:
                 total += rarity / distance
-        return min(MAX_NEAR, total / self._mean_rarity)
+        share = min(1.0, FULL_NEAR_PAIRS / len(self._pairs)) if self._pairs else 0.0
+        return min(MAX_NEAR, share * total / self._mean_rarity)
 
     def _in_name(self, name: str) -> Collection[str]:
         """Return the terms that a name contains; many passages share one entity."""

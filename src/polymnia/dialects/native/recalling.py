@@ -27,7 +27,7 @@ _NO_WORKSPACE = "Nothing found: nothing was remembered yet."
 
 @tool(Recall, needs="read", returns=Items, always_load=True, brief=True)
 def recall(call: Call, arguments: Recall) -> Reply:
-    """Search the memory by words and meaning. Ask in your own words before you answer or act; open shows all."""
+    """Search the memory before you answer or act, with other phrasings and guessed answers in also; open shows all."""
     read = places(call, arguments.workspace)
     offset = offset_of(arguments.cursor)
     within = _within(arguments)

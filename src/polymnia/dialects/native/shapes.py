@@ -48,7 +48,7 @@ class Recall(Bounded, frozen=True, kw_only=True):
     since: Annotated[str, Meta(description="date or age: 7d")] = ""
     until: str = ""
     detail: Detail = "summary"
-    also: Annotated[list[str], Meta(description="other phrasings")] = []
+    also: list[str] = []
     context: Annotated[int, Meta(ge=0, le=10)] = 0
 
 
