@@ -65,13 +65,13 @@ def test_what_was_exported_can_be_imported(store_path: str, form: str, tmp_path:
     else:
         source.write_text(LINES if form == "jsonl" else json.dumps(DOCUMENT), "utf-8")
     said = run("import", str(source), "--store", store_path, directory=tmp_path)
-    assert "1 entities (1 new) and 1 relations (1 new)" in said.stdout
+    assert "1 entity (1 new) and 1 relation (1 new)" in said.stdout
     assert export_document(store_path, tmp_path) == DOCUMENT
 
 
 def test_a_json_file_may_hold_json_lines(tmp_path: Path) -> None:
     (tmp_path / "old.json").write_text(LINES, "utf-8")
-    assert "1 entities (1 new)" in run("import", "old.json", "--store", "new.db", directory=tmp_path).stdout
+    assert "1 entity (1 new)" in run("import", "old.json", "--store", "new.db", directory=tmp_path).stdout
 
 
 def test_importing_a_missing_file_creates_nothing(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_the_doctor_finds_a_sound_store_sound(store_path: str, tmp_path: Path) -
     fill(store_path)
     said = run("doctor", "--store", store_path, directory=tmp_path)
     assert said.returncode == 0
-    assert "holds: 1 entities, 2 observations, 1 relations" in said.stdout
+    assert "holds: 1 entity, 2 observations, 1 relation" in said.stdout
     assert "sound" in said.stdout
 
 
@@ -100,7 +100,7 @@ def test_the_doctor_counts_vault_notes(tmp_path: Path) -> None:
     notes.commit(Memory(store), Note("key", "text"), by="test")
     store.close()
     told = run("doctor", "--store", "memory.db", directory=tmp_path).stdout
-    assert "holds: 0 entities, 0 observations, 0 relations, 1 vault notes\n" in told
+    assert "holds: 0 entities, 0 observations, 0 relations, 1 vault note\n" in told
 
 
 def test_the_doctor_names_a_bad_line_and_what_to_do(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_the_doctor_salvages_what_a_damaged_log_still_has(tmp_path: Path) -> Non
     assert f"damaged at byte {len(first_record)}" in said.stdout
     assert "polymnia doctor --salvage --store memory.mcpmem" in said.stdout
     said = run("doctor", "--salvage", "--store", "memory.mcpmem", directory=tmp_path)
-    assert "memory.mcpmem.salvaged.mcpmem: 1 entities, 2 observations, 0 relations" in said.stdout
+    assert "memory.mcpmem.salvaged.mcpmem: 1 entity, 2 observations, 0 relations" in said.stdout
     saved = run("export", "--store", "memory.mcpmem.salvaged.mcpmem", directory=tmp_path).stdout
     assert saved == LINES.split("\n")[0] + "\n"
     assert log.read_bytes() == damaged
@@ -154,7 +154,7 @@ def test_the_doctor_salvages_what_a_damaged_database_still_has(tmp_path: Path) -
     said = run("doctor", "--store", "memory.db", directory=tmp_path)
     assert (said.returncode, "polymnia doctor --salvage --store memory.db" in said.stdout) == (1, True)
     said = run("doctor", "--salvage", "--store", "memory.db", directory=tmp_path)
-    assert "memory.db.salvaged.db: 1 entities, 2 observations, 1 relations" in said.stdout
+    assert "memory.db.salvaged.db: 1 entity, 2 observations, 1 relation" in said.stdout
     assert run("export", "--store", "memory.db.salvaged.db", directory=tmp_path).stdout == LINES + "\n"
     assert database.read_bytes() == damaged
 

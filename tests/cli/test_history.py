@@ -51,9 +51,9 @@ def test_history_is_filtered_and_read_in_pages(capsys: pytest.CaptureFixture[str
 
 def test_a_change_is_undone(capsys: pytest.CaptureFixture[str], where: list[str]) -> None:
     status, said = run(capsys, "undo", "3", "--dry-run", *where)
-    assert (status, said) == (0, "would remove 1 observations and restore 1 observations\n")
+    assert (status, said) == (0, "would remove 1 observation and restore 1 observation\n")
     status, said = run(capsys, "undo", "3", *where)
-    assert (status, said) == (0, "undone as change 4: removed 1 observations, restored 1 observations\n")
+    assert (status, said) == (0, "undone as change 4: removed 1 observation, restored 1 observation\n")
     assert run(capsys, "undo", "3", *where) == (0, "nothing to undo: everything is as it was before\n")
 
 

@@ -12,7 +12,7 @@ from tests.importers.samples import SAMPLES
 def test_an_import_reports_what_it_did_and_how_to_take_it_back(tmp_path: Path) -> None:
     said = run("import", str(SAMPLES / "mem0.json"), "--store", "new.db", directory=tmp_path)
     assert (said.returncode, said.stderr) == (0, "")
-    assert "imported 2 entities (2 new) and 1 relations (1 new) into new.db" in said.stdout
+    assert "imported 2 entities (2 new) and 1 relation (1 new) into new.db" in said.stdout
     assert "left out the field metadata.category of memories[0]\n" in said.stdout
     assert said.stdout.endswith("to take it back: polymnia undo 1 --store new.db\n")
     run("undo", "1", "--store", "new.db", directory=tmp_path)
@@ -50,14 +50,14 @@ def test_a_program_gets_the_report_as_json(tmp_path: Path) -> None:
 @pytest.mark.parametrize("store", ["new.db", "new.jsonl", "new.mcpmem", "data/"])
 def test_a_dry_run_creates_nothing(store: str, tmp_path: Path) -> None:
     said = run("import", str(SAMPLES / "claude.json"), "--store", store, "--dry-run", directory=tmp_path)
-    assert (said.returncode, "would import 1 entities (1 new)" in said.stdout) == (0, True)
+    assert (said.returncode, "would import 1 entity (1 new)" in said.stdout) == (0, True)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_dry_run_compares_with_what_the_store_has(tmp_path: Path) -> None:
     run("import", str(SAMPLES / "claude.json"), "--store", "new.db", directory=tmp_path)
     said = run("import", str(SAMPLES / "claude.json"), "--store", "new.db", "--dry-run", directory=tmp_path)
-    assert "would import 1 entities (0 new)" in said.stdout
+    assert "would import 1 entity (0 new)" in said.stdout
     assert "to take it back" not in said.stdout
 
 
@@ -112,5 +112,5 @@ def test_one_workspace_of_a_directory_is_imported(tmp_path: Path) -> None:
     assert (refused.returncode, "--from-workspace" in refused.stderr) == (1, True)
     assert not (tmp_path / "new.db").exists()
     said = run("import", "data/", "--from-workspace", "two", "--store", "new.db", directory=tmp_path)
-    assert "imported 1 entities (1 new)" in said.stdout
+    assert "imported 1 entity (1 new)" in said.stdout
     assert '"name":"two"' in run("export", "--store", "new.db", directory=tmp_path).stdout

@@ -111,7 +111,7 @@ def test_the_reference_server_is_replaced_and_its_memory_imported(tmp_path: Path
     refused = install(tmp_path, "cursor")
     assert (refused.returncode, "is the reference memory server. Replace it?" in refused.stderr) == (1, True)
     done = install(tmp_path, "cursor", "--yes")
-    assert "imported 1 entities (1 new)" in done.stdout
+    assert "imported 1 entity (1 new)" in done.stdout
     assert servers(path)["memory"]["args"] == ["serve"]
     assert servers(path)["web"] == {"command": "web"}
     assert memory.read_text("utf-8") == LINES

@@ -27,14 +27,14 @@ SHOWN = {
     "search": " 1. Zoë [person]: likes tea",
     "show": "Zoë [person]",
     "stats": "store           memory.db",
-    "import": "in.jsonl: would import 1 entities (0 new) and 1 relations (0 new)",
+    "import": "in.jsonl: would import 1 entity (0 new) and 1 relation (0 new)",
     "export": '{"type":"entity","name":"Zoë","entityType":"person","observations":["likes tea",',
     "sync": "memory.db: would be unchanged",
     "index": "[##############################] 2 of 2",
     "doctor": "store: memory.db",
     "backup": "backed up memory.db to copy.db",
     "restore": "restored memory.db from backup.db",
-    "migrate": "copied 1 workspaces; every copy equals its source",
+    "migrate": "copied 1 workspace; every copy equals its source",
     "history": "change 4  20",
     "undo": "would remove 2 observations and restore nothing",
     "trash": "  entity  Gone (thing)",
@@ -186,8 +186,8 @@ def test_an_import_draws_its_progress(place: Path) -> None:
     line = "polymnia export --store memory.db -o out.jsonl && polymnia import out.jsonl --store new.db"
     shown = screen(line, place)
     assert shown[:2] == [
-        "skipped 1 vault notes: JSON lines cannot hold them; use --format json",
-        "out.jsonl: 2 entities, 1 relations",
+        "skipped 1 vault note: JSON lines cannot hold notes; use --format json",
+        "out.jsonl: 2 entities, 1 relation",
     ]
     assert shown[2].startswith("3 items")
-    assert shown[3].startswith("out.jsonl: imported 2 entities (2 new) and 1 relations (1 new)")
+    assert shown[3].startswith("out.jsonl: imported 2 entities (2 new) and 1 relation (1 new)")

@@ -41,9 +41,9 @@ def held(path: Path) -> list[Note]:
 
 def test_a_document_holds_notes_with_times_tags_and_embeddings(source: list[Note], tmp_path: Path) -> None:
     said = run("export", "--format", "json", "-o", "all.json", "--store", "source.db", directory=tmp_path)
-    assert said.stderr == "all.json: 1 entities, 1 relations, 2 notes\n"
+    assert said.stderr == "all.json: 1 entity, 1 relation, 2 notes\n"
     said = run("import", "all.json", "--store", "new.db", directory=tmp_path)
-    assert "1 relations (1 new) and 2 notes (2 new, 0 updated) into new.db" in said.stdout
+    assert "1 relation (1 new) and 2 notes (2 new, 0 updated) into new.db" in said.stdout
     assert held(tmp_path / "new.db") == source
     assert [note.created_at < note.updated_at for note in source] == [True, False]
 
@@ -85,7 +85,7 @@ def test_an_imported_note_is_found_by_its_words_and_by_its_embedding(source: lis
 def test_exporting_json_lines_reports_the_skipped_notes(source: list[Note], tmp_path: Path) -> None:
     said = run("export", "--store", "source.db", directory=tmp_path)
     assert said.stdout == LINES + "\n"
-    assert said.stderr == "skipped 2 vault notes: JSON lines cannot hold them; use --format json\n"
+    assert said.stderr == "skipped 2 vault notes: JSON lines cannot hold notes; use --format json\n"
     said = run("export", "-o", "all.jsonl", "--store", "source.db", directory=tmp_path)
     assert "skipped 2 vault notes" in said.stderr
 

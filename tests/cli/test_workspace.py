@@ -150,7 +150,7 @@ def test_purging_needs_an_age_and_deletes_what_is_older(capsys: pytest.CaptureFi
     assert "purge needs an age" in run(capsys, "trash", "purge", *where)[2]
     assert run(capsys, "trash", "purge", "--older-than", "1", *where)[1].startswith("purged: 0 entities")
     assert run(capsys, "trash", "purge", "--older-than", "0", *where)[1] == (
-        "purged: 1 entities, 2 observations, 0 relations\n"
+        "purged: 1 entity, 2 observations, 0 relations\n"
     )
     assert run(capsys, "trash", "restore", "A", *where)[0] == 1
 

@@ -51,7 +51,7 @@ def test_a_command_that_only_looks_needs_no_permission_to_write(
     unwritable: Path, command: str, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     assert main([command, "--store", str(unwritable)]) == 0
-    assert b"1 entities" in capfdbinary.readouterr().out or command == "export"
+    assert b"1 entity" in capfdbinary.readouterr().out or command == "export"
 
 
 def test_a_write_without_permission_is_refused_with_a_sentence(unwritable: Path) -> None:

@@ -471,9 +471,9 @@ def test_the_command_says_what_it_did(tmp_path: Path) -> None:
     refused = run("export", "--format", "markdown", "-o", "vault", "--store", "m.db", directory=tmp_path)
     assert (refused.returncode, "not an empty folder" in refused.stderr) == (1, True)
     said = run("export", "--format", "markdown", "-o", "new", "--store", "m.db", directory=tmp_path)
-    assert said.stderr == "new: 1 entities, 1 relations\n"
+    assert said.stderr == "new: 1 entity, 1 relation\n"
     edit(tmp_path / "new" / "Zoë.md", "type: person", "type: poet")
     said = run("import", "new", "--store", "m.db", directory=tmp_path)
     assert "m.db: 1 changed" in said.stdout
     said = run("import", "new", "--store", "fresh.db", directory=tmp_path)
-    assert "imported 1 entities (1 new) and 1 relations (1 new)" in said.stdout
+    assert "imported 1 entity (1 new) and 1 relation (1 new)" in said.stdout

@@ -17,6 +17,7 @@ from polymnia.cli.common import (
 from polymnia.engine.doctor import Findings, cannot_read, check_all, check_one
 from polymnia.errors import StoreError
 from polymnia.model import Counts
+from polymnia.search.text import count_noun
 from polymnia.settings import Settings
 from polymnia.stores import rebuild_catalogue, store_kind
 from polymnia.stores.open import salvage
@@ -86,8 +87,12 @@ def _lines(found: Findings) -> Iterator[str]:
 
 
 def _holds(counts: Counts, notes: int) -> str:
-    vault = f", {notes} vault notes" if notes else ""
-    return f"holds: {counts.entities} entities, {counts.observations} observations, {counts.relations} relations{vault}"
+    return f"holds: {_tell(counts)}" + (f", {count_noun(notes, 'vault note')}" if notes else "")
+
+
+def _tell(counts: Counts) -> str:
+    relations = count_noun(counts.relations, "relation")
+    return f"{count_noun(counts.entities, 'entity')}, {count_noun(counts.observations, 'observation')}, {relations}"
 
 
 def _rebuild(store: str, *, as_json: bool) -> int:
@@ -108,6 +113,6 @@ def _salvage(store: str, target: str, *, as_json: bool) -> int:
         return 0
     for gap in gaps:
         print(printable(f"not readable: {gap}"))
-    print(f"{new}: {counts.entities} entities, {counts.observations} observations, {counts.relations} relations")
+    print(f"{new}: {_tell(counts)}")
     print(f"What to do: inspect it with `polymnia export --store {new}`; {store_kind(store)[1]} is unchanged.")
     return 0

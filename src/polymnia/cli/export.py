@@ -26,6 +26,7 @@ from polymnia.engine.memory import Memory, statistics
 from polymnia.engine.transfer import Content, count_notes
 from polymnia.errors import BadInput
 from polymnia.folders.sync import export_folder
+from polymnia.search.text import count_noun
 from polymnia.settings import Settings
 from polymnia.stores.contract import Store
 from polymnia.stores.open import encode_json_lines
@@ -86,7 +87,8 @@ def _export_lines(options: argparse.Namespace, memory: Memory) -> dict[str, int]
     # The last line of a file has no line feed, as the reference server writes it.
     _write(options, chain(encode_json_lines(graph), (b"\n",) if options.output is None else ()))
     if notes:
-        print(f"skipped {notes} vault notes: JSON lines cannot hold them; use --format json", file=sys.stderr)
+        skipped = count_noun(notes, "vault note")
+        print(f"skipped {skipped}: JSON lines cannot hold notes; use --format json", file=sys.stderr)
     return {"entities": len(graph.entities), "relations": len(graph.relations), "notes": 0}
 
 
@@ -108,8 +110,6 @@ def _report(options: argparse.Namespace, counts: dict[str, int]) -> None:
     if options.json:
         print_result("", {"file": options.output, **counts}, as_json=True)
         return
-    vault = f", {counts['notes']} notes" if counts["notes"] else ""
-    print(
-        f"{printable(options.output)}: {counts['entities']} entities, {counts['relations']} relations{vault}",
-        file=sys.stderr,
-    )
+    told = [count_noun(counts["entities"], "entity"), count_noun(counts["relations"], "relation")]
+    told += [count_noun(counts["notes"], "note")] if counts["notes"] else []
+    print(f"{printable(options.output)}: {', '.join(told)}", file=sys.stderr)

@@ -29,6 +29,7 @@ from polymnia.importers.registry import KINDS
 from polymnia.importers.run import NotesLeftOut, open_source, require_some, run_import
 from polymnia.importers.source import Source
 from polymnia.importers.stores import read_store
+from polymnia.search.text import count_noun
 from polymnia.settings import Settings
 from polymnia.stores import open_store
 from polymnia.stores.contract import Store, TableReader
@@ -163,18 +164,19 @@ def _shape(
 def _print(settings: Settings, options: argparse.Namespace, receipt: Receipt, report: Report, undo: str) -> None:
     entities, relations, vault = receipt.entities, receipt.relations, receipt.notes
     verb = "would import" if options.dry_run else "imported"
-    told = f" and {vault.read} notes ({vault.new} new, {vault.merged} updated)" if vault.read else ""
+    told = f" and {count_noun(vault.read, 'note')} ({vault.new} new, {vault.merged} updated)" if vault.read else ""
     merged = f", {entities.merged} merged" if entities.merged else ""
     lines = [
-        f"{options.file}: {verb} {entities.read} entities ({entities.new} new{merged}) and {relations.read} "
-        f"relations ({relations.new} new){told} into {settings.store}"
+        f"{options.file}: {verb} {count_noun(entities.read, 'entity')} ({entities.new} new{merged}) and "
+        f"{count_noun(relations.read, 'relation')} ({relations.new} new){told} into {settings.store}"
     ]
-    lines += [f"{receipt.observations:,} new facts"] if receipt.observations else []
-    lines += [f"restored the history of {receipt.restored} changes"] if receipt.restored else []
+    lines += [count_noun(receipt.observations, "new fact")] if receipt.observations else []
+    lines += [f"restored the history of {count_noun(receipt.restored, 'change')}"] if receipt.restored else []
     lines += [f"skipped {each.sentence()}" for each in report.skipped]
     lines += [f"left out the field {each.reason} of {each.examples}" for each in report.left_fields]
     lines += [_tell_conflicts(receipt)] if receipt.conflicts else []
-    lines += [f"{receipt.new_ids} entities got new ids: theirs belong to others here"] if receipt.new_ids else []
+    if receipt.new_ids:
+        lines.append(f"{count_noun(receipt.new_ids, 'entity')} got new ids: theirs belong to others here")
     lines += [f"look at {each.sentence('may contain ')}" for each in report.flagged]
     lines += [f"to take it back: {undo}"] if undo else []
     for line in lines:

@@ -14,6 +14,7 @@ from polymnia.cli.common import (
     require_store,
 )
 from polymnia.errors import BadInput
+from polymnia.search.text import count_noun
 from polymnia.settings import Settings
 
 if TYPE_CHECKING:
@@ -38,5 +39,5 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
             raise BadInput("nothing to index with: the embedder is `none`, or this kind of store has no vectors")
         count = memory.meaning.index(memory.store, progress_bar)
     result = {"store": settings.store, "embedded": count}
-    print_result(f"{settings.store}: {count} passages embedded", result, as_json=options.json)
+    print_result(f"{settings.store}: {count_noun(count, 'passage')} embedded", result, as_json=options.json)
     return 0

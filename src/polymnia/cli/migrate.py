@@ -8,6 +8,7 @@ from polymnia.app import configure_logging
 from polymnia.cli.common import add_json_argument, print_json, progress_bar, require_store
 from polymnia.engine.migrate import Copy, migrate
 from polymnia.errors import BadInput
+from polymnia.search.text import count_noun
 from polymnia.settings import Settings
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     if options.json:
         print_json(copies)
     else:
-        print(f"copied {len(copies)} workspaces; every copy equals its source")
+        print(f"copied {count_noun(len(copies), 'workspace')}; every copy equals its source")
     return 0
 
 

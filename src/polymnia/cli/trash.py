@@ -20,6 +20,7 @@ from polymnia.engine import trash
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput
 from polymnia.model import TrashItem
+from polymnia.search.text import count_noun
 from polymnia.settings import Settings
 
 if TYPE_CHECKING:
@@ -81,8 +82,8 @@ def _title(item: TrashItem) -> str:
     rows = item.rows
     if rows.entities:
         (entity,) = rows.entities
-        more = f"{len(entity.observations)} observations, {len(rows.relations)} relations"
-        return f"{entity.name} ({entity.type}): {more}"
+        counts = count_noun(len(entity.observations), "observation"), count_noun(len(rows.relations), "relation")
+        return f"{entity.name} ({entity.type}): {', '.join(counts)}"
     if rows.observations:
         (owner,) = rows.observations
         return f"{owner.entity}: {owner.observations[0].text}"
@@ -98,7 +99,7 @@ def _restore(memory: Memory, what: str, *, as_json: bool) -> None:
     names = [entity.name for entity in back.entities] + [owner.entity for owner in back.observations]
     names += [note.key for note in back.notes]
     restored = printable(f"restored {', '.join(names) or what}")
-    said = f"{restored}, with {len(back.relations)} relations" if back.entities else restored
+    said = f"{restored}, with {count_noun(len(back.relations), 'relation')}" if back.entities else restored
     print_result(said, {"restored": names or [what], "relations": len(back.relations)}, as_json=as_json)
 
 
@@ -107,6 +108,7 @@ def _purge(memory: Memory, older_than: float | None, trash_days: int, *, as_json
         raise BadInput("purge needs an age: use --older-than DAYS (0 purges everything), or set trash_days")
     with showing_time("purging"):
         gone = trash.purge(memory, days=trash_days if older_than is None else older_than)
-    notes = f", {gone.notes} notes" if gone.notes else ""
-    said = f"purged: {gone.entities} entities, {gone.observations} observations, {gone.relations} relations{notes}"
-    print_result(said, gone, as_json=as_json)
+    told = [count_noun(gone.entities, "entity"), count_noun(gone.observations, "observation")]
+    told += [count_noun(gone.relations, "relation")]
+    told += [count_noun(gone.notes, "note")] if gone.notes else []
+    print_result(f"purged: {', '.join(told)}", gone, as_json=as_json)

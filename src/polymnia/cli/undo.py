@@ -18,6 +18,7 @@ from polymnia.engine.memory import Memory
 from polymnia.engine.undo import UndoReceipt, undo, undo_since
 from polymnia.errors import BadInput
 from polymnia.model import Rows
+from polymnia.search.text import count_noun
 from polymnia.settings import Settings
 
 if TYPE_CHECKING:
@@ -102,4 +103,6 @@ def _print(receipt: UndoReceipt, *, dry_run: bool) -> None:
 
 
 def _tell(rows: Rows) -> str:
-    return ", ".join([f"{count} {name}" for name, count in _counts(rows).items() if count]) or "nothing"
+    nouns = ("entity", "observation", "relation", "note")
+    counts = zip(nouns, _counts(rows).values(), strict=True)
+    return ", ".join([count_noun(count, noun) for noun, count in counts if count]) or "nothing"
