@@ -39,7 +39,7 @@ MAX_WORD_DISTANCE = 4
 # The most that such words count together: in a long text they meet by chance.
 MAX_NEAR = 1.0
 # A question with more pairs of words than this needs as many more of them near each other to count as much.
-FULL_NEAR_PAIRS = 5
+FULL_NEAR_PAIRS = 6
 
 WORDS, BEFORE, NEAR = 4.0, 2.5, 0.3
 # How much less the words count when every passage has a vector.
