@@ -66,8 +66,9 @@ class Stage:
         """Every ranking by name, as a function from a question to labels."""
         found = {
             "whole query as substring": self._substring,
-            "BM25, all words": lambda question: self._bm25(question, " AND ", keep=lambda word: True),
-            "BM25, any word": lambda question: self._bm25(question, " OR ", keep=lambda word: word not in STOP_WORDS),
+            "BM25, all words": lambda question: self._bm25(words_of(question), " AND "),
+            "BM25, any word": lambda question: self._bm25(_content(question), " OR "),
+            "BM25, any word, each once": lambda question: self._bm25(list(dict.fromkeys(_content(question))), " OR "),
         }
         if self.meaning is not None:
             found["vectors alone"] = self._vectors
@@ -111,8 +112,7 @@ class Stage:
             ]
         return found[:_DEEPEST]
 
-    def _bm25(self, question: str, operator: str, keep: Callable[[str], bool]) -> list[str]:
-        words = [word for word in words_of(question) if keep(word)] or words_of(question)
+    def _bm25(self, words: list[str], operator: str) -> list[str]:
         match = operator.join([f'"{word}"' for word in words])
         rows = self._plain.execute(_BM25, (match, _DEEPEST))
         return [self._labels[name, ordinal] for name, ordinal in rows]
@@ -158,3 +158,9 @@ def _together(told: Sequence[Told]) -> list[list[Told]]:
             groups.append([])
         groups[-1].append(each)
     return groups
+
+
+def _content(question: str) -> list[str]:
+    """Return the words of a question without stop words, as often as it has them."""
+    words = words_of(question)
+    return [word for word in words if word not in STOP_WORDS] or words
