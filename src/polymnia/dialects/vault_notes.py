@@ -7,7 +7,7 @@ from polymnia.search.expression import wants_everything
 
 _MAX_NOTES = 5
 _MAX_LETTERS = 500
-_HEADING = "Notes of the vault that match. They are not entities: the other tools here cannot open or change them."
+_HEADING = "Matching notes of the vault (not entities: the other tools here cannot open or change them):"
 
 
 def matching_notes(memory: Memory, query: str) -> str | None:
