@@ -70,13 +70,6 @@ def test_adjacent_words_of_the_question_count_more() -> None:
     assert matcher.proximity(["rare", "x"]) == 0
 
 
-def test_one_pair_of_a_long_question_counts_less_than_one_of_a_short_question() -> None:
-    words = [f"word{number}" for number in range(21)]
-    short, long = (Matcher(dict.fromkeys(each, 1.0), COUNTS, each) for each in (words[:7], words))
-    assert short.proximity(words[:2]) == pytest.approx(1)
-    assert long.proximity(words[:2]) == pytest.approx(6 / 20)
-
-
 def test_a_rare_form_of_a_common_word_counts_no_more_than_the_word() -> None:
     asked = {"common": 1.0, "rare": 1.0}
     as_form = Matcher(asked, COUNTS, ["common"], {"rare": "common"})

@@ -38,8 +38,6 @@ NAME_WORD_COUNT = 0.5
 MAX_WORD_DISTANCE = 4
 # The most that such words count together: in a long text they meet by chance.
 MAX_NEAR = 1.0
-# A question with more pairs of words than this needs as many more of them near each other to count as much.
-FULL_NEAR_PAIRS = 6
 
 WORDS, BEFORE, NEAR = 4.0, 2.5, 0.3
 # How much less the words count when every passage has a vector.
@@ -132,8 +130,7 @@ class Matcher:
             distance = _shortest_distance(positions.get(one, []), positions.get(other, []))
             if 0 < distance <= MAX_WORD_DISTANCE:
                 total += rarity / distance
-        share = min(1.0, FULL_NEAR_PAIRS / len(self._pairs)) if self._pairs else 0.0
-        return min(MAX_NEAR, share * total / self._mean_rarity)
+        return min(MAX_NEAR, total / self._mean_rarity)
 
     def _in_name(self, name: str) -> Collection[str]:
         """Return the terms that a name contains; many passages share one entity."""
