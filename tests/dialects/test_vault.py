@@ -42,9 +42,10 @@ ODD_KEYS = [
 
 @pytest.fixture
 def server(versioned_url: str) -> Iterator[Server]:
-    server, store = vault_server(versioned_url)
+    server, _ = vault_server(versioned_url)
     yield server
-    store.close()
+    server.stop()
+    server.workspaces.close()
 
 
 @pytest.fixture

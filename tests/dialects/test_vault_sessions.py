@@ -30,9 +30,10 @@ def url(versioned_url: str) -> str:
 
 @pytest.fixture
 def server(url: str) -> Iterator[Server]:
-    server, store = vault_server(url)
+    server, _ = vault_server(url)
     yield server
-    store.close()
+    server.stop()
+    server.workspaces.close()
 
 
 def updated(uri: str) -> tuple[str, dict[str, str]]:

@@ -30,6 +30,7 @@ class Follower:
         self._feeds: WeakKeyDictionary[Store, ChangeFeed] = WeakKeyDictionary()
         self._lock = Lock()
         self._is_running = False
+        self._is_stopped = False
         self._pause = Event()
 
     def start(self) -> None:
@@ -43,6 +44,11 @@ class Follower:
             self._is_running = True
         Thread(target=self._run, name="polymnia-follower", daemon=True).start()
 
+    def stop(self) -> None:
+        """End the thread, whether or not somebody still listens: the stores are being closed."""
+        self._is_stopped = True
+        self._pause.set()
+
     def _run(self) -> None:
         while self._continues():
             with self._lock:
@@ -54,7 +60,7 @@ class Follower:
 
     def _continues(self) -> bool:
         with self._lock:
-            self._is_running = self._is_wanted()
+            self._is_running = not self._is_stopped and self._is_wanted()
             return self._is_running
 
     def _open_feeds(self) -> dict[str, Store]:

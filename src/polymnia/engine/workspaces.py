@@ -178,6 +178,8 @@ class OneWorkspace:
         raise self._refusal()
 
     def close(self) -> None:
+        for follower in list(self._followers.values()):
+            follower.stop()
         if self._memory.meaning is not None:
             self._memory.meaning.close()
         self._memory.store.close()
@@ -267,6 +269,8 @@ class ManyWorkspaces:
         return self._retire(lambda old: self._catalogue.rename(old, new), name)
 
     def close(self) -> None:
+        for follower in list(self._followers.values()):
+            follower.stop()
         if self._meaning is not None:
             self._meaning.close()
         with self._lock:

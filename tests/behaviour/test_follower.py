@@ -1,0 +1,19 @@
+"""Following the changes of other servers ends with the workspaces, even if somebody still listens."""
+
+from pathlib import Path
+from threading import enumerate as all_threads
+
+import pytest
+
+from polymnia.engine.workspaces import open_workspaces
+
+
+@pytest.mark.parametrize("place", ["memory.db", "directory/"])
+def test_closing_ends_the_thread_that_follows(place: str, tmp_path: Path) -> None:
+    workspaces = open_workspaces(f"{tmp_path}/{place}")
+    before = set(all_threads())
+    workspaces.follow(lambda workspace, change: None, lambda: True)
+    (follower,) = [each for each in set(all_threads()) - before if each.name == "polymnia-follower"]
+    workspaces.close()
+    follower.join(60)
+    assert not follower.is_alive()
