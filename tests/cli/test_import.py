@@ -1,10 +1,15 @@
 """`polymnia import` in a real process: detection, dry runs, reports, refusals, and taking it back."""
 
+import gc
 import json
+import signal
 from pathlib import Path
 
 import pytest
 
+from polymnia.cli import import_file, stats
+from polymnia.cli.main import main
+from polymnia.stores.sqlite.store import SqliteStore
 from tests.cli.commands import run
 from tests.importers.samples import SAMPLES
 
@@ -114,3 +119,46 @@ def test_one_workspace_of_a_directory_is_imported(tmp_path: Path) -> None:
     said = run("import", "data/", "--from-workspace", "two", "--store", "new.db", directory=tmp_path)
     assert "imported 1 entity (1 new)" in said.stdout
     assert '"name":"two"' in run("export", "--store", "new.db", directory=tmp_path).stdout
+
+
+def _interrupt(*_: object) -> int:
+    """Press Ctrl-C."""
+    signal.raise_signal(signal.SIGINT)
+    return 0
+
+
+@pytest.fixture
+def importing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """An import of 30 entities in three batches."""
+    monkeypatch.setattr(SqliteStore, "best_batch", 10)
+    line = '{"type":"entity","name":"E%d","entityType":"x","observations":[]}'
+    (tmp_path / "memory.jsonl").write_text("\n".join([line % number for number in range(30)]), "utf-8")
+    return ["import", str(tmp_path / "memory.jsonl"), "--store", str(tmp_path / "new.db")]
+
+
+def test_an_interrupted_import_says_what_is_kept_and_how_to_continue(
+    importing: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    collecting = gc.get_threshold()
+    with monkeypatch.context() as patch:
+        patch.setattr(import_file, "_draw", _interrupt)
+        assert main(importing) == 130
+    sentence = "what was imported so far stays in the store; run the same command again to continue"
+    assert capsys.readouterr() == ("", f"polymnia: interrupted: {sentence}\n")
+    assert gc.get_threshold() == collecting
+    assert main(importing) == 0
+    assert "imported 30 entities (20 new)" in capsys.readouterr().out
+
+
+def test_an_interrupted_dry_run_says_that_nothing_was_changed(
+    importing: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(import_file, "_draw", _interrupt)
+    assert main([*importing, "--dry-run"]) == 130
+    assert capsys.readouterr().err == "polymnia: interrupted: nothing was changed\n"
+
+
+def test_any_interrupted_command_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(stats, "run", _interrupt)
+    assert main(["stats"]) == 130
+    assert capsys.readouterr().err == "polymnia: interrupted\n"

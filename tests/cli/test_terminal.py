@@ -97,6 +97,13 @@ def test_wrong_arguments_are_explained_in_a_sentence(line: str, first: str, plac
     assert screen(f"polymnia {line}", place)[0].startswith(first[:COLUMNS])
 
 
+def test_an_unknown_option_leads_to_the_help_of_its_command(place: Path) -> None:
+    assert screen("polymnia trash list --all", place) == [
+        "polymnia: unrecognized arguments: --all",
+        "Run `polymnia trash list --help` to see what is possible.",
+    ]
+
+
 def test_an_entity_is_shown_without_its_control_characters(place: Path) -> None:
     shown = screen("polymnia show Zoë --store memory.db", place)
     assert shown[:4] == ["Zoë [person]", "   1  likes tea", "   2  wears \\x1b[31mred\\x1b[0m", "   3  two\\nlines"]

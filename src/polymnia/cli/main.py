@@ -46,6 +46,8 @@ COMMANDS = {
 _HELP_COLUMN = 18
 # What a shell reports for a program that a closed pipe ended.
 _BROKEN_PIPE = 141
+# And for one that Ctrl-C ended.
+_INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -67,8 +69,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _discard_output()
         _complain(f"{exc.filename or 'cannot write the output'}: {exc.strerror or exc}")
         return 1
-    except KeyboardInterrupt:
-        return 130
+    except KeyboardInterrupt as exc:
+        _complain(str(exc) or "interrupted")
+        return _INTERRUPTED
     return status
 
 
@@ -97,6 +100,15 @@ class Parser(argparse.ArgumentParser):
         """Print help, and let `main` handle a pipe that is closed: argparse would ignore it."""
         if message:
             (file or sys.stderr).write(message)
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Refuse unknown arguments here, so that the error names the help of the command and not of the program."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
 
     def error(self, message: str) -> NoReturn:
         from polymnia.cli.mistakes import explain
