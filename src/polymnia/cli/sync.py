@@ -17,6 +17,7 @@ from polymnia.cli.common import (
     showing_time,
 )
 from polymnia.engine.memory import Memory
+from polymnia.engine.reconcile import Conflict
 from polymnia.folders.sync import Counts, SyncReport, sync_folder
 from polymnia.search.text import count_noun
 from polymnia.settings import Settings
@@ -74,9 +75,7 @@ def print_sync(settings: Settings, options: argparse.Namespace, folder: str, rep
         return
     would = "would be " if options.dry_run else ""
     lines = [f"{settings.store}: {would}{_tell(report.memory)}", f"{folder}: {would}{_tell(report.files, 'file')}"]
-    lines += [
-        f"conflict: {each.what} of {each.name}: {each.memory!r} here, {each.copy!r} there" for each in report.conflicts
-    ]
+    lines += [f"conflict: {_tell_conflict(each)}" for each in report.conflicts]
     lines += [f"kept the folder's version in {each}" for each in report.conflict_files]
     lines += [f"skipped {each}" for each in report.skipped[:_MAX_LISTED]]
     lines += [f"{report.others} other Markdown files were left alone"] if report.others else []
@@ -89,3 +88,19 @@ def _tell(counts: Counts, what: str = "") -> str:
     parts = [("created", counts.created), ("changed", counts.changed), ("deleted", counts.deleted)]
     told = [f"{count_noun(number, what) if what else number} {verb}" for verb, number in parts if number]
     return ", ".join(told) or "unchanged"
+
+
+def _tell_conflict(conflict: Conflict) -> str:
+    """Return what both sides say, and what became of it."""
+    what, name, memory, copy = conflict.what, conflict.name, conflict.memory, conflict.copy
+    if what in ("deleted entity", "deleted note"):
+        note = "the note " if what == "deleted note" else ""
+        return f"{note}{name} was {memory} in the memory and {copy} in the folder; it stays"
+    if what == "observation":
+        mine, theirs = [each if each == "deleted" else f"changed to {each!r}" for each in (memory, copy)]
+        stays = "it stays" if "deleted" in (mine, theirs) else "both stay"
+        return f"an observation of {name} was {mine} in the memory and {theirs} in the folder; {stays}"
+    if what == "name" and name == copy:
+        return f"the folder has an entity {name} and another entity has that name; the file stays as it is"
+    subject = f"the note {name}" if what == "note" else f"the {what} of {name}"
+    return f"{subject} is {memory!r} in the memory and {copy!r} in the folder; the memory's stays"
