@@ -24,11 +24,11 @@ def rarest(grams: list[str], count: int) -> list[str]:
     return sorted(grams, key=_commonness)[:count]
 
 
-def count_noun(count: int, noun: str) -> str:
+def count_noun(count: int, noun: str, several: str = "") -> str:
     """Return a count with its noun in the right number: 1 fact, 2 facts, 1,000 entities."""
     if count == 1:
         return f"1 {noun}"
-    return f"{count:,} {noun[:-1]}ies" if noun.endswith("y") else f"{count:,} {noun}s"
+    return f"{count:,} {several or (f'{noun[:-1]}ies' if noun.endswith('y') else f'{noun}s')}"
 
 
 def _commonness(gram: str) -> int:

@@ -11,7 +11,8 @@ from msgspec import Struct
 from polymnia.engine.history import Difference, differences
 from polymnia.engine.whereabouts import merge_target
 from polymnia.model import Change, Entity, ObservationSet
-from polymnia.web.text import excerpt, plural, visible
+from polymnia.search.text import count_noun
+from polymnia.web.text import excerpt, visible
 
 # A row shows so many differences; the change's own page shows more.
 MAX_DIFFERENCES = 3
@@ -157,7 +158,7 @@ class _Writer:
             Piece("text", " into "),
             self._entity(target),
         ]
-        return [*words, Piece("quiet", f", {plural(moved, 'observation')} moved")] if moved else words
+        return [*words, Piece("quiet", f", {count_noun(moved, 'observation')} moved")] if moved else words
 
     def rows(self) -> tuple[str, Sign, list[Piece]]:
         """Return icon, sign and words for what was written, the most important first."""
@@ -181,24 +182,24 @@ class _Writer:
         before, after = ({each.entity: each for each in rows.observations} for rows in (self._before, self._after))
         if len(before) == len(after) == 1 and before.keys() != after.keys():
             count = sum(len(each.observations) for each in before.values())
-            words = [Piece("text", f"moved {plural(count, 'observation')} of "), self._entity(next(iter(before)))]
+            words = [Piece("text", f"moved {count_noun(count, 'observation')} of "), self._entity(next(iter(before)))]
             return "move", "mod", [*words, Piece("text", " to "), self._entity(next(iter(after)))]
         return "edit", "mod", self._counted("changed ", " of ", list((before | after).values()))
 
     def _whole(self, verb: str, entities: Sequence[Entity], relations: int) -> list[Piece]:
         observations = sum(len(each.observations) for each in entities)
-        rest = [plural(observations, "observation")] if observations else []
-        rest += [plural(relations, "relation")] if relations else []
+        rest = [count_noun(observations, "observation")] if observations else []
+        rest += [count_noun(relations, "relation")] if relations else []
         if len(entities) > 2:
-            return [Piece("text", verb + ", ".join([plural(len(entities), "entity", "entities"), *rest]))]
+            return [Piece("text", verb + ", ".join([count_noun(len(entities), "entity"), *rest]))]
         words = [Piece("text", verb), *self._entities(entities)]
         return [*words, Piece("quiet", f" with {' and '.join(rest)}")] if rest else words
 
     def _counted(self, verb: str, joint: str, sets: Sequence[ObservationSet]) -> list[Piece]:
         count = sum(len(each.observations) for each in sets)
-        what = "an observation" if count == 1 else plural(count, "observation")
+        what = "an observation" if count == 1 else count_noun(count, "observation")
         if len(sets) > 2:
-            return [Piece("text", f"{verb}{what}{joint}{plural(len(sets), 'entity', 'entities')}")]
+            return [Piece("text", f"{verb}{what}{joint}{count_noun(len(sets), 'entity')}")]
         names = [self._entity(each.entity) for each in sets]
         return [Piece("text", f"{verb}{what}{joint}"), *_joined(names)]
 
@@ -218,7 +219,7 @@ class _Writer:
         sign: Sign = "add" if self._linked else "del"
         if len(several) > 1:
             what = "added " if self._linked else "deleted "
-            return "link", sign, [Piece("text", what + plural(len(several), "relation"))]
+            return "link", sign, [Piece("text", what + count_noun(len(several), "relation"))]
         one = several[0]
         words = [Piece("text", verb), self._entity(one.source), Piece("relation", one.type), self._entity(one.target)]
         return "link", sign, words
@@ -236,7 +237,7 @@ class _Writer:
 
     def _entities(self, entities: Sequence[Entity]) -> list[Piece]:
         if len(entities) > 3:
-            return [Piece("text", plural(len(entities), "entity", "entities"))]
+            return [Piece("text", count_noun(len(entities), "entity"))]
         return _joined([Piece("entity", each.name, each.type) for each in entities])
 
     def _entity(self, name: str) -> Piece:

@@ -8,6 +8,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from polymnia import __version__
+from polymnia.search.text import count_noun
 from polymnia.web import text, times
 from polymnia.web.assets import Assets
 from polymnia.web.changes import bursts
@@ -90,5 +91,5 @@ _FILTERS = {
     "clock": _clock,
     "clock_or_day": _clock_or_day,
     "day": times.day,
-    "plural": text.plural,
+    "plural": count_noun,
 }

@@ -92,11 +92,6 @@ def _mark(word: str) -> Markup:
     return Markup("<mark>{}</mark>").format(word)
 
 
-def plural(count: int, noun: str, several: str = "") -> str:
-    """Return a count with its noun: `1 entity`, `3 entities`."""
-    return f"{count:,} {noun if count == 1 else several or noun + 's'}"
-
-
 def code_spans(text: str) -> Markup:
     """Return a sentence of ours with what is between backquotes as code."""
     parts = visible(text).split("`")

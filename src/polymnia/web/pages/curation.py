@@ -20,10 +20,10 @@ from polymnia.engine.remember import remember
 from polymnia.engine.revise import Revision, merge, revise
 from polymnia.errors import BadInput
 from polymnia.model import Entity, Relation
+from polymnia.search.text import count_noun
 from polymnia.web.page import ROWS, Page
 from polymnia.web.response import Response
 from polymnia.web.routes import Route
-from polymnia.web.text import plural
 
 # A list that is longer than this is looked through again after the first findings are dealt with.
 MAX_FINDINGS = 1_000
@@ -167,7 +167,7 @@ def tag(page: Page) -> Response:
         raise BadInput("the tag is blank: choose a word for the cluster")
     names = next((each.names for each in clusters(page.memory) if first in each.names), ())
     receipt = selection.tag(page.memory, list(names), add=[label], by=page.by)
-    return _done(page, f"Tagged {plural(len(receipt.names), 'entity', 'entities')}", receipt.change)
+    return _done(page, f"Tagged {count_noun(len(receipt.names), 'entity')}", receipt.change)
 
 
 def dismiss(page: Page) -> Response:

@@ -13,11 +13,12 @@ from polymnia.engine.graph_overview import GraphOverview, Group
 from polymnia.engine.recall import recall
 from polymnia.errors import BadInput, EntityNotFound
 from polymnia.model import Entity, Graph, Relation
+from polymnia.search.text import count_noun
 from polymnia.web.forms import Fields
 from polymnia.web.page import ROWS, Page
 from polymnia.web.response import Response, download, json
 from polymnia.web.routes import Route
-from polymnia.web.text import plural, type_number, visible
+from polymnia.web.text import type_number, visible
 
 # How many entities a drawing starts with: hits of a search, and members of a cluster.
 HITS = 30
@@ -233,8 +234,9 @@ def _drawing_json(drawing: Drawing) -> dict[str, Any]:
 def _overview_graph(found: GraphOverview) -> Graph:
     """Return the clusters as a graph of their own, for a diagram."""
     labels = [f"{each.label} ({len(each.names):,})" for each in found.groups]
-    relations = [Relation(labels[each.one], labels[each.other], plural(each.count, "relation")) for each in found.links]
-    return Graph([Entity(label, each.type) for label, each in zip(labels, found.groups, strict=True)], relations)
+    entities = [Entity(label, each.type) for label, each in zip(labels, found.groups, strict=True)]
+    ends = [(labels[each.one], labels[each.other], each.count) for each in found.links]
+    return Graph(entities, [Relation(one, other, count_noun(count, "relation")) for one, other, count in ends])
 
 
 def _mini(drawing: Drawing, name: str) -> dict[str, Any]:

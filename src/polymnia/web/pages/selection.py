@@ -6,13 +6,13 @@ from polymnia.engine.entities import open_named
 from polymnia.engine.forget import ForgetReceipt, forget
 from polymnia.errors import BadInput
 from polymnia.model import Graph
+from polymnia.search.text import count_noun
 from polymnia.web.facts import FactKey, load_row, parse_picks
 from polymnia.web.page import Page
 from polymnia.web.pages.facts import unwanted
 from polymnia.web.pages.search import Filters, search
 from polymnia.web.response import Response, download
 from polymnia.web.routes import Route
-from polymnia.web.text import plural
 
 ACTIONS = ("delete", "move", "tag", "export")
 # A preview shows so many examples.
@@ -46,12 +46,12 @@ def _describe(receipt: ForgetReceipt) -> str:
     observations = sum(len(each.observations) for each in receipt.observations)
     observations += sum(len(each.observations) for each in receipt.entities)
     counts = (
-        (len(receipt.entities), "entity", "entities"),
-        (observations, "observation", "observations"),
-        (len(receipt.relations), "relation", "relations"),
-        (len(receipt.notes), "note", "notes"),
+        (len(receipt.entities), "entity"),
+        (observations, "observation"),
+        (len(receipt.relations), "relation"),
+        (len(receipt.notes), "note"),
     )
-    parts = [plural(*each) for each in counts if each[0]]
+    parts = [count_noun(*each) for each in counts if each[0]]
     return " and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else "".join(parts) or "nothing"
 
 
@@ -81,7 +81,7 @@ def _chosen(page: Page) -> list[FactKey]:
 
 def _delete(page: Page, keys: list[FactKey]) -> tuple[str, int]:
     receipt = forget(page.memory, unwanted(keys), by=page.by)
-    return f"Deleted {plural(len(keys), 'thing')}", receipt.change
+    return f"Deleted {count_noun(len(keys), 'thing')}", receipt.change
 
 
 def _move(page: Page, keys: list[FactKey]) -> tuple[str, int]:
@@ -92,7 +92,7 @@ def _move(page: Page, keys: list[FactKey]) -> tuple[str, int]:
     moved = [each for each in chosen if each[0] != target]
     receipt = selection.move_observations(page.memory, moved, target, by=page.by, new_type=kind or None)
     known = f"; it had {receipt.known} of them already" if receipt.known else ""
-    return f"Moved {plural(receipt.moved, 'observation')} to {target}{known}", receipt.change
+    return f"Moved {count_noun(receipt.moved, 'observation')} to {target}{known}", receipt.change
 
 
 def _tag(page: Page, keys: list[FactKey]) -> tuple[str, int]:
@@ -102,7 +102,7 @@ def _tag(page: Page, keys: list[FactKey]) -> tuple[str, int]:
     remove = page.form.get("how") == "remove"
     names = _entity_names(keys)
     receipt = selection.tag(page.memory, names, add=() if remove else tags, remove=tags if remove else (), by=page.by)
-    return f"{'Untagged' if remove else 'Tagged'} {plural(len(receipt.names), 'entity', 'entities')}", receipt.change
+    return f"{'Untagged' if remove else 'Tagged'} {count_noun(len(receipt.names), 'entity')}", receipt.change
 
 
 def _export(page: Page, keys: list[FactKey]) -> Response:
