@@ -127,6 +127,12 @@ def test_without_coverage_a_cosine_does_not_count(signals: Signals, bonus: float
     assert score(signals, bonus, 0.0) == score(bare, bonus, 0.0)
 
 
+@pytest.mark.parametrize("coverage", [0.01, 0.05, 0.1])
+@given(SIGNALS)
+def test_up_to_a_tenth_of_the_vectors_words_alone_count(coverage: float, signals: Signals) -> None:
+    assert score(signals, 1.0, coverage) == score(signals, 1.0, 0.0)
+
+
 @given(SIGNALS)
 def test_with_every_vector_words_count_half_and_meaning_the_rest(signals: Signals) -> None:
     assert signals.meaning is not None

@@ -51,6 +51,11 @@ def embed(store: SqliteStore, model: int, **directions: tuple[float, ...]) -> No
     store.vectors.put(model, [(waiting[text], packed(vector)) for text, vector in directions.items()])
 
 
+def coverage(store: SqliteStore, model: int) -> tuple[int, int]:
+    with store.reading() as read:
+        return read.vectors.coverage(model)
+
+
 def nearest(store: SqliteStore, model: int, within: Within | None = None, k: int = 10) -> list[str]:
     with store.reading() as read:
         found = read.vectors.nearest(model, packed(EAST), k, within)
@@ -100,6 +105,19 @@ def test_passages_with_a_vector_are_not_pending(store: SqliteStore) -> None:
         assert read.vectors.coverage(model) == (2, 5)
 
 
+def test_the_coverage_follows_what_is_written_deleted_and_purged(store: SqliteStore, path: str) -> None:
+    model = model_of(store)
+    embed(store, model, one=EAST, three=NORTH)
+    assert coverage(store, model) == (2, 3)
+    with closing(SqliteStore(path)) as other:
+        observations.add(Memory(other), [ObservationDraft("A", ("four",))], by="me", skip_repeats=True)
+        assert coverage(store, model) == coverage(other, model) == (2, 4)
+        entities.delete(Memory(other), ["B"], by="me")
+        assert coverage(store, model) == (1, 3)
+    trash.purge(Memory(store), days=-1)
+    assert coverage(store, model) == (1, 3)
+
+
 def test_the_nearest_passages_come_first_with_their_cosines(store: SqliteStore) -> None:
     model = model_of(store)
     embed(store, model, one=NORTH, two=NEAR_EAST, three=EAST)
@@ -115,6 +133,8 @@ def test_a_filter_restricts_the_nearest_passages(store: SqliteStore) -> None:
     assert nearest(store, model, Within(names=("A",))) == ["two", "one"]
     assert nearest(store, model, Within(types=("y",))) == ["three"]
     assert nearest(store, model, Within(until=1)) == []
+    assert nearest(store, model, Within(names=("A", "B", "A"), types=("x",)), k=2) == ["two", "one"]
+    assert nearest(store, model, Within(names=())) == []
 
 
 def test_vectors_are_returned_as_float32(store: SqliteStore) -> None:

@@ -13,7 +13,16 @@ from polymnia.engine.spelling import repair_spelling, terms_starting
 from polymnia.model import Hit, Neighbours, Passage, PassageKey, Within, WordCounts
 from polymnia.search import hits
 from polymnia.search.question import content_without, content_words, match_names, parse_question, text_without
-from polymnia.search.scoring import Matcher, Query, ScoredPassage, brevity, entity_bonus, fuse, score_passages
+from polymnia.search.scoring import (
+    MIN_COVERAGE,
+    Matcher,
+    Query,
+    ScoredPassage,
+    brevity,
+    entity_bonus,
+    fuse,
+    score_passages,
+)
 from polymnia.search.spelling import variants
 from polymnia.search.terms import terms_of
 from polymnia.search.text import fold
@@ -131,7 +140,8 @@ def _coverage_note(coverage: float) -> str:
     """Return a note about a memory that is only partly embedded; empty if everything is embedded."""
     if coverage >= 1:
         return ""
-    return f"{coverage:.0%} of the memory is embedded so far; the rest is found by words alone"
+    rest = "the rest" if coverage > MIN_COVERAGE else "until a tenth is, everything"
+    return f"{coverage:.0%} of the memory is embedded so far; {rest} is found by words alone"
 
 
 class _Vectors(Struct, frozen=True):
@@ -269,8 +279,8 @@ def score_candidates(read: Reader, searches: Sequence[Search], within: Within | 
 
 
 def _by_meaning(read: Reader, search: Search, within: Within | None) -> list[Passage]:
-    """Return the candidates by meaning: the nearest of all, and those of the named entities."""
-    if search.vectors is None:
+    """Return the candidates by meaning, if it counts: the nearest of all, and those of the named entities."""
+    if search.vectors is None or search.coverage <= MIN_COVERAGE:
         return []
     model, question = search.vectors.model, search.vectors.question
     nearest = set(read.vectors.nearest(model, question, MAX_NEAREST, within))

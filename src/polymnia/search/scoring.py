@@ -5,10 +5,10 @@
     score = match + 2.8 tells_time + 0.7 length - 2 asks + 0.5 linked
         + entity (bonus + 0.35 max(0, match - 1)) + date (3 + 0.35 max(0, match - 1))
 
-While only a share of the passages has vectors, `match` lies between the two forms by that share. A passage without a
-vector then counts as if its vector were better than three quarters of those that are known. So it is not at a
-disadvantage, and the ranking of words alone becomes the full one without a jump. Scales that come from the store are
-taken without a filter: no filter or limit changes a score.
+While only a share of the passages has vectors, `match` lies between the two forms by that share; up to a tenth, words
+alone count. A passage without a vector then counts as if its vector were better than three quarters of those that are
+known, so it is not at a disadvantage. Scales that come from the store are taken without a filter: no filter or limit
+changes a score.
 """
 
 import re
@@ -42,6 +42,8 @@ MAX_NEAR = 1.0
 WORDS, BEFORE, NEAR = 4.0, 2.5, 0.3
 # How much less the words count when every passage has a vector.
 WORDS_COVERED, BEFORE_COVERED = 2.0, 1.7
+# Meaning counts once more than this share of the passages has vectors: a few vectors say little about a question.
+MIN_COVERAGE = 0.1
 # The cosine of unrelated texts, and the difference that counts 1.
 COSINE_ZERO, COSINE_UNIT = 0.1, 0.12
 DATE, TELLS_TIME, LENGTH, ASKS, LINKED = 3.0, 2.8, 0.7, -2.0, 0.5
@@ -244,13 +246,14 @@ def weigh(signals: Signals, bonus: float, coverage: float) -> list[WeightedSigna
 
     The value of `meaning` is the cosine above that of unrelated texts, and 0 without a vector; then `assumed` counts.
     """
-    embedded = coverage if signals.meaning is not None else 0.0
+    share = coverage if coverage > MIN_COVERAGE else 0.0
+    embedded = share if signals.meaning is not None else 0.0
     matching = [
         ("words", signals.words, WORDS - WORDS_COVERED * embedded),
         ("before", signals.before, BEFORE - BEFORE_COVERED * embedded),
         ("near", signals.near, NEAR),
         ("meaning", (signals.meaning or 0.0) - COSINE_ZERO if embedded else 0.0, embedded / COSINE_UNIT),
-        ("assumed", signals.assumed, coverage - embedded),
+        ("assumed", signals.assumed, share - embedded),
     ]
     above = max(0.0, sum([value * weight for _, value, weight in matching]) - 1)
     return [

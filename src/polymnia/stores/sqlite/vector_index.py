@@ -30,6 +30,7 @@ class VectorIndex:
         """Remove all vectors."""
         self.vector = 0  # the last vector that was added
         self.change = 0  # the last change whose ended passages were removed
+        self.embeddable = 0  # how many passages should have a vector, as of that change
         self._count = 0
         self._ids = np.zeros(0, np.int64)
         self._living = np.zeros(0, np.bool_)

@@ -126,11 +126,10 @@ class SqliteVectorReader:
 
     def coverage(self, model: int, *, perspective: str = TEXT) -> tuple[int, int]:
         number, _ = self._template(perspective)
-        ((total,),) = run(self._connection, "count_embeddable")
         if not self._cache.is_available:
-            return int(run(self._connection, "count_vectors", model, number)[0][0]), total
+            return int(run(self._connection, "count_vectors", model, number)[0][0]), self._count_embeddable()
         with self._index(model, number) as index:
-            return min(len(index), total), total
+            return min(len(index), index.embeddable), index.embeddable
 
     @contextmanager
     def _index(self, model: int, template: int) -> "Iterator[VectorIndex]":
@@ -156,6 +155,7 @@ class SqliteVectorReader:
             index.remove([row[0] for row in run(self._connection, "ended_since", index.change)])
             missing = run(self._connection, "vectors_missing_since", index.change, model, template)
             index.remove([row[0] for row in missing])
+            index.embeddable = self._count_embeddable()
             index.change = change
 
     def _written_since(self, model: int, template: int, vector: int) -> Iterator[list[tuple[int, int, bytes]]]:
@@ -176,6 +176,9 @@ class SqliteVectorReader:
             if wanted is None or passage in wanted
         )
         return {passage: score for score, passage in nlargest(k, scores)}
+
+    def _count_embeddable(self) -> int:
+        return int(run(self._connection, "count_embeddable")[0][0])
 
     def _dimension(self, model: int) -> int:
         rows = run(self._connection, "model_dimension", model)
