@@ -127,9 +127,9 @@ def shared_server() -> str:
         return url.read_text(encoding="utf-8")
 
 
-def new_workspace() -> str:
-    """Return the URL of a workspace on the test run's server that does not exist yet."""
-    return f"{shared_server()}?workspace=test-{secrets.token_hex(8)}"
+def new_workspace(database: str = "") -> str:
+    """Return the URL of a workspace that does not exist yet, in a database or in that of the test run."""
+    return f"{database or shared_server()}?workspace=test-{secrets.token_hex(8)}"
 
 
 @contextmanager

@@ -136,9 +136,19 @@ def test_an_import_can_be_taken_back(full: Memory) -> None:
     assert after.relations == []
 
 
-def test_a_large_import_is_taken_back_by_its_time_and_actor(full: Memory) -> None:
+def test_a_batch_counts_observations_as_rows(full: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(full.store, "best_batch", 8)
+    facts = tuple([Observation(number, f"fact {number}") for number in range(1, 4)])
+    described: list[Item] = [Entity(f"E{number}", "x", facts, next_ordinal=4) for number in range(4)]
+    relations: list[Item] = [Relation("E0", f"E{number}", "knows") for number in range(8)]
+    assert len(take_in(full, described, by=ME).changes) == 2
+    assert len(take_in(full, relations, by=ME).changes) == 1
+
+
+def test_a_large_import_is_taken_back_by_its_time_and_actor(full: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(full.store, "best_batch", 1000)
     create(full, EntityDraft("Alice", "robot"))
-    many: list[Item] = [Entity(f"E{number}", "x") for number in range(full.store.best_batch * 2 + 1)]
+    many: list[Item] = [Entity(f"E{number}", "x") for number in range(2001)]
     receipt = take_in(full, many, by="polymnia import")
     assert len(receipt.changes) == 3
     undo_since(full, receipt.at, actor="polymnia import", by=ME)

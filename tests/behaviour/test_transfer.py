@@ -99,8 +99,9 @@ def test_notes_of_sessions_are_not_copied(vault: Memory) -> None:
     assert (vault_notes(vault), count_notes(vault)) == ([], 0)
 
 
-def test_many_notes_are_absorbed_in_batches(vault: Memory) -> None:
-    many = [Note(f"k{number}", "text", created_at=1, updated_at=1) for number in range(vault.store.best_batch + 1)]
+def test_many_notes_are_absorbed_in_batches(vault: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vault.store, "best_batch", 1000)
+    many = [Note(f"k{number}", "text", created_at=1, updated_at=1) for number in range(1001)]
     told: list[tuple[int, int]] = []
     assert absorb_notes(vault, many, by=ME, progress=lambda *far: told.append(far)) == (len(many), 0)
     assert told == [(len(many) - 1, len(many)), (len(many), len(many))]

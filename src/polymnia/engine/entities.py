@@ -45,7 +45,7 @@ def create(memory: Memory, drafts: Sequence[EntityDraft], *, by: str) -> list[En
     with memory.writing("create_entities", by) as transaction:
         known = transaction.read.known(wanted)
         created = [new_entity(draft, transaction.at) for name, draft in wanted.items() if name not in known]
-        transaction.apply(after=Rows(entities=tuple(created)))
+        transaction.apply(after=Rows(entities=tuple(created)), new_ids=True)
     return created
 
 
@@ -54,7 +54,7 @@ def upsert(memory: Memory, drafts: Sequence[EntityDraft], *, by: str) -> list[Up
     with memory.writing("upsert_entities", by) as transaction:
         batch = _UpsertBatch({each.name: each for each in transaction.read.find({draft.name for draft in drafts})})
         results = [batch.add(draft) for draft in drafts]
-        transaction.apply(after=batch.rows(transaction.at))
+        transaction.apply(after=batch.rows(transaction.at), new_ids=True)
     return results
 
 
@@ -80,9 +80,8 @@ def merge_into(transaction: Transaction, sources: Sequence[str], target: str, *,
 
 def open_named(memory: Memory, names: Collection[str]) -> Graph:
     """Return the entities with these names and every relation that touches one of them."""
-    with memory.reading() as read:
-        entities = read.find(names)
-        return Graph(entities, read.touching({entity.name for entity in entities}) if entities else [])
+    with memory.reading(once=True) as read:
+        return read.graph_of(names)
 
 
 def read_all(memory: Memory) -> Graph:

@@ -20,8 +20,6 @@ from polymnia.search.dates import stamped_time
 from polymnia.stores.contract import Reader
 
 Item = Entity | Relation | Note
-# An entity counts as one row of a batch, and once more for this many observations.
-_OBSERVATIONS_PER_ROW = 4
 # How many conflicts a receipt describes.
 MAX_CONFLICTS = 50
 # How many new entities a receipt names.
@@ -120,7 +118,8 @@ class _Intake:
             return
         with self._memory.writing("import", self._by) as transaction:
             before, after = self._plan(transaction.read, batch, transaction.at)
-            transaction.apply(before=before, after=after)
+            bring_ids = any(isinstance(each, Entity) and each.id for each in batch)
+            transaction.apply(before=before, after=after, new_ids=not bring_ids)
         if transaction.change is not None:
             self.receipt.changes.append(transaction.change.id)
             self.receipt.at = self.receipt.at or transaction.at
@@ -209,7 +208,7 @@ def _batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
     rows = 0
     for item in items:
         batch.append(item)
-        rows += 1 + (len(item.observations) // _OBSERVATIONS_PER_ROW if isinstance(item, Entity) else 0)
+        rows += 1 + (len(item.observations) if isinstance(item, Entity) else 0)
         if rows >= size:
             yield batch
             batch, rows = [], 0

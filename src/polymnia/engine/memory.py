@@ -27,9 +27,9 @@ class Memory:
         self.drafter: Drafter | None = None
         self._listeners: list[ChangeListener] = []
 
-    def reading(self) -> AbstractContextManager[Reader]:
-        """Open one snapshot for the block."""
-        return self.store.reading()
+    def reading(self, *, once: bool = False) -> AbstractContextManager[Reader]:
+        """Open one snapshot for the block. With `once`, the block asks one question."""
+        return self.store.reading(once=once)
 
     @contextmanager
     def writing(self, operation: str, by: str) -> Iterator["Transaction"]:
@@ -74,14 +74,22 @@ class Transaction:
         """The time of the change. Ask after the first read: a store on a server then answers both at once."""
         return self._writer.clock()
 
-    def apply(self, *, before: Rows | None = None, after: Rows | None = None, touched: Collection[str] = ()) -> None:
+    def apply(
+        self,
+        *,
+        before: Rows | None = None,
+        after: Rows | None = None,
+        touched: Collection[str] = (),
+        new_ids: bool = False,
+    ) -> None:
         """Write the rows as one change, and count the touched entities as updated. Nothing happens without rows.
 
-        Raise BadInput for a text that cannot be stored.
+        With `new_ids`, created entities have ids that were made for this change. Raise BadInput for a text that cannot
+        be stored.
         """
         rows = (before or Rows(), after or Rows())
         require_storable(rows[1])
-        change = Change(self._operation, self._by, self.at, *rows, touched=tuple(touched))
+        change = Change(self._operation, self._by, self.at, *rows, touched=tuple(touched), new_ids=new_ids)
         if change.before or change.after:
             check_cancelled()  # nothing has happened so far
             self.change = replace(change, id=self._writer.apply(change))

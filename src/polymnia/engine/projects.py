@@ -1,7 +1,6 @@
 """Which workspace a directory belongs to: one for each project, and one for everything personal."""
 
 import re
-from hashlib import sha256
 from pathlib import Path
 
 from polymnia.engine.workspaces import Workspaces
@@ -38,6 +37,8 @@ def project_workspace(workspaces: Workspaces, root: Path) -> str:
     taken = _find(workspaces, name)
     if name != PERSONAL and (taken is None or taken.description == str(root)):
         return name
+    from hashlib import sha256  # loads OpenSSL, and few names are taken
+
     return f"{name}-{sha256(str(root).encode(errors='replace')).hexdigest()[:6]}"
 
 

@@ -119,6 +119,7 @@ def remember(
                 relations=tuple(linked),
             ),
             touched=ends_of(linked),
+            new_ids=True,
         )
     receipts = {each.entity.name: each.receipt(found) for each in extended}
     receipts |= {each.name: _created_receipt(each, similar[each.name], found) for each in created}

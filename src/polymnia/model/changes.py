@@ -30,7 +30,8 @@ class Change(Struct, frozen=True):
     Rows only in `before` are deleted, rows only in `after` are created, rows in both are replaced: entities with the
     same id, observations with the same ordinal, relations and notes with the same key. An entity that is replaced may
     have another name; sets of its observations name it as it was called before. `touched` names entities that count as
-    updated though none of their rows is written; a change that is read back has none.
+    updated though none of their rows is written; a change that is read back has none. With `new_ids`, created entities
+    have ids that were made for this change; otherwise a store looks for deleted entities that come back.
     """
 
     operation: str
@@ -40,6 +41,7 @@ class Change(Struct, frozen=True):
     after: Rows = Rows()
     id: int = 0
     touched: tuple[str, ...] = ()
+    new_ids: bool = False
 
     @property
     def renamed(self) -> list[str]:

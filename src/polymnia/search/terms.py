@@ -75,8 +75,9 @@ def parts_of(text: str) -> str:
     They have their own column, so that the words of a text stay next to each other for phrases.
     """
     parts: list[str] = []
-    # Every text is tested on every write: the quick tests come first.
-    has_joined = not text[1:].islower() and _compiled(_JOINED).search(text)
+    # Every text is tested on every write: the quick tests come first. `lower` is quicker than `islower`.
+    rest = text[1:]
+    has_joined = rest != rest.lower() and _compiled(_JOINED).search(text)
     if not has_joined and text.isascii():
         return ""
     if has_joined:

@@ -13,6 +13,7 @@ from polymnia.model import (
     Change,
     Counts,
     Entity,
+    Graph,
     Heading,
     Match,
     Neighbours,
@@ -100,6 +101,10 @@ class MemoryGraph:
         for name in names:
             found.update(self._by_name().get(name, {}))
         return _in_order(list(found.items()))
+
+    def graph_of(self, names: Collection[str]) -> Graph:
+        entities = self.find(names)
+        return Graph(entities, self.touching({entity.name for entity in entities}) if entities else [])
 
     def relations(self) -> list[Relation]:
         return [relation for _, relation in self._relations.values()]

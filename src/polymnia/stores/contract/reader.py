@@ -11,6 +11,7 @@ from polymnia.model import (
     EmbeddingModel,
     Entity,
     EventCounts,
+    Graph,
     Heading,
     Mark,
     Match,
@@ -61,6 +62,9 @@ class GraphReader(Protocol):
 
     def touching(self, names: Collection[str]) -> list[Relation]:
         """Return the relations that start or end at one of the names."""
+
+    def graph_of(self, names: Collection[str]) -> Graph:
+        """Return the entities with these names and every relation that touches one of them."""
 
     def relations(self) -> list[Relation]:
         """Return every relation."""

@@ -50,8 +50,11 @@ class Store(Protocol):
     def tables(self) -> TableWriter:
         """Writes of rows as they are elsewhere, with `capabilities.tables`."""
 
-    def reading(self) -> AbstractContextManager[Reader]:
-        """Open one snapshot for the block. Reads never write and never wait for a writer."""
+    def reading(self, *, once: bool = False) -> AbstractContextManager[Reader]:
+        """Open one snapshot for the block. Reads never write and never wait for a writer.
+
+        With `once`, the block asks one question, which a server can answer and end the snapshot in one round trip.
+        """
 
     def writing(self) -> AbstractContextManager[Writer]:
         """Open a transaction for the block: durable when the block ends, undone when it raises."""

@@ -28,7 +28,6 @@ from polymnia.errors import (
 from polymnia.model import Status, Workspace
 from polymnia.stores.contract import Store
 from polymnia.stores.directory import files
-from polymnia.stores.directory.adoption import adopt
 from polymnia.stores.directory.registry import COPY, REGISTRY, Intent, Operation, Registry
 from polymnia.stores.names import check_name, same_name
 from polymnia.stores.sqlite.store import SqliteStore
@@ -308,6 +307,8 @@ def _open_or_adopt(path: Path) -> SqliteStore:
     try:
         return SqliteStore(str(path), create=False)
     except StoreForeign:
+        from polymnia.stores.directory.adoption import adopt
+
         adopt(path)
         return SqliteStore(str(path), create=False)
 

@@ -34,7 +34,7 @@ class BinlogStore(GraphOnlyStore):
     write.
     """
 
-    best_batch = 10_000
+    best_batch = 40_000
     short_reads = False
     capabilities = Capabilities()
 
@@ -55,7 +55,7 @@ class BinlogStore(GraphOnlyStore):
             make_parent(self._path)
 
     @contextmanager
-    def reading(self) -> Iterator[MemoryGraph]:
+    def reading(self, *, once: bool = False) -> Iterator[MemoryGraph]:
         with self._lock, self._os_errors:
             self._catch_up()
             yield self._graph

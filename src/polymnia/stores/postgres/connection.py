@@ -34,15 +34,18 @@ _CANCEL_CHECK_S = 0.1
 _CANCEL_TIMEOUT_S = 1.0
 _STORED_NOWHERE = f"\ufffe{token_hex(8)}"
 _SURROGATES = re.compile("[\ud800-\udfff]")
+_COLLECTIONS = (list, tuple, set, frozenset, dict)
 _GOOD = (pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK)
 
 
 class Connection(psycopg.Connection[Row]):
-    """A pooled connection, and the names of the statements that are prepared on it."""
+    """A pooled connection, the names of the statements that are prepared on it, and what waits for its answers."""
 
     def __init__(self, pgconn: pq.abc.PGconn) -> None:
         super().__init__(pgconn)
         self.prepared: set[str] = set()
+        self.answers = _Selector()
+        self.answers.register(pgconn.socket, selectors.EVENT_READ)
 
 
 class ConnectionLost(psycopg.OperationalError):
@@ -118,12 +121,14 @@ class Pipeline:
     def _flush(self) -> None:
         """Send what is buffered. Receive meanwhile: the server may not read on before its results are taken."""
         while self._pgconn.flush():
-            self._wait(selectors.EVENT_READ | selectors.EVENT_WRITE)
+            with _Selector() as selector:
+                selector.register(self._pgconn.socket, selectors.EVENT_READ | selectors.EVENT_WRITE)
+                self._wait(selector)
             self._consume()
 
     def _receive(self) -> pq.abc.PGresult | None:
         while self._pgconn.is_busy():
-            self._wait(selectors.EVENT_READ)
+            self._wait(self._connection.answers)
             self._consume()
         return self._pgconn.get_result()
 
@@ -134,18 +139,16 @@ class Pipeline:
             self.is_lost = True
             raise ConnectionLost(str(exc)) from exc
 
-    def _wait(self, events: int) -> None:
-        with _Selector() as selector:
-            selector.register(self._pgconn.socket, events)
-            deadline = monotonic() + self._timeout
-            while not selector.select(min(self._timeout, _CANCEL_CHECK_S)):
-                if not self._write and read_limits().cancelled():
-                    self._cancel()
-                    raise cancellation()
-                if monotonic() < deadline:
-                    continue
-                self.is_lost = True
-                raise ConnectionLost(f"the server did not answer within {self._timeout:g} seconds")
+    def _wait(self, selector: selectors.BaseSelector) -> None:
+        deadline = monotonic() + self._timeout
+        while not selector.select(min(self._timeout, _CANCEL_CHECK_S)):
+            if not self._write and read_limits().cancelled():
+                self._cancel()
+                raise cancellation()
+            if monotonic() < deadline:
+                continue
+            self.is_lost = True
+            raise ConnectionLost(f"the server did not answer within {self._timeout:g} seconds")
 
     def _cancel(self) -> None:
         """End the statement on the server. The connection is given up: its results are not worth the wait."""
@@ -169,9 +172,9 @@ def _encode(value: object) -> bytes | None:
         return None
     if isinstance(value, str):
         return _encode_text(value)
-    if isinstance(value, list | tuple | set | frozenset | dict):
+    if isinstance(value, _COLLECTIONS):
         return _encode_text(array_literal(value))
-    return _encode_text(_scalar(value))
+    return f"\\x{value.hex()}".encode() if isinstance(value, bytes) else str(value).encode()
 
 
 def array_literal(values: Iterable[object]) -> str:
@@ -182,18 +185,10 @@ def array_literal(values: Iterable[object]) -> str:
 def _item(value: object) -> str:
     """Return a value as it stands in the literal of an array."""
     if isinstance(value, str):
-        return f'"{_escape(value)}"'
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
     if isinstance(value, bytes):
-        return f'"{_escape(_scalar(value))}"'
+        return f'"\\\\x{value.hex()}"'
     return "NULL" if value is None else str(value)
-
-
-def _escape(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"')
-
-
-def _scalar(value: object) -> str:
-    return f"\\x{value.hex()}" if isinstance(value, bytes) else str(value)
 
 
 def _encode_text(text: str) -> bytes:

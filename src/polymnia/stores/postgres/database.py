@@ -73,14 +73,14 @@ class Database:
 
     @contextmanager
     def transaction(
-        self, workspace: int | None = None, *, write: bool = False, lock: bool = False
+        self, workspace: int | None = None, *, write: bool = False, lock: bool = False, once: bool = False
     ) -> Iterator["WorkspaceConnection"]:
         """Yield a transaction on a workspace or, without one, on the catalogue. Raise StoreError.
 
         What was written is undone at the end, unless it was committed. With `lock`, other writers of the workspace wait
-        from the first fetch to the end.
+        from the first fetch to the end. With `once`, the first fetch ends the transaction.
         """
-        connection = WorkspaceConnection(self, workspace, write=write or lock, lock=lock)
+        connection = WorkspaceConnection(self, workspace, write=write or lock, lock=lock, once=once)
         try:
             yield connection
         except psycopg.Error as exc:
@@ -90,9 +90,9 @@ class Database:
 
     def ask(self, query: str, *values: object) -> list[Row]:
         """Return the rows of a named query on the catalogue, in one round trip. Raise StoreError."""
-        with self.transaction() as connection:
+        with self.transaction(once=True) as connection:
             connection.send(query, *values)
-            return connection.fetch(end=True)[-1]
+            return connection.fetch()[-1]
 
     def acquire(self) -> Connection:
         """Return a connection from the pool. Raise psycopg.Error."""
@@ -181,13 +181,20 @@ class WorkspaceConnection:
     """
 
     def __init__(
-        self, database: Database, workspace: int | None = None, *, write: bool = False, lock: bool = False
+        self,
+        database: Database,
+        workspace: int | None = None,
+        *,
+        write: bool = False,
+        lock: bool = False,
+        once: bool = False,
     ) -> None:
         """Without a workspace the transaction is about the catalogue."""
         self.workspace = workspace
         self._database = database
         self._write = write
         self._lock = lock
+        self._once = once
         self._last_change: LastChange | None = None
         self._connection: Connection | None = None
         self._pipeline: Pipeline | None = None
@@ -222,17 +229,17 @@ class WorkspaceConnection:
         assert self._last_change is not None  # only locked transactions are asked
         return self._last_change
 
-    def fetch(self, *, end: bool = False) -> list[list[Row]]:
+    def fetch(self) -> list[list[Row]]:
         """Return the rows of every query that was queued, in one round trip. Raise StoreSealed, psycopg.Error.
 
-        Begin again on another connection if the server has not answered anything yet. With `end`, the transaction ends
-        in the same round trip.
+        Begin again on another connection if the server has not answered anything yet.
         """
+        assert not (self._once and self._is_answered)  # another fetch would see another snapshot
         deadline = monotonic() + self._database.url.timeout
         while True:
             try:
                 pipeline = self._send_queue()
-                rows = pipeline.end() if end else pipeline.fetch()
+                rows = pipeline.end() if self._once else pipeline.fetch()
             except psycopg.Error as exc:
                 if isinstance(exc, _UNNAMED) and self._names_workspace():
                     continue
@@ -242,7 +249,7 @@ class WorkspaceConnection:
                 self._discard()
                 self._database.replace_broken()
             else:
-                if end:
+                if self._once:
                     self._pipeline = None
                 if self._lock and not self._is_answered:
                     self._last_change = _last_change(rows.pop(0))

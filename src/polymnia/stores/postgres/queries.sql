@@ -35,14 +35,14 @@ WHERE e.workspace_id = $1 AND text_key(e.uid) = ANY (ARRAY(SELECT text_key(n) FR
     AND e.uid = ANY ($2::text[]);
 
 -- name: entity_named
--- One entity by name: the most frequent read.
-SELECT e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at
+-- One entity by name: the most frequent read. Its living card comes last.
+SELECT e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at, c.id
 FROM cards AS c JOIN entities AS e ON e.workspace_id = $1 AND e.id = c.entity
 WHERE c.workspace_id = $1 AND text_key(c.name) = text_key($2) AND c.name = $2 AND c.until IS NULL;
 
 -- name: entities_named
--- The entities with these names, oldest first.
-SELECT e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at
+-- The entities with these names, oldest first. Their living cards come last.
+SELECT e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at, c.id
 FROM cards AS c JOIN entities AS e ON e.workspace_id = $1 AND e.id = c.entity
 WHERE c.workspace_id = $1 AND text_key(c.name) = ANY (ARRAY(SELECT text_key(n) FROM unnest($2::text[]) AS n))
     AND c.name = ANY ($2::text[]) AND c.until IS NULL
@@ -124,13 +124,13 @@ WHERE workspace_id = $1 AND until IS NULL
 ORDER BY entity, ordinal;
 
 -- name: relations_of
--- The relations of one name, oldest first, up to a limit; NULL is none.
+-- The relations of one name, oldest first.
 SELECT id, source, target, type, created_at FROM relations
 WHERE workspace_id = $1 AND text_key(source) = text_key($2) AND source = $2 AND until IS NULL
 UNION ALL
 SELECT id, source, target, type, created_at FROM relations
 WHERE workspace_id = $1 AND text_key(target) = text_key($2) AND target = $2 AND source <> $2 AND until IS NULL
-ORDER BY 1 LIMIT $3;
+ORDER BY 1;
 
 -- name: relations_of_many
 -- The relations that touch one of these names, oldest first.

@@ -9,6 +9,7 @@ from polymnia.model import (
     Change,
     Counts,
     Entity,
+    Graph,
     Heading,
     Match,
     Neighbours,
@@ -26,7 +27,7 @@ from polymnia.stores.postgres import search
 from polymnia.stores.postgres.connection import Row
 from polymnia.stores.postgres.database import LastChange, WorkspaceConnection
 from polymnia.stores.postgres.rows import assemble, columns, run, unpack_entity
-from polymnia.stores.postgres.write import apply_change
+from polymnia.stores.postgres.write import Identities, apply_change
 from polymnia.stores.version_history import unpack_relations
 
 if TYPE_CHECKING:
@@ -38,29 +39,18 @@ if TYPE_CHECKING:
     from polymnia.stores.version_trash import VersionTrash
 
 
-# An entity with more relations is read without them.
-_MAX_EARLY_RELATIONS = 50
-
-
 class PostgresReader:
     """One snapshot of a workspace. The server's presence belongs to the database."""
 
     def __init__(self, connection: WorkspaceConnection, server: "ServerPresence") -> None:
         self._connection = connection
         self._server = server
-        self._relations: dict[str, list[Row]] = {}  # of the entity that was last found, if they are few
 
     def known(self, names: Collection[str]) -> set[str]:
         return {name for (name,) in run(self._connection, "known_names", names)} if names else set()
 
     def find(self, names: Collection[str]) -> list[Entity]:
-        if not names:
-            return []
-        if len(names) == 1:
-            return self._find_one(*names)
-        self._connection.send("entities_named", names)
-        self._connection.send("observations_of_names", names)
-        return assemble(*self._connection.fetch()[-2:])
+        return assemble(*self._find_rows(names)) if names else []
 
     def names_of(self, ids: Collection[str]) -> dict[str, str]:
         rows = run(self._connection, "entities_by_uid", ids) if ids else []
@@ -77,10 +67,21 @@ class PostgresReader:
 
     def touching(self, names: Collection[str]) -> list[Relation]:
         if len(names) == 1:
-            (name,) = names
-            known = self._relations.get(name)
-            return unpack_relations(run(self._connection, "relations_of", name, None) if known is None else known)
+            return unpack_relations(run(self._connection, "relations_of", *names))
         return unpack_relations(run(self._connection, "relations_of_many", names)) if names else []
+
+    def graph_of(self, names: Collection[str]) -> Graph:
+        if not names:
+            return Graph([], [])
+        self._send_find(names)
+        if len(names) == 1:
+            self._connection.send("relations_of", *names)
+        else:
+            self._connection.send("relations_of_many", names)
+        entities, observations, relations = self._connection.fetch()[-3:]
+        found = {row[1] for row in entities}
+        touching = [each for each in unpack_relations(relations) if each.source in found or each.target in found]
+        return Graph(assemble(entities, observations), touching)
 
     def relations(self) -> list[Relation]:
         return unpack_relations(run(self._connection, "relations_all"))
@@ -206,14 +207,19 @@ class PostgresReader:
 
         return VersionTrash(PostgresRows(self._connection))
 
-    def _find_one(self, name: str) -> list[Entity]:
-        """Return the entity with that name. Its relations are mostly asked for next, so they come in the same trip."""
-        self._connection.send("entity_named", name)
-        self._connection.send("observations_of", name)
-        self._connection.send("relations_of", name, _MAX_EARLY_RELATIONS + 1)
-        entities, observations, relations = self._connection.fetch()[-3:]
-        self._relations = {name: relations} if len(relations) <= _MAX_EARLY_RELATIONS else {}
-        return assemble(entities, observations)
+    def _find_rows(self, names: Collection[str]) -> list[list[Row]]:
+        """Return the rows of entities and of their observations."""
+        self._send_find(names)
+        return self._connection.fetch()[-2:]
+
+    def _send_find(self, names: Collection[str]) -> None:
+        """Queue the queries for entities and for their observations."""
+        if len(names) == 1:
+            self._connection.send("entity_named", *names)
+            self._connection.send("observations_of", *names)
+        else:
+            self._connection.send("entities_named", names)
+            self._connection.send("observations_of_names", names)
 
     def _by_id(self, ids: Iterable[int]) -> list[Entity]:
         """Return the living entities with these row ids, oldest first."""
@@ -236,6 +242,7 @@ class PostgresWriter(PostgresReader):
         """`name` tells the changes of this store from those that others make."""
         super().__init__(connection, server)
         self._name = name
+        self._identities: Identities = {}  # of the entities that were found, and their living cards
         self.key: UUID | None = None
 
     @property
@@ -246,9 +253,16 @@ class PostgresWriter(PostgresReader):
     def clock(self) -> int:
         return max(time_ns() // 1000, self.last.at + 1)
 
+    def find(self, names: Collection[str]) -> list[Entity]:
+        if not names:
+            return []
+        entities, observations = self._find_rows(names)
+        self._identities |= {row[1]: (row[0], row[-1]) for row in entities}
+        return assemble(entities, observations)
+
     def apply(self, change: Change) -> int:
         self.key = uuid4()
-        return apply_change(self._connection, change, self.last, self._name, self.key)
+        return apply_change(self._connection, change, self.last, self._identities, self._name, self.key)
 
     def set_updated(self, times: Mapping[str, int]) -> None:
         """Set when entities were last updated, by their ids: rows from elsewhere bring their own times."""

@@ -29,8 +29,8 @@ def assemble(entities: list[Row], observations: Iterable[Row]) -> list[Entity]:
 
 
 def unpack_entity(row: Row, observations: tuple[Observation, ...]) -> Entity:
-    """Return the entity of a row. Its columns are those that the queries for entities select."""
-    _, name, kind, uid, next_ordinal, summary, summary_at, tags, created_at, updated_at = row
+    """Return the entity of a row. Its first ten columns are those that all queries for entities select."""
+    _, name, kind, uid, next_ordinal, summary, summary_at, tags, created_at, updated_at = row[:10]
     about = (summary, summary_at or 0, tuple(tags or ()))
     return Entity(name, kind, observations, uid, next_ordinal, *about, created_at, updated_at)
 

@@ -27,7 +27,7 @@ _numbers = count(1)
 class PostgresStore:
     """Any number of processes on any number of machines may use the same workspace."""
 
-    best_batch = 2000
+    best_batch = 8_000
     # A server on the network may take its time.
     short_reads = False
 
@@ -59,8 +59,8 @@ class PostgresStore:
         return PostgresTableWriter(self._writing_rows)
 
     @contextmanager
-    def reading(self) -> Iterator[PostgresReader]:
-        with self._database.transaction(self.workspace) as connection:
+    def reading(self, *, once: bool = False) -> Iterator[PostgresReader]:
+        with self._database.transaction(self.workspace, once=once) as connection:
             yield PostgresReader(connection, self._database.server)
 
     @contextmanager

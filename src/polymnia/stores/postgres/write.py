@@ -11,19 +11,32 @@ from polymnia.stores.postgres.rows import columns, pack_half, pack_tags
 from polymnia.stores.postgres.words import WordVector, word_vector
 
 CLIENT_MODEL = "client"
+# The identity and the living card of each entity, by name.
+Identities = dict[str, tuple[int, int]]
 
 
-def apply_change(connection: WorkspaceConnection, change: Change, last: LastChange, server: str, key: UUID) -> int:
-    """Queue the rows of the change, which are written with the commit; return its id."""
-    return _ChangeWriter(connection, change, last).run(server, key)
+def apply_change(
+    connection: WorkspaceConnection,
+    change: Change,
+    last: LastChange,
+    found: Identities,
+    server: str,
+    key: UUID,
+) -> int:
+    """Queue the rows of the change, which are written with the commit; return its id.
+
+    `found` are the entities that the transaction has read already.
+    """
+    return _ChangeWriter(connection, change, last, found).run(server, key)
 
 
 class _ChangeWriter:
     """One change while it is applied: its id, the last row id, and the passages that enter the index."""
 
-    def __init__(self, connection: WorkspaceConnection, change: Change, last: LastChange) -> None:
+    def __init__(self, connection: WorkspaceConnection, change: Change, last: LastChange, found: Identities) -> None:
         self._connection = connection
         self._change = change
+        self._found = found
         self._id = last.id + 1
         self._row = last.row
         self._added: list[tuple[int, WordVector]] = []
@@ -48,22 +61,24 @@ class _ChangeWriter:
         self._record(server, key, self._index())
         return self._id
 
-    def _read(self, before: Rows, after: Rows, kept: set[str]) -> tuple[dict[str, tuple[int, int]], dict[str, int]]:
+    def _read(self, before: Rows, after: Rows, kept: set[str]) -> tuple[Identities, dict[str, int]]:
         """Return identity and living card of every entity that the change names, and who comes back from the trash."""
         names = {each.name for each in before.entities}
         names |= {each.entity for each in before.observations + after.observations}
-        new = [each.id for each in after.entities if each.id not in kept]
-        if not names and not new:
-            return {}, {}
-        self._connection.send("entity_ids", names)
+        unread = names - self._found.keys()
+        new = [] if self._change.new_ids else [each.id for each in after.entities if each.id not in kept]
+        if not unread and not new:
+            return self._found, {}
+        self._connection.send("entity_ids", unread)
         self._connection.send("entities_by_uid", new)
         known, found = self._connection.fetch()[-2:]
         for uid, _, name in found:
             if name is not None and uid not in {each.id for each in before.entities}:
                 raise BadInput(f"the id {uid} belongs to the entity {name}; an id cannot be used twice")
-        return {name: (entity, card) for name, entity, card in known}, {uid: entity for uid, entity, _ in found}
+        read = {name: (entity, card) for name, entity, card in known}
+        return self._found | read, {uid: entity for uid, entity, _ in found}
 
-    def _end(self, known: dict[str, tuple[int, int]], before: Rows, kept: set[str]) -> None:
+    def _end(self, known: Identities, before: Rows, kept: set[str]) -> None:
         self._send("end_cards", [known[each.name][1] for each in before.entities])
         self._send("end_observations_of", [known[each.name][0] for each in before.entities if each.id not in kept])
         single = [(known[each.entity][0], one.ordinal) for each in before.observations for one in each.observations]
@@ -110,13 +125,13 @@ class _ChangeWriter:
         times = (value.created_at, value.valid_at or None)
         return (row, entity, value.ordinal, value.text, *times, value.source or None)
 
-    def _create_observations(self, known: dict[str, tuple[int, int]], sets: Iterable[ObservationSet]) -> None:
+    def _create_observations(self, known: Identities, sets: Iterable[ObservationSet]) -> None:
         """Create observations in the order they were written, whatever the entity: their ids keep that order."""
         written = [(known[each.entity][0], one) for each in sets for one in each.observations]
         written.sort(key=lambda pair: pair[1].created_at)
         self._send_rows("insert_observations", [self._observation(entity, one) for entity, one in written])
 
-    def _touch(self, known: dict[str, tuple[int, int]], sets: Iterable[ObservationSet]) -> None:
+    def _touch(self, known: Identities, sets: Iterable[ObservationSet]) -> None:
         rows = [
             (known[each.entity][0], max(one.ordinal for one in each.observations) + 1, self._change.at) for each in sets
         ]

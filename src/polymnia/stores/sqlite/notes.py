@@ -15,7 +15,7 @@ from polymnia.stores.sqlite.match import render
 from polymnia.stores.sqlite.rows import run, run_many
 from polymnia.stores.sqlite.search import match_notes, notes_containing
 from polymnia.stores.sqlite.vectors import SqliteVectorReader
-from polymnia.stores.sqlite.write import client_model, note_texts, word_row
+from polymnia.stores.sqlite.write import TextRows, client_model
 from polymnia.stores.version_notes import columns_of_note, first_found
 
 
@@ -34,8 +34,10 @@ class SqliteNoteSearch:
 
     def match_session(self, notes: dict[int, Note], text: str) -> Scores:
         run(self._connection, "create_session_words")
-        rows = [word_row(note_texts(number, note)) for number, note in notes.items()]
-        run_many(self._connection, "fill_session_words", rows)
+        texts = TextRows()
+        for number, note in notes.items():
+            texts.add_note(number, note.key, note.content, note.tags)
+        run_many(self._connection, "fill_session_words", texts.words)
         try:
             return first_found(text, partial(self._match_session_words, notes))
         finally:

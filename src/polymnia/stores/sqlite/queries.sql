@@ -303,18 +303,21 @@ SELECT rowid FROM words WHERE words MATCH ? ORDER BY rank LIMIT ?;
 
 -- name: best_words_within
 -- The same among the passages of some names (a JSON array), some types (likewise), a period and all of some tags; NULL allows any.
+-- The first condition on names drops most observations before their cards are looked up.
 SELECT w.rowid FROM words AS w
 LEFT JOIN observations AS o ON o.id = w.rowid
 LEFT JOIN notes AS n ON n.id = w.rowid
 LEFT JOIN cards AS c ON c.id = coalesce(
     (SELECT of.id FROM cards AS of WHERE of.entity = o.entity AND of.until IS NULL), w.rowid)
 WHERE w.words MATCH ?1
+    AND (?3 IS NULL OR o.entity IS NULL OR o.entity IN (
+        SELECT entity FROM cards WHERE until IS NULL AND name IN (SELECT value FROM json_each(?3))))
     AND (?3 IS NULL OR coalesce(c.name, n.key) IN (SELECT value FROM json_each(?3)))
     AND (?4 IS NULL OR coalesce(c.type, 'note') IN (SELECT value FROM json_each(?4)))
     AND (?5 IS NULL OR coalesce(o.valid_at, o.created_at, c.created_at, n.updated_at) >= ?5)
     AND (?6 IS NULL OR coalesce(o.valid_at, o.created_at, c.created_at, n.updated_at) < ?6)
     AND (?7 IS NULL OR NOT EXISTS (SELECT 1 FROM json_each(?7) AS tag WHERE tag.value NOT IN (SELECT value FROM json_each(coalesce(c.tags, n.tags, '[]')))))
-ORDER BY w.rank LIMIT ?2;
+ORDER BY bm25(words), w.rowid LIMIT ?2;
 
 -- name: best_names
 -- Names of the entities whose own cards match the expression best. By bm25 and not by rank, which would be worked out for
@@ -946,16 +949,20 @@ SELECT o.id, c.name FROM cards AS c NOT INDEXED CROSS JOIN observations AS o ON 
 WHERE c.until IS NULL;
 
 -- name: passages_within
--- The passages of some names (a JSON array), some types (likewise), a period and all of some tags; NULL allows any.
-SELECT c.id FROM cards AS c
-WHERE c.until IS NULL AND (?1 IS NULL OR c.name IN (SELECT value FROM json_each(?1)))
-    AND (?2 IS NULL OR c.type IN (SELECT value FROM json_each(?2)))
+-- The passages of some names (a JSON array), some types (likewise), a period and all of some tags; NULL allows any. Named
+-- cards are looked up: with one OR for both cases every card would be read.
+WITH own AS NOT MATERIALIZED (
+    SELECT id, entity, type, tags, created_at FROM cards WHERE until IS NULL AND ?1 IS NULL
+    UNION ALL
+    SELECT id, entity, type, tags, created_at FROM cards WHERE until IS NULL AND name IN (SELECT value FROM json_each(?1))
+)
+SELECT c.id FROM own AS c
+WHERE (?2 IS NULL OR c.type IN (SELECT value FROM json_each(?2)))
     AND (?3 IS NULL OR c.created_at >= ?3) AND (?4 IS NULL OR c.created_at < ?4)
     AND (?5 IS NULL OR NOT EXISTS (SELECT 1 FROM json_each(?5) AS tag WHERE tag.value NOT IN (SELECT value FROM json_each(coalesce(c.tags, '[]')))))
 UNION ALL
-SELECT o.id FROM cards AS c CROSS JOIN observations AS o ON o.entity = c.entity AND o.until IS NULL
-WHERE c.until IS NULL AND (?1 IS NULL OR c.name IN (SELECT value FROM json_each(?1)))
-    AND (?2 IS NULL OR c.type IN (SELECT value FROM json_each(?2)))
+SELECT o.id FROM own AS c CROSS JOIN observations AS o ON o.entity = c.entity AND o.until IS NULL
+WHERE (?2 IS NULL OR c.type IN (SELECT value FROM json_each(?2)))
     AND (?3 IS NULL OR coalesce(o.valid_at, o.created_at) >= ?3) AND (?4 IS NULL OR coalesce(o.valid_at, o.created_at) < ?4)
     AND (?5 IS NULL OR NOT EXISTS (SELECT 1 FROM json_each(?5) AS tag WHERE tag.value NOT IN (SELECT value FROM json_each(coalesce(c.tags, '[]')))))
 UNION ALL

@@ -10,6 +10,7 @@ from polymnia.model import (
     Change,
     Counts,
     Entity,
+    Graph,
     Heading,
     Match,
     Neighbours,
@@ -78,6 +79,10 @@ class SqliteReader:
         if len(names) == 1:
             return unpack_relations(sort_rows(run(self._connection, "relations_of", *names)))
         return unpack_relations(sort_rows(set(run(self._connection, "relations_of_many", as_json(names)))))
+
+    def graph_of(self, names: Collection[str]) -> Graph:
+        entities = self.find(names)
+        return Graph(entities, self.touching({entity.name for entity in entities}) if entities else [])
 
     def relations(self) -> list[Relation]:
         return unpack_relations(run(self._connection, "relations_all"))

@@ -42,7 +42,7 @@ IN_MEMORY = ":memory:"
 class SqliteStore:
     """One writing connection with group commit, and as many reading ones as are read from at once."""
 
-    best_batch = 4000
+    best_batch = 16_000
 
     def __init__(
         self, path: str, *, create: bool = True, read_only: bool = False, allow_archived: bool = False
@@ -85,7 +85,7 @@ class SqliteStore:
         return SqliteTableWriter(self._commit.transaction)
 
     @contextmanager
-    def reading(self) -> Iterator[SqliteReader]:
+    def reading(self, *, once: bool = False) -> Iterator[SqliteReader]:
         if self._in_memory:
             with self.writing() as writer:
                 yield writer

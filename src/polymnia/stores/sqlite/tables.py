@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from operator import itemgetter
 
 import apsw
 
 from polymnia.stores.contract.tables import TABLES, TableRow
 from polymnia.stores.sqlite.rows import pack_tags, pack_uid, run, run_many, unpack_tags, unpack_uid
-from polymnia.stores.sqlite.write import PassageTexts, index
+from polymnia.stores.sqlite.write import TextRows, index
 from polymnia.stores.version_tables import QUERIES, read_in_batches
 
 Transaction = Callable[[], AbstractContextManager[apsw.Connection]]
@@ -47,7 +48,10 @@ class SqliteTableWriter:
                 tags = [(tag, row[0]) for row in living for tag in dict.fromkeys(row[3] or ())]
                 run_many(connection, "insert_note_tag", tags)
             if table in _TEXTS:
-                index(connection, [_TEXTS[table](*row) for row in living])
+                texts = TextRows()
+                for row in sorted(living, key=itemgetter(0)):
+                    _TEXTS[table](texts, *row)
+                index(connection, texts)
 
     def finish(self) -> None:
         """There is nothing to count: the tables tell."""
@@ -62,22 +66,30 @@ def _convert(table: str, row: TableRow, forms: dict[str, Callable[..., object]])
     )
 
 
-def _card_texts(
-    number: int, _: int, name: str, kind: str, summary: str | None, at: int, tags: Sequence[str] | None, *rest: object
-) -> PassageTexts:
-    return PassageTexts(number, name, (kind, *(tags or ())), summary, (name, kind))
+def _add_card(
+    texts: TextRows,
+    number: int,
+    _: int,
+    name: str,
+    kind: str,
+    summary: str | None,
+    at: int,
+    tags: Sequence[str] | None,
+    *rest: object,
+) -> None:
+    texts.add_card(number, name, kind, tags or (), summary)
 
 
-def _observation_texts(number: int, _: int, ordinal: int, text: str, *rest: object) -> PassageTexts:
-    return PassageTexts(number, None, (), text, (text,))
+def _add_observation(texts: TextRows, number: int, _: int, ordinal: int, text: str, *rest: object) -> None:
+    texts.add_observation(number, text)
 
 
-def _note_texts(number: int, key: str, text: str, tags: Sequence[str] | None, *rest: object) -> PassageTexts:
-    return PassageTexts(number, key, tuple(tags or ()), text, (key, text))
+def _add_note(texts: TextRows, number: int, key: str, text: str, tags: Sequence[str] | None, *rest: object) -> None:
+    texts.add_note(number, key, text, tags or ())
 
 
-_TEXTS: dict[str, Callable[..., PassageTexts]] = {
-    "cards": _card_texts,
-    "observations": _observation_texts,
-    "notes": _note_texts,
+_TEXTS: dict[str, Callable[..., None]] = {
+    "cards": _add_card,
+    "observations": _add_observation,
+    "notes": _add_note,
 }

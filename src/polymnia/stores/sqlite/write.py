@@ -1,7 +1,6 @@
 """Write to SQLite: a change ends rows and creates rows, and the text indexes follow in the same transaction."""
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple
 
 import apsw
 
@@ -12,16 +11,34 @@ from polymnia.search.text import fold
 from polymnia.stores.sqlite.rows import Row, as_json, find_identities, pack_tags, pack_uid, run, run_many
 
 CLIENT_MODEL = "client"
+# Two characters more, so that every character of a text starts a trigram.
+_TRIGRAM_END = "\n\n"
 
 
-class PassageTexts(NamedTuple):
-    """What a passage is found by: words of its name, labels and content, and any part of its `characters`."""
+class TextRows:
+    """Rows for the text indexes: of the words of passages, and of their texts for substring search.
 
-    id: int
-    name: str | None
-    labels: tuple[str, ...]
-    content: str | None
-    characters: tuple[str, ...]
+    Add them by ascending id: the indexes write a segment for every step back.
+    """
+
+    def __init__(self) -> None:
+        self.words: list[Row] = []
+        self.trigrams: list[Row] = []
+
+    def add_card(self, number: int, name: str, kind: str, tags: Iterable[str], summary: str | None) -> None:
+        self._add(number, name, " ".join((kind, *tags)), summary, f"{name}\n{kind}")
+
+    def add_observation(self, number: int, text: str) -> None:
+        self.words.append((number, None, None, text, parts_of(text) or None))
+        self.trigrams.append((number, fold(text) + _TRIGRAM_END))
+
+    def add_note(self, number: int, key: str, text: str, tags: Iterable[str]) -> None:
+        self._add(number, key, " ".join(tags), text, f"{key}\n{text}")
+
+    def _add(self, number: int, name: str, labels: str, content: str | None, characters: str) -> None:
+        whole = " ".join([text for text in (name, labels, content) if text])
+        self.words.append((number, name, labels or None, content, parts_of(whole) or None))
+        self.trigrams.append((number, fold(characters) + _TRIGRAM_END))
 
 
 def apply_change(connection: apsw.Connection, change: Change, server: str) -> int:
@@ -38,7 +55,7 @@ class _ChangeWriter:
         last = run(connection, "last_change")
         self._id: int = last[0][0] + 1 if last else 1
         self._row: int = last[0][2] if last else 0
-        self._added: list[PassageTexts] = []
+        self._added = TextRows()
         self._removed: list[int] = []
         self._own_updates: list[Row] = []
 
@@ -89,7 +106,7 @@ class _ChangeWriter:
 
     def _create_entities(self, entities: Sequence[Entity], kept: dict[str, int]) -> None:
         """Create cards, and identities and observations for entities that are new or come back."""
-        new = [each for each in entities if each.id not in kept]
+        new = [] if self._change.new_ids else [each for each in entities if each.id not in kept]
         identities = {**kept, **self._former_identities(new)}
         cards: list[Row] = []
         created: list[Row] = []
@@ -119,8 +136,7 @@ class _ChangeWriter:
         return {uid: entity for uid, entity, _ in found}
 
     def _card(self, card: int, entity: int, value: Entity) -> Row:
-        labels = (value.type, *value.tags)
-        self._added.append(PassageTexts(card, value.name, labels, value.summary, (value.name, value.type)))
+        self._added.add_card(card, value.name, value.type, value.tags, value.summary)
         about = (value.summary, value.summary_at or None, pack_tags(value.tags), value.created_at)
         if value.updated_at != self._change.at:
             self._own_updates.append((entity, self._id, value.updated_at))
@@ -131,7 +147,7 @@ class _ChangeWriter:
         if not 0 < ordinal <= MAX_ORDINAL:
             raise BadInput(f"an entity cannot have more than {MAX_ORDINAL} observations; create another entity")
         row = self._next_row()
-        self._added.append(PassageTexts(row, None, (), text, (text,)))
+        self._added.add_observation(row, text)
         return (row, entity, ordinal, text, value.created_at, value.valid_at or None, value.source or None, self._id)
 
     def _create_observations(self, known: dict[str, tuple[int, int]], sets: Iterable[ObservationSet]) -> None:
@@ -178,7 +194,7 @@ class _ChangeWriter:
         times = (note.created_at, note.updated_at)
         run(self._connection, "insert_note", row, note.key, note.content, pack_tags(note.tags), *times, self._id)
         run_many(self._connection, "insert_note_tag", [(tag, row) for tag in dict.fromkeys(note.tags)])
-        self._added.append(note_texts(row, note))
+        self._added.add_note(row, note.key, note.content, note.tags)
         if note.embedding:
             put_client_vector(self._connection, row, note.embedding)
 
@@ -209,11 +225,10 @@ def client_model(dimension: int) -> str:
     return f"{CLIENT_MODEL}/{dimension}"
 
 
-def index(connection: apsw.Connection, passages: Sequence[PassageTexts]) -> None:
-    """Add passages to the text indexes. Ids must ascend, else the indexes write a segment for every step back."""
-    ordered = sorted(passages)
-    run_many(connection, "insert_trigrams", [(each.id, _trigram_text(each)) for each in ordered])
-    run_many(connection, "insert_words", [word_row(each) for each in ordered])
+def index(connection: apsw.Connection, texts: TextRows) -> None:
+    """Add passages to the text indexes."""
+    run_many(connection, "insert_trigrams", texts.trigrams)
+    run_many(connection, "insert_words", texts.words)
 
 
 def unindex(connection: apsw.Connection, passages: Collection[int]) -> None:
@@ -221,26 +236,6 @@ def unindex(connection: apsw.Connection, passages: Collection[int]) -> None:
     rows = [(passage,) for passage in passages]
     run_many(connection, "delete_trigrams", rows)
     run_many(connection, "delete_words", rows)
-
-
-def word_row(texts: PassageTexts) -> Row:
-    """Return the row of the words index for a passage."""
-    number, name, labels, content, _ = texts
-    if name is None and not labels:  # an observation, as most passages are
-        return (number, None, None, content, parts_of(content or "") or None)
-    joined = " ".join(labels) or None
-    whole = " ".join([text for text in (name, joined, content) if text])
-    return (number, name, joined, content, parts_of(whole) or None)
-
-
-def note_texts(row: int, note: Note) -> PassageTexts:
-    """Return what a note is found by."""
-    return PassageTexts(row, note.key, note.tags, note.content, (note.key, note.content))
-
-
-def _trigram_text(texts: PassageTexts) -> str:
-    """Return the folded text, two characters longer, so that every character starts a trigram."""
-    return fold("\n".join(texts.characters)) + "\n\n"
 
 
 def _session_row(note: Note) -> Row:

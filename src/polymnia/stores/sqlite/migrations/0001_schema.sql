@@ -172,6 +172,8 @@ CREATE VIRTUAL TABLE words USING fts5 (
     content = '', contentless_delete = 1, tokenize = 'porter unicode61 remove_diacritics 2'
 );
 INSERT INTO words (words, rank) VALUES ('usermerge', 2);
+-- How many bytes a transaction gathers before it writes a segment: with the default of 1 MiB, imports merge more segments.
+INSERT INTO words (words, rank) VALUES ('hashsize', 8388608);
 CREATE VIRTUAL TABLE word_terms USING fts5vocab (words, row);
 
 -- Trigrams of the folded text of living passages, for substring search: a card's name and type, an observation's text, a
@@ -180,6 +182,7 @@ CREATE VIRTUAL TABLE trigrams USING fts5 (
     text, content = '', contentless_delete = 1, detail = none, tokenize = 'trigram case_sensitive 1'
 );
 INSERT INTO trigrams (trigrams, rank) VALUES ('usermerge', 2);
+INSERT INTO trigrams (trigrams, rank) VALUES ('hashsize', 8388608);
 CREATE VIRTUAL TABLE trigram_terms USING fts5vocab (trigrams, row);
 
 CREATE TABLE models (
