@@ -1,19 +1,20 @@
 """What is imported: a file, the files of a folder, or the members of a zip archive. Nothing is unpacked to disk."""
 
-import json
 import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
-from zipfile import BadZipFile, ZipFile, ZipInfo, is_zipfile
+from typing import IO, TYPE_CHECKING, Any
 
 from msgspec import DecodeError, Raw, ValidationError
 from msgspec.json import decode, encode
 
 from polymnia.disk.errors import map_os_errors
 from polymnia.errors import BadInput
+
+if TYPE_CHECKING:
+    from zipfile import ZipFile, ZipInfo
 
 MAX_FILE_BYTES = 4 << 30
 MAX_FILES = 200_000
@@ -36,6 +37,8 @@ class Source:
             raise BadInput(f"there is no file {path}")
         if not (self.path.is_file() or self.path.is_dir()):
             raise BadInput(f"{path} is neither a file nor a folder")
+        from zipfile import is_zipfile  # hooks read transcripts without it, here and below
+
         with map_os_errors(path):
             self.is_archive = self.path.is_file() and is_zipfile(self.path)
         self.skipped: list[tuple[str, str]] = []
@@ -131,14 +134,16 @@ class Source:
             yield file
 
     @contextmanager
-    def _archive(self) -> Iterator[ZipFile]:
+    def _archive(self) -> "Iterator[ZipFile]":
+        from zipfile import BadZipFile, ZipFile
+
         try:
             with map_os_errors(str(self.path)), ZipFile(self.path) as archive:
                 yield archive
         except (BadZipFile, NotImplementedError, RuntimeError, EOFError) as exc:
             raise BadInput(f"{self.path} is a damaged or encrypted archive: {exc}") from exc
 
-    def _require_harmless(self, member: ZipInfo) -> None:
+    def _require_harmless(self, member: "ZipInfo") -> None:
         limit = max(MIN_BOMB_BYTES, member.compress_size * MAX_RATIO)
         if member.file_size > min(limit, MAX_FILE_BYTES):
             raise BadInput(
@@ -196,6 +201,8 @@ def parse_line(line: bytes) -> dict[str, Any] | None:
 
 def parse_leniently(data: bytes) -> Any:
     """Return the value of JSON that may have halves of surrogate pairs, without them; None if it is not JSON."""
+    import json  # hooks read transcripts without it
+
     try:
         return _replace_all(json.loads(data))
     except (ValueError, RecursionError):
