@@ -1,18 +1,39 @@
 """Write samples with the code of the programs that they come from: `python make_samples.py samples/made`.
 
-Needs an environment of its own with mcp-memory-service (12.2.0), mem0ai (2.2.1), graphiti-core (0.31.1) and mempalace
-(3.11.0), and a Python that loads extensions of SQLite. No model is asked: for vectors, each program has a stand-in.
+Needs an environment of its own with mcp-memory-service (12.2.0), mem0ai (2.2.1), graphiti-core (0.31.1), mempalace
+(3.11.0) and basic-memory (0.22.1), and a Python from 3.12 on that loads extensions of SQLite. No model is asked: for
+vectors, each program has a stand-in.
 """
 
 import asyncio
 import gzip
 import json
 import os
+import shutil
+import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+
+_ORIGINS = """# Coffee Bean Origins
+
+- [origin] Ethiopian beans taste of flowers #taste
+- part_of [[Coffee Brewing Methods]]
+"""
+_METHODS = """# Coffee Brewing Methods
+
+An exploration of manual brewing. See also [[Water Chemistry]].
+
+## Observations
+- [method] Pour over gives more clarity than French press #brewing (from experience)
+- [technique] Water at 94 degrees works best
+
+## Relations
+- relates_to [[Coffee Bean Origins]]
+- requires [[Proper Grinding]] (burr grinder)
+"""
 
 
 def main(folder: Path) -> None:
@@ -23,12 +44,33 @@ def main(folder: Path) -> None:
         Path(sample).unlink(missing_ok=True)
     write_mempalace(Path("mempalace.sqlite3"))
     write_graphiti(Path("graphiti.json"))
+    with TemporaryDirectory() as home:
+        write_basic_memory(Path("basic-memory").resolve(), home)
     with TemporaryDirectory() as directory:
         write_mem0(Path("mem0.json"), Path(directory))
     database = Path("memory-service.db")
     asyncio.run(write_memory_service(database, Path("memory-service.json")))
     Path("memory-service.db.gz").write_bytes(gzip.compress(database.read_bytes(), mtime=0))
     database.unlink()
+
+
+def write_basic_memory(folder: Path, home: str) -> None:
+    """Write notes with the program's own commands."""
+    environment = {**os.environ, "HOME": home, "BASIC_MEMORY_SEMANTIC_SEARCH_ENABLED": "false"}
+
+    def run(*command: str) -> None:
+        subprocess.run(["basic-memory", *command], env=environment, check=True)
+
+    def write(title: str, content: str, *options: str) -> None:
+        about = ("--title", title, "--folder", "brewing", "--content", content)
+        run("tool", "write-note", "--project", "kitchen", *about, *options)
+
+    shutil.rmtree(folder, ignore_errors=True)
+    run("project", "add", "kitchen", str(folder), "--default", "--local")
+    write("Coffee Bean Origins", _ORIGINS, "--type", "guide")
+    write("Coffee Brewing Methods", _METHODS, "--tags", "coffee", "--tags", "brewing")
+    more = ("--operation", "append", "--content", "- [rating] The Chemex is worth its price")
+    run("tool", "edit-note", "--project", "kitchen", "brewing/coffee-brewing-methods", *more)
 
 
 def write_mempalace(path: Path) -> None:

@@ -4,6 +4,7 @@ import gzip
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 from zipfile import ZipFile
 
 import pytest
@@ -40,12 +41,19 @@ FILES = {
     "made/mem0.json": "mem0",
     "made/mempalace.sqlite3": "mempalace",
     "made/graphiti.json": "graphiti",
+    "made/basic-memory": "basic-memory",
 }
 
 
 def plain(items: list[Item]) -> object:
     """Return the items as a golden file has them."""
     return decode(encode(items))
+
+
+def golden(name: str, kind: str) -> Any:
+    """Return what the sample must give."""
+    stem = name.replace("/", "-").split(".")[0]
+    return json.loads((GOLDEN / f"{stem}-{kind}.json").read_text("utf-8"))
 
 
 def sample(name: str, directory: Path) -> Path:
@@ -67,9 +75,7 @@ def sample(name: str, directory: Path) -> Path:
 def test_a_sample_gives_the_golden_result(name: str, tmp_path: Path) -> None:
     kind, items, _ = read_items(sample(name, tmp_path))
     assert kind == FILES[name]
-    stem = name.replace("/", "-").split(".")[0]
-    golden = json.loads((GOLDEN / f"{stem}-{kind}.json").read_text("utf-8"))
-    assert plain(items) == golden
+    assert plain(items) == golden(name, kind)
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -121,8 +127,7 @@ def test_a_folder_is_read_from_an_archive(name: str, tmp_path: Path) -> None:
             archive.write(path, path.relative_to(SAMPLES / name).as_posix())
     kind, items, _ = read_items(tmp_path / "input")
     assert kind == FILES[name]
-    golden = json.loads((GOLDEN / f"{name}-{kind}.json").read_text("utf-8"))
-    assert sorted(map(encode, decode(encode(plain(items))))) == sorted(map(encode, golden))
+    assert sorted(map(encode, decode(encode(plain(items))))) == sorted(map(encode, golden(name, kind)))
 
 
 def test_projects_and_memories_of_claude_are_read(tmp_path: Path) -> None:
