@@ -79,9 +79,7 @@ class Bench:
 
     def _run(self, command: Sequence[str]) -> Cost:
         given = json.dumps({"cwd": str(self.project), "transcript_path": str(self.transcript)}).encode()
-        # An installed program has its bytecode.
-        environment = {name: value for name, value in clean_environment().items() if name != "PYTHONDONTWRITEBYTECODE"}
-        environment |= {"HOME": str(self._home), "XDG_DATA_HOME": str(self._home / "data")}
+        environment = {**clean_environment(), "HOME": str(self._home), "XDG_DATA_HOME": str(self._home / "data")}
         before, began = _children_seconds(), perf_counter()
         subprocess.run(command, input=given, env=environment, stdout=subprocess.DEVNULL, check=True)
         return Cost(perf_counter() - began, _children_seconds() - before)

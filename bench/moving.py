@@ -17,6 +17,7 @@ from bench.dataset import SEED, sentence, write_dataset
 from bench.errors import BenchError
 from bench.figures import Cost
 from bench.machine import describe_machine
+from bench.servers import clean_environment
 
 _TURNS_PER_CHAT = 50
 # Processor time and peak memory of the whole command at the full size.
@@ -45,6 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _measure_all(folder: Path, options: argparse.Namespace) -> Iterator[tuple[str, Cost]]:
+    write_dataset(1, folder / "one.jsonl")
+    _run(folder, "import", "one.jsonl", "--store", "one.db")  # writes bytecode
     write_dataset(options.entities, folder / "memory.jsonl")
     yield "import memory.jsonl", _run(folder, "import", "memory.jsonl", "--store", "graph.db")
     yield "export document", _run(folder, "export", "--format", "json", "-o", "all.json", "--store", "graph.db")
@@ -84,7 +87,11 @@ def _run(folder: Path, *arguments: str) -> Cost:
     """Run a command and return what it cost. Raise BenchError if it fails."""
     start = perf_counter()
     process = subprocess.Popen(
-        [sys.executable, "-m", "polymnia", *arguments], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [sys.executable, "-m", "polymnia", *arguments],
+        cwd=folder,
+        env=clean_environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)

@@ -146,8 +146,11 @@ def bare_floor() -> Server:
 
 
 def clean_environment() -> dict[str, str]:
-    """Return the caller's environment without the settings of memory servers."""
-    foreign = ("MEMORY_", "POLYMNIA_")
+    """Return the caller's environment without the settings of memory servers.
+
+    Python may write bytecode: an installed program has it.
+    """
+    foreign = ("MEMORY_", "POLYMNIA_", "PYTHONDONTWRITEBYTECODE")
     return {k: v for k, v in os.environ.items() if not k.startswith(foreign)}
 
 

@@ -76,7 +76,7 @@ WRONG: dict[str, dict[str, Any]] = {
     "another audience": {"aud": "https://other.example.com"},
     "audiences without ours": {"aud": ["a", "b"]},
     "expired": {"exp": int(time.time()) - 10},
-    "not yet": {"nbf": int(time.time()) + 600},
+    "not yet": {"nbf": int(time.time()) + 86_400},
     "no issuer": {"iss": None},
     "no audience": {"aud": None},
     "no expiry": {"exp": None},
