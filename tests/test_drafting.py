@@ -12,8 +12,7 @@ from polymnia.errors import SettingsError
 from polymnia.model import EntityDraft
 from polymnia.settings import Settings
 from tests.chat_server import serve_chat
-
-TIMEOUT_S = 30.0
+from tests.processes import TIMEOUT_S
 
 
 def settings(tmp_path: Path, chat_model: str) -> Settings:

@@ -18,6 +18,7 @@ import pytest
 from polymnia.clients.table import CLIENTS
 from tests.cli.commands import run
 from tests.clients.schemas import SCHEMAS
+from tests.processes import TIMEOUT_S
 from tests.transports.running import Running
 
 ROOT = Path(__file__).parent.parent
@@ -69,7 +70,7 @@ class Reader:
 
     def _run(self, command: list[str], given: str = "") -> str:
         done = subprocess.run(
-            command, input=given, cwd=self.home, env=self.environment, capture_output=True, text=True, timeout=120
+            command, input=given, cwd=self.home, env=self.environment, capture_output=True, text=True, timeout=TIMEOUT_S
         )
         assert done.returncode == 0, f"{command[-1]}\n{done.stdout}{done.stderr}"
         return done.stdout

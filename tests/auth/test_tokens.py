@@ -16,6 +16,7 @@ from polymnia.auth.authenticator import Authenticator
 from polymnia.auth.tokens import Tokens
 from polymnia.errors import BadInput, NotAdmitted, StoreDamaged, StoreTooNew
 from polymnia.model import OWNER
+from tests.processes import TIMEOUT_S
 
 
 @pytest.fixture
@@ -246,7 +247,7 @@ CREATE = "import sys; from polymnia.cli.main import main; sys.exit(main(sys.argv
 
 def polymnia(*arguments: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-c", CREATE, "token", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
 
 
 def test_tokens_created_at_once_by_several_processes_are_all_kept(tmp_path: Path) -> None:

@@ -17,8 +17,7 @@ from polymnia.stores import open_store
 from tests.behaviour.graphs import ME, create, link
 from tests.behaviour.vectors import put_vectors
 from tests.chat_server import ChatServer, serve_chat
-
-TIMEOUT_S = 30.0
+from tests.processes import TIMEOUT_S
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from threading import enumerate as all_threads
 import pytest
 
 from polymnia.engine.workspaces import open_workspaces
+from tests.processes import TIMEOUT_S
 
 
 @pytest.mark.parametrize("place", ["memory.db", "directory/"])
@@ -15,5 +16,5 @@ def test_closing_ends_the_thread_that_follows(place: str, tmp_path: Path) -> Non
     workspaces.follow(lambda workspace, change: None, lambda: True)
     (follower,) = [each for each in set(all_threads()) - before if each.name == "polymnia-follower"]
     workspaces.close()
-    follower.join(60)
+    follower.join(TIMEOUT_S)
     assert not follower.is_alive()

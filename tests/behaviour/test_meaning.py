@@ -21,9 +21,9 @@ from polymnia.model import EntityDraft, ObservationDraft, PassageKey, Within
 from polymnia.stores import open_store
 from tests.conftest import STORES
 from tests.embedders.bag import BagEmbedder
+from tests.processes import TIMEOUT_S
 
 ME = "test"
-TIMEOUT_S = 30.0
 LIBRARY = (
     EntityDraft("Caroline", "person", ("Adopted a puppy from the shelter", "Is a nurse at the clinic")),
     EntityDraft("Melanie", "person", ("Runs marathons", "Paints portraits")),

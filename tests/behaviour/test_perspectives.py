@@ -15,9 +15,9 @@ from polymnia.errors import BadInput, EmbedderError, EntityNotFound
 from polymnia.model import EntityDraft, Note, ObservationDraft, Perspective
 from polymnia.stores import open_store
 from tests.embedders.bag import BagEmbedder
+from tests.processes import TIMEOUT_S
 
 ME = "test"
-TIMEOUT_S = 30.0
 PAIR = (Perspective("general", "{text}", "{query}"), Perspective("named", "{name}: {text}", "{query}"))
 TOWN = (
     EntityDraft("Caroline", "person", ("Adopted a puppy from the shelter", "Is a nurse at the clinic"), "A nurse"),

@@ -18,8 +18,8 @@ from polymnia.model import EntityDraft, PassageKey
 from polymnia.stores import open_store
 from tests.behaviour.graphs import ME
 from tests.embedders.bag import BagEmbedder
+from tests.processes import TIMEOUT_S
 
-TIMEOUT_S = 30.0
 BATCH = 32  # texts that are embedded at once
 PER_ENTITY = 100
 

@@ -16,8 +16,8 @@ from polymnia.stores import open_store
 from tests.behaviour.graphs import ME, create
 from tests.conftest import STORES, VERSIONED
 from tests.embedders.bag import BagEmbedder
+from tests.processes import TIMEOUT_S
 
-TIMEOUT_S = 30.0
 SESSION = NoteScope("one", "ann")
 
 

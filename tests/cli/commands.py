@@ -10,6 +10,7 @@ from polymnia.engine import entities, relations
 from polymnia.engine.memory import Memory
 from polymnia.model import EntityDraft, Relation
 from polymnia.stores import open_store
+from tests.processes import TIMEOUT_S
 
 LINES = (
     '{"type":"entity","name":"Zoë","entityType":"person","observations":["likes tea","likes tea"]}\n'
@@ -46,7 +47,7 @@ EXAMPLES = {
 
 def run(*arguments: str, directory: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "polymnia", *arguments]
-    return subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
 
 
 def fill(path: str) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import TIMEOUT_S
+
 COLUMNS, ROWS = 80, 60
 
 
@@ -29,10 +31,12 @@ def screen(line: str, directory: Path, **environment: str) -> list[str]:
     given.pop("COLUMNS", None)
     try:
         started = [*server, "new-session", "-d", *size, "-c", str(directory), f"bash {script}"]
-        subprocess.run(started, env=given, check=True, timeout=60)
-        subprocess.run([*server, "wait-for", "done"], env=given, check=True, timeout=120)
-        shown = subprocess.run([*server, "capture-pane", "-p"], env=given, check=True, capture_output=True, timeout=60)
+        subprocess.run(started, env=given, check=True, timeout=TIMEOUT_S)
+        subprocess.run([*server, "wait-for", "done"], env=given, check=True, timeout=TIMEOUT_S)
+        shown = subprocess.run(
+            [*server, "capture-pane", "-p"], env=given, check=True, capture_output=True, timeout=TIMEOUT_S
+        )
     finally:
-        subprocess.run([*server, "kill-server"], env=given, check=False, capture_output=True, timeout=60)
+        subprocess.run([*server, "kill-server"], env=given, check=False, capture_output=True, timeout=TIMEOUT_S)
     script.unlink()
     return [each.rstrip() for each in shown.stdout.decode().rstrip().split("\n")]

@@ -15,6 +15,7 @@ from polymnia.model import VAULT, EntityDraft, Note
 from polymnia.stores import open_store
 from polymnia.stores.sqlite.store import SqliteStore
 from tests.cli.commands import LINES, fill, run
+from tests.processes import TIMEOUT_S
 
 DOCUMENT = {
     "entities": [{"name": "Zoë", "entityType": "person", "observations": ["likes tea", "likes tea"]}],
@@ -195,7 +196,7 @@ def serve(directory: Path, *arguments: str, message: str = SERVED, **environment
     command = [sys.executable, "-m", "polymnia", "serve", *arguments]
     given = {"HOME": str(directory), "PATH": "", **environment}
     done = subprocess.run(
-        command, cwd=directory, input=message, capture_output=True, text=True, env=given, timeout=60, check=True
+        command, cwd=directory, input=message, capture_output=True, text=True, env=given, timeout=TIMEOUT_S, check=True
     )
     return done.stdout
 

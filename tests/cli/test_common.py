@@ -8,6 +8,7 @@ from threading import Event
 import pytest
 
 from polymnia.cli import common
+from tests.processes import TIMEOUT_S
 
 
 class Terminal(StringIO):
@@ -32,7 +33,7 @@ def test_long_work_shows_its_time_on_a_terminal_and_removes_it(monkeypatch: pyte
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setattr(common, "_TICK_S", 0.001)
     with common.showing_time("copying"):
-        assert terminal.was_shown.wait(30)
+        assert terminal.was_shown.wait(TIMEOUT_S)
     lines = terminal.getvalue().split("\r")
     assert re.fullmatch(r"copying: \d+ s", lines[1])
     assert (lines[-2].strip(), lines[-1]) == ("", "")

@@ -12,6 +12,7 @@ import pytest
 
 from polymnia.cli.main import COMMANDS
 from tests.cli.commands import EXAMPLES, make_place
+from tests.processes import TIMEOUT_S
 
 # The commands that write.
 WRITING = ("serve", "ui", "sync", "index", "backup", "restore", "migrate", "undo")
@@ -36,7 +37,7 @@ def polymnia(
         stderr=subprocess.PIPE,
         encoding="utf-8",
         errors="surrogateescape",
-        timeout=60,
+        timeout=TIMEOUT_S,
         check=False,
     )
 

@@ -10,6 +10,7 @@ import pytest
 from msgspec.json import encode
 
 from tests.hooks.sessions import append, sent, turn
+from tests.processes import TIMEOUT_S
 
 # Runs the command with another limit, so that a slow machine gives nothing up.
 _PATIENT = (
@@ -26,7 +27,7 @@ def hook(
         input=data,
         env={**os.environ, **places},
         capture_output=True,
-        timeout=120,
+        timeout=TIMEOUT_S,
         check=False,
     )
 

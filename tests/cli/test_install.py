@@ -11,6 +11,7 @@ import pytest
 
 from polymnia.clients.table import CLIENTS
 from tests.cli.commands import run
+from tests.processes import TIMEOUT_S
 from tests.transports.running import Running
 
 REFERENCE = {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-memory"]}
@@ -21,7 +22,14 @@ def install(home: Path, *arguments: str, **environment: str) -> subprocess.Compl
     command = [sys.executable, "-m", "polymnia", "install", *arguments]
     given = {**_without_settings(), "HOME": str(home), "USERPROFILE": str(home), **environment}
     return subprocess.run(
-        command, cwd=home, env=given, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
+        command,
+        cwd=home,
+        env=given,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
     )
 
 
@@ -167,7 +175,7 @@ def test_in_a_terminal_the_user_is_asked(answer: str, args: list[str], tmp_path:
     env = {**_without_settings(), "HOME": str(tmp_path)}
     with subprocess.Popen(command, cwd=tmp_path, env=env, stdin=theirs, stdout=subprocess.PIPE) as process:
         os.write(ours, f"{answer}\n".encode())
-        process.communicate(timeout=60)
+        process.communicate(timeout=TIMEOUT_S)
     os.close(ours)
     os.close(theirs)
     assert servers(path)["memory"]["args"] == args

@@ -12,6 +12,7 @@ from polymnia.cli.main import main
 from polymnia.engine import entities, observations
 from polymnia.engine.workspaces import open_workspaces
 from polymnia.model import EntityDraft, ObservationDraft
+from tests.processes import TIMEOUT_S
 
 
 @pytest.fixture(autouse=True)
@@ -159,7 +160,14 @@ def serve(here: Path, *arguments: str, messages: str) -> subprocess.CompletedPro
     command = [sys.executable, "-m", "polymnia", "serve", *arguments]
     environment = {"HOME": str(here), "PATH": ""}
     return subprocess.run(
-        command, cwd=here, input=messages, capture_output=True, text=True, env=environment, timeout=60, check=False
+        command,
+        cwd=here,
+        input=messages,
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=TIMEOUT_S,
+        check=False,
     )
 
 

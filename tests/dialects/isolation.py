@@ -22,6 +22,7 @@ from typing import Any
 from polymnia.auth.tokens import Tokens
 from polymnia.engine.workspaces import open_workspaces
 from tests.embedders.ollama import serve_ollama
+from tests.processes import TIMEOUT_S
 from tests.transports.process import POLYMNIA, Process
 from tests.transports.web import Web
 
@@ -38,7 +39,7 @@ class Caller:
 
     def __init__(self, host: str, token: str, workspace: str) -> None:
         self.workspace = workspace
-        self._connection = HTTPConnection(host, timeout=120)
+        self._connection = HTTPConnection(host, timeout=TIMEOUT_S)
         self._token = token
         self._session = ""
 

@@ -12,6 +12,7 @@ from polymnia.engine import entities
 from polymnia.engine.memory import Memory
 from polymnia.model import EntityDraft
 from tests.dialects.conversation import Client
+from tests.processes import TIMEOUT_S
 
 ALICE = {"name": "Alice", "entityType": "person", "observations": ["likes coffee", "works at Acme"]}
 BOB = {"name": "Bob", "entityType": "person", "observations": []}
@@ -266,7 +267,7 @@ def strange(client: Client) -> None:
 def test_any_name_renders_in_graphviz(client: Client) -> None:
     strange(client)
     text = client.text("export_graph", {"format": "dot"})
-    done = subprocess.run(["dot", "-Tjson"], input=text, capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(["dot", "-Tjson"], input=text, capture_output=True, text=True, check=True, timeout=TIMEOUT_S)
     labels = [node["label"] for node in json.loads(done.stdout)["objects"]]
     assert len(labels) == len(STRANGE) + 1
     assert done.stderr == ""

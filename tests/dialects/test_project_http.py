@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.processes import end_with_parent
+from tests.processes import TIMEOUT_S, end_with_parent
 
 META = "io.modelcontextprotocol/"
 
@@ -85,7 +85,7 @@ class Caller:
         return self._post({"method": "tools/call", "params": params}, headers)[0]["result"]
 
     def _post(self, message: dict[str, Any], headers: dict[str, str]) -> tuple[Any, dict[str, str]]:
-        connection = HTTPConnection("127.0.0.1", self._port, timeout=60)
+        connection = HTTPConnection("127.0.0.1", self._port, timeout=TIMEOUT_S)
         body = json.dumps({"jsonrpc": "2.0", "id": 1, **message})
         connection.request("POST", self._path, body, {**self._headers, **headers})
         response = connection.getresponse()

@@ -15,6 +15,7 @@ from polymnia.engine.workspaces import open_workspaces
 from polymnia.model import EntityDraft
 from polymnia.settings import load_settings
 from tests.dialects.isolation import Caller
+from tests.processes import TIMEOUT_S
 from tests.transports.process import POLYMNIA, Process, call
 from tests.transports.web import Web
 
@@ -99,14 +100,14 @@ def test_a_session_keeps_the_workspace_of_its_first_request(host: str, tokens: T
 def test_an_sse_stream_is_bound_by_its_header_and_each_post_by_its_own(host: str, tokens: Tokens) -> None:
     token = tokens.create("both", can="write", workspaces=["a"], lifetime=None)
     authorization = {"Authorization": f"Bearer {token}"}
-    stream = HTTPConnection(host, timeout=60)
+    stream = HTTPConnection(host, timeout=TIMEOUT_S)
     stream.request("GET", "/sse", headers={**authorization, "X-Memory-Workspace": "a"})
     events = stream.getresponse()
     endpoint = read_event(events)
     assert endpoint.startswith("/sse/messages/?session_id=")
 
     def post(message: Any, workspace: str) -> Any:
-        connection = HTTPConnection(host, timeout=60)
+        connection = HTTPConnection(host, timeout=TIMEOUT_S)
         headers = {**authorization, "Content-Type": "application/json"}
         if workspace:
             headers["X-Memory-Workspace"] = workspace

@@ -11,7 +11,6 @@ from polymnia.engine.meaning import Meaning, SharedEmbedder
 from polymnia.engine.workspaces import open_workspaces
 from polymnia.model import EntityDraft, Relation
 
-TIMEOUT_S = 60.0
 TEAM = "team"
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 

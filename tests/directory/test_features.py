@@ -27,6 +27,7 @@ from polymnia.stores.directory.catalogue import DirectoryCatalogue
 from polymnia.stores.sqlite.store import SqliteStore
 from tests.directory.directories import ME, names_in, on_disk, opened, write
 from tests.embedders.bag import BagEmbedder
+from tests.processes import TIMEOUT_S
 
 SESSION = NoteScope("s", "ann")
 PROCESS = """
@@ -84,7 +85,7 @@ def test_changes_by_other_processes_are_followed(
     workspaces.follow(lambda name, change: heard.put((name, change)), wanted.is_set, None if is_open else "alpha")
     write(workspaces.memory("beta"), "own")
     tell(other, "theirs")
-    name, change = heard.get(timeout=60)
+    name, change = heard.get(timeout=TIMEOUT_S)
     assert (name, change.actor, [each.name for each in change.after.entities]) == ("alpha", "other", ["theirs"])
     assert heard.empty()
     wanted.clear()
@@ -112,9 +113,9 @@ def test_every_workspace_is_embedded_and_searched_by_meaning(directory: Path, mo
     memory = workspaces.memory("alpha")
     drafts = [EntityDraft("Ann", "person", ("has a puppy",)), EntityDraft("Ben", "person", ("has a boat",))]
     entities.create(memory, drafts, by=ME)
-    assert embedder.has_embedded.wait(60)
+    assert embedder.has_embedded.wait(TIMEOUT_S)
     meaning.close()  # after the batch that is being embedded
-    found = recall(memory, "who has a dog", timeout=60)
+    found = recall(memory, "who has a dog", timeout=TIMEOUT_S)
     assert (found.note, found.hits[0].passage.text) == ("", "has a puppy")
     with memory.reading() as read:
         assert read.vectors.coverage(read.vectors.models()[0].number) == (2, 2)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tests.directory.directories import names_in, opened, write
 from tests.directory.kill import PROJECTS, Expected, run_once
+from tests.processes import TIMEOUT_S
 
 WRITER = """
 import sys
@@ -52,7 +53,7 @@ def test_archiving_and_restoring_a_project_loses_no_acknowledged_write(tmp_path:
         acknowledged.add(f"main{rounds}")
         rounds += 1
     for writer in writers:
-        output, errors = writer.communicate(timeout=120)
+        output, errors = writer.communicate(timeout=TIMEOUT_S)
         assert writer.returncode == 0, errors
         acknowledged |= set(output.split())
     found = names_in(workspaces, "p")
@@ -75,7 +76,7 @@ def test_a_project_can_be_archived_while_another_process_has_it_open(tmp_path: P
         assert list((tmp_path / "data" / "projects").iterdir()) == []
         workspaces.restore("p")
         write(workspaces.memory("p"), "after")
-        other.communicate("\n", timeout=60)  # the other process closes its old file only now
+        other.communicate("\n", timeout=TIMEOUT_S)  # the other process closes its old file only now
     assert names_in(workspaces, "p") == ["x0", "x1", "x2", "after"]
     workspaces.close()
 

@@ -17,6 +17,7 @@ from polymnia.errors import StoreBusy, StoreError, StoreForeign, WorkspaceNotFou
 from polymnia.stores import open_catalogue
 from tests.directory.directories import names_in, opened, snapshot, write
 from tests.directory.earlier import earlier_directory
+from tests.processes import TIMEOUT_S
 
 WRITER = """
 import sys
@@ -180,7 +181,7 @@ def test_a_user_without_write_permission_can_read(directory: Path) -> None:
             path.chmod(0o755 if path.is_dir() else 0o644)
         before = snapshot(theirs)
         command = [sys.executable, "-c", READER, f"{theirs}/"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
         assert (done.stderr, done.stdout) == ("", "['alpha', 'beta'] ['known']\n" * 2)
         assert snapshot(theirs) == before
 

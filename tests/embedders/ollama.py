@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from tests.embedders.bag import BagEmbedder
+from tests.processes import TIMEOUT_S
 
 # Takes the vectors that would be right; returns the status and the body to send instead.
 Fault = Callable[[list[list[float]]], tuple[int, bytes]]
@@ -43,8 +44,8 @@ class Ollama:
             self.most_at_once = max(self.most_at_once, self._running)
         try:
             if self.together is not None:
-                self.together.wait(30)
-            self.may_answer.wait(30)
+                self.together.wait(TIMEOUT_S)
+            self.may_answer.wait(TIMEOUT_S)
             return self._answer(asked)
         finally:
             with self._lock:

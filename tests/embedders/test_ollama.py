@@ -18,8 +18,8 @@ from polymnia.errors import EmbedderError
 from polymnia.model import EntityDraft, Perspective
 from polymnia.stores import open_store
 from tests.embedders.ollama import Fault, Ollama, serve_ollama
+from tests.processes import TIMEOUT_S
 
-TIMEOUT_S = 30.0
 PAIR = (Perspective("general", "{text}", "{query}"), Perspective("named", "{name}: {text}", "{query}"))
 
 

@@ -21,6 +21,7 @@ from polymnia.stores import open_store
 from tests.behaviour.steps import STEPS, Step, take
 from tests.cli.commands import fill, run
 from tests.conftest import STORES
+from tests.processes import TIMEOUT_S
 
 ME = "test"
 
@@ -309,7 +310,7 @@ def test_a_folder_that_git_moved_back_takes_the_memory_along(memory: Memory, fol
 
 def git(folder: Path, *arguments: str) -> str:
     command = ["git", "-c", "user.name=t", "-c", "user.email=t@t", "-C", str(folder), *arguments]
-    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=TIMEOUT_S).stdout
 
 
 def test_a_folder_meets_a_memory_that_it_does_not_know(memory: Memory, folder: Path, tmp_path: Path) -> None:

@@ -5,10 +5,10 @@ from threading import Event
 from msgspec import Struct
 
 from polymnia.dialects.base import Call, Dialect, Reply, catalogue, tool
+from tests.processes import TIMEOUT_S
 
 from .serving import serve
 
-TIMEOUT_S = 20
 # Seconds between two checks for a cancellation; a tool can only ask.
 CANCEL_CHECK_S = 0.01
 

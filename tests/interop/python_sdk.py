@@ -13,8 +13,9 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.types import ResourceUpdatedNotification
 
+from tests.processes import TIMEOUT_S
+
 from .server import Place
-from .transcript import TIMEOUT_S
 
 MODERN = "2026-07-28"
 NEGOTIATES = {"legacy": "2025-11-25", "auto": MODERN, MODERN: MODERN}

@@ -9,10 +9,12 @@ import anyio
 import pytest
 from mcp import Client
 
+from tests.processes import TIMEOUT_S
+
 from . import install
 from .python_sdk import NEGOTIATES, talk
 from .server import NETWORK, Place, place, running
-from .transcript import TIMEOUT_S, run
+from .transcript import run
 from .typescript_sdk import CLIENTS, TypeScriptClient
 
 PATIENT = (sys.executable, "-m", "tests.interop.patient_server")

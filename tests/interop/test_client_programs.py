@@ -17,6 +17,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from tests.interop.install import client_programs
+from tests.processes import TIMEOUT_S
 from tests.transports.running import Running
 
 REMOTE = ("--http", "https://memory.example.com/mcp", "--token", "secret")
@@ -39,7 +40,7 @@ def run(home: Path, *command: str | Path, given: str = "") -> str:
         input=given,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=TIMEOUT_S,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.interop.install import client_programs, node
+from tests.processes import TIMEOUT_S
 
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -19,7 +20,7 @@ def programs(cache: Path) -> Path:
 
 def mcpb(programs: Path, *arguments: str | Path) -> str:
     command = [str(programs / "node_modules" / ".bin" / "mcpb"), *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TIMEOUT_S)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -36,7 +37,7 @@ def test_the_bundle_has_what_its_host_needs_and_nothing_else(programs: Path, tmp
 
 def lint(programs: Path, *workflows: Path) -> subprocess.CompletedProcess[str]:
     command = [node(), str(programs / "lint_workflows.mjs"), *map(str, workflows)]
-    return subprocess.run(command, cwd=programs, capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run(command, cwd=programs, capture_output=True, text=True, check=False, timeout=TIMEOUT_S)
 
 
 def test_the_workflows_have_no_mistakes(programs: Path) -> None:

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from polymnia.dialects import DIALECTS
+from tests.processes import TIMEOUT_S
 
 from . import install
 from .conversation import GRAPH_URI, JSON, TOOLS, entity, pretty
 from .server import NETWORK, NewPlace, Place, guarded, place, running
-from .transcript import TIMEOUT_S
 
 ADA = entity("Ada Lovelace", "person", 'Said "naïve" \\ 数学 🦊')
 AUTH_REQUIRED = 3

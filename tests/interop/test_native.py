@@ -14,10 +14,10 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from tests.dialects.trial import QUESTIONS, REMEMBERED
+from tests.processes import TIMEOUT_S
 
 from . import install
 from .python_sdk import MODERN, Announcements
-from .transcript import TIMEOUT_S
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 

@@ -12,11 +12,13 @@ import anyio
 import pytest
 from mcp import Client, StdioServerParameters
 
+from tests.processes import TIMEOUT_S
+
 from . import install
 from .conversation import JSON, Call, entity, relation
 from .random_calls import random_calls
 from .server import Command, NewServer, polymnia
-from .transcript import TIMEOUT_S, Reply, parse_reply
+from .transcript import Reply, parse_reply
 
 Serve = Callable[[Path], StdioServerParameters]
 
@@ -127,7 +129,9 @@ def call_as_text(server: StdioServerParameters, tool: str, arguments: str) -> st
     ]
     command, environment = [server.command, *server.args], {**os.environ, **(server.env or {})}
     text = "".join(line + "\n" for line in lines)
-    done = subprocess.run(command, input=text, env=environment, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        command, input=text, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=True
+    )
     return done.stdout
 
 

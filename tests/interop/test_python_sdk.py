@@ -11,11 +11,13 @@ from mcp.client.subscriptions import ResourceUpdated, ServerEvent
 from mcp.types import TextResourceContents
 from pydantic import BaseModel
 
+from tests.processes import TIMEOUT_S
+
 from . import claims
 from .conversation import CALLS, GRAPH_URI, JSON, WRITES, Call
 from .python_sdk import MODERN, NEGOTIATES, Announcements, talk
 from .server import NewPlace
-from .transcript import TIMEOUT_S, Transcript, Watch, parse_transcript
+from .transcript import Transcript, Watch, parse_transcript
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 

@@ -11,9 +11,10 @@ from mcp import Client
 from mcp.client import ClientRequestContext
 from mcp.types import ElicitRequestParams, ElicitResult
 
+from tests.processes import TIMEOUT_S
+
 from .python_sdk import transport_to
 from .server import Place, place, running
-from .transcript import TIMEOUT_S
 
 ADA = {"name": "Ada", "type": "person", "facts": [f"fact {number}" for number in range(40)]}
 

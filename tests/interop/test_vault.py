@@ -17,10 +17,9 @@ from mcp.types import (
     TextResourceContents,
 )
 
+from tests.processes import TIMEOUT_S
 from tests.transports.process import POLYMNIA, Process
 from tests.transports.web import Web
-
-from .transcript import TIMEOUT_S
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 

@@ -15,10 +15,9 @@ from mcp.shared._httpx_utils import create_mcp_http_client
 
 from tests.dialects.workspace import CALLS, RETURNS, TEAM, check_shape, prepare_workspaces
 from tests.embedders.ollama import serve_ollama
+from tests.processes import TIMEOUT_S
 from tests.transports.process import POLYMNIA, Process
 from tests.transports.web import Web
-
-from .transcript import TIMEOUT_S
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 

@@ -5,10 +5,11 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
+from tests.processes import TIMEOUT_S
+
 from .conversation import CALLS, GRAPH_URI, JSON, REFUSALS, STEPS, WRITES
 from .server import Place
 
-TIMEOUT_S = 20.0
 """Seconds to wait for a message before a test fails; a healthy server needs milliseconds."""
 
 

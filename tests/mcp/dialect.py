@@ -23,11 +23,11 @@ from polymnia.dialects.base import (
 from polymnia.engine import entities
 from polymnia.errors import BadInput
 from polymnia.model import Change, EntityDraft
+from tests.processes import TIMEOUT_S
 
 NAMES_URI = "test://names"
 CLOCK_URI = "test://clock"
 ENTITY_TEMPLATE = "test://entity/{name}"
-TIMEOUT_S = 20
 SECRET = "what only the log may say"
 
 

@@ -16,8 +16,8 @@ from polymnia.mcp import asking, session
 from polymnia.mcp.handled import Delivery
 from polymnia.mcp.server import Server
 from tests.mcp.conversation import JSON, LATEST, STATELESS, Client, envelope, new_server
+from tests.processes import TIMEOUT_S
 
-TIMEOUT_S = 20
 EVERYTHING: JSON = {"elicitation": {}, "sampling": {}, "roots": {}}
 YES = {"action": "accept", "content": {"confirmed": True}}
 NO = {"action": "decline"}

@@ -10,8 +10,9 @@ from msgspec.json import encode
 from polymnia.mcp.jsonrpc import Answer
 from polymnia.mcp.session import cancelled_request, parse
 from tests.mcp.conversation import JSON, LATEST, STATELESS, Client, new_server
-from tests.mcp.dialect import TIMEOUT_S, Gate, one_of_everything
+from tests.mcp.dialect import Gate, one_of_everything
 from tests.mcp.raw import cancellation
+from tests.processes import TIMEOUT_S
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from polymnia.errors import StoreError, StoreFull, StoreStopped
 from polymnia.model import Entity, EntityDraft, ObservationDraft, Relation, Rows
 from polymnia.stores.files import binlog
 from polymnia.stores.files.binlog import BinlogStore
+from tests.processes import TIMEOUT_S
 from tests.stores.binlog_reader import read_log, record_ends
 
 Open = Callable[[], Memory]
@@ -54,7 +55,7 @@ def run(path: Path, script: str) -> subprocess.Popen[str]:
 
 
 def ended(process: "subprocess.Popen[str]") -> int:
-    process.communicate(timeout=60)
+    process.communicate(timeout=TIMEOUT_S)
     return process.returncode
 
 

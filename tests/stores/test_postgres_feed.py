@@ -10,9 +10,9 @@ from polymnia.model import EntityDraft, Note, NoteScope
 from polymnia.stores import open_store
 from polymnia.stores.contract import Store
 from tests.postgres import new_database, new_workspace, shared_server
+from tests.processes import TIMEOUT_S
 
 ME = "test"
-TIMEOUT_S = 30.0
 
 
 def test_a_follower_is_woken_by_the_change_of_another_server() -> None:

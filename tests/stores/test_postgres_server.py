@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 from tests.postgres import new_database, running_server, shared_server
+from tests.processes import TIMEOUT_S
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -66,5 +67,5 @@ def test_a_server_ends_when_its_owner_is_killed() -> None:
         connection.execute("LISTEN anything")
         owner.kill()
         with pytest.raises(psycopg.OperationalError):
-            list(connection.notifies(timeout=60))
+            list(connection.notifies(timeout=TIMEOUT_S))
             connection.execute("SELECT 1")

@@ -11,8 +11,8 @@ from polymnia.engine.memory import Memory
 from polymnia.model import EntityDraft
 from polymnia.stores.open import open_store
 from tests.interop.serving import serve
+from tests.processes import TIMEOUT_S
 
-TIMEOUT_S = 20
 LARGE = "large"
 
 started = Event()

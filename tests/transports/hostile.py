@@ -17,6 +17,7 @@ from statistics import median
 from threading import Event, Thread
 
 from polymnia.auth.tokens import Tokens
+from tests.processes import TIMEOUT_S
 from tests.transports.raw_http import MEGABYTE, head, resident, status_of
 from tests.transports.running import Running, Talk, Web, call, creation, initialize
 
@@ -99,9 +100,9 @@ def idle_connections(target: Target) -> str:
     """1,500 connections that send nothing."""
     with ExitStack() as idle:
         for _ in range(1500):
-            idle.enter_context(socket.create_connection(("127.0.0.1", target.server.port), timeout=60))
+            idle.enter_context(socket.create_connection(("127.0.0.1", target.server.port), timeout=TIMEOUT_S))
         began = time.monotonic()
-        last = socket.create_connection(("127.0.0.1", target.server.port), timeout=60)
+        last = socket.create_connection(("127.0.0.1", target.server.port), timeout=TIMEOUT_S)
         answer = last.recv(1000)
         last.close()
     assert status_of(answer) == 408

@@ -8,6 +8,7 @@ import pytest
 
 from polymnia.errors import SettingsError
 from polymnia.transports.address import is_loopback, parse_bind, parse_public_path, require_protection
+from tests.processes import TIMEOUT_S
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost"])
@@ -45,7 +46,7 @@ def test_binding_to_nonsense_is_no_question_of_protection(transport: str, tmp_pa
         str(tmp_path / "memory.db"),
     ]
     command += ["--transport", transport, "--bind", "nonsense.invalid"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     assert done.returncode == 1
     assert "'nonsense.invalid' is not an address" in done.stderr
     assert "--insecure" not in done.stderr

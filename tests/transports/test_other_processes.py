@@ -14,6 +14,7 @@ from polymnia.engine import entities
 from polymnia.engine.memory import Memory
 from polymnia.model import EntityDraft
 from polymnia.stores.sqlite.store import SqliteStore
+from tests.processes import TIMEOUT_S
 from tests.transports.running import (
     Events,
     Legacy,
@@ -57,7 +58,7 @@ def over_stdio(store: Path) -> Iterator[Ears]:
             assert "result" in hear()
         yield hear, ask
         server.stdin.close()
-        assert server.wait(30) == 0
+        assert server.wait(TIMEOUT_S) == 0
 
 
 @contextmanager
@@ -129,7 +130,7 @@ def test_an_import_from_the_command_line_is_notified(tmp_path: Path) -> None:
     file.write_text('{"type":"entity","name":"a","entityType":"t","observations":[]}\n')
     with over_http(tmp_path / "memory.db") as (hear, _):
         command = [sys.executable, "-m", "polymnia", "import", str(file), "--store", str(tmp_path / "memory.db")]
-        subprocess.run(command, check=True, timeout=60, capture_output=True)
+        subprocess.run(command, check=True, timeout=TIMEOUT_S, capture_output=True)
         assert hear()["method"] == UPDATED
 
 

@@ -16,6 +16,7 @@ from polymnia.errors import StoreError
 from polymnia.model import EntityDraft
 from polymnia.stores import open_store
 from tests.auth.arguments import made_for
+from tests.processes import TIMEOUT_S
 from tests.transports.running import Line, Running, Talk, call, initialize, request, text_of
 
 NAMES = {"sqlite": "memory.db", "jsonl": "memory.jsonl", "binlog": "memory.mcpmem"}
@@ -50,7 +51,7 @@ def over_stdio(store: Path, use: Callable[[Ask], None]) -> None:
 
         use(ask)
         server.stdin.close()
-        assert server.wait(30) == 0
+        assert server.wait(TIMEOUT_S) == 0
 
 
 def over_tcp(store: Path, use: Callable[[Ask], None]) -> None:
@@ -118,7 +119,9 @@ def test_the_file_of_early_days_is_not_renamed(tmp_path: Path) -> None:
         "--store",
         "memory.jsonl",
     ]
-    done = subprocess.run(command, cwd=tmp_path, input="", capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        command, cwd=tmp_path, input="", capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+    )
     assert done.returncode == 1
     assert "there is no memory at memory.jsonl" in done.stderr
     assert [each.name for each in tmp_path.iterdir()] == ["memory.json"]

@@ -14,6 +14,7 @@ from polymnia.auth.tokens import Tokens
 from polymnia.mcp.handled import Handled
 from polymnia.model import Principal
 from polymnia.transports.request_log import RequestRecord
+from tests.processes import TIMEOUT_S
 from tests.transports.running import Legacy, Line, Running, Talk, Web, call, creation, initialize, request
 
 SECRET = "the-secret-of-the-house"
@@ -175,7 +176,7 @@ def test_requests_over_stdio_are_logged_for_debugging_only(tmp_path: Path, level
     ]
     command += ["--log-level", level, "--log-format", "json"]
     message = json.dumps(call("open_nodes", names=SECRET)) + "\n"
-    done = subprocess.run(command, input=message, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, input=message, capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
     found = lines(done.stderr)
     assert [(each["level"], each["tool"]) for each in found] == [("debug", "open_nodes")] * count
     assert SECRET not in done.stderr

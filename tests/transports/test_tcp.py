@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.processes import end_with_parent
+from tests.processes import TIMEOUT_S, end_with_parent
 
 COMMAND = [sys.executable, "-m", "polymnia", "serve", "--dialect", "graph", "--store"]
 
@@ -22,7 +22,7 @@ class Peer:
     """A client on a socket."""
 
     def __init__(self, port: int) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=30)
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S)
         self._lines = self.socket.makefile("rb")
 
     def send(self, message: object) -> None:
@@ -62,7 +62,7 @@ def port(tmp_path: Path) -> Iterator[int]:
     server, port = start(tmp_path / "memory.db")
     yield port
     server.send_signal(signal.SIGTERM)
-    assert server.wait(30) == 0
+    assert server.wait(TIMEOUT_S) == 0
     assert server.stderr is not None
     server.stderr.close()
 
@@ -94,7 +94,9 @@ def over_tcp(port: int, messages: list[dict[str, Any]]) -> list[Any]:
 
 def over_stdio(store: Path, messages: list[dict[str, Any]]) -> list[Any]:
     text = "".join(json.dumps(message) + "\n" for message in messages)
-    done = subprocess.run([*COMMAND, str(store)], input=text, capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(
+        [*COMMAND, str(store)], input=text, capture_output=True, text=True, check=True, timeout=TIMEOUT_S
+    )
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
@@ -146,7 +148,7 @@ def test_a_message_that_is_too_long_is_answered_and_the_next_one_works(tmp_path:
     assert peer.receive() == {"jsonrpc": "2.0", "id": 2, "result": {}}
     peer.close()
     server.terminate()
-    assert server.wait(30) == 0
+    assert server.wait(TIMEOUT_S) == 0
     assert server.stderr is not None
     server.stderr.close()
 
@@ -165,6 +167,6 @@ def test_a_client_that_disconnects_early_affects_nobody_else(port: int) -> None:
 @pytest.mark.parametrize("bind", ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"])
 def test_binding_to_other_machines_needs_a_flag(bind: str, tmp_path: Path) -> None:
     arguments = [*COMMAND, str(tmp_path / "m.db"), "--transport", "tcp", "--bind", bind]
-    done = subprocess.run(arguments, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     assert done.returncode == 1
     assert "--insecure" in done.stderr

@@ -143,6 +143,8 @@ class OneWorkspace:
         self._memory.on_change(lambda change: listener(self.name, change))
 
     def follow(self, listener: WorkspaceListener, is_wanted: Callable[[], bool], workspace: str | None = None) -> None:
+        if not self._memory.store.capabilities.change_feed:
+            return
         with self._lock:
             if listener not in self._followers:
                 self._followers[listener] = Follower(lambda: {self.name: self._memory.store}, listener, is_wanted)
