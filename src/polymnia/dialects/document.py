@@ -5,7 +5,7 @@ Every element is on a line of its own, so a document is written and read without
 
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from msgspec import DecodeError, Struct, field
 from msgspec.json import Decoder, encode
@@ -68,6 +68,7 @@ class RelationShape(Struct, frozen=True, omit_defaults=True):
 _ENTITIES = Decoder(EntityShape)
 _RELATIONS = Decoder(RelationShape)
 _NOTES = Decoder(NoteShape)
+_DECODERS: dict[str, Decoder[Any]] = {"entities": _ENTITIES, "relations": _RELATIONS, "notes": _NOTES}
 
 
 def encode_document(graph: Graph, notes: Iterable[Note]) -> bytes:
@@ -100,23 +101,26 @@ def document_lines(
     yield b"}\n"
 
 
-def parse_entity(data: bytes, place: str) -> tuple[bytes, Entity]:
-    """Return an entity, and the bytes that `document_lines` writes for it. Raise BadInput."""
-    shape = _decode(_ENTITIES, data, place)
-    return encode(shape), _entity(shape, place)
+def canonical_element(section: str, data: bytes, place: str) -> bytes:
+    """Return an element of a section as `document_lines` writes it. Raise BadInput."""
+    return encode(_decode(_DECODERS[section], data, place))
 
 
-def parse_relation(data: bytes, place: str) -> tuple[bytes, Relation]:
-    """Return a relation, and the bytes that `document_lines` writes for it. Raise BadInput."""
+def parse_entity(data: bytes, place: str) -> Entity:
+    """Return an entity. Raise BadInput."""
+    return _entity(_decode(_ENTITIES, data, place), place)
+
+
+def parse_relation(data: bytes, place: str) -> Relation:
+    """Return a relation. Raise BadInput."""
     shape = _decode(_RELATIONS, data, place)
     created_at = _parse_optional_time(shape.created_at, f"{place}.createdAt")
-    return encode(shape), Relation(shape.source, shape.target, shape.type, created_at)
+    return Relation(shape.source, shape.target, shape.type, created_at)
 
 
-def parse_note(data: bytes, place: str) -> tuple[bytes, Note]:
-    """Return a note, and the bytes that `document_lines` writes for it. Raise BadInput."""
-    shape = _decode(_NOTES, data, place)
-    return encode(shape), _note(shape, place)
+def parse_note(data: bytes, place: str) -> Note:
+    """Return a note. Raise BadInput."""
+    return _note(_decode(_NOTES, data, place), place)
 
 
 def _decode(decoder: Decoder[S], data: bytes, place: str) -> S:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from hashlib import sha256
 from itertools import chain
 from typing import Protocol, TypeVar
@@ -9,7 +10,14 @@ from typing import Protocol, TypeVar
 from msgspec import DecodeError, Raw, Struct, msgpack
 from msgspec.json import decode
 
-from polymnia.dialects.document import HEADER, SECTIONS, parse_entity, parse_note, parse_relation
+from polymnia.dialects.document import (
+    HEADER,
+    SECTIONS,
+    canonical_element,
+    parse_entity,
+    parse_note,
+    parse_relation,
+)
 from polymnia.dialects.document_rows import parse_row
 from polymnia.engine.intake import Item
 from polymnia.errors import BadInput
@@ -17,7 +25,7 @@ from polymnia.importers.base import Importer, Report, decode_part
 from polymnia.importers.source import Source, parts_of
 from polymnia.stores.contract import TABLES, TableReader, TableRow
 
-_PARSERS: dict[str, Callable[[bytes, str], tuple[bytes, Item]]] = {
+_PARSERS: dict[str, Callable[[bytes, str], Item]] = {
     "entities": parse_entity,
     "relations": parse_relation,
     "notes": parse_note,
@@ -72,7 +80,7 @@ def read(source: Source, report: Report) -> Iterator[Item]:
     sections = _open(source)
     for _ in _items(source, sections):  # find the mistakes before anything is imported
         pass
-    yield from (item for _, item in _items(source, sections))
+    yield from _items(source, sections)
 
 
 def read_history(source: Source, report: Report) -> TableReader | None:
@@ -83,24 +91,33 @@ def read_history(source: Source, report: Report) -> TableReader | None:
     if {table: tuple(names) for table, names in sections.columns.items()} != TABLES:
         report.skip("history", "written by another version of the program")
         return None
-    seal = sha256()
-    for line, _ in _items(source, sections):
-        seal.update(line)
     tables = _DocumentTables(source, sections)
-    if Seals(seal.hexdigest(), tables.checksum()) != sections.seals:
+    if Seals(_checksum(source, sections), tables.checksum()) != sections.seals:
         report.skip("history", "the document was changed since it was exported")
         return None
     return tables
 
 
-def _items(source: Source, sections: Sections) -> Iterator[tuple[bytes, Item]]:
+def _items(source: Source, sections: Sections) -> Iterator[Item]:
+    return chain.from_iterable(_read(source, sections, section, _PARSERS[section]) for section in SECTIONS)
+
+
+def _checksum(source: Source, sections: Sections) -> str:
+    """Return the checksum of everything but the history, however the file is formatted."""
+    whole = sha256()
     for section in SECTIONS:
-        parse = _PARSERS[section]
-        for number, element in enumerate(sections.elements(section)):
-            try:
-                yield parse(element, f"{section}[{number}]")
-            except BadInput as exc:
-                raise BadInput(f"{source.path}: not a valid export: {exc}") from exc
+        for element in _read(source, sections, section, partial(canonical_element, section)):
+            whole.update(element)
+    return whole.hexdigest()
+
+
+def _read(source: Source, sections: Sections, section: str, parse: Callable[[bytes, str], T]) -> Iterator[T]:
+    """Yield the parsed elements of a section. Raise BadInput with the place of a mistake."""
+    for number, element in enumerate(sections.elements(section)):
+        try:
+            yield parse(element, f"{section}[{number}]")
+        except BadInput as exc:
+            raise BadInput(f"{source.path}: not a valid export: {exc}") from exc
 
 
 class _DocumentTables:
@@ -114,11 +131,7 @@ class _DocumentTables:
         return self._sections.count(_TABLE + table)
 
     def read(self, table: str) -> Iterator[TableRow]:
-        for number, element in enumerate(self._sections.elements(_TABLE + table)):
-            try:
-                yield parse_row(table, element, f"{_TABLE}{table}[{number}]")
-            except BadInput as exc:
-                raise BadInput(f"{self._source.path}: not a valid export: {exc}") from exc
+        return _read(self._source, self._sections, _TABLE + table, partial(parse_row, table))
 
     def checksum(self) -> str:
         whole = sha256()

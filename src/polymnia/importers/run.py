@@ -12,7 +12,7 @@ from polymnia.errors import BadInput, NotSupported
 from polymnia.importers.base import Importer, Report
 from polymnia.importers.registry import find_importer
 from polymnia.importers.source import Source
-from polymnia.model import Entity, Note, Relation
+from polymnia.model import VAULT, Note
 from polymnia.stores.contract import TableReader
 
 _NOT_EMPTY = "the store is not empty: import into a new one to keep history, deleted rows and perspectives"
@@ -32,7 +32,10 @@ def open_source(source: Source, kind: str | None, report: Report) -> Reading:
     for place, reason in source.skipped:
         report.skip(place, reason)
     history = importer.read_history(source, report) if importer.read_history else None
-    return Reading(importer, require_some(importer.read(source, report), source.path.name, report), history)
+    items = importer.read(source, report)
+    if history is not None:  # and with it the items, which may not be needed
+        return Reading(importer, items, history)
+    return Reading(importer, require_some(items, source.path.name, report), None)
 
 
 def require_some(items: Iterator[Item], name: str, report: Report) -> Iterator[Item]:
@@ -83,7 +86,7 @@ def run_import(
         if obstacle:
             report.skip("history", obstacle)
         elif not dry_run:
-            return _restore(memory, items, history, progress)
+            return _restore(memory, history, progress)
     return take_in(memory, items, by=by, dry_run=dry_run, replace_conflicts=replace_conflicts, progress=progress)
 
 
@@ -95,19 +98,15 @@ def _obstacle(memory: Memory, history: TableReader) -> str:
     return _NOT_EMPTY if first_difference(history, store) else ""
 
 
-def _restore(
-    memory: Memory, items: Iterable[Item], history: TableReader, progress: Callable[[int], None] | None
-) -> Receipt:
+def _restore(memory: Memory, history: TableReader, progress: Callable[[int], None] | None) -> Receipt:
     """Copy all rows, and count what is living."""
     copy = copy_tables(history, memory.store, progress=progress and (lambda done, _: progress(done)))
-    receipt = Receipt(Tally(), Tally(), Tally(), changes=[], conflicts=[], restored=copy.rows["changes"])
-    for item in items:
-        tally = receipt.notes
-        if isinstance(item, Entity):
-            tally = receipt.entities
-            receipt.observations += len(item.observations)
-        elif isinstance(item, Relation):
-            tally = receipt.relations
-        tally.read += 1
-        tally.new += 1
-    return receipt
+    with memory.reading() as read:
+        counts, note_count = read.counts(), read.notes.count(VAULT, ())
+    return Receipt(
+        entities=Tally(counts.entities, counts.entities),
+        relations=Tally(counts.relations, counts.relations),
+        notes=Tally(note_count, note_count),
+        observations=counts.observations,
+        restored=copy.rows["changes"],
+    )
