@@ -4,7 +4,7 @@ import gc
 import logging
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,12 +66,14 @@ def open_servers(settings: Settings) -> Iterator[dict[str, Server]]:
     for dialect in dialects.values():
         _check_store(dialect, settings)
     with (
-        opened_workspaces(
-            settings.store,
-            settings.workspace,
-            trash_days=0 if settings.read_only else settings.trash_days,
-            read_only=settings.read_only,
-            meaning=_meaning(settings),
+        closing(
+            open_workspaces(
+                settings.store,
+                settings.workspace,
+                trash_days=0 if settings.read_only else settings.trash_days,
+                read_only=settings.read_only,
+                meaning=_meaning(settings),
+            )
         ) as workspaces,
         _drafting(settings, workspaces),
     ):
@@ -262,50 +264,34 @@ def _max_capability(settings: Settings) -> Capability:
 
 
 @contextmanager
-def opened(url: str, workspace: str = "", *, read_only: bool = False) -> Iterator[Store]:
-    """Open the store of a workspace for the block. Raise BadInput if there are several and none is named."""
-    with opened_workspaces(url, workspace, read_only=read_only) as workspaces:
-        yield _choose_memory(workspaces, url, workspace, may_create=not read_only).store
+def open_workspace_store(settings: Settings, *, read_only: bool = False) -> Iterator[Store]:
+    """Open the store of the chosen workspace for the block. Raise BadInput if there are several and none is chosen."""
+    with closing(open_workspaces(settings.store, settings.workspace, read_only=read_only)) as workspaces:
+        yield _choose_memory(workspaces, settings, may_create=not read_only).store
 
 
 @contextmanager
-def opened_memory(settings: Settings, *, read_only: bool = False) -> Iterator[Memory]:
-    """Open the memory of these settings for the block. The embedding model is loaded when first needed."""
-    meaning = _meaning(settings)
-    with opened_workspaces(settings.store, settings.workspace, read_only=read_only, meaning=meaning) as workspaces:
-        yield _choose_memory(workspaces, settings.store, settings.workspace, may_create=not read_only)
+def open_workspace_memory(settings: Settings, *, read_only: bool = False) -> Iterator[Memory]:
+    """Open the memory of the chosen workspace for the block. The embedding model is loaded when first needed."""
+    with closing(
+        open_workspaces(settings.store, settings.workspace, read_only=read_only, meaning=_meaning(settings))
+    ) as workspaces:
+        yield _choose_memory(workspaces, settings, may_create=not read_only)
 
 
-def _choose_memory(workspaces: Workspaces, url: str, workspace: str, *, may_create: bool) -> Memory:
+def _choose_memory(workspaces: Workspaces, settings: Settings, *, may_create: bool) -> Memory:
     """Return the memory of the named workspace, of the only one, of the current project, or the personal one.
 
     The first workspace of an empty directory is created for a command that writes.
     """
-    name = workspace or workspaces.sole or existing_default(workspaces, Path.cwd())
+    name = settings.workspace or workspaces.sole or existing_default(workspaces, Path.cwd())
     if name is None and may_create and not workspaces.find_all():
         name = default_workspace(workspaces, Path.cwd())
         create_missing(workspaces, name, str(find_project(Path.cwd()) or ""))
     if name is None:
         names = ", ".join(each.name for each in workspaces.find_all("active")) or "none yet"
-        raise BadInput(f"{url} holds several workspaces: name one with --workspace ({names})")
+        raise BadInput(f"{settings.store} holds several workspaces: name one with --workspace ({names})")
     return workspaces.memory(name)
-
-
-@contextmanager
-def opened_workspaces(
-    url: str,
-    only: str = "",
-    *,
-    trash_days: int = 0,
-    read_only: bool = False,
-    meaning: "Meaning | None" = None,
-) -> Iterator[Workspaces]:
-    """Open the workspaces of a store for the block. `only` names the workspace of a store that holds one."""
-    workspaces = open_workspaces(url, only, trash_days=trash_days, read_only=read_only, meaning=meaning)
-    try:
-        yield workspaces
-    finally:
-        workspaces.close()
 
 
 def _meaning(settings: Settings) -> "Meaning | None":

@@ -19,7 +19,7 @@ from polymnia.api.records import (
     search_hit,
     to_model_time,
 )
-from polymnia.app import opened_memory
+from polymnia.app import open_workspace_memory
 from polymnia.engine import entities, history
 from polymnia.engine.forget import Unwanted, forget
 from polymnia.engine.memory import Memory
@@ -50,7 +50,7 @@ def open_memory(
     """
     flags = {"store": None if url is None else os.fspath(url), "workspace": workspace, "embedder": embedder}
     with ExitStack() as stack:
-        memory = stack.enter_context(opened_memory(load_settings(flags), read_only=read_only))
+        memory = stack.enter_context(open_workspace_memory(load_settings(flags), read_only=read_only))
         return LocalMemory(memory, stack.pop_all(), by=by)
 
 

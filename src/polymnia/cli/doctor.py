@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from polymnia.app import configure_logging, opened
+from polymnia.app import configure_logging, open_workspace_store
 from polymnia.cli.common import (
     add_json_argument,
     add_store_arguments,
@@ -64,7 +64,7 @@ def _check(settings: Settings) -> Findings:
     if store_kind(settings.store)[0] in ("directory", "postgres") and not settings.workspace:
         return check_all(settings.store)
     try:
-        with opened(settings.store, settings.workspace, read_only=True) as store:
+        with open_workspace_store(settings, read_only=True) as store:
             return check_one(store, settings.store)
     except StoreError as exc:
         return cannot_read(settings.store, exc)

@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from polymnia.app import configure_logging, opened
+from polymnia.app import configure_logging, open_workspace_store
 from polymnia.cli.common import (
     add_json_argument,
     add_store_arguments,
@@ -54,7 +54,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     configure_logging(settings.log_level)
     require_store(settings.store)
     clock = showing_time("writing") if options.output is not None else nullcontext()
-    with clock, opened(settings.store, settings.workspace, read_only=True) as store:
+    with clock, open_workspace_store(settings, read_only=True) as store:
         if options.format == "markdown":
             counts = _export_folder(options, Memory(store))
         elif options.format == "json":

@@ -10,7 +10,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from polymnia.app import configure_logging, opened
+from polymnia.app import configure_logging, open_workspace_store
 from polymnia.cli.common import (
     add_json_argument,
     add_store_arguments,
@@ -117,14 +117,14 @@ def _find(options: argparse.Namespace, report: Report) -> "_Found":
 def _open_target(settings: Settings, *, dry_run: bool) -> AbstractContextManager[Store]:
     """Open the store. A dry run creates nothing: if there is no store yet, it looks at an empty one in memory."""
     if not dry_run:
-        return opened(settings.store, settings.workspace)
+        return open_workspace_store(settings)
     try:
         require_store(settings.store)
     except BadInput:
         kind, path = store_kind(settings.store)
         has_notes = kind in ("sqlite", "directory") or not has_files(kind, path)
         return closing(open_store(":memory:" if has_notes else "memory:"))
-    return opened(settings.store, settings.workspace, read_only=True)
+    return open_workspace_store(settings, read_only=True)
 
 
 @contextmanager

@@ -4,18 +4,20 @@ import argparse
 import shutil
 import sys
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from polymnia.app import configure_logging, opened_workspaces
+from polymnia.app import configure_logging
 from polymnia.cli.common import add_json_argument, add_store_arguments, print_json, print_table
 from polymnia.clients.configuration import change_servers, edit, read_servers
 from polymnia.clients.handshake import try_command, try_url
 from polymnia.clients.table import CLIENTS, SCOPES, Client, Scope, is_polymnia, is_reference_server
 from polymnia.dialects.registry import DIALECTS
 from polymnia.engine.projects import PERSONAL, create_missing
+from polymnia.engine.workspaces import open_workspaces
 from polymnia.errors import BadInput
 from polymnia.settings import Settings, client_roots
 from polymnia.stores import store_kind
@@ -168,7 +170,7 @@ def _target(settings: Settings, scope: Scope) -> Settings:
     is_directory = store_kind(settings.store)[0] == "directory"
     if scope == "project" or settings.workspace or not is_directory:
         return settings
-    with opened_workspaces(settings.store) as workspaces:
+    with closing(open_workspaces(settings.store)) as workspaces:
         create_missing(workspaces, PERSONAL)
     return replace(settings, workspace=PERSONAL)
 

@@ -6,7 +6,7 @@ from shutil import get_terminal_size
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from polymnia.app import configure_logging, opened_memory
+from polymnia.app import configure_logging, open_workspace_memory
 from polymnia.cli.common import (
     add_embedder_argument,
     add_json_argument,
@@ -51,7 +51,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     configure_logging(settings.log_level)
     require_store(settings.store)
     within = Within(types=tuple(options.type)) if options.type else None
-    with opened_memory(settings, read_only=True) as memory:
+    with open_workspace_memory(settings, read_only=True) as memory:
         _warn_of_unknown_types(memory, options.type)
         found = recall(memory, " ".join(options.query), limit=options.limit, within=within, timeout=_EMBED_TIMEOUT_S)
     if options.json:

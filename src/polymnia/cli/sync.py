@@ -6,7 +6,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from polymnia.app import configure_logging, opened
+from polymnia.app import configure_logging, open_workspace_store
 from polymnia.cli.common import (
     add_json_argument,
     add_store_arguments,
@@ -50,7 +50,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     folder = Path(options.folder)
     if not folder.exists() or options.dry_run:
         require_store(settings.store)  # two new ones are a typing mistake, and a dry run creates nothing
-    with opened(settings.store, settings.workspace, read_only=options.dry_run) as store, showing_time("synchronizing"):
+    with open_workspace_store(settings, read_only=options.dry_run) as store, showing_time("synchronizing"):
         report = sync_folder(Memory(store), folder, by=ACTOR, dry_run=options.dry_run)
     print_sync(settings, options, options.folder, report)
     return 0

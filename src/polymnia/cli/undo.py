@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from polymnia.app import configure_logging, opened
+from polymnia.app import configure_logging, open_workspace_store
 from polymnia.cli.common import (
     add_json_argument,
     add_store_arguments,
@@ -51,7 +51,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     if options.actor and not options.since:
         raise BadInput("--actor needs --since TIME")
     # A dry run writes nothing, but it looks at the store as the undo itself will.
-    with opened(settings.store, settings.workspace) as store, showing_time("undoing"):
+    with open_workspace_store(settings) as store, showing_time("undoing"):
         receipt = _undo(Memory(store), options)
     if options.json:
         print_json(_shape(receipt, dry_run=options.dry_run))

@@ -2,11 +2,12 @@
 
 import argparse
 import sys
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
 
-from polymnia.app import configure_logging, opened_workspaces
+from polymnia.app import configure_logging
 from polymnia.cli.common import (
     add_json_argument,
     add_store_arguments,
@@ -17,7 +18,7 @@ from polymnia.cli.common import (
     require_store,
 )
 from polymnia.dialects.times import iso_time
-from polymnia.engine.workspaces import Workspaces
+from polymnia.engine.workspaces import Workspaces, open_workspaces
 from polymnia.errors import BadInput
 from polymnia.settings import Settings
 
@@ -58,7 +59,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     configure_logging(settings.log_level)
     if options.action != "create":
         require_store(settings.store)
-    with opened_workspaces(settings.store, read_only=options.action == "list") as workspaces:
+    with closing(open_workspaces(settings.store, read_only=options.action == "list")) as workspaces:
         if options.action == "list":
             _list(workspaces, status=options.status, as_json=options.json)
         else:
