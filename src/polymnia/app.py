@@ -41,8 +41,8 @@ def serve(
 ) -> None:
     """Serve until the client disconnects or a signal asks to stop.
 
-    An HTTP server calls `on_ready` with its URL and the sessions of its web interface before it takes requests. It
-    may require a login even if there are no tokens.
+    An HTTP server calls `on_ready` with its URL and the sessions of its web interface before it takes requests. With
+    `requires_login`, its web interface asks for a login even if there are no tokens.
     """
     configure_logging(settings.log_level, settings.log_format)
     if settings.transport == "http":
@@ -112,7 +112,7 @@ def _make_server(settings: Settings, dialect: Dialect, workspaces: Workspaces) -
             )
         return Server(dialect, workspaces, workspace=None)
     if dialect.finds_project and workspaces.sole is None:
-        # A server for many clients does not run in a project of theirs.
+        # A server for many clients runs in none of their projects.
         found = PERSONAL if settings.transport != "stdio" else default_workspace(workspaces, Path.cwd())
         return Server(dialect, workspaces, workspace=settings.workspace or found)
     first = first_workspace(workspaces, settings.workspace, may_choose=dialect.chooses_workspace)
@@ -141,7 +141,7 @@ def _serve_lines(settings: Settings, server: Server) -> None:
 
 
 def _serve_http(settings: Settings, on_ready: "OnReady", requires_login: bool) -> None:
-    """Listen first, so that a busy port is reported before the store is opened."""
+    """Serve over HTTP. Listen first, so that a busy port is reported before the store is opened."""
     from polymnia.transports.address import parse_bind, parse_public_path, require_protection
     from polymnia.transports.http.serve import Options, listen, serve_http
     from polymnia.web.login import Sessions
@@ -152,7 +152,7 @@ def _serve_http(settings: Settings, on_ready: "OnReady", requires_login: bool) -
     require_protection(settings.address, host, protected=authenticator.requires_token, insecure=settings.insecure)
     public_path = parse_public_path(settings.public_url)
     guard = partial(_request_guard, settings, authenticator, host)
-    guard("")  # wrong names of hosts and origins are reported before anything is opened
+    guard("")  # report invalid hosts and origins before anything is opened
     listener = listen(host, port)
     base = _announce(settings, host, listener.getsockname()[1])
     _warn_if_insecure(settings, authenticator)
@@ -174,7 +174,7 @@ def _serve_http(settings: Settings, on_ready: "OnReady", requires_login: bool) -
 
 
 def _request_guard(settings: Settings, authenticator: "Authenticator", host: str, base: str) -> "RequestGuard":
-    """Return the checks before any endpoint. Raise SettingsError for a wrong host or origin."""
+    """Return the checks that every request must pass. Raise SettingsError for an invalid host or origin."""
     from urllib.parse import urlsplit
 
     from polymnia.transports.address import is_loopback, require_hosts, require_origins
@@ -211,7 +211,7 @@ def _site_parts(settings: Settings, server: Server, sessions: "Sessions", base: 
 
 
 def _announce(settings: Settings, host: str, port: int) -> str:
-    """Log where the server is, and return the URL by which clients know it."""
+    """Log the address of the server, and return the URL that clients use."""
     own = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     base = settings.public_url.rstrip("/") or f"http://{own}"
     listens = f", listening on {own}" if settings.public_url else ""

@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 SCOPES = {f"polymnia:{each}": each for each in CAPABILITIES}
 _WORKSPACES = "polymnia_workspaces"
-# Only asymmetric signatures, each with a key of its kind.
+# Only asymmetric signatures, each verified with a key of its own type.
 _ALGORITHMS: dict[type, list[str]] = {
     RSAPublicKey: ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"],
     EllipticCurvePublicKey: ["ES256", "ES384", "ES512"],

@@ -33,7 +33,7 @@ _USE_RESOLUTION_S = 60
 
 
 class Token(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the file holds of a token. Times are seconds since 1970; `workspaces` None means all."""
+    """A token as the file stores it. Times are seconds since 1970; `workspaces` None means all."""
 
     id: str
     name: str
@@ -194,7 +194,7 @@ class Tokens:
 
     @property
     def _use_directory(self) -> Path:
-        """Hold one empty file per used token; its modification time is the last use."""
+        """The directory with one empty file per used token, whose modification time is the last use."""
         return self.path.with_name(f"{self.path.name}.used")
 
     def _record_use(self, identifier: str) -> None:
@@ -212,7 +212,7 @@ class Tokens:
 def _make_token(
     name: str, can: Capability, workspaces: tuple[str, ...] | None, now: int, lifetime: int | None
 ) -> tuple[str, Token]:
-    """Return the text of a new token and what the file holds of it."""
+    """Return the text of a new token, and the token as the file stores it."""
     identifier, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
     text = f"{_PREFIX}_{identifier}_{secret}"
     token = Token(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ANSWER_TIMEOUT_S = 300.0
 # Requests of one session that may wait for answers.
 MAX_PENDING = 16
-# How long a stateless client may take to come back with its answers.
+# How long a stateless client may take to answer.
 STATE_LIFETIME_S = 3600
 _MAX_STATE_CHARS = 1 << 20
 
@@ -53,7 +53,7 @@ class Asking:
         self._pending: dict[str, Request] = {}
 
     def ask(self, pending: Request, questions: Sequence[Question[Any]], send: Callable[[bytes], None]) -> None:
-        """Send the questions on the request's own way. Raise Unanswered if too many requests wait already."""
+        """Send the questions to the client. Raise Unanswered if too many requests wait already."""
         with self._lock:
             if len({id(each) for each in self._pending.values()}) >= MAX_PENDING:
                 raise Unanswered(f"{MAX_PENDING} requests wait for answers; answer them first")

@@ -1,4 +1,4 @@
-"""What a client asked to be told: resource subscriptions, listen streams and log messages."""
+"""What a client wants to be notified of: resource subscriptions, listen streams and log messages."""
 
 from collections.abc import Callable, Collection
 from typing import Any, get_args

@@ -141,7 +141,7 @@ class Session:
             self._reply_later(request, jsonrpc.encode_error(request.raw_id, gone))
 
     def follow_changes(self, workspace: str | None = None) -> None:
-        """Hear of changes if any of them could lead to a notification, and of log messages in any case.
+        """Receive the server's log messages, and its changes if any could lead to a notification.
 
         A subscription may concern another workspace than the client's own.
         """
@@ -220,7 +220,7 @@ class Session:
         return tool is not None and tool.quick and self.server.workspaces.short_reads
 
     def _observe(self, message: Message, answer: Answer, seconds: float, delivery: Delivery) -> Answer:
-        """Report a request, or a malformed message, to whoever observes this delivery."""
+        """Report a request, or a malformed message, to the observer of this delivery."""
         if delivery.observe is not None and (message.is_request or answer.body is not None):
             delivery.observe(describe_handled(self.server.dialect, message, answer, seconds))
         return answer
@@ -243,14 +243,14 @@ class Session:
         return self._answer(request)
 
     def _resume(self, response: Message) -> Answer:
-        """Take the client's answer to a question, and run the request again that waits for it."""
+        """Take the client's answer to a question, and run the waiting request again."""
         request = self._asking.take_answer(response.envelope)
         if request is not None:
             self._finish(request)
         return NOTHING
 
     def _time_out(self, request: Request, rounds: int) -> None:
-        """Let a request go on whose client did not answer in time."""
+        """Resume a request whose client did not answer in time."""
         if withdrawn := self._asking.give_up(request, rounds):
             for each in withdrawn:
                 self.notify(_CANCELLED, {"requestId": each, "reason": "no answer in time"})
@@ -329,7 +329,7 @@ class Session:
                 "_meta": self.server.result_meta,
             }
         if request.is_short:
-            raise ReadTooLong("the client is asked where its answer can be waited for")
+            raise ReadTooLong("the client must be asked, which takes long")
         self._asking.ask(request, questions, request.delivery.tell or self._send)
         self.server.deadlines.add(ANSWER_TIMEOUT_S, partial(self._time_out, request, request.rounds))
         return _PENDING

@@ -31,7 +31,7 @@ MAX_QUEUED_NOTIFICATIONS = 1000
 NO_TOKEN_TIMEOUT_S = 20
 # How long running requests may take when the server stops.
 STOP_TIMEOUT_S = 30
-# How often clients that are no longer admitted are looked for.
+# How often the server looks for clients that are no longer admitted.
 CHECK_INTERVAL_S = 1.0
 # Failed accepts are logged and retried this often: the listener stays ready, so the loop would spin.
 ACCEPT_RETRY_S = 5.0

@@ -29,7 +29,7 @@ RECORD = "polymnia.record"
 REQUEST_ID = b"x-request-id"
 # A long response is sent in pieces of this size, each when the last one was taken.
 _PIECE_BYTES = 1 << 18
-# The rest of a refused body is read for this long: closing upon unread data would lose the response.
+# The rest of a refused body is read for this long: closing a connection with unread data would lose the response.
 _DISCARD_TIMEOUT_S = 5
 # When responses take too much memory, clients that read nothing for this long are disconnected.
 STUCK_TIMEOUT_S = 5

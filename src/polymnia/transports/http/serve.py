@@ -29,13 +29,13 @@ logger = logging.getLogger(__name__)
 
 # Many threads: writes that wait for the disk share a commit.
 WORKER_THREADS = 32
-# Bytes of messages that are held at once, whoever sent them.
+# Bytes of messages of all clients that are held at once.
 MAX_HELD_BYTES = 256 * 1024 * 1024
-# How long running requests may take when the server is asked to stop, and finished answers to be sent.
+# How long a stopping server waits for running requests, and then for clients to read the answers.
 STOP_TIMEOUT_S = 30
 SEND_TIMEOUT_S = 5
 KEEP_ALIVE_S = 75
-# How often idle sessions and silent connections are looked for.
+# How often the server looks for idle sessions and silent connections.
 CHECK_INTERVAL_S = 1.0
 # Descriptors for everything but connections: the store, the log, the event loop.
 RESERVED_DESCRIPTORS = 128
@@ -45,7 +45,7 @@ BACKLOG = 1024
 
 
 class Options(Struct, frozen=True, kw_only=True):
-    """How a server is to be run."""
+    """How to run a server."""
 
     limit: int
     most_sessions: int = 10_000
@@ -101,7 +101,7 @@ def serve_http(
         )
         config = uvicorn.Config(
             app,
-            # uvicorn only calls it to make a protocol, so a function with the registry bound will do.
+            # uvicorn only calls it to make a protocol, so a function with the registry bound is enough.
             http=cast(type[asyncio.Protocol], partial(Connection, connections)),
             ws="none",
             lifespan="off",
@@ -162,7 +162,7 @@ class _HttpServer(uvicorn.Server):
 
 
 async def measure_lag(interval_s: float, clock: Callable[[], float] = time.monotonic) -> float:
-    """Sleep for an interval. Return by how much longer it took, because the event loop was busy."""
+    """Sleep for an interval. Return how much longer it took because the event loop was busy."""
     started = clock()
     await asyncio.sleep(interval_s)
     return max(0.0, clock() - started - interval_s)

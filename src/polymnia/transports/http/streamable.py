@@ -24,7 +24,7 @@ _SESSION = b"mcp-session-id"
 _LAST_EVENT = b"last-event-id"
 _LISTEN = "subscriptions/listen"
 _INVALID_PARAMS = -32602
-# Errors of the protocol itself have a status. What a tool says is always 200.
+# Errors of the protocol itself have a status. The reply of a tool is always 200.
 _STATUS = {INVALID_REQUEST: 400}
 _STATELESS_STATUS = {
     **_STATUS,
@@ -231,7 +231,7 @@ def _path(request: Request) -> str:
 
 
 def _finish(context: HttpContext, stream: EventStream, work: asyncio.Future[Answer]) -> None:
-    """Count a request as done. How long its client takes to read the answer, or to answer itself, is another matter."""
+    """Count a request as done, even if its client still reads the reply or has a question to answer."""
     context.running -= 1
     if work.cancelled() or work.exception() is not None:
         stream.end()
@@ -240,7 +240,7 @@ def _finish(context: HttpContext, stream: EventStream, work: asyncio.Future[Answ
 
 
 def _resumed(request: Request, session: HttpSession) -> EventStream | None:
-    """Return the stream that the client wants to go on with, from after the event that it received last."""
+    """Return the stream that the client wants to resume, positioned after the last event that it received."""
     event = parse_event_id(request.header(_LAST_EVENT) or "")
     stream = session.resumable(event[0]) if event is not None else None
     if stream is not None and event is not None:
