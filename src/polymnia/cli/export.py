@@ -93,7 +93,7 @@ def _export_lines(options: argparse.Namespace, memory: Memory) -> dict[str, int]
 
 
 def _write(options: argparse.Namespace, pieces: Iterable[bytes]) -> None:
-    """Write to standard output, or replace the file. Raise BadInput for a path that is no file."""
+    """Write to standard output, or replace the file. Raise BadInput for a path that is not a file."""
     if options.output is None:
         for piece in pieces:
             sys.stdout.buffer.write(piece)

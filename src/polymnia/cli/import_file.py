@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 ACTOR = "polymnia import"
 # An undo of more changes than this is written with their time and actor.
 _MAX_UNDO_IDS = 10
-# How many new objects let Python search for cycles: about as many as a batch has. They form none.
+# Python searches for reference cycles after this many new objects: about as many as a batch has, which form none.
 _GC_THRESHOLD = 100_000
 
 
@@ -64,7 +64,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     """Add everything that the store does not have. Raise BadInput for a format that is not known."""
     configure_logging(settings.log_level)
     report = Report(settings.secrets)
-    kind, items, history, apply = _find(options, report)  # before the store is opened, which may create it
+    kind, items, history, apply = _find(options, report)  # opening the store may create it, so read first
     with _open_target(settings, dry_run=options.dry_run) as store:
         memory = Memory(store)
         edits = apply(memory) if apply else None
@@ -140,7 +140,7 @@ def _few_collections() -> Iterator[None]:
 
 @contextmanager
 def _tell_interruption(*, dry_run: bool) -> Iterator[None]:
-    """Let a KeyboardInterrupt say what became of the import."""
+    """Make a KeyboardInterrupt say how much was imported."""
     try:
         yield
     except KeyboardInterrupt:

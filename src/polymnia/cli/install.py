@@ -137,7 +137,7 @@ def _server_options(settings: Settings, options: argparse.Namespace) -> list[str
 
 
 def _replaced(servers: Mapping[str, Any], name: str, *, confirmed: bool) -> list[str]:
-    """Return the names of the entries to take over, after asking. Raise BadInput."""
+    """Return the names of the entries to replace, after asking. Raise BadInput."""
     taken = [each for each, entry in servers.items() if is_reference_server(entry)]
     if name in servers and name not in taken and not is_polymnia(servers[name]):
         _confirm(f"There is another server {name!r}. Replace it?", confirmed=confirmed)
@@ -166,7 +166,7 @@ def _ask(question: str) -> bool:
 
 
 def _target(settings: Settings, scope: Scope) -> Settings:
-    """Return the settings with the workspace that gets the memory of a server which the user had everywhere."""
+    """Return the settings of the import: into the personal workspace, unless another one or a project is chosen."""
     is_directory = store_kind(settings.store)[0] == "directory"
     if scope == "project" or settings.workspace or not is_directory:
         return settings
@@ -202,7 +202,7 @@ def _list(*, as_json: bool) -> None:
 
 
 def _has(client: Client, scope: Scope) -> bool:
-    """Tell whether to list the file of a scope: the user's always, the project's if it exists and is another one."""
+    """Return True if a scope is listed: the user's always, the project's if its file exists and is another one."""
     user, path = (client.path(each, client_roots(), Path.cwd()) for each in (SCOPES[0], scope))
     return path is not None and (scope == "user" or (path != user and path.exists()))
 

@@ -149,6 +149,6 @@ def _complain(sentence: str) -> None:
 
 
 def _discard_output() -> None:
-    """Send what is still buffered nowhere, so that the interpreter does not fail on it when it exits."""
+    """Discard buffered output, so that the interpreter does not fail to write it when it exits."""
     with suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

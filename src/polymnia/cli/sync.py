@@ -49,7 +49,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     configure_logging(settings.log_level)
     folder = Path(options.folder)
     if not folder.exists() or options.dry_run:
-        require_store(settings.store)  # two new ones are a typing mistake, and a dry run creates nothing
+        require_store(settings.store)  # if neither exists it is a typo; a dry run creates nothing
     with open_workspace_store(settings, read_only=options.dry_run) as store, showing_time("synchronizing"):
         report = sync_folder(Memory(store), folder, by=ACTOR, dry_run=options.dry_run)
     print_sync(settings, options, options.folder, report)

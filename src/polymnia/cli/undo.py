@@ -43,14 +43,14 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Undo. Return 0 if that worked or nothing was to be done, 1 if conflicts prevented it. Raise BadInput."""
+    """Undo. Return 0 if that worked or there was nothing to do, 1 if conflicts prevented it. Raise BadInput."""
     configure_logging(settings.log_level)
     require_store(settings.store)
     if bool(options.changes) == bool(options.since):
         raise BadInput("say what to undo: ids of changes, or --since TIME")
     if options.actor and not options.since:
         raise BadInput("--actor needs --since TIME")
-    # A dry run writes nothing, but it looks at the store as the undo itself will.
+    # A dry run writes nothing, but opens the store for writing, as the undo itself will.
     with open_workspace_store(settings) as store, showing_time("undoing"):
         receipt = _undo(Memory(store), options)
     if options.json:

@@ -9,7 +9,7 @@ from time import gmtime, strftime
 
 from polymnia.errors import StoreError, StoreStopped
 
-# Beyond this, one request for everything on the machine is faster than one for each file.
+# For more files than this, one sync of the whole machine is faster than one per file.
 _MAX_SINGLE_SYNCS = 200
 
 
@@ -110,7 +110,7 @@ def _make_directory(directory: Path) -> None:
 
 @contextmanager
 def _synced(directory: Path) -> Iterator[None]:
-    """Force the directory's entries to disk after the block. Open it before, while nothing has changed yet."""
+    """Force the directory's entries to disk after the block. Open it first, so that a failure changes nothing."""
     if not hasattr(os, "O_DIRECTORY"):
         yield
         return

@@ -14,11 +14,11 @@ from polymnia.model import Change, Entity, ObservationSet
 from polymnia.search.text import count_noun
 from polymnia.web.text import excerpt, visible
 
-# A row shows so many differences; the change's own page shows more.
+# The differences in a row of a list; the change's own page shows more.
 MAX_DIFFERENCES = 3
 # Longer texts are not compared word by word.
 _MAX_COMPARED_CHARS = 4_000
-# So many changes of one client, each within minutes of the one before it, are one line that opens.
+# At least this many changes of one client, each within minutes of the one before it, are folded into one line.
 _MIN_BURST = 4
 _BURST_GAP_US = 180_000_000
 _WORD = re.compile(r"\s+|\w+|[^\w\s]")
@@ -53,7 +53,7 @@ class ChangeRow(Struct, frozen=True):
     sign: Sign
     pieces: tuple[Piece, ...]
     sides: tuple[Side, ...]
-    hidden: int  # how many differences are not shown
+    hidden: int  # the number of differences that are not shown
 
 
 def change_row(
@@ -70,7 +70,7 @@ def change_row(
 
 
 def bursts(rows: Sequence[ChangeRow]) -> list[list[ChangeRow]]:
-    """Return the rows in their order, with those that one client wrote in a burst of the same kind together."""
+    """Return the rows in order, in groups: changes of the same kind that one client made in a burst are one group."""
     found: list[list[ChangeRow]] = []
     for row in rows:
         last = found[-1][-1] if found else None

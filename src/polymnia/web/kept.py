@@ -86,7 +86,7 @@ class Kept:
             contents = json.decode(data, type=_Contents)
         except (DecodeError, ValidationError, UnicodeDecodeError) as exc:
             raise StoreDamaged(
-                f"{self.path} does not hold saved questions ({exc}); repair it, or delete it to start anew"
+                f"{self.path} does not hold saved questions ({exc}); repair it, or delete it to start with none"
             ) from exc
         if contents.version > _VERSION:
             message = f"{self.path} has version {contents.version}, but this program supports versions up to {_VERSION}"

@@ -78,7 +78,7 @@ def create_token(page: Page) -> Response:
     except BadInput as exc:
         return _render(page, status=400, problem=str(exc))
     made = NewToken(form["name"], text, list(_configurations(page.site.parts.mcp_url, text)))
-    if is_first and not page.principal.id:  # whoever needed no token until now goes on with the new one
+    if is_first and not page.principal.id:  # this user needed no token until now, and continues with the new one
         principal = next(each.principal for each in tokens.all() if each.id == made.id)
         headers = page.log_in(principal)
         return _render(page, made=made).with_headers(headers)
@@ -229,7 +229,7 @@ def _own_workspace(page: Page, name: str) -> Workspace:
 
 
 def _access_url(page: Page) -> str:
-    """Return the address of this page, without a workspace that may have another name now."""
+    """Return the address of this page without the workspace, which may have been renamed."""
     return page.url("/access", w=None)
 
 

@@ -25,7 +25,7 @@ from polymnia.web.page import ROWS, Page
 from polymnia.web.response import Response
 from polymnia.web.routes import Route
 
-# A list that is longer than this is looked through again after the first findings are dealt with.
+# Findings that are listed. The rest is found again after the first ones are dealt with.
 MAX_FINDINGS = 1_000
 # What is shown of each entity: its latest observations.
 _FACTS = 3
@@ -188,7 +188,7 @@ def restore(page: Page) -> Response:
 
 
 def _done(page: Page, text: str, change: int) -> Response:
-    """Answer an action with a toast, and what was done in place of the finding."""
+    """Answer an action with a toast, and show in place of the finding what was done."""
     to = page.url("/curation", kind=page.form.get("kind"))
     return page.done(page.toast(text, change), to, fragment="curation/done.html", text=text, key=())
 

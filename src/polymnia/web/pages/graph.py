@@ -1,4 +1,4 @@
-"""Graph: clusters, or the entities around one, drawn by `static/graph.js`; the same as a table for everybody else."""
+"""Graph: clusters, or the entities around one, drawn by `static/graph.js`, with a table for screen readers."""
 
 from math import cos, pi, sin
 from typing import Any
@@ -23,9 +23,9 @@ from polymnia.web.text import type_number, visible
 # How many entities a drawing starts with: hits of a search, and members of a cluster.
 HITS = 30
 MEMBERS = 150
-# Longer names and labels are cut where they are only shown.
+# Longer names and labels are shortened in the drawing.
 MAX_LABEL = 60
-# The types of relations in the filter.
+# Relation types that the filter lists.
 MAX_TYPES = 40
 _LEADERS = 8
 _PANEL_FACTS = 3
@@ -90,7 +90,7 @@ def show(page: Page) -> Response:
 
 
 def _show_overview(page: Page, view: View) -> Response:
-    """Show the groups, if they are known or soon found; else the script asks for them."""
+    """Show the groups if they are cached or quickly computed; otherwise the script asks for them."""
     is_asked = "refresh" in page.query
     overviews = page.site.overviews
     found = overviews.find(page.memory, refresh=True) if is_asked else overviews.find_soon(page.memory)

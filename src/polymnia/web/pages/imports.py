@@ -18,7 +18,7 @@ from polymnia.web.uploads import MAX_UPLOAD_BYTES
 
 # How many earlier imports the page shows.
 _EARLIER = 5
-# So many rows of them are read: an import may have a million.
+# Rows that are read to list them: an import may have a million.
 _MAX_ROWS = 5_000
 
 
@@ -61,7 +61,7 @@ def run(page: Page) -> Response:
 
 
 def remove(page: Page) -> Response:
-    """Forget an upload, or stop an import after its present part."""
+    """Forget an upload, or stop an import after its current batch."""
     found = _find(page)
     is_running = found.step == "importing"
     if is_running:

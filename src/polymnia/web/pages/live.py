@@ -1,4 +1,4 @@
-"""Live: the changes of a workspace as they happen. Events only say that there is news; the page then asks for it."""
+"""Live: the changes of a workspace as they happen. Events only announce changes; the page then asks for them."""
 
 import asyncio
 

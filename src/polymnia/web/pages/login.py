@@ -15,7 +15,7 @@ def show(page: Page) -> Response:
     principal = page.site.parts.sessions.use_link(code)
     if principal is None:
         return _form(page, "This link was used already or has expired.", status=403)
-    # The browser sends the new cookie only to pages that one of ours leads to, so this is no redirect.
+    # Not a redirect: the browser sends the new cookie only if a link on one of our pages is followed.
     text = page.site.templates.render("parts/bounce.html", page, to=page.url("/"))
     return html(text, headers=_open(page, principal))
 

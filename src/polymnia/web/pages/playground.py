@@ -21,14 +21,14 @@ from polymnia.web.page import Page
 from polymnia.web.response import Response
 from polymnia.web.routes import Route
 
-# How many hits are explained, and how far down a saved question looks for what it should find.
+# Hits that are explained, and places that a saved question searches for the entity it should find.
 HITS = 10
 MAX_PLACE = 50
 GOOD_PLACE = 5
 WORDS_ONLY = "words"
 _MAX_TYPES = 100
 _SINCE = (("", "any time"), ("7d", "7 days"), ("30d", "30 days"), ("365d", "a year"))
-# Below this a signal counts as nothing.
+# A signal that adds less to the score is not shown.
 _NOTHING = 0.005
 
 
@@ -145,7 +145,7 @@ def run_all(page: Page) -> Response:
 def index(page: Page) -> Response:
     """Embed in the background what has no vector yet."""
     page.memory.request_indexing()
-    return page.done("Embedding goes on in the background; reload the page to see how far it is", page.back)
+    return page.done("Embedding continues in the background; reload the page to see its progress", page.back)
 
 
 def _options(page: Page) -> Options:
@@ -154,7 +154,7 @@ def _options(page: Page) -> Options:
 
 
 def _recall_call(options: Options) -> str:
-    """Return the arguments with which an agent asks the same."""
+    """Return the arguments with which an agent asks the same question."""
     given = {"query": options.question, "types": [options.type] if options.type else None, "since": options.since}
     return encode({name: value for name, value in given.items() if value}).decode()
 

@@ -15,7 +15,7 @@ from polymnia.web.response import Response, download
 from polymnia.web.routes import Route
 
 ACTIONS = ("delete", "move", "tag", "export")
-# A preview shows so many examples.
+# Examples in a preview.
 _MAX_EXAMPLES = 8
 
 
