@@ -65,7 +65,7 @@ class Client(Struct, kw_only=True):
         return capability in self._declared()
 
     def may_be_asked(self, capability: Askable) -> bool:
-        """Return True if the client declared that it can be asked that. A form is the usual way to ask a user."""
+        """Return True if the client declared that it can be asked that. A declaration without details means forms."""
         declared = self._declared()
         if capability not in declared:
             return False
@@ -118,7 +118,7 @@ class Call(Struct, frozen=True):
     progress: Callable[[float, float | None, str | None], None] = _ignore_progress
     cancelled: Callable[[], bool] = _never
     log: Callable[[Level, str], None] = _ignore_log
-    # Tells whether the client can be asked that.
+    # Returns True if the client can be asked that.
     may_ask: Callable[[Askable], bool] = _cannot
     # The client's answers so far, by the keys of the questions, and why it did not answer others.
     answers: Mapping[str, Raw | Unanswered] = {}

@@ -42,7 +42,7 @@ class DialectSpec(Struct, frozen=True, kw_only=True):
     variables: Mapping[str, str] = {}
     # Flags of its own that name the store: destination -> flag.
     flags: Mapping[str, StoreFlag] = {}
-    # What other programs leave where its store is, for `stores.adopt_legacy`.
+    # The form of other programs' files at the place of its store, for `stores.adopt_legacy`.
     legacy: str = ""
 
 

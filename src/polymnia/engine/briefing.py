@@ -16,7 +16,8 @@ PINNED_TAG = "pinned"
 CONVERSATION = "conversation"
 DEFAULT_TOKENS = 1_000
 MAX_PINNED, MAX_RECENT, MAX_TYPES = 20, 20, 8
-# The latest conversations in a briefing: more of them would hide the facts. Others are looked for among this many.
+# Conversations in a briefing: more of them would hide the facts. Other entities are searched among this many recent
+# ones.
 MAX_CONVERSATIONS, MAX_LOOKED_AT = 2, 200
 # The newest facts of an entity that is not pinned.
 MAX_RECENT_FACTS = 3
@@ -65,7 +66,7 @@ def brief(memory: Memory, *, max_tokens: int = DEFAULT_TOKENS) -> Briefing:
 
 
 def brief_entities(memory: Memory, *, max_tokens: int = DEFAULT_TOKENS) -> list[BriefedEntity]:
-    """Return the entities of a briefing alone, which takes no longer in a large memory."""
+    """Return only the entities of a briefing, without counts, which take long in a large memory."""
     with memory.reading() as read:
         return _fitting(_told(read), max_tokens)
 

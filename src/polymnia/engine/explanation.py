@@ -16,9 +16,9 @@ from polymnia.search.terms import terms_of, words_of
 from polymnia.search.text import fold
 from polymnia.stores.contract import Reader
 
-# How long an explanation waits for the embedder: somebody looks at it, and it may have to be loaded.
+# How long an explanation waits for the embedder, which may have to be loaded first.
 EMBED_TIMEOUT_S = 20.0
-# Passages that are looked at for what somebody misses.
+# Passages that are examined to explain why a text is missing.
 MAX_WANTED = 20
 
 Outcome = Literal["shown", "ranked", "alike", "filtered", "not found", "unknown"]
@@ -60,9 +60,10 @@ class Explanation(Struct, frozen=True):
 class Absence(Struct, frozen=True, kw_only=True):
     """Why a passage is not among the hits.
 
-    It is `shown` after all at `place`, or `ranked` too low there. Or it is `alike` another hit that stands for it, or
-    kept out by the filters in `kept_out_by`, or `not found` by any search: then `place` is where its score would put
-    it. Or it is `unknown`. `last` is the last hit shown, `missing` are words of the question that it does not have.
+    The outcome is `shown` if it is a hit after all, at `place`; `ranked` if it is too low, at `place`; `alike` if
+    another hit, `twin`, stands for it; `filtered` by the filters in `kept_out_by`; `not found` if no search proposes
+    it, and `place` is where its score would put it; `unknown` if there is no such passage. `last` is the last hit
+    shown. `missing` are the words of the question that the passage does not have.
     """
 
     outcome: Outcome
@@ -151,7 +152,7 @@ def _timed_ranking(
 
 
 def _by_meaning(read: Reader, search: Search, limit: int, within: Within | None) -> _Ranked:
-    """Rank by meaning alone, twice as far as is shown: then most hits have a place."""
+    """Rank by meaning alone. Return twice as many as are shown, so that most hits have a place."""
     if search.vectors is None:
         return _Ranked([], 0.0)
     started = perf_counter()
@@ -182,7 +183,7 @@ def _place(ranked: Sequence[Passage], key: PassageKey) -> int | None:
 
 
 def _wanted(read: Reader, search: Search, wanted: str) -> list[Passage]:
-    """Return the passages that somebody may mean: those of the entity with that name, or those with the text."""
+    """Return the passages that may be meant: those of the entity with that name, or those that contain the text."""
     if not wanted:
         return []
     folded = fold(wanted)
@@ -228,7 +229,7 @@ def _best(scored: Sequence[ScoredPassage], places: dict[PassageKey, int]) -> Sco
 
 
 def _twin(best: ScoredPassage, ranked: Sequence[Hit], known: dict[PassageKey, ScoredPassage]) -> Passage | None:
-    """Return the hit that says the same about the same entity, if that is why the passage is no hit."""
+    """Return the hit that says the same about the same entity, which keeps the passage out; None if there is none."""
     if best.passage.key not in known:
         return None
     for hit in ranked:
@@ -255,6 +256,6 @@ def _exclusions(within: Within | None, passage: Passage) -> tuple[str, ...]:
 
 
 def _missing_words(search: Search, terms: Sequence[str]) -> tuple[str, ...]:
-    """Return the words of the question that a passage has not, as they were asked for."""
+    """Return the words of the question that a passage does not have, as the user spelled them."""
     asked = {term: word for word in words_of(search.query.question.text) for term in terms_of(word)}
     return tuple([asked.get(term, term) for term in search.query.terms if term not in terms])

@@ -24,7 +24,7 @@ from polymnia.stores.contract import HistoryReader, Reader
 
 What = Literal["entity", "name", "type", "summary", "tags", "observation", "relation", "note"]
 DEFAULT_LIMIT, MAX_LIMIT = 20, 200
-# A page with a bound on its rows is read so many changes at a time: one of a large import has thousands of rows.
+# Changes that are read at a time for a page with `max_rows`: a change of a large import has thousands of rows.
 _CHUNK = 4
 # How many changes of an entity are searched for superseded facts.
 _MAX_SEARCHED = 1_000
@@ -70,10 +70,10 @@ def latest(
     until: int | None = None,
     max_rows: int | None = None,
 ) -> ChangePage:
-    """Return the latest changes, newest first, perhaps only those of an actor, of some entities or of a period.
+    """Return the latest changes, newest first: all, or those of an actor, of some entities or of a period.
 
-    Any part of the name will do for `actor`; `actors` are whole names. `names` finds an entity under its former names
-    too. `max_rows` ends the page early, after the change with which so many rows are read. Raise NotSupported.
+    `actor` is any part of a name; `actors` are whole names. `names` finds an entity under its former names
+    too. `max_rows` ends the page early, after the change that reaches this many rows. Raise NotSupported.
     """
     with memory.reading() as read:
         history = history_of(memory, read)
@@ -123,7 +123,7 @@ def differences(change: Change, names: Collection[str] | None = None) -> list[Di
 
 
 def names_of(memory: Memory, name: str) -> set[str]:
-    """Return every name that the entities called so, now or formerly, had."""
+    """Return all present and former names of the entities that have or had this name."""
     with memory.reading() as read:
         changes = history_of(memory, read).latest(ChangeQuery(limit=_MAX_SEARCHED, names=(name,)))
     cards = [each for change in changes for each in (*change.before.entities, *change.after.entities)]

@@ -1,7 +1,7 @@
 """Copy whole memories from one store to another, workspace by workspace, with everything that both can hold.
 
 Between stores whose rows are versions, the rows are copied as they are: ids, times, history, trash, notes, perspectives
-and vectors. A copy that was interrupted goes on where it stopped. Every copy is compared with its source at the end.
+and vectors. An interrupted copy continues where it stopped. Every copy is compared with its source at the end.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from polymnia.stores import open_catalogue, open_store
 from polymnia.stores.contract import TABLES, Catalogue, Store, TableReader
 
 ACTOR = "polymnia migrate"
-# What a single store is called in a catalogue, unless the caller says otherwise.
+# The workspace that a single store becomes in a catalogue, unless the caller names one.
 DEFAULT_WORKSPACE = "default"
 _DIFFERS = (
     "the copy in {url} differs from its source in the table {table}: the source has changed since the copy began; "
@@ -172,7 +172,7 @@ def _summarize(tables: TableReader, table: str) -> tuple[int, bytes]:
 
 
 def _copy_graph(source: Store, target: Store, name: str, progress: Progress | None) -> Copy:
-    """Copy the living entities, relations and notes, where one of the stores can hold no more."""
+    """Copy the living entities, relations and notes, if one of the stores has no versions."""
     read, write = Memory(source), Memory(target)
     graph = entities.read_all(read)
     absorb(write, graph, by=ACTOR, progress=progress)

@@ -1,7 +1,7 @@
-"""Bring a memory and a copy of it that people edit back together, given what both were when they were last alike.
+"""Merge a memory with an edited copy of it, given their last common state.
 
-What only one side changed is taken from it. Where both changed the same thing differently, nothing is lost: of an
-observation both texts stay; of everything else the memory's version stays and the copy's is reported.
+A change of one side is adopted by the other. If both changed the same thing differently, nothing is lost: both texts of
+an observation stay; of everything else the memory's version stays and the copy's is reported.
 """
 
 from collections.abc import Iterable

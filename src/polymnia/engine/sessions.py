@@ -11,7 +11,7 @@ UNUSED_LIFETIME_US = 24 * 3600 * 1_000_000
 
 
 def leave(memory: Memory, member: str, *, by: str, keep: bool = False) -> None:
-    """End a conversation. The notes of sessions that nobody else uses are deleted, unless they are to be kept."""
+    """End a conversation. Delete the notes of sessions that no other conversation uses, unless they are persistent."""
     require(memory)
     with memory.reading() as read:
         if not read.sessions.has_joined(member):

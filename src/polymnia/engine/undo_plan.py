@@ -28,8 +28,8 @@ _MAX_SEARCHED = 1_000
 class Conflict(Struct, frozen=True):
     """Something that cannot be undone: what it is, the name it belongs to, why, and the change that would be undone.
 
-    `key` names it to `undo`, which then takes it back all the same; it is empty where that is not possible. `now` and
-    `then` are the texts that stay and that would come back, where there are some.
+    Pass `key` as `overwrite` to undo it anyway; it is empty if that is not possible. `now` is the text that stays and
+    `then` the one that an undo would restore, if there are any.
     """
 
     what: str
@@ -52,7 +52,7 @@ class UndoPlan(Struct, frozen=True):
 def plan_undo(read: Reader, changes: Sequence[Change], at: int, overwrite: Collection[str] = ()) -> UndoPlan:
     """Return how to undo these changes, which are in order, on the present state.
 
-    `overwrite` has the keys of conflicts in which the work of others is given up.
+    `overwrite` has the keys of conflicts that are undone anyway, with what others changed later.
     """
     planner = _Planner(read, find_altered(read, changes), at, frozenset(overwrite))
     planner.compare()
@@ -61,7 +61,7 @@ def plan_undo(read: Reader, changes: Sequence[Change], at: int, overwrite: Colle
 
 
 class _Planner:
-    """The items to set back, by comparing what the changes left with what there is now."""
+    """Finds the items to reset: compares what the changes left with the present state."""
 
     def __init__(self, read: Reader, altered: Altered, at: int, overwrite: frozenset[str]) -> None:
         self._read = read
@@ -78,7 +78,7 @@ class _Planner:
         self.conflicts: list[Conflict] = []
 
     def compare(self) -> None:
-        """Decide for each item by itself: nothing to do, to be set back, or changed by others since."""
+        """Decide for each item on its own: leave it, reset it, or refuse because others changed it since."""
         for item, span in self._spans.items():
             now = self._now.get(item)
             if is_same(item, now, span.before):

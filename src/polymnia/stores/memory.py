@@ -88,7 +88,7 @@ def _owners(rows: Rows) -> set[str]:
 
 
 def _written(entity: Entity, passage: Passage) -> tuple[str, int, str]:
-    """Return what identifies a text that somebody wrote; a card counts as written when its entity is created."""
+    """Return what identifies a text for its author; a card is written when its entity is created."""
     return entity.id, passage.ordinal, passage.text if passage.ordinal else ""
 
 
@@ -145,7 +145,7 @@ def _identities(entities: Collection[Entity]) -> set[str]:
 
 
 class GraphOnlyStore:
-    """What every store refuses that holds only a graph."""
+    """What every store that holds only a graph refuses."""
 
     @property
     def vectors(self) -> VectorStore:

@@ -100,7 +100,7 @@ def _directory(url: str) -> Path:
 
 
 def adopt_legacy(form: str, url: str) -> None:
-    """Convert what another program left at or beside the path of a store. Raise StoreError.
+    """Convert the files of another program at or beside the path of a store. Raise StoreError.
 
     `form` is `json-file` for a memory.json beside a new memory.jsonl, or `memories-table` for a SQLite file with tables
     of notes. Leave everything else alone.

@@ -173,7 +173,7 @@ class WordIndex:
 
 
 def _joined(passage: Passage, others: list[Passage]) -> list[Passage]:
-    """Return those of the others that are in the same conversation as the passage."""
+    """Return the other passages in the conversation of this one."""
     if passage.source:
         return others
     at = passage.valid_at or passage.created_at

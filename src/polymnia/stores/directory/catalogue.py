@@ -206,7 +206,7 @@ class DirectoryCatalogue:
             self._registry.save_copy()
 
     def _inherit(self, intent: Intent) -> None:
-        """Complete or undo what a dead process left. If that fails, the next one tries, and other workspaces go on."""
+        """Complete or undo what a dead process left. If that fails, the next process tries again."""
         logger.warning("the %s of workspace %s was interrupted", intent.operation, intent.workspace)
         try:
             self._recover(intent)
@@ -215,7 +215,7 @@ class DirectoryCatalogue:
 
     @contextmanager
     def _intent(self, workspace: str, operation: Operation) -> Iterator[None]:
-        """Make a change to a workspace's file that happens whole or not at all."""
+        """Record an intent, so that the change to a workspace's file in the block happens whole or not at all."""
         self._registry.begin(workspace, operation)
         try:
             yield
@@ -314,7 +314,7 @@ def _open_or_adopt(path: Path) -> SqliteStore:
 
 
 def _refuse_in_the_way(path: Path) -> None:
-    """Raise StoreError if a file is where another one will be moved: after a crash it would be taken for that."""
+    """Raise StoreError if a file is at the target of a move: after a crash it would be mistaken for the moved one."""
     if path.exists():
         raise StoreError(f"{path} is in the way and belongs to no workspace: move it elsewhere; nothing was changed")
 

@@ -112,7 +112,7 @@ def _check_row(directory: Path, row: Row, pending: set[str]) -> WorkspaceReport:
     if not path.is_relative_to(directory.resolve()):
         return WorkspaceReport(shown, (f"its row in {REGISTRY} names a file outside the directory: {location}",))
     if number in pending and not path.is_file():
-        return WorkspaceReport(shown, ())  # it is being moved, or the next server completes that
+        return WorkspaceReport(shown, ())  # it is being moved, or the next server completes the move
     return _check_file(shown, path, archived=status == "archived")
 
 

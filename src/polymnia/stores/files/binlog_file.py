@@ -31,7 +31,7 @@ class LogFile:
         self.end = 0
 
     def is_unchanged(self) -> bool:
-        """Return True if the file is the one that was last settled."""
+        """Return True if the file has not changed since it was last read or written."""
         return self._current_stamp() == self._stamp
 
     def read(self) -> bytes:

@@ -46,7 +46,7 @@ Found = tuple[list[Operation], int]
 
 
 class Fault(NamedTuple):
-    """Why a log cannot be read on: the last change was not finished, or the log is damaged."""
+    """Why the rest of a log cannot be read: the last change was not finished, or the log is damaged."""
 
     at: int
     reason: str
@@ -269,7 +269,7 @@ def _take_old_strings(body: bytes, offset: int, count: int, strings: list[str]) 
 
 
 def _make_other_form(name: str, start: int, find: Callable[[bytes, int], Found | None]) -> Form:
-    """Make a form in which every record is a change of its own, except for transactions."""
+    """Make a form in which every record is a change of its own, except in transactions."""
 
     def replay(data: bytes, replay: Replay) -> int:
         return _replay_committed(data, start, find, replay)

@@ -47,7 +47,7 @@ class Record(NamedTuple):
 
     @property
     def is_split(self) -> bool:
-        """True if the operation goes on in the next record."""
+        """True if the operation continues in the next record."""
         return bool(self.flags & _SPLIT)
 
 

@@ -44,7 +44,7 @@ def adopt_legacy(path: Path) -> None:
     try:
         legacy.rename(path)
     except FileNotFoundError:
-        return  # another server was faster
+        return  # another server renamed it first
     fsync_directory(path.parent)
     if not loaded.problems:
         logger.info("%s is now %s", legacy, path)

@@ -1,4 +1,4 @@
-"""Lines of a `memory.jsonl`: parse what is there, encode what is to be written."""
+"""Lines of a `memory.jsonl`: parse and encode them."""
 
 import json
 import re
@@ -53,7 +53,7 @@ class Surrogates:
         return bool(self._original)
 
     def reserve(self, text: str) -> None:
-        """Keep a text that occurs as it is from standing for another one."""
+        """Record a text of the file, so that it is not used to stand for another one."""
         if _REPLACEMENT in text:
             self._original.setdefault(text, text)
 

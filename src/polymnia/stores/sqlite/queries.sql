@@ -154,7 +154,7 @@ SELECT
 SELECT id, at, last_row FROM changes ORDER BY id DESC LIMIT 1;
 
 -- name: insert_actor
--- Add an actor: whoever makes changes on a server.
+-- Add an actor: a client, with its token, that makes changes.
 INSERT OR IGNORE INTO actors (name, server) VALUES (?, ?);
 
 -- name: actor_id

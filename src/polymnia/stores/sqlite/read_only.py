@@ -72,7 +72,7 @@ class ReadOnlyPool:
                 raise StoreBusy(f"{self._path} was changed while it was read; try again")
 
     def close(self) -> None:
-        """Close the connections that nobody uses."""
+        """Close the idle connections."""
         idle, self._idle = self._idle, []
         for connection in idle:
             connection.close()
