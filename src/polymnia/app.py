@@ -96,7 +96,8 @@ def _check_store(dialect: Dialect, settings: Settings) -> None:
     """Adopt legacy files. Raise SettingsError if the store cannot hold what the dialect's tools write."""
     if not dialect.any_store and store_kind(settings.store)[0] in ("memory", "jsonl", "binlog"):
         raise SettingsError(
-            f"the {dialect.name} dialect cannot use {settings.store}: it needs a data directory or a SQLite file"
+            f"the {dialect.name} dialect cannot use {settings.store}: "
+            "it needs a data directory, a SQLite file or PostgreSQL"
         )
     legacy = find_spec(dialect.name).legacy
     if legacy and not settings.read_only:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
-    parser = commands.add_parser("backup", help="copy a memory to a file, also while servers use it")
+    parser = commands.add_parser("backup", help="copy a memory to a file, even while servers use it")
     parser.add_argument(
         "target",
         metavar="TARGET",

@@ -33,7 +33,7 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
     parser.add_argument("--actor", metavar="NAME", help="only changes of clients whose name contains this")
     parser.add_argument("--operation", action="append", metavar="NAME", help="only these operations (repeatable)")
     parser.add_argument("--since", metavar="TIME", help="only changes since then: 2026-04-27, or an age such as 7d")
-    parser.add_argument("--before", type=int, metavar="ID", help="only changes before that one, to read on")
+    parser.add_argument("--before", type=int, metavar="ID", help="only changes before this one, for the next page")
     parser.add_argument("--limit", type=int, default=20, metavar="N", help="at most this many (default: %(default)s)")
     add_json_argument(parser)
     add_store_arguments(parser)

@@ -37,14 +37,21 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
         description="Add the server to the configuration of an MCP client. The former file is kept beside it.",
     )
     parser.add_argument("client", metavar="CLIENT", nargs="?", choices=tuple(CLIENTS), help=", ".join(CLIENTS))
-    parser.add_argument("--list", action="store_true", help="show the clients, their files and what they have")
     parser.add_argument(
-        "--scope", choices=SCOPES, default="user", help="for you, or for the project in this directory (default: user)"
+        "--list",
+        action="store_true",
+        help="list the clients, their configuration files and whether they have the server",
+    )
+    parser.add_argument(
+        "--scope",
+        choices=SCOPES,
+        default="user",
+        help="for all your projects, or for the project in this directory (default: user)",
     )
     parser.add_argument("--print", action="store_true", help="print the entry and change nothing")
     parser.add_argument("--remove", action="store_true", help="remove the entry")
     parser.add_argument("--name", default=DEFAULT_NAME, help="the server's name in the client (default: %(default)s)")
-    parser.add_argument("--yes", action="store_true", help="replace what is there without asking")
+    parser.add_argument("--yes", action="store_true", help="replace existing entries without asking")
     remote = parser.add_argument_group("a server for a team")
     remote.add_argument("--http", metavar="URL", help="connect to this URL instead of starting a server")
     remote.add_argument("--token", metavar="TOKEN", default="", help="the token to send")

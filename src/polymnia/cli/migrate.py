@@ -25,7 +25,7 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
     parser.add_argument(
         "source", metavar="SOURCE", help="the store to copy: a file, a data directory or postgresql://…"
     )
-    parser.add_argument("target", metavar="TARGET", help="the store to fill, a new one if there is none")
+    parser.add_argument("target", metavar="TARGET", help="the store to fill; it is created if it does not exist")
     parser.add_argument("--workspace", metavar="NAME", help="copy only this one (a single store becomes `default`)")
     add_json_argument(parser)
     return parser

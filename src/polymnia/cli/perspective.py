@@ -29,9 +29,11 @@ _REST = "a running server embeds the rest in the background; `polymnia index` do
 
 
 def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
-    parser = commands.add_parser("perspective", help="list, set and remove perspectives, from which memory is embedded")
+    parser = commands.add_parser(
+        "perspective", help="list, set and remove the perspectives in which a memory is embedded"
+    )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, prog="polymnia perspective")
-    listing = actions.add_parser("list", help="list the perspectives, and which share of the memory each has embedded")
+    listing = actions.add_parser("list", help="list the perspectives, and how much of the memory is embedded in each")
     setting = actions.add_parser("set", help="add a perspective, or change its templates")
     setting.add_argument("name", metavar="NAME")
     setting.add_argument(
@@ -74,7 +76,7 @@ def _change(memory: Memory, options: argparse.Namespace) -> str:
     perspectives.store(memory, name, document=options.document, query=options.query)
     (found,) = [each for each in perspectives.find_all(memory) if each.perspective.name == name]
     missing = found.total - found.embedded
-    return f"set {name}: {missing} of {found.total} are to be embedded; {_REST}" if missing else f"set {name}"
+    return f"set {name}: {missing} of {found.total} still need vectors; {_REST}" if missing else f"set {name}"
 
 
 def _print(found: list[PerspectiveCoverage], *, as_json: bool) -> None:

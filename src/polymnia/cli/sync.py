@@ -1,4 +1,4 @@
-"""`polymnia sync`: keep a folder of Markdown files and a memory alike."""
+"""`polymnia sync`: synchronize a folder of Markdown files with a memory."""
 
 import argparse
 import sys
@@ -32,11 +32,11 @@ _MAX_LISTED = 20
 def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
     parser = commands.add_parser(
         "sync",
-        help="keep a folder of Markdown files and a memory alike",
-        description="Bring what was edited in the folder into the memory, as one change, and what changed in the "
-        "memory into the folder. Where both changed the same thing, both versions are kept and reported.",
+        help="synchronize a folder of Markdown files with a memory",
+        description="Apply the edits in the folder to the memory, as one change, and the changes of the memory to the "
+        "folder. If both changed the same thing, both versions are kept and reported.",
     )
-    parser.add_argument("folder", metavar="FOLDER", help="the folder, a new one if there is none")
+    parser.add_argument("folder", metavar="FOLDER", help="the folder; it is created if it does not exist")
     parser.add_argument("--dry-run", action="store_true", help="only say what would happen")
     add_json_argument(parser)
     add_store_arguments(parser)

@@ -35,7 +35,10 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
     restore.add_argument("what", metavar="ID", help="an id from the list, the name of an entity, or the key of a note")
     purge = actions.add_parser("purge", help="delete permanently what is in the trash, including its text")
     purge.add_argument(
-        "--older-than", type=float, metavar="DAYS", help="only what was deleted longer ago (default: trash_days)"
+        "--older-than",
+        type=float,
+        metavar="DAYS",
+        help="only what was deleted more than DAYS days ago (default: trash_days)",
     )
     for each in (listing, restore, purge):
         add_json_argument(each)

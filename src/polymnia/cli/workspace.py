@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _HELP = {
     "create": "create a workspace",
-    "archive": "archive a workspace: nobody can use it, nothing is lost",
+    "archive": "archive a workspace: it cannot be used until it is restored",
     "restore": "restore an archived workspace",
     "delete": "delete a workspace permanently",
     "rename": "rename a workspace",

@@ -194,7 +194,7 @@ class Tool(Struct, frozen=True, kw_only=True):
     returns: type[Struct] | None
     destructive: bool
     idempotent: bool
-    # True if a call takes well under a millisecond for any store size, so that a transport may run it inline.
+    # True if a call makes only point reads, so that a transport may try it inline.
     quick: bool
     run: Callable[[Call, Any], Reply]
     decoder: Decoder[Any]

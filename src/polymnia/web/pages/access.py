@@ -132,7 +132,7 @@ def rename_workspace(page: Page) -> Response:
 
 
 def archive_workspace(page: Page) -> Response:
-    """Archive a workspace: nobody can use it, nothing is lost."""
+    """Archive a workspace: it cannot be used until it is restored."""
     found = page.site.parts.workspaces.archive(_own_workspace(page, page.form["name"]).name)
     return page.done(f"Archived {found.name}; Restore brings it back", _access_url(page))
 
