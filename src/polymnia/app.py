@@ -75,7 +75,7 @@ def open_servers(settings: Settings) -> Iterator[dict[str, Server]]:
                 meaning=_meaning(settings),
             )
         ) as workspaces,
-        _drafting(settings, workspaces),
+        _use_chat_model(settings, workspaces),
     ):
         servers = {name: _make_server(settings, dialect, workspaces) for name, dialect in dialects.items()}
         if settings.transport == "stdio":
@@ -308,7 +308,7 @@ def _meaning(settings: Settings) -> "Meaning | None":
 
 
 @contextmanager
-def _drafting(settings: Settings, workspaces: Workspaces) -> Iterator[None]:
+def _use_chat_model(settings: Settings, workspaces: Workspaces) -> Iterator[None]:
     """Let the chat model, if one is set, write drafts for all memories during the block. Raise SettingsError."""
     if not settings.chat_model:
         yield

@@ -10,7 +10,7 @@ from polymnia.web.kept import MAX_QUESTIONS, Kept, SavedQuestion
 
 def test_what_is_kept_is_there_for_the_next_server(tmp_path: Path) -> None:
     path = tmp_path / "memory.db.web"
-    with Kept(path).changing("harbour") as kept:
+    with Kept(path).edit("harbour") as kept:
         kept.questions.append(SavedQuestion("who", "Ann", place=3))
         kept.dismissed.append(["orphans", "Ann"])
     found = Kept(path).read("harbour")
@@ -21,7 +21,7 @@ def test_what_is_kept_is_there_for_the_next_server(tmp_path: Path) -> None:
 
 def test_a_change_that_fails_leaves_the_file_as_it_was(tmp_path: Path) -> None:
     kept = Kept(tmp_path / "memory.db.web")
-    with pytest.raises(ValueError, match="stop"), kept.changing("harbour") as parts:
+    with pytest.raises(ValueError, match="stop"), kept.edit("harbour") as parts:
         parts.dismissed.append(["orphans", "Ann"])
         raise ValueError("stop")
     assert kept.read("harbour").dismissed == []
@@ -29,14 +29,14 @@ def test_a_change_that_fails_leaves_the_file_as_it_was(tmp_path: Path) -> None:
 
 def test_the_oldest_questions_make_room(tmp_path: Path) -> None:
     kept = Kept(tmp_path / "memory.db.web")
-    with kept.changing("harbour") as parts:
+    with kept.edit("harbour") as parts:
         parts.questions += [SavedQuestion(str(number), "Ann") for number in range(MAX_QUESTIONS + 5)]
     assert kept.read("harbour").questions[0].question == "5"
 
 
 def test_without_a_path_it_is_kept_in_memory() -> None:
     kept = Kept(None)
-    with kept.changing("harbour") as parts:
+    with kept.edit("harbour") as parts:
         parts.dismissed.append(["orphans", "Ann"])
     assert kept.read("harbour").dismissed == [["orphans", "Ann"]]
 

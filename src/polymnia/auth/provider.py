@@ -39,7 +39,7 @@ def open_provider(issuer: str, audience: str, key_file: str) -> Callable[[str], 
 
     def recognise(token: str) -> Principal:
         try:
-            key = keys.named(jwt.get_unverified_header(token).get("kid"))
+            key = keys.find(jwt.get_unverified_header(token).get("kid"))
             claims = jwt.decode(
                 token,
                 key.public,
@@ -96,7 +96,7 @@ class Keys:
         self._known: dict[str | None, Key] = {}
         self._refresh()
 
-    def named(self, identifier: str | None) -> Key:
+    def find(self, identifier: str | None) -> Key:
         """Return the key with the id or, without an id, the only key. Raise NotAdmitted."""
         with self._lock:
             try:

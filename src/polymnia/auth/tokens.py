@@ -95,7 +95,7 @@ class Tokens:
             raise BadInput("--workspace: must not be blank; omit it to allow all workspaces")
         now = int(time.time())
         text, token = _make_token(name, can, where, now, lifetime)
-        with self._changing() as tokens:
+        with self._edit() as tokens:
             if any(each.name == name and each.state(now) == "active" for each in tokens):
                 raise BadInput(f"there is already a token {name}: rotate or revoke it, or choose another name")
             tokens.append(token)
@@ -107,7 +107,7 @@ class Tokens:
         The old token stays valid for `overlap` seconds. Raise BadInput if there is no active token of that name.
         """
         now = int(time.time())
-        with self._changing() as tokens:
+        with self._edit() as tokens:
             active = [index for index, each in enumerate(tokens) if each.name == name and each.state(now) == "active"]
             if not active:
                 raise _no_such_token(name)
@@ -121,7 +121,7 @@ class Tokens:
     def revoke(self, name: str) -> None:
         """Revoke every token of that name, including expired ones. Raise BadInput if there is none."""
         now = int(time.time())
-        with self._changing() as tokens:
+        with self._edit() as tokens:
             found = [index for index, each in enumerate(tokens) if each.name == name and each.revoked_at is None]
             if not found:
                 raise _no_such_token(name)
@@ -160,7 +160,7 @@ class Tokens:
         return token is not None and token.state(time.time()) == "active"
 
     @contextmanager
-    def _changing(self) -> Iterator[list[Token]]:
+    def _edit(self) -> Iterator[list[Token]]:
         """Yield the tokens under the file's lock, to be changed in place, and write them when the block succeeds."""
         make_parent(self.path)
         with file_lock(self.path):

@@ -151,7 +151,7 @@ def progress_bar(done: int, total: int) -> None:
 
 
 @contextmanager
-def showing_time(work: str) -> Iterator[None]:
+def show_elapsed_time(work: str) -> Iterator[None]:
     """Show on standard error, if it is a terminal, how long the block takes. It shows nothing in the first second."""
     done = Event()
     clock = Thread(target=_show_time, args=(work, done), daemon=True)

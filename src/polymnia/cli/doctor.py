@@ -12,7 +12,7 @@ from polymnia.cli.common import (
     print_json,
     printable,
     require_store,
-    showing_time,
+    show_elapsed_time,
 )
 from polymnia.engine.doctor import Findings, cannot_read, check_all, check_one
 from polymnia.errors import StoreError
@@ -50,7 +50,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
         return _rebuild(settings.store, as_json=options.json)
     configure_logging("error")
     require_store(settings.store)
-    with showing_time("checking the store"):
+    with show_elapsed_time("checking the store"):
         found = _check(settings)
     if options.json:
         print_json(found)

@@ -16,7 +16,7 @@ from polymnia.cli.common import (
     print_result,
     printable,
     require_store,
-    showing_time,
+    show_elapsed_time,
 )
 from polymnia.dialects.document import document_lines
 from polymnia.disk.errors import map_os_errors
@@ -53,7 +53,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     """Write the memory in the chosen format. Raise BadInput, StoreError."""
     configure_logging(settings.log_level)
     require_store(settings.store)
-    clock = showing_time("writing") if options.output is not None else nullcontext()
+    clock = show_elapsed_time("writing") if options.output is not None else nullcontext()
     with clock, open_workspace_store(settings, read_only=True) as store:
         if options.format == "markdown":
             counts = _export_folder(options, Memory(store))

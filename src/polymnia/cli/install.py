@@ -98,7 +98,7 @@ def _install(
     command: list[str],
 ) -> int:
     servers = read_servers(client, path)
-    replaced = _replaced(servers, options.name, confirmed=options.yes)
+    replaced = _confirm_replacements(servers, options.name, confirmed=options.yes)
     works = try_url(options.http, options.token) if options.http else try_command(command)
     kept = change_servers(client, path, {**dict.fromkeys(replaced), options.name: entry})
     verb = "updated" if options.name in servers else "added"
@@ -143,7 +143,7 @@ def _server_options(settings: Settings, options: argparse.Namespace) -> list[str
     return [*given, "--workspace", options.workspace] if options.workspace else given
 
 
-def _replaced(servers: Mapping[str, Any], name: str, *, confirmed: bool) -> list[str]:
+def _confirm_replacements(servers: Mapping[str, Any], name: str, *, confirmed: bool) -> list[str]:
     """Return the names of the entries to replace, after asking. Raise BadInput."""
     taken = [each for each, entry in servers.items() if is_reference_server(entry)]
     if name in servers and name not in taken and not is_polymnia(servers[name]):

@@ -14,7 +14,7 @@ from polymnia.cli.common import (
     print_json,
     printable,
     require_store,
-    showing_time,
+    show_elapsed_time,
 )
 from polymnia.engine.memory import Memory
 from polymnia.engine.reconcile import Conflict
@@ -50,7 +50,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     folder = Path(options.folder)
     if not folder.exists() or options.dry_run:
         require_store(settings.store)  # if neither exists it is a typo; a dry run creates nothing
-    with open_workspace_store(settings, read_only=options.dry_run) as store, showing_time("synchronizing"):
+    with open_workspace_store(settings, read_only=options.dry_run) as store, show_elapsed_time("synchronizing"):
         report = sync_folder(Memory(store), folder, by=ACTOR, dry_run=options.dry_run)
     print_sync(settings, options, options.folder, report)
     return 0

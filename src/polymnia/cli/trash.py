@@ -13,7 +13,7 @@ from polymnia.cli.common import (
     print_table,
     printable,
     require_store,
-    showing_time,
+    show_elapsed_time,
 )
 from polymnia.dialects.times import iso_time
 from polymnia.engine import trash
@@ -109,7 +109,7 @@ def _restore(memory: Memory, what: str, *, as_json: bool) -> None:
 def _purge(memory: Memory, older_than: float | None, trash_days: int, *, as_json: bool) -> None:
     if older_than is None and not trash_days:
         raise BadInput("purge needs an age: use --older-than DAYS (0 purges everything), or set trash_days")
-    with showing_time("purging"):
+    with show_elapsed_time("purging"):
         gone = trash.purge(memory, days=trash_days if older_than is None else older_than)
     told = [count_noun(gone.entities, "entity"), count_noun(gone.observations, "observation")]
     told += [count_noun(gone.relations, "relation")]

@@ -11,7 +11,7 @@ from polymnia.cli.common import (
     print_json,
     printable,
     require_store,
-    showing_time,
+    show_elapsed_time,
 )
 from polymnia.dialects.times import parse_moment
 from polymnia.engine.memory import Memory
@@ -51,7 +51,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     if options.actor and not options.since:
         raise BadInput("--actor needs --since TIME")
     # A dry run writes nothing, but opens the store for writing, as the undo itself will.
-    with open_workspace_store(settings) as store, showing_time("undoing"):
+    with open_workspace_store(settings) as store, show_elapsed_time("undoing"):
         receipt = _undo(Memory(store), options)
     if options.json:
         print_json(_shape(receipt, dry_run=options.dry_run))

@@ -62,17 +62,17 @@ class Client(Struct, kw_only=True):
 
     def declares(self, capability: str) -> bool:
         """Return True if the client declared the capability. Malformed declarations count as none."""
-        return capability in self._declared()
+        return capability in self._decode_capabilities()
 
     def may_be_asked(self, capability: Askable) -> bool:
         """Return True if the client declared that it can be asked that. A declaration without details means forms."""
-        declared = self._declared()
+        declared = self._decode_capabilities()
         if capability not in declared:
             return False
         modes = _decode_object(declared[capability]) if capability == "elicitation" else {}
         return not modes or "form" in modes
 
-    def _declared(self) -> dict[str, Raw]:
+    def _decode_capabilities(self) -> dict[str, Raw]:
         return _decode_object(self.capabilities)
 
     def enter_session(self, session: str) -> None:

@@ -83,13 +83,13 @@ class Absence(Struct, frozen=True, kw_only=True):
 def explain(memory: Memory, question: str, *, limit: int = 10, within: Within | None = None) -> Explanation:
     """Return the hits of a recall with everything that led to their order."""
     with memory.reading() as read:
-        words, _, _ = _timed_ranking(Memory(memory.store), read, question, limit, within)
-        both, search, scored = _timed_ranking(memory, read, question, limit, within)
+        words, _, _ = _rank_timed(Memory(memory.store), read, question, limit, within)
+        both, search, scored = _rank_timed(memory, read, question, limit, within)
         meaning = _by_meaning(read, search, limit, within)
         embedded, passages = _coverage(read, search)
     found = hits.best_hits(search.query.folded, scored, limit)
     return Explanation(
-        [_explained(hit, search, words.passages, meaning.passages) for hit in found],
+        [_explain_hit(hit, search, words.passages, meaning.passages) for hit in found],
         Ranking(words.passages[:limit], words.milliseconds),
         Ranking(meaning.passages[:limit], meaning.milliseconds),
         both.milliseconds,
@@ -106,8 +106,8 @@ def explain_absence(
 ) -> Absence:
     """Say why an entity, or a text by some of its words, is not among the first hits."""
     with memory.reading() as read:
-        _, search, scored = _timed_ranking(memory, read, question, limit, within)
-        asked = _wanted(read, search, wanted.strip())
+        _, search, scored = _rank_timed(memory, read, question, limit, within)
+        asked = _find_wanted(read, search, wanted.strip())
         ranked = hits.best_hits(search.query.folded, scored, len(scored))
         places = {hit.passage.key: place for place, hit in enumerate(ranked, 1)}
         known = {each.passage.key: each for each in scored}
@@ -116,7 +116,7 @@ def explain_absence(
     if not asked:
         return Absence(outcome="unknown", similar_names=tuple(similar_names(memory, wanted.strip())))
     best = _best([*[known[each.key] for each in asked if each.key in known], *extra], places)
-    last = _explained(ranked[min(limit, len(ranked)) - 1], search, (), ()) if ranked else None
+    last = _explain_hit(ranked[min(limit, len(ranked)) - 1], search, (), ()) if ranked else None
     place = places.get(best.passage.key, 0)
     kept_out_by = _exclusions(within, best.passage)
     twin = None if place else _twin(best, ranked, known)
@@ -140,7 +140,7 @@ class _Ranked(Struct, frozen=True):
     milliseconds: float
 
 
-def _timed_ranking(
+def _rank_timed(
     memory: Memory, read: Reader, question: str, limit: int, within: Within | None
 ) -> tuple[_Ranked, Search, list[ScoredPassage]]:
     """Rank all candidates as recall does."""
@@ -168,7 +168,7 @@ def _coverage(read: Reader, search: Search) -> tuple[int, int]:
     return read.vectors.coverage(search.vectors.model)
 
 
-def _explained(hit: Hit, search: Search, words: Sequence[Passage], meaning: Sequence[Passage]) -> ExplainedHit:
+def _explain_hit(hit: Hit, search: Search, words: Sequence[Passage], meaning: Sequence[Passage]) -> ExplainedHit:
     bonus = search.query.bonuses.get(hit.passage.entity, 0.0)
     signals = weigh(hit.signals, bonus, search.coverage)
     return ExplainedHit(hit, signals, _place(words, hit.passage.key), _place(meaning, hit.passage.key))
@@ -182,7 +182,7 @@ def _place(ranked: Sequence[Passage], key: PassageKey) -> int | None:
     return next((place for place, each in enumerate(ranked, 1) if each.key == key), None)
 
 
-def _wanted(read: Reader, search: Search, wanted: str) -> list[Passage]:
+def _find_wanted(read: Reader, search: Search, wanted: str) -> list[Passage]:
     """Return the passages that may be meant: those of the entity with that name, or those that contain the text."""
     if not wanted:
         return []

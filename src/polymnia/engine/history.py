@@ -139,7 +139,7 @@ def authors(memory: Memory, passages: Collection[PassageKey]) -> dict[PassageKey
         return read.history.authors(passages)
 
 
-def superseded(memory: Memory, name: str) -> list[SupersededFact]:
+def superseded_facts(memory: Memory, name: str) -> list[SupersededFact]:
     """Return the facts of an entity that newer ones replaced, the latest first; nothing in a store without history."""
     if not memory.store.capabilities.history:
         return []

@@ -179,7 +179,7 @@ def _copy_graph(source: Store, target: Store, name: str, progress: Progress | No
     notes = vault_notes(read)
     if notes and target.capabilities.notes:
         absorb_notes(write, notes, by=ACTOR, progress=progress)
-    missing = _missing(graph, entities.read_all(write))
+    missing = _find_missing(graph, entities.read_all(write))
     if missing:
         raise StoreError(f"the copy in {target.url} differs: {missing[0]} and {len(missing) - 1} more are missing")
     counts = {
@@ -191,7 +191,7 @@ def _copy_graph(source: Store, target: Store, name: str, progress: Progress | No
     return Copy(name, counts, _graph_checksum(graph), _left_behind(source, target, len(notes)))
 
 
-def _missing(expected: Graph, found: Graph) -> list[str]:
+def _find_missing(expected: Graph, found: Graph) -> list[str]:
     """Return the names and relations of a graph that another does not have in the same form."""
     there = {each.name: (each.type, *each.texts) for each in found.entities}
     linked = {each.key for each in found.relations}

@@ -71,7 +71,7 @@ def entities_by_words(memory: Memory, query: str, *, limit: int) -> list[FoundOb
         best: dict[str, tuple[int, float]] = {}
         for passage, entity, score in _matches(memory, read, query):
             best.setdefault(entity, (passage, score))
-        return _with_summaries(read, _found(read, dict(list(best.values())[:limit])))
+        return _with_summaries(read, _load_observations(read, dict(list(best.values())[:limit])))
 
 
 def observations_by_words(memory: Memory, entity: str, query: str) -> list[FoundObservation]:
@@ -79,7 +79,7 @@ def observations_by_words(memory: Memory, entity: str, query: str) -> list[Found
     _require(memory, entity)
     with memory.reading() as read:
         matches = _matches(memory, read, query, entity)
-        return _found(read, {passage: score for passage, _, score in matches})
+        return _load_observations(read, {passage: score for passage, _, score in matches})
 
 
 class _Question(Struct, frozen=True):
@@ -166,7 +166,7 @@ def _matches(memory: Memory, read: Reader, query: str, entity: str | None = None
     return []
 
 
-def _found(read: Reader, scores: dict[int, float]) -> list[FoundObservation]:
+def _load_observations(read: Reader, scores: dict[int, float]) -> list[FoundObservation]:
     passages = {each.id: each for each in read.passages_by_id(scores)}
     return [FoundObservation(passages[each], score) for each, score in scores.items() if each in passages]
 

@@ -74,7 +74,7 @@ def rows_between(memory: State, merged: State, at: int) -> tuple[Rows, Rows]:
         known = {each.ordinal: each for each in old.observations}
         wanted = {each.ordinal: each for each in new.observations}
         gone = tuple([each for each in old.observations if wanted.get(each.ordinal) != each])
-        come = tuple([_dated(each, at) for each in new.observations if known.get(each.ordinal) != each])
+        come = tuple([_fill_observation(each, at) for each in new.observations if known.get(each.ordinal) != each])
         removed += [ObservationSet(old.name, gone)] if gone else []
         added += [ObservationSet(old.name, come)] if come else []
     relations = _ends_and_begins(memory.relations, merged.relations)
@@ -298,14 +298,14 @@ def _fill(entity: Entity, at: int) -> Entity:
     """Return a new entity with that time where it has none."""
     return replace(
         entity,
-        observations=tuple([_dated(each, at) for each in entity.observations]),
+        observations=tuple([_fill_observation(each, at) for each in entity.observations]),
         summary_at=(entity.summary_at or at) if entity.summary is not None else 0,
         created_at=entity.created_at or at,
         updated_at=entity.updated_at or at,
     )
 
 
-def _dated(observation: Observation, at: int) -> Observation:
+def _fill_observation(observation: Observation, at: int) -> Observation:
     return replace(observation, created_at=observation.created_at or at)
 
 

@@ -60,7 +60,7 @@ class Kept:
             return self._load().get(workspace, KeptParts())
 
     @contextmanager
-    def changing(self, workspace: str) -> Iterator[KeptParts]:
+    def edit(self, workspace: str) -> Iterator[KeptParts]:
         """Yield what is kept for a workspace, to be changed in place, and write it when the block succeeds."""
         with self._lock:
             if self.path is None:

@@ -135,7 +135,7 @@ class Page:
         kept = {name: self.query.all(name) for name, _ in self.query.pairs() if name not in (TOAST, *fields)}
         return self.url(self.path, **kept, **fields)
 
-    def kept(self, *names: str) -> dict[str, list[str]]:
+    def query_fields(self, *names: str) -> dict[str, list[str]]:
         """Return the values that the address has for some fields, for another address."""
         return {name: self.query.all(name) for name in names if name in self.query}
 

@@ -53,7 +53,7 @@ class ByteBudget:
         self.used += size
 
     @contextmanager
-    def sending(self, request: "Request", size: int) -> Iterator[None]:
+    def hold_response(self, request: "Request", size: int) -> Iterator[None]:
         """Count a large response while it is being sent."""
         self._responses[request] = size
         self._response_bytes += size
@@ -189,7 +189,7 @@ class Request:
         if len(body) <= _PIECE_BYTES or self._budget is None:
             await self.write(body, more=False)
             return
-        with self._budget.sending(self, len(body)):
+        with self._budget.hold_response(self, len(body)):
             for at in range(0, len(body), _PIECE_BYTES):
                 self.progress_at = time.monotonic()
                 await self.write(body[at : at + _PIECE_BYTES], more=at + _PIECE_BYTES < len(body))

@@ -140,7 +140,7 @@ class Streamable:
         """Send the notifications of a session."""
         if not request.accepts(EVENTS):
             raise Refused(406, f"notifications are {EVENTS}; accept it")
-        stream = _resumed(request, session)
+        stream = _find_resumed(request, session)
         if is_new := stream is None:
             stream = EventStream()
             session.keep(stream)
@@ -239,7 +239,7 @@ def _finish(context: HttpContext, stream: EventStream, work: asyncio.Future[Answ
         stream.end(work.result().body)
 
 
-def _resumed(request: Request, session: HttpSession) -> EventStream | None:
+def _find_resumed(request: Request, session: HttpSession) -> EventStream | None:
     """Return the stream that the client wants to resume, positioned after the last event that it received."""
     event = parse_event_id(request.header(_LAST_EVENT) or "")
     stream = session.resumable(event[0]) if event is not None else None

@@ -173,7 +173,7 @@ def tag(page: Page) -> Response:
 def dismiss(page: Page) -> Response:
     """Put a finding aside."""
     key = page.form.all("key")
-    with page.site.kept.changing(page.workspace) as kept:
+    with page.site.kept.edit(page.workspace) as kept:
         if key not in kept.dismissed:
             kept.dismissed.append(key)
     return _finish(page, "Dismissed", key)
@@ -182,7 +182,7 @@ def dismiss(page: Page) -> Response:
 def restore(page: Page) -> Response:
     """Bring a dismissed finding back."""
     key = page.form.all("key")
-    with page.site.kept.changing(page.workspace) as kept:
+    with page.site.kept.edit(page.workspace) as kept:
         kept.dismissed[:] = [each for each in kept.dismissed if each != key]
     return _finish(page, "Brought back", ())
 

@@ -84,7 +84,7 @@ def show(page: Page) -> Response:
         terms=frozenset(terms_of(" ".join(content_words(options.question)))),
         call=_recall_call(options),
         **(_tables(found) if found else {}),
-        **_saved(page),
+        **_saved_questions(page),
     )
 
 
@@ -112,19 +112,21 @@ def save(page: Page) -> Response:
         raise BadInput("a saved question needs words and something that it should find")
     place = _place_of(page.memory, options, expected)
     saved = SavedQuestion(options.question, expected, options.type, options.since, place, place, time_ns() // 1000)
-    with page.site.kept.changing(page.workspace) as kept:
+    with page.site.kept.edit(page.workspace) as kept:
         if len(kept.questions) >= MAX_QUESTIONS:
             raise BadInput(f"at most {MAX_QUESTIONS} questions can be saved; delete one first")
         kept.questions[:] = [each for each in kept.questions if each.question != options.question] + [saved]
     here = page.url("/playground", q=options.question, type=options.type, since=options.since)
-    return page.done("Question saved", here, fragment="playground/saved.html", **_saved(page))
+    return page.done("Question saved", here, fragment="playground/saved.html", **_saved_questions(page))
 
 
 def delete(page: Page) -> Response:
     """Delete a saved question."""
-    with page.site.kept.changing(page.workspace) as kept:
+    with page.site.kept.edit(page.workspace) as kept:
         kept.questions[:] = [each for each in kept.questions if each.question != page.form["question"]]
-    return page.done("Question deleted", page.url("/playground"), fragment="playground/saved.html", **_saved(page))
+    return page.done(
+        "Question deleted", page.url("/playground"), fragment="playground/saved.html", **_saved_questions(page)
+    )
 
 
 def run_all(page: Page) -> Response:
@@ -134,12 +136,12 @@ def run_all(page: Page) -> Response:
     places = {
         each.question: _place_of(memory, Options(each.question, each.type, each.since), each.expected) for each in asked
     }
-    with page.site.kept.changing(page.workspace) as kept:
+    with page.site.kept.edit(page.workspace) as kept:
         for each in kept.questions:
             if each.question in places:
                 each.before, each.place, each.at = each.place, places[each.question], time_ns() // 1000
     asked_again = f"{len(places)} question{'' if len(places) == 1 else 's'} asked"
-    return page.done(asked_again, page.url("/playground"), fragment="playground/saved.html", **_saved(page))
+    return page.done(asked_again, page.url("/playground"), fragment="playground/saved.html", **_saved_questions(page))
 
 
 def index(page: Page) -> Response:
@@ -213,7 +215,7 @@ def _place_of(memory: Memory, options: Options, expected: str) -> int:
     return next((place for place, hit in enumerate(found, 1) if hit.passage.entity == expected), 0)
 
 
-def _saved(page: Page) -> dict[str, Any]:
+def _saved_questions(page: Page) -> dict[str, Any]:
     questions = page.site.kept.read(page.workspace).questions
     return {
         "questions": questions,

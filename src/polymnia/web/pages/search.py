@@ -95,12 +95,12 @@ def _show_hits(page: Page, question: str, filters: Filters) -> Response:
         terms=frozenset(terms_of(" ".join([*content_words(question), *found.corrections.values()]))),
         start=start,
         next=start + ROWS if start + ROWS < len(found.hits) else None,
-        hidden={} if found.hits else _hidden(page, question, filters),
+        hidden={} if found.hits else _count_hidden(page, question, filters),
         took_ms=int((time() - started) * 1000),
     )
 
 
-def _hidden(page: Page, question: str, filters: Filters) -> dict[str, Any]:
+def _count_hidden(page: Page, question: str, filters: Filters) -> dict[str, Any]:
     """Return how many hits there are without the filters, and in which other workspaces."""
     count = partial(_count_hits, page, question)
     others = [name for name in page.workspaces if name != page.workspace][:_MAX_OTHERS]

@@ -21,7 +21,7 @@ _MAX_EXAMPLES = 8
 
 def preview(page: Page) -> Response:
     """Show what an action would do. Nothing is changed."""
-    action, keys = page.form["action"], _chosen(page)
+    action, keys = page.form["action"], _chosen_keys(page)
     if action not in ACTIONS:
         raise BadInput(f"action: expected one of {', '.join(ACTIONS)}, got {action!r}")
     if action == "export":
@@ -67,7 +67,7 @@ def apply(page: Page) -> Response:
     return page.done(page.toast(text, change), _own(page, page.form.get("back")))
 
 
-def _chosen(page: Page) -> list[FactKey]:
+def _chosen_keys(page: Page) -> list[FactKey]:
     """Return the ticked hits, or all hits of the search. Raise BadInput if there are none."""
     keys = parse_picks(page.form.all("pick"))
     if page.form.get("all"):
