@@ -159,7 +159,7 @@ def _serve_http(settings: Settings, on_ready: "OnReady", requires_login: bool) -
     _warn_if_insecure(settings, authenticator)
     options = Options(
         limit=settings.max_message_bytes,
-        most_sessions=settings.max_sessions,
+        max_sessions=settings.max_sessions,
         idle=settings.session_minutes * 60,
         metrics=settings.metrics,
         metadata=_metadata(settings, base),

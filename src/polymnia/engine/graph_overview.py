@@ -21,9 +21,9 @@ MAX_GROUPS = 200
 MAX_LOOSE_GROUPS = 12
 MAX_LINKS = 2_000
 # Up to this many entities the overview is computed while a page is being loaded.
-MAX_SMALL = 5_000
+MAX_QUICK_ENTITIES = 5_000
 # A cached overview is used this many times longer than it took to compute, whatever has changed since.
-_REUSE = 20.0
+_REUSE_FACTOR = 20.0
 
 GroupKind = Literal["cluster", "small", "loose"]
 
@@ -126,12 +126,12 @@ class GraphOverviews:
             is_cached = memory.store in self._found
         if not is_cached:
             with memory.reading() as read:
-                if read.counts().entities > MAX_SMALL:
+                if read.counts().entities > MAX_QUICK_ENTITIES:
                     return None
         return self.find(memory)
 
     def _is_outdated(self, memory: Memory, at: float, found: GraphOverview, refresh: bool) -> bool:
-        if not refresh and self._clock() - at < _REUSE * found.seconds:
+        if not refresh and self._clock() - at < _REUSE_FACTOR * found.seconds:
             return False
         with memory.reading() as read:
             return not found.change or last_change(memory, read) != found.change

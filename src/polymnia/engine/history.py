@@ -25,7 +25,7 @@ from polymnia.stores.contract import HistoryReader, Reader
 What = Literal["entity", "name", "type", "summary", "tags", "observation", "relation", "note"]
 DEFAULT_LIMIT, MAX_LIMIT = 20, 200
 # Changes that are read at a time for a page with `max_rows`: a change of a large import has thousands of rows.
-_CHUNK = 4
+_CHANGES_PER_READ = 4
 # How many changes of an entity are searched for superseded facts.
 _MAX_SEARCHED = 1_000
 
@@ -94,7 +94,7 @@ def _read_page(history: HistoryReader, query: ChangeQuery, max_rows: int | None)
     """Return the changes of a page, and whether there are more. With `max_rows` read a few at a time."""
     found: list[Change] = []
     while True:
-        wanted = query.limit - len(found) if max_rows is None else min(_CHUNK, query.limit - len(found))
+        wanted = query.limit - len(found) if max_rows is None else min(_CHANGES_PER_READ, query.limit - len(found))
         before = found[-1].id if found else query.before
         part = history.latest(replace(query, limit=wanted + 1, before=before))
         found += part[:wanted]

@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 MAX_IMPORTS = 8
 # How long a request waits for a run to end before it shows progress.
-_PATIENCE_S = 0.4
+_RUN_WAIT_S = 0.4
 
 _UNEXPECTED = "an unexpected error; the server's log says which"
 
@@ -83,7 +83,7 @@ class Import:
         self._is_dry, self.is_cancelled = dry_run, False
         self._run = pool.submit(self._import, memory, by, secrets)
         try:
-            exc = self._run.exception(_PATIENCE_S)
+            exc = self._run.exception(_RUN_WAIT_S)
         except TimeoutError:
             return
         if exc is not None:

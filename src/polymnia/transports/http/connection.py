@@ -24,7 +24,7 @@ BODY_TIMEOUT_S = 30
 # A client that reads nothing of its answer for this long is disconnected.
 SEND_TIMEOUT_S = 60
 # A longer write is never held back. The head of a response is shorter.
-MAX_HELD_BYTES = 4096
+MAX_JOINED_BYTES = 4096
 
 Peer = tuple[str, int]
 
@@ -42,7 +42,7 @@ class JoinedWrites:
 
     def write(self, data: bytes) -> None:
         """Send the data with what is held, or hold it until the next write or the end of this turn of the loop."""
-        if not self._held and len(data) <= MAX_HELD_BYTES:
+        if not self._held and len(data) <= MAX_JOINED_BYTES:
             self._held = data
             self._loop.call_soon(self._flush)
         else:

@@ -30,10 +30,10 @@ logger = logging.getLogger(__name__)
 # Many threads: writes that wait for the disk share a commit.
 WORKER_THREADS = 32
 # Bytes of messages of all clients that are held at once.
-MAX_HELD_BYTES = 256 * 1024 * 1024
+MAX_MESSAGES_BYTES = 256 * 1024 * 1024
 # How long a stopping server waits for running requests, and then for clients to read the answers.
 STOP_TIMEOUT_S = 30
-SEND_TIMEOUT_S = 5
+LAST_SEND_TIMEOUT_S = 5
 KEEP_ALIVE_S = 75
 # How often the server looks for idle sessions and silent connections.
 CHECK_INTERVAL_S = 1.0
@@ -48,7 +48,7 @@ class Options(Struct, frozen=True, kw_only=True):
     """How to run a server."""
 
     limit: int
-    most_sessions: int = 10_000
+    max_sessions: int = 10_000
     idle: float = 1800.0
     metrics: bool = False
     metadata: Mapping[str, Any] | None = None
@@ -82,11 +82,11 @@ def serve_http(
     with ThreadPoolExecutor(WORKER_THREADS, "polymnia") as pool:
         context = HttpContext(
             guard=guard,
-            sessions=Sessions(limit=options.most_sessions, idle_s=options.idle),
+            sessions=Sessions(limit=options.max_sessions, idle_s=options.idle),
             connections=connections,
             pool=pool,
             max_message_bytes=options.limit,
-            budget=ByteBudget(max(MAX_HELD_BYTES, 2 * options.limit)),
+            budget=ByteBudget(max(MAX_MESSAGES_BYTES, 2 * options.limit)),
             public_path=options.public_path,
         )
         app = make_app(
@@ -113,7 +113,7 @@ def serve_http(
             # per waiting connection. The socket's own queue is longer: see `startup`.
             backlog=1,
             timeout_keep_alive=KEEP_ALIVE_S,
-            timeout_graceful_shutdown=SEND_TIMEOUT_S,
+            timeout_graceful_shutdown=LAST_SEND_TIMEOUT_S,
         )
         _HttpServer(config, context).run(sockets=listeners)
 

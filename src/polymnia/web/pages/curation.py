@@ -28,8 +28,8 @@ from polymnia.web.routes import Route
 # Findings that are listed. The rest is found again after the first ones are dealt with.
 MAX_FINDINGS = 1_000
 # What is shown of each entity: its latest observations.
-_FACTS = 3
-_CLUSTER_NAMES = 12
+_MAX_FACTS = 3
+_MAX_CLUSTER_NAMES = 12
 
 
 class Finding(Struct, frozen=True):
@@ -80,7 +80,7 @@ def _orphans(memory: Memory) -> list[Finding]:
 
 def _clusters(memory: Memory) -> list[Finding]:
     return [
-        Finding("clusters", each.names[:_CLUSTER_NAMES], each.label or "", len(each.names))
+        Finding("clusters", each.names[:_MAX_CLUSTER_NAMES], each.label or "", len(each.names))
         for each in clusters(memory, limit=MAX_FINDINGS)
     ]
 
@@ -204,7 +204,7 @@ def _entities(memory: Memory, rows: list[Finding]) -> dict[str, Any]:
     types = {name: each.type for name, each in outlines(memory, names).items()} if names else {}
     whole = {name for each in rows if each.kind != "clusters" for name in each.names}
     found: list[Entity] = open_named(memory, whole).entities if whole else []
-    return {"types": types, "facts": {each.name: each.texts[::-1][:_FACTS] for each in found}}
+    return {"types": types, "facts": {each.name: each.texts[::-1][:_MAX_FACTS] for each in found}}
 
 
 ROUTES = (

@@ -17,7 +17,7 @@ from polymnia.web.routes import Route
 from polymnia.web.uploads import MAX_UPLOAD_BYTES
 
 # How many earlier imports the page shows.
-_EARLIER = 5
+_MAX_EARLIER_IMPORTS = 5
 # Rows that are read to list them: an import may have a million.
 _MAX_ROWS = 5_000
 
@@ -148,7 +148,7 @@ def _earlier(page: Page) -> tuple[Change, ...]:
     """Return the latest imports into the workspace."""
     if page.is_fragment or page.chosen is None or not page.memory.store.capabilities.history:
         return ()
-    return latest(page.memory, limit=_EARLIER, operations=("import",), max_rows=_MAX_ROWS).changes
+    return latest(page.memory, limit=_MAX_EARLIER_IMPORTS, operations=("import",), max_rows=_MAX_ROWS).changes
 
 
 ROUTES = (

@@ -22,14 +22,14 @@ from polymnia.web.response import Response
 from polymnia.web.routes import Route
 
 # Hits that are explained, and places that a saved question searches for the entity it should find.
-HITS = 10
+MAX_HITS = 10
 MAX_PLACE = 50
 GOOD_PLACE = 5
 WORDS_ONLY = "words"
 _MAX_TYPES = 100
 _SINCE = (("", "any time"), ("7d", "7 days"), ("30d", "30 days"), ("365d", "a year"))
 # A signal that adds less to the score is not shown.
-_NOTHING = 0.005
+_MIN_SHOWN_POINTS = 0.005
 
 
 class Options(Struct, frozen=True):
@@ -71,7 +71,9 @@ def show(page: Page) -> Response:
     options = _options(page)
     memory = page.memory
     found = (
-        explain(options.memory(page), options.question, limit=HITS, within=options.within) if options.question else None
+        explain(options.memory(page), options.question, limit=MAX_HITS, within=options.within)
+        if options.question
+        else None
     )
     return page.render(
         "playground/page.html",
@@ -93,14 +95,14 @@ def why(page: Page) -> Response:
     options, wanted = _options(page), page.query.get("wanted").strip()
     found = None
     if wanted and options.question:
-        found = explain_absence(options.memory(page), options.question, wanted, limit=HITS, within=options.within)
+        found = explain_absence(options.memory(page), options.question, wanted, limit=MAX_HITS, within=options.within)
     return page.render(
         "playground/why_page.html",
         fragment="playground/why.html",
         options=options,
         wanted=wanted,
         absence=found,
-        hits=HITS,
+        hits=MAX_HITS,
         compared=_compare(found) if found and found.last and found.outcome in ("ranked", "not found") else [],
     )
 
@@ -182,7 +184,7 @@ def _tables(found: Explanation) -> dict[str, Any]:
 
 def _points(row: list[WeightedSignal], name: str) -> float:
     points = next(value * weight for each, value, weight in row if each == name)
-    return points if abs(points) >= _NOTHING else 0.0
+    return points if abs(points) >= _MIN_SHOWN_POINTS else 0.0
 
 
 def _weights(rows: list[list[WeightedSignal]], name: str) -> tuple[float, float]:
@@ -206,7 +208,7 @@ def _compare(found: Absence) -> list[tuple[str, float, float]]:
     """Return the signals that differ: what each adds to the missing passage, and to the last hit that is shown."""
     last = {name: value * weight for name, value, weight in found.last.signals} if found.last else {}
     points = [(name, value * weight, last.get(name, 0.0)) for name, value, weight in found.signals]
-    return [each for each in points if abs(each[1] - each[2]) >= _NOTHING]
+    return [each for each in points if abs(each[1] - each[2]) >= _MIN_SHOWN_POINTS]
 
 
 def _place_of(memory: Memory, options: Options, expected: str) -> int:
