@@ -11,7 +11,7 @@ from polymnia.dialects.base import Call, Client, Dialect, Level, session_name
 from polymnia.dialects.questions import Askable
 from polymnia.errors import InvalidParams
 from polymnia.mcp import params
-from polymnia.mcp.asking import Answers, Request
+from polymnia.mcp.asking import Answers, PendingRequest
 from polymnia.mcp.jsonrpc import Message, RequestId, encode, encode_notification
 from polymnia.mcp.push import LIST_CHANGED, Notify, is_at_least, require_level
 from polymnia.model import join_actor
@@ -114,7 +114,7 @@ class Exchange(Struct):
         self.notify("notifications/progress", params)
 
 
-def open_exchange(session: "Session", request: Request) -> Exchange:
+def open_exchange(session: "Session", request: PendingRequest) -> Exchange:
     """Return the exchange of a request. Raise ProtocolError if its `_meta` is wrong."""
     meta, delivery = request.message.params.meta or _NO_META, request.delivery
     session.admit_client(meta)

@@ -24,7 +24,7 @@ from polymnia.errors import (
     ReadTooLong,
 )
 from polymnia.mcp import jsonrpc, methods, params
-from polymnia.mcp.asking import ANSWER_TIMEOUT_S, Asking, Request
+from polymnia.mcp.asking import ANSWER_TIMEOUT_S, Asking, PendingRequest
 from polymnia.mcp.exchange import Exchange, open_exchange, subject
 from polymnia.mcp.handled import PLAIN, Delivery, describe_handled
 from polymnia.mcp.jsonrpc import Answer, Message, RequestId
@@ -239,7 +239,9 @@ class Session:
             identifier = jsonrpc.request_id(envelope.id)
         except ProtocolError as exc:
             return _error(jsonrpc.NO_ID, exc)
-        request = Request(message=message, id=identifier, raw_id=envelope.id, delivery=delivery, is_short=is_short)
+        request = PendingRequest(
+            message=message, id=identifier, raw_id=envelope.id, delivery=delivery, is_short=is_short
+        )
         return self._answer(request)
 
     def _resume(self, response: Message) -> Answer:
@@ -249,14 +251,14 @@ class Session:
             self._finish(request)
         return NOTHING
 
-    def _time_out(self, request: Request, rounds: int) -> None:
+    def _time_out(self, request: PendingRequest, rounds: int) -> None:
         """Resume a request whose client did not answer in time."""
         if withdrawn := self._asking.give_up(request, rounds):
             for each in withdrawn:
                 self.notify(_CANCELLED, {"requestId": each, "reason": "no answer in time"})
             self._finish(request)
 
-    def _finish(self, request: Request) -> None:
+    def _finish(self, request: PendingRequest) -> None:
         """Run a request that has its answers, and send its reply."""
         started = time.perf_counter()
         answer = self._answer(request)
@@ -264,13 +266,13 @@ class Session:
             self._observe(request.message, answer, time.perf_counter() - started, request.delivery)
             self._reply_later(request, answer.body)
 
-    def _reply_later(self, request: Request, body: bytes | None) -> None:
+    def _reply_later(self, request: PendingRequest, body: bytes | None) -> None:
         if request.delivery.reply is not None:
             request.delivery.reply(body)
         elif body is not None:
             self._send(body)
 
-    def _answer(self, request: Request) -> Answer:
+    def _answer(self, request: PendingRequest) -> Answer:
         raw_id, message = request.raw_id, request.message
         try:
             result = self._run(request)
@@ -295,7 +297,7 @@ class Session:
             return NOTHING
         return _PENDING if result is _PENDING else _reply(raw_id, result)
 
-    def _run(self, request: Request) -> Any:
+    def _run(self, request: PendingRequest) -> Any:
         message, identifier = request.message, request.id
         method = METHODS.get(message.method) if isinstance(message.method, str) else None
         if method is None or message.problem is not None or message.envelope.jsonrpc != "2.0":
@@ -317,7 +319,7 @@ class Session:
             raise Cancelled("cancelled while it was running")
         return self._complete(result, method) if exchange.is_stateless else result
 
-    def _ask(self, exchange: Exchange, request: Request, questions: Sequence[Any]) -> Any:
+    def _ask(self, exchange: Exchange, request: PendingRequest, questions: Sequence[Any]) -> Any:
         """Ask the client what a request needs. A stateless one answers with its next request."""
         if exchange.is_stateless:
             asked = {each.key: {"method": each.method, "params": each.params} for each in questions}
