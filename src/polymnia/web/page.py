@@ -148,6 +148,11 @@ class Page:
         kept = [pair for pair in parse_qsl(parts.query, keep_blank_values=True) if pair[0] != TOAST]
         return parts.path + (f"?{urlencode(kept)}" if kept else "")
 
+    def own_address(self, address: str) -> str:
+        """Return the address if it is a page of this site, else that of the first page."""
+        is_own = address.startswith(f"{self.site.root}/") and "\\" not in address and address.isprintable()
+        return address if is_own else self.url("/")
+
     def render(self, template: str, /, *, fragment: str = "", status: int = 200, **values: Any) -> Response:
         """Return a whole page, or only the template of its part if htmx asks for that."""
         toast = self.site.toasts.take(self.query.get(TOAST)) if TOAST in self.query else None

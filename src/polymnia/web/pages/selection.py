@@ -64,7 +64,7 @@ def apply(page: Page) -> Response:
     if run is None:
         raise BadInput(f"action: expected delete, move or tag, got {action!r}")
     text, change = run(page, keys)
-    return page.done(page.toast(text, change), _own(page, page.form.get("back")))
+    return page.done(page.toast(text, change), page.own_address(page.form.get("back")))
 
 
 def _chosen_keys(page: Page) -> list[FactKey]:
@@ -117,10 +117,6 @@ def _export(page: Page, keys: list[FactKey]) -> Response:
 
 def _entity_names(keys: list[FactKey]) -> list[str]:
     return list(dict.fromkeys(each.name for each in keys if each.kind != "note"))
-
-
-def _own(page: Page, to: str) -> str:
-    return to if to.startswith(f"{page.site.root}/") and "\\" not in to else page.url("/")
 
 
 ROUTES = (
