@@ -29,13 +29,13 @@ from polymnia.transports.http.operations import PAGE, UI_PATH
 from polymnia.transports.http.request import Request
 from polymnia.web.feed import ChangeNews
 from polymnia.web.forms import Fields, parse_form, parse_query
-from polymnia.web.kept import Kept
 from polymnia.web.login import SessionCookie, Sessions, read_cookie
 from polymnia.web.multipart import parse_boundary
 from polymnia.web.page import Page
 from polymnia.web.pages import PAGES
 from polymnia.web.response import Response, html, redirect
 from polymnia.web.routes import PageSpec, Route, StreamRoute
+from polymnia.web.state import SiteState
 from polymnia.web.toasts import Toasts
 from polymnia.web.uploads import Upload, receive_upload
 
@@ -96,7 +96,7 @@ class Site:
         self.toasts = Toasts()
         self.news = ChangeNews(parts.workspaces)
         self.overviews = GraphOverviews()
-        self.kept = Kept(parts.tokens.path.with_suffix(".web") if parts.tokens else None)
+        self.state = SiteState(parts.tokens.path.with_suffix(".web") if parts.tokens else None)
 
     @cached_property
     def templates(self) -> "Templates":

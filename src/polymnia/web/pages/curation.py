@@ -106,7 +106,7 @@ def show(page: Page) -> Response:
     if kind not in KINDS:
         raise BadInput(f"kind: expected one of {', '.join(KINDS)}, got {kind[:40]!r}")
     title, meaning, find = KINDS[kind]
-    dismissed = page.site.kept.read(page.workspace).dismissed
+    dismissed = page.site.state.read(page.workspace).dismissed
     wants_dismissed = "dismissed" in page.query
     found = find(page.memory)
     shown = [each for each in found if (each.key in dismissed) == wants_dismissed]
@@ -173,17 +173,17 @@ def tag(page: Page) -> Response:
 def dismiss(page: Page) -> Response:
     """Put a finding aside."""
     key = page.form.all("key")
-    with page.site.kept.edit(page.workspace) as kept:
-        if key not in kept.dismissed:
-            kept.dismissed.append(key)
+    with page.site.state.edit(page.workspace) as state:
+        if key not in state.dismissed:
+            state.dismissed.append(key)
     return _finish(page, "Dismissed", key)
 
 
 def restore(page: Page) -> Response:
     """Bring a dismissed finding back."""
     key = page.form.all("key")
-    with page.site.kept.edit(page.workspace) as kept:
-        kept.dismissed[:] = [each for each in kept.dismissed if each != key]
+    with page.site.state.edit(page.workspace) as state:
+        state.dismissed[:] = [each for each in state.dismissed if each != key]
     return _finish(page, "Brought back", ())
 
 

@@ -16,10 +16,10 @@ from polymnia.model import Passage, Within
 from polymnia.search.question import content_words
 from polymnia.search.scoring import WeightedSignal
 from polymnia.search.terms import terms_of
-from polymnia.web.kept import MAX_QUESTIONS, SavedQuestion
 from polymnia.web.page import Page
 from polymnia.web.response import Response
 from polymnia.web.routes import Route
+from polymnia.web.state import MAX_QUESTIONS, SavedQuestion
 
 # Hits that are explained, and places that a saved question searches for the entity it should find.
 MAX_HITS = 10
@@ -114,18 +114,18 @@ def save(page: Page) -> Response:
         raise BadInput("a saved question needs words and something that it should find")
     place = _place_of(page.memory, options, expected)
     saved = SavedQuestion(options.question, expected, options.type, options.since, place, place, time_ns() // 1000)
-    with page.site.kept.edit(page.workspace) as kept:
-        if len(kept.questions) >= MAX_QUESTIONS:
+    with page.site.state.edit(page.workspace) as state:
+        if len(state.questions) >= MAX_QUESTIONS:
             raise BadInput(f"at most {MAX_QUESTIONS} questions can be saved; delete one first")
-        kept.questions[:] = [each for each in kept.questions if each.question != options.question] + [saved]
+        state.questions[:] = [each for each in state.questions if each.question != options.question] + [saved]
     here = page.url("/playground", q=options.question, type=options.type, since=options.since)
     return page.done("Question saved", here, fragment="playground/saved.html", **_saved_questions(page))
 
 
 def delete(page: Page) -> Response:
     """Delete a saved question."""
-    with page.site.kept.edit(page.workspace) as kept:
-        kept.questions[:] = [each for each in kept.questions if each.question != page.form["question"]]
+    with page.site.state.edit(page.workspace) as state:
+        state.questions[:] = [each for each in state.questions if each.question != page.form["question"]]
     return page.done(
         "Question deleted", page.url("/playground"), fragment="playground/saved.html", **_saved_questions(page)
     )
@@ -134,12 +134,12 @@ def delete(page: Page) -> Response:
 def run_all(page: Page) -> Response:
     """Ask all saved questions again."""
     memory = page.memory
-    asked = page.site.kept.read(page.workspace).questions
+    asked = page.site.state.read(page.workspace).questions
     places = {
         each.question: _place_of(memory, Options(each.question, each.type, each.since), each.expected) for each in asked
     }
-    with page.site.kept.edit(page.workspace) as kept:
-        for each in kept.questions:
+    with page.site.state.edit(page.workspace) as state:
+        for each in state.questions:
             if each.question in places:
                 each.before, each.place, each.at = each.place, places[each.question], time_ns() // 1000
     asked_again = f"{len(places)} question{'' if len(places) == 1 else 's'} asked"
@@ -218,14 +218,14 @@ def _place_of(memory: Memory, options: Options, expected: str) -> int:
 
 
 def _saved_questions(page: Page) -> dict[str, Any]:
-    questions = page.site.kept.read(page.workspace).questions
+    questions = page.site.state.read(page.workspace).questions
     return {
         "questions": questions,
         "good": sum(0 < each.place <= GOOD_PLACE for each in questions),
         "good_place": GOOD_PLACE,
         "max_place": MAX_PLACE,
         "last_run": max((each.at for each in questions), default=0),
-        "is_kept_on_disk": page.site.kept.path is not None,
+        "is_on_disk": page.site.state.path is not None,
     }
 
 
