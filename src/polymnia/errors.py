@@ -126,8 +126,10 @@ class ProtocolError(PolymniaError):
 class InvalidParams(ProtocolError):
     """The parameters do not fit the method."""
 
+    CODE = -32602
+
     def __init__(self, message: str, data: object = None) -> None:
-        super().__init__(-32602, message, data)
+        super().__init__(self.CODE, message, data)
 
 
 class MissingCapability(ProtocolError):

@@ -7,7 +7,7 @@ from functools import partial
 from msgspec import UNSET, Struct
 
 from polymnia.dialects.base import Client
-from polymnia.errors import MissingCapability, ProtocolError, Refused
+from polymnia.errors import InvalidParams, MissingCapability, ProtocolError, Refused
 from polymnia.mcp.handled import Delivery
 from polymnia.mcp.jsonrpc import INVALID_REQUEST, METHOD_NOT_FOUND, NO_ID, Answer, Message, encode_error
 from polymnia.mcp.params import RESUMABLE_SINCE, UNSUPPORTED_VERSION
@@ -23,12 +23,11 @@ from polymnia.transports.http.stream import HEADERS, EventStream, encode_event, 
 _SESSION = b"mcp-session-id"
 _LAST_EVENT = b"last-event-id"
 _LISTEN = "subscriptions/listen"
-_INVALID_PARAMS = -32602
 # Errors of the protocol itself have a status. The reply of a tool is always 200.
 _STATUS = {INVALID_REQUEST: 400}
 _STATELESS_STATUS = {
     **_STATUS,
-    _INVALID_PARAMS: 400,
+    InvalidParams.CODE: 400,
     guard.HEADER_MISMATCH: 400,
     UNSUPPORTED_VERSION: 400,
     MissingCapability.CODE: 400,
