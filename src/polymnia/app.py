@@ -1,4 +1,4 @@
-"""The composition root: from settings to running servers, open stores and a configured log."""
+"""The composition root: from settings to running servers and open stores."""
 
 import gc
 import logging
@@ -15,7 +15,6 @@ from polymnia.engine.memory import Memory
 from polymnia.engine.projects import PERSONAL, create_missing, default_workspace, existing_default, find_project
 from polymnia.engine.workspaces import Workspaces, first_workspace, open_workspaces
 from polymnia.errors import BadInput, SettingsError
-from polymnia.log_lines import JsonFormatter, TextFormatter
 from polymnia.mcp.server import Server
 from polymnia.model import OWNER, Capability
 from polymnia.settings import Settings
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
-
 
 def serve(
     settings: Settings, on_ready: "OnReady" = lambda base, sessions: None, *, requires_login: bool = False
@@ -44,7 +41,6 @@ def serve(
     An HTTP server calls `on_ready` with its URL and the sessions of its web interface before it takes requests. With
     `requires_login`, its web interface asks for a login even if there are no tokens.
     """
-    configure_logging(settings.log_level, settings.log_format)
     if settings.transport == "http":
         _serve_http(settings, on_ready, requires_login)
         return
@@ -322,15 +318,6 @@ def _use_chat_model(settings: Settings, workspaces: Workspaces) -> Iterator[None
         yield
     finally:
         drafter.close()
-
-
-def configure_logging(level: str, form: str = "text") -> None:
-    """Log to standard error, as text or as one JSON object per line. Raise SettingsError for an unknown level."""
-    if level not in _LEVELS:
-        raise SettingsError(f"unknown log level {level!r}: use {', '.join(_LEVELS)}")
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
-    logging.basicConfig(handlers=[handler], level=_LEVELS[level])
 
 
 class _ClientLog(logging.Handler):

@@ -3,7 +3,6 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from polymnia.app import configure_logging
 from polymnia.cli.common import add_json_argument, add_store_arguments, print_result, show_elapsed_time
 from polymnia.settings import Settings
 from polymnia.stores.backup import back_up, back_up_now
@@ -28,7 +27,6 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Copy the store of the settings. Raise BadInput, StoreError."""
-    configure_logging(settings.log_level)
     with show_elapsed_time("copying and checking the store"):
         if options.target is None:
             target = str(back_up_now(settings.store, settings.backups))

@@ -1,10 +1,12 @@
 """`polymnia doctor`: check a store and say what to do about its problems; salvage a damaged one."""
 
 import argparse
+import logging
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from polymnia.app import configure_logging, open_workspace_store
+from polymnia.app import open_workspace_store
 from polymnia.cli.common import (
     add_json_argument,
     add_store_arguments,
@@ -48,15 +50,26 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
         return _salvage(settings.store, options.salvage, as_json=options.json)
     if options.rebuild:
         return _rebuild(settings.store, as_json=options.json)
-    configure_logging("error")
     require_store(settings.store)
-    with show_elapsed_time("checking the store"):
+    with show_elapsed_time("checking the store"), _log_only_errors():
         found = _check(settings)
     if options.json:
         print_json(found)
     else:
         print("\n".join(printable(line) for line in _lines(found)))
     return 0 if found.sound else 1
+
+
+@contextmanager
+def _log_only_errors() -> Iterator[None]:
+    """Log no warnings during the block: the report says the same."""
+    logger = logging.getLogger("polymnia")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def _check(settings: Settings) -> Findings:

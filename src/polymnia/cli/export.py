@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from polymnia.app import configure_logging, open_workspace_store
+from polymnia.app import open_workspace_store
 from polymnia.cli.common import (
     add_json_argument,
     add_store_arguments,
@@ -51,7 +51,6 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Write the memory in the chosen format. Raise BadInput, StoreError."""
-    configure_logging(settings.log_level)
     require_store(settings.store)
     clock = show_elapsed_time("writing") if options.output is not None else nullcontext()
     with clock, open_workspace_store(settings, read_only=True) as store:

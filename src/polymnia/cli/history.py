@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from polymnia.app import configure_logging, open_workspace_store
+from polymnia.app import open_workspace_store
 from polymnia.cli.common import (
     add_json_argument,
     add_store_arguments,
@@ -43,7 +43,6 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Print the changes. Return 0 if there are any, 1 if not. Raise BadInput, NotSupported."""
-    configure_logging(settings.log_level)
     require_store(settings.store)
     with open_workspace_store(settings, read_only=True) as store:
         memory = Memory(store)

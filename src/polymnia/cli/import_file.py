@@ -10,7 +10,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from polymnia.app import configure_logging, open_workspace_store
+from polymnia.app import open_workspace_store
 from polymnia.cli.common import (
     add_json_argument,
     add_store_arguments,
@@ -62,7 +62,6 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Add everything that the store does not have. Raise BadInput for a format that is not known."""
-    configure_logging(settings.log_level)
     report = Report(settings.secrets)
     kind, items, history, apply = _find(options, report)  # opening the store may create it, so read first
     with _open_target(settings, dry_run=options.dry_run) as store:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from polymnia.app import configure_logging
 from polymnia.cli.common import add_json_argument, add_store_arguments, print_json, print_table
 from polymnia.clients.configuration import change_servers, edit, read_servers
 from polymnia.clients.handshake import try_command, try_url
@@ -68,7 +67,6 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Change the client's configuration. Raise BadInput."""
-    configure_logging(settings.log_level)
     if options.list:
         _list(as_json=options.json)
         return 0

@@ -4,7 +4,6 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from polymnia.app import configure_logging
 from polymnia.cli.common import add_json_argument, print_json, progress_bar, require_store
 from polymnia.engine.migrate import Copy, migrate
 from polymnia.errors import BadInput
@@ -33,7 +32,6 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Copy each workspace and say what was copied. Raise BadInput, StoreError."""
-    configure_logging(settings.log_level)
     require_store(options.source)
     if options.source == options.target:
         raise BadInput("source and target are the same store")

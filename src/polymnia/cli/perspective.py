@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
 
-from polymnia.app import configure_logging, open_workspace_memory
+from polymnia.app import open_workspace_memory
 from polymnia.cli.common import (
     add_embedder_argument,
     add_json_argument,
@@ -56,7 +56,6 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Carry out the action. Raise BadInput."""
-    configure_logging(settings.log_level)
     require_store(settings.store)
     with open_workspace_memory(settings, read_only=options.action == "list") as memory:
         if options.action == "list":

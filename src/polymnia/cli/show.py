@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from polymnia.app import configure_logging, open_workspace_memory
+from polymnia.app import open_workspace_memory
 from polymnia.cli.common import (
     add_json_argument,
     add_store_arguments,
@@ -34,7 +34,6 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Print the entity and the note. Raise BadInput if there is neither."""
-    configure_logging(settings.log_level)
     require_store(settings.store)
     name = " ".join(options.words)
     with open_workspace_memory(settings, read_only=True) as memory:

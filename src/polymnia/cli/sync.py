@@ -6,7 +6,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from polymnia.app import configure_logging, open_workspace_store
+from polymnia.app import open_workspace_store
 from polymnia.cli.common import (
     add_json_argument,
     add_store_arguments,
@@ -46,7 +46,6 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Synchronize and say what happened. Raise BadInput, NotSupported, StoreError."""
-    configure_logging(settings.log_level)
     folder = Path(options.folder)
     if not folder.exists() or options.dry_run:
         require_store(settings.store)  # if neither exists it is a typo; a dry run creates nothing

@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from polymnia.app import configure_logging, open_workspace_store
+from polymnia.app import open_workspace_store
 from polymnia.cli.common import (
     add_json_argument,
     add_store_arguments,
@@ -49,7 +49,6 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Carry out the action. Raise BadInput."""
-    configure_logging(settings.log_level)
     require_store(settings.store)
     with open_workspace_store(settings, read_only=options.action == "list") as store:
         memory = Memory(store)

@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from polymnia.app import configure_logging, open_workspace_store
+from polymnia.app import open_workspace_store
 from polymnia.cli.common import (
     add_json_argument,
     add_store_arguments,
@@ -44,7 +44,6 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Undo. Return 0 if that worked or there was nothing to do, 1 if conflicts prevented it. Raise BadInput."""
-    configure_logging(settings.log_level)
     require_store(settings.store)
     if bool(options.changes) == bool(options.since):
         raise BadInput("say what to undo: ids of changes, or --since TIME")

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
 
-from polymnia.app import configure_logging
 from polymnia.cli.common import (
     add_json_argument,
     add_store_arguments,
@@ -56,7 +55,6 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Carry out the action. Raise BadInput."""
-    configure_logging(settings.log_level)
     if options.action != "create":
         require_store(settings.store)
     with closing(open_workspaces(settings.store, read_only=options.action == "list")) as workspaces:
