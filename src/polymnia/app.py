@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from polymnia.auth.authenticator import Authenticator
     from polymnia.engine.meaning import Meaning
     from polymnia.transports.http.guard import RequestGuard
-    from polymnia.web.login import Sessions
+    from polymnia.web.login import WebSessions
     from polymnia.web.site import SiteParts
 
-    OnReady = Callable[[str, Sessions], None]
+    OnReady = Callable[[str, WebSessions], None]
 
 logger = logging.getLogger(__name__)
 
@@ -141,7 +141,7 @@ def _serve_http(settings: Settings, on_ready: "OnReady", requires_login: bool) -
     """Serve over HTTP. Listen first, so that a busy port is reported before the store is opened."""
     from polymnia.transports.address import parse_bind, parse_public_path, require_protection
     from polymnia.transports.http.serve import Options, listen, serve_http
-    from polymnia.web.login import Sessions
+    from polymnia.web.login import WebSessions
     from polymnia.web.site import Site
 
     host, port = parse_bind(settings.address)
@@ -162,7 +162,7 @@ def _serve_http(settings: Settings, on_ready: "OnReady", requires_login: bool) -
         public_path=public_path,
         store=settings.store,
     )
-    sessions = Sessions(authenticator.holds)
+    sessions = WebSessions(authenticator.holds)
     with open_servers(settings) as servers:
         server = servers[settings.dialect]
         make_ui = partial(Site, _site_parts(settings, server, sessions, base))
@@ -187,7 +187,7 @@ def _request_guard(settings: Settings, authenticator: "Authenticator", host: str
     )
 
 
-def _site_parts(settings: Settings, server: Server, sessions: "Sessions", base: str) -> "SiteParts":
+def _site_parts(settings: Settings, server: Server, sessions: "WebSessions", base: str) -> "SiteParts":
     from urllib.parse import urlsplit
 
     from polymnia.auth.authenticator import tokens_of

@@ -24,7 +24,7 @@ class _Session(Struct):
     used_at: float
 
 
-class Sessions:
+class WebSessions:
     """Open sessions by the secret in their cookie, and links that open one. Thread-safe; lost when the server ends."""
 
     def __init__(self, holds: Callable[[Principal], bool], clock: Callable[[], float] = time.monotonic) -> None:

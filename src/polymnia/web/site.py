@@ -29,7 +29,7 @@ from polymnia.transports.http.operations import PAGE, UI_PATH
 from polymnia.transports.http.request import Request
 from polymnia.web.feed import ChangeNews
 from polymnia.web.forms import Fields, parse_form, parse_query
-from polymnia.web.login import SessionCookie, Sessions, read_cookie
+from polymnia.web.login import SessionCookie, WebSessions, read_cookie
 from polymnia.web.multipart import parse_boundary
 from polymnia.web.page import Page
 from polymnia.web.pages import PAGES
@@ -77,7 +77,7 @@ class SiteParts(Struct, frozen=True, kw_only=True):
 
     workspaces: Workspaces
     workspace: str | None
-    sessions: Sessions
+    sessions: WebSessions
     tokens: Tokens | None = None
     public_origin: str = ""
     store: str = ""

@@ -16,7 +16,7 @@ from polymnia.model import Principal
 from polymnia.transports.http.connection import Connections
 from polymnia.transports.http.guard import RequestGuard
 from polymnia.transports.http.request import ByteBudget, Request
-from polymnia.transports.http.sessions import Sessions
+from polymnia.transports.http.sessions import HttpSessions
 from polymnia.transports.http.stream import EventStream
 
 T = TypeVar("T")
@@ -29,7 +29,7 @@ class HttpContext(Struct, kw_only=True):
     """The shared state of one process."""
 
     guard: RequestGuard
-    sessions: Sessions
+    sessions: HttpSessions
     connections: Connections
     pool: Executor
     # The limit for one message, and the budget for all that are being handled.

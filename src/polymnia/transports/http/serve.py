@@ -23,7 +23,7 @@ from polymnia.transports.http.context import HttpContext
 from polymnia.transports.http.guard import RequestGuard
 from polymnia.transports.http.operations import Endpoint
 from polymnia.transports.http.request import ByteBudget
-from polymnia.transports.http.sessions import Sessions
+from polymnia.transports.http.sessions import HttpSessions
 
 logger = logging.getLogger(__name__)
 
@@ -82,7 +82,7 @@ def serve_http(
     with ThreadPoolExecutor(WORKER_THREADS, "polymnia") as pool:
         context = HttpContext(
             guard=guard,
-            sessions=Sessions(limit=options.max_sessions, idle_s=options.idle),
+            sessions=HttpSessions(limit=options.max_sessions, idle_s=options.idle),
             connections=connections,
             pool=pool,
             max_message_bytes=options.limit,

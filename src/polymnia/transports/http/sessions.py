@@ -153,7 +153,7 @@ class QuotaGroup:
         return None
 
 
-class Sessions:
+class HttpSessions:
     """All sessions, the least recently used first."""
 
     def __init__(self, *, limit: int, idle_s: float) -> None:
