@@ -172,7 +172,7 @@ def find_actors(history: HistoryReader, wanted: str) -> tuple[str, ...]:
     found = tuple([each for each in everyone if fold(wanted) in fold(each)])
     if not found:
         known = ", ".join(everyone[:10]) or "nobody"
-        raise BadInput(f"nobody called {wanted!r} has changed anything; those who have: {known}")
+        raise BadInput(f"nobody called {wanted!r} has made a change; those who have: {known}")
     return found
 
 

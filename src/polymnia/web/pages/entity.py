@@ -62,7 +62,7 @@ def show(page: Page) -> Response:
 
 
 def show_similar(page: Page) -> Response:
-    """Show names that are spelled alike: a part of the page that is loaded later."""
+    """Show names with a similar spelling: a part of the page that is loaded later."""
     name = page.query["name"]
     found = [each for each in similar_names(page.memory, name, 4) if each != name]
     entities = {each.name: each for each in open_named(page.memory, found).entities} if found else {}
