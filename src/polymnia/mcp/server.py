@@ -30,7 +30,7 @@ _CLEANUP_JOIN_S = 10
 class Listener(Protocol):
     """A session, as the server sees it when it has something to send."""
 
-    def changed(self, workspace: str, change: Change) -> None:
+    def notify_change(self, workspace: str, change: Change) -> None:
         """Queue the notifications that a change leads to."""
 
     def log(self, level: str, logger: str, text: str) -> None:
@@ -138,7 +138,7 @@ class Server:
         with self._lock:
             followers = list(self._followers)
         for follower in followers:
-            follower.changed(workspace, change)
+            follower.notify_change(workspace, change)
 
     def _has_followers(self) -> bool:
         return bool(self._followers)

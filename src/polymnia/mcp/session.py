@@ -153,9 +153,9 @@ class Session:
         else:
             self.server.unfollow(self)
 
-    def changed(self, workspace: str, change: Change) -> None:
+    def notify_change(self, workspace: str, change: Change) -> None:
         """Queue the notifications that a change in a workspace leads to."""
-        self.push.changed(workspace, change)
+        self.push.notify_change(workspace, change)
 
     def log(self, level: str, logger: str, text: str) -> None:
         """Queue a log message of the server, which may name files: it is for clients on the same machine."""

@@ -92,7 +92,7 @@ class EventStream:
         """Return True if nothing but a last message may be left to send."""
         return self._is_ended and (self._is_overrun or not self._queue)
 
-    def opening(self) -> bytes:
+    def opening_event(self) -> bytes:
         """Return an event without a message, from which a client may resume."""
         return b"id: %d-0\nretry: %d\ndata: \n\n" % (self.number or 0, RETRY_MS)
 

@@ -145,7 +145,7 @@ class Streamable:
             session.keep(stream)
         await request.start(200, HEADERS)
         if is_new and session.session.revision >= RESUMABLE_SINCE:
-            await request.write(stream.opening(), more=True)
+            await request.write(stream.opening_event(), more=True)
         # A resumed stream may be that of a request, which has an end, or the session's own.
         is_own = is_new or stream is session.own_stream
         if is_own:
@@ -220,7 +220,7 @@ class Streamable:
         if pending.http_session is not None:
             pending.http_session.keep(stream)
             if pending.session.revision >= RESUMABLE_SINCE:
-                await request.write(stream.opening(), more=True)
+                await request.write(stream.opening_event(), more=True)
         if await stream.send(request):
             await stream.send_last(request)
 
