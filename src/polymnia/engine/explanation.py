@@ -135,31 +135,26 @@ def explain_absence(
     )
 
 
-class _Ranked(Struct, frozen=True):
-    passages: list[Passage]
-    milliseconds: float
-
-
 def _rank_timed(
     memory: Memory, read: Reader, question: str, limit: int, within: Within | None
-) -> tuple[_Ranked, Search, list[ScoredPassage]]:
+) -> tuple[Ranking, Search, list[ScoredPassage]]:
     """Rank all candidates as recall does."""
     started = perf_counter()
     (search,) = start_searches(memory, read, [question], within, EMBED_TIMEOUT_S)
     scored = score_candidates(read, [search], within)
     ranked = hits.best_hits(search.query.folded, scored, max(limit, len(scored)))
-    return _Ranked([hit.passage for hit in ranked], 1000 * (perf_counter() - started)), search, scored
+    return Ranking([hit.passage for hit in ranked], 1000 * (perf_counter() - started)), search, scored
 
 
-def _by_meaning(read: Reader, search: Search, limit: int, within: Within | None) -> _Ranked:
+def _by_meaning(read: Reader, search: Search, limit: int, within: Within | None) -> Ranking:
     """Rank by meaning alone. Return twice as many as are shown, so that most hits have a place."""
     if search.vectors is None:
-        return _Ranked([], 0.0)
+        return Ranking([], 0.0)
     started = perf_counter()
     nearest = read.vectors.nearest(search.vectors.model, search.vectors.question, 2 * limit, within)
     passages = {each.id: each for each in read.passages_by_id(nearest)}
     ranked = [passages[each] for each in nearest if each in passages]
-    return _Ranked(ranked, 1000 * (perf_counter() - started))
+    return Ranking(ranked, 1000 * (perf_counter() - started))
 
 
 def _coverage(read: Reader, search: Search) -> tuple[int, int]:
@@ -169,13 +164,12 @@ def _coverage(read: Reader, search: Search) -> tuple[int, int]:
 
 
 def _explain_hit(hit: Hit, search: Search, words: Sequence[Passage], meaning: Sequence[Passage]) -> ExplainedHit:
-    bonus = search.query.bonuses.get(hit.passage.entity, 0.0)
-    signals = weigh(hit.signals, bonus, search.coverage)
-    return ExplainedHit(hit, signals, _place(words, hit.passage.key), _place(meaning, hit.passage.key))
+    key = hit.passage.key
+    return ExplainedHit(hit, _weigh(hit, search), _place(words, key), _place(meaning, key))
 
 
-def _weigh(scored: ScoredPassage, search: Search) -> list[WeightedSignal]:
-    return weigh(scored.signals, search.query.bonuses.get(scored.passage.entity, 0.0), search.coverage)
+def _weigh(found: Hit | ScoredPassage, search: Search) -> list[WeightedSignal]:
+    return weigh(found.signals, search.query.bonuses.get(found.passage.entity, 0.0), search.coverage)
 
 
 def _place(ranked: Sequence[Passage], key: PassageKey) -> int | None:
