@@ -97,7 +97,7 @@ STORE_FLAGS: Mapping[str, StoreFlag] = {name: flag for spec in DIALECTS.values()
 
 
 def find_spec(name: str) -> DialectSpec:
-    """Return what is declared of a dialect. Raise SettingsError if it does not exist."""
+    """Return the declaration of a dialect. Raise SettingsError if it does not exist."""
     if name not in DIALECTS:
         raise SettingsError(f"unknown dialect {name!r}: use {', '.join(sorted(DIALECTS))}")
     return DIALECTS[name]

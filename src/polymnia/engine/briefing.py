@@ -1,4 +1,4 @@
-"""What an agent should know at the start of a session: what is pinned, what changed lately, and what there is."""
+"""What an agent should know at the start of a session: what is pinned, what changed lately, and how much there is."""
 
 from collections.abc import Iterable, Sequence
 

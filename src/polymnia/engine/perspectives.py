@@ -1,4 +1,4 @@
-"""Verbs on perspectives: the ways in which a memory's passages are embedded, and how far that is done."""
+"""Verbs on perspectives: the ways in which a memory's passages are embedded, and how many are embedded."""
 
 import re
 from collections.abc import Sequence

@@ -6,7 +6,7 @@ from polymnia.engine.memory import Memory, Transaction
 from polymnia.engine.notes import require
 from polymnia.model import Rows
 
-# Clients without a connection name their session in each request. It ends when none of them has used it for a day.
+# Clients without a connection name their session in each request. It ends when no client has used it for a day.
 UNUSED_LIFETIME_US = 24 * 3600 * 1_000_000
 
 

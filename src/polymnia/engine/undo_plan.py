@@ -280,7 +280,7 @@ class _Planner:
 
 
 def _may_overwrite(item: Item) -> bool:
-    """Return True if the item can be set back whatever it is now.
+    """Return True if the item can be reset, whatever its present value.
 
     An entity cannot: it may hold the work of others. Nor can a name: relations follow its later one.
     """

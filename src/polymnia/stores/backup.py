@@ -127,7 +127,7 @@ def _require_file(url: str) -> tuple[str, str]:
 
 @contextmanager
 def _new_path(goal: Path) -> Iterator[Path]:
-    """Yield a free path beside the goal, and remove what is left there after the block."""
+    """Yield an unused path beside the target. After the block, remove what is still there."""
     new = goal.resolve().with_name(f"{goal.resolve().name}.{os.urandom(8).hex()}.new")
     try:
         yield new

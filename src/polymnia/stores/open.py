@@ -158,7 +158,7 @@ def holds_a_store(path: str) -> bool:
 
 
 def foreign_tables(path: str) -> dict[str, tuple[str, ...]]:
-    """Return the tables of another program's SQLite file with their columns; none if it is no SQLite file.
+    """Return the tables of another program's SQLite file with their columns; none if it is not a SQLite file.
 
     Raise StoreError if it is damaged.
     """

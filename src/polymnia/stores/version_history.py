@@ -97,7 +97,7 @@ class VersionHistory:
         return int(self._rows.run("last_change_before", time)[0][0])
 
     def _touching(self, names: Collection[str]) -> set[int]:
-        """Return the changes that touched an entity of one of the names, under whatever name, or a note."""
+        """Return the changes that touched a note with one of the names, or an entity that has or had one."""
         known = self._rows.run("identities_named", names)
         identities = {entity for entity, _ in known}
         rows = self._rows.run("changes_of", identities, {*names, *(name for _, name in known)})

@@ -1,4 +1,4 @@
-"""What the web interface keeps beside the memory: saved questions and dismissed findings, in a file."""
+"""The state of the web interface beside the memory: saved questions and dismissed findings, in a file."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,7 +35,7 @@ class SavedQuestion(Struct, omit_defaults=True):
 
 
 class WorkspaceState(Struct):
-    """What is kept for one workspace. A dismissed finding is known by its kind and names."""
+    """The state of one workspace. A dismissed finding is identified by its kind and names."""
 
     questions: list[SavedQuestion] = field(default_factory=list)
     dismissed: list[list[str]] = field(default_factory=list)
@@ -47,7 +47,7 @@ class _Contents(Struct, kw_only=True):
 
 
 class SiteState:
-    """The file, by workspace. Without a path everything is kept in memory and ends with the server. Thread-safe."""
+    """The state of all workspaces, in a file. Without a path it is in memory and ends with the server. Thread-safe."""
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
@@ -55,13 +55,13 @@ class SiteState:
         self._in_memory: dict[str, WorkspaceState] = {}
 
     def read(self, workspace: str) -> WorkspaceState:
-        """Return what is kept for a workspace. Raise StoreError, StoreDamaged."""
+        """Return the state of a workspace. Raise StoreError, StoreDamaged."""
         with self._lock:
             return self._load().get(workspace, WorkspaceState())
 
     @contextmanager
     def edit(self, workspace: str) -> Iterator[WorkspaceState]:
-        """Yield what is kept for a workspace, to be changed in place, and write it when the block succeeds."""
+        """Yield the state of a workspace, to be changed in place, and write it when the block succeeds."""
         with self._lock:
             if self.path is None:
                 yield self._in_memory.setdefault(workspace, WorkspaceState())

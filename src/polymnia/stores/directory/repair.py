@@ -135,7 +135,7 @@ def _check_file(name: str, path: Path, *, archived: bool) -> WorkspaceReport:
 
 
 def _check_foreign(path: Path, refusal: str) -> list[str]:
-    """Check a file that another program wrote. One that would be converted is no problem."""
+    """Check a file that another program wrote. A file that can be converted is not a problem."""
     try:
         with map_errors(str(path)), closing(connect(str(path), read_only=True)) as connection:
             if not is_adoptable(connection):

@@ -1,4 +1,4 @@
-"""The file of a binary log: how far it is known, what was appended since, and appends that are all or nothing."""
+"""The file of a binary log: which part is known, what was appended since, and appends that are all or nothing."""
 
 import os
 import sys

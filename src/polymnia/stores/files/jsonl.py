@@ -145,7 +145,7 @@ class JsonlStore(GraphOnlyStore):
         try:
             self._stamp = self._open()
             self._close_if_needed()
-        except OSError:  # the change is written all the same; read the file again next time
+        except OSError:  # the change is on disk anyway; read the file again next time
             self._stamp = _UNREAD
 
     def _open(self) -> Stamp | None:

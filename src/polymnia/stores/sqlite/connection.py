@@ -90,7 +90,7 @@ def connect(
 
 
 class ReadGuard:
-    """Ends the reads of a connection that are no longer wanted, or that must be short and are not."""
+    """Interrupts the reads of a connection that were cancelled, or that must be short and take long."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._limits: ReadLimits | None = None

@@ -38,7 +38,7 @@ def upload(page: Page) -> Response:
 
 
 def report(page: Page) -> Response:
-    """Show what an import would do, how far it is, or what it did."""
+    """Show what an import would do, its progress, or what it did."""
     return _render(page, _find(page))
 
 
