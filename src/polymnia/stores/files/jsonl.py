@@ -17,7 +17,7 @@ from polymnia.disk.lock import file_lock
 from polymnia.disk.replace import fsync, fsync_directory, make_parent, open_private, replace_file
 from polymnia.errors import StoreError, StoreStopped
 from polymnia.stores.contract import Capabilities
-from polymnia.stores.files.jsonl_lines import LoadedLog, encode_lines, parse
+from polymnia.stores.files.jsonl_lines import LoadedFile, encode_lines, parse
 from polymnia.stores.memory import GraphOnlyStore
 from polymnia.stores.memory_graph import MemoryGraph
 
@@ -66,7 +66,7 @@ class JsonlStore(GraphOnlyStore):
         self._os_errors = map_os_errors(path)
         self._lock = threading.RLock()
         self._read_only = read_only
-        self._loaded = LoadedLog()
+        self._loaded = LoadedFile()
         self._stamp: Stamp | None = _UNREAD
         self._stopped: str | None = None
         self._open_file: FileIO | None = None
