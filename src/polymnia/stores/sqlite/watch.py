@@ -11,11 +11,11 @@ _State = tuple[int, int, int, int]
 
 
 class FileWatch:
-    """The files of a store as it opened them. The connection is the one that writes; nothing else may use it during a
-    call.
+    """The files of a store as it opened them.
 
-    SQLite keeps the log as long as a connection is open, so the log must stay the file it was. Checkpoints of any
-    process change the database file, so after a change its lineage decides.
+    The connection is the one that writes; nothing else may use it during a call. SQLite keeps the log as long as a
+    connection is open, so the log must stay the file it was. Checkpoints of any process change the database file, so
+    after a change its lineage decides.
     """
 
     def __init__(self, path: str, connection: apsw.Connection, *, read_only: bool) -> None:
