@@ -2,18 +2,18 @@
 
 import tomllib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from polymnia.app import opened_workspaces
 from polymnia.engine import entities, notes, observations, relations
 from polymnia.engine.intake import take_in
 from polymnia.engine.memory import Memory
 from polymnia.engine.revise import Edit, Revision, revise
+from polymnia.engine.workspaces import open_workspaces
 from polymnia.model import Entity, EntityDraft, Note, Observation, ObservationDraft, Relation
 
 MAIN = "harbour"
@@ -25,7 +25,7 @@ _Changes = Iterator[tuple[float, Callable[[], object]]]
 def fill(directory: Path) -> None:
     """Create the workspaces of the demo in a data directory."""
     content = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
-    with opened_workspaces(f"{directory}/") as workspaces:
+    with closing(open_workspaces(f"{directory}/")) as workspaces:
         workspaces.create(MAIN, "what the agents of the Harbour team remember")
         memory = workspaces.memory(MAIN)
         for hours, change in sorted([*_facts(memory, content), *_corrections(memory)], key=lambda each: -each[0]):

@@ -7,7 +7,7 @@ import json
 import shutil
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import chdir
+from contextlib import chdir, closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import get_args
@@ -15,9 +15,9 @@ from typing import get_args
 from playwright.sync_api import FilePayload, Page
 
 from docs.demo import MAIN
-from polymnia.app import opened_workspaces
 from polymnia.cli.main import main as polymnia
 from polymnia.engine import entities
+from polymnia.engine.workspaces import open_workspaces
 from polymnia.model import EntityDraft
 from tests.web.browser import Theme, Visit, chromium
 from tests.web.serving import Ui, demo_server
@@ -49,7 +49,7 @@ def _new_token(page: Page, ui: Ui) -> None:
 
 def _live_changes(page: Page, ui: Ui) -> None:
     """Let another process write while the page is open."""
-    with opened_workspaces(ui.store) as workspaces:
+    with closing(open_workspaces(ui.store)) as workspaces:
         draft = EntityDraft("Port of Tromsø", "place", ("its tide forecast is ready", "opens in December"))
         entities.create(workspaces.memory(MAIN), [draft], by="codex-cli (token ci-agent)")
     page.get_by_text("opens in December").wait_for()

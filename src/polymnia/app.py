@@ -1,10 +1,10 @@
-"""The composition root: from settings to running servers, open stores and a configured log."""
+"""The composition root: from settings to running servers and open stores."""
 
 import gc
 import logging
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,6 @@ from polymnia.engine.memory import Memory
 from polymnia.engine.projects import PERSONAL, create_missing, default_workspace, existing_default, find_project
 from polymnia.engine.workspaces import Workspaces, first_workspace, open_workspaces
 from polymnia.errors import BadInput, SettingsError
-from polymnia.log_lines import JsonFormatter, TextFormatter
 from polymnia.mcp.server import Server
 from polymnia.model import OWNER, Capability
 from polymnia.settings import Settings
@@ -26,14 +25,12 @@ if TYPE_CHECKING:
     from polymnia.auth.authenticator import Authenticator
     from polymnia.engine.meaning import Meaning
     from polymnia.transports.http.guard import RequestGuard
-    from polymnia.web.login import Sessions
+    from polymnia.web.login import WebSessions
     from polymnia.web.site import SiteParts
 
-    OnReady = Callable[[str, Sessions], None]
+    OnReady = Callable[[str, WebSessions], None]
 
 logger = logging.getLogger(__name__)
-
-_LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
 
 def serve(
@@ -41,10 +38,9 @@ def serve(
 ) -> None:
     """Serve until the client disconnects or a signal asks to stop.
 
-    An HTTP server calls `on_ready` with its URL and the sessions of its web interface before it takes requests. It
-    may require a login even if there are no tokens.
+    An HTTP server calls `on_ready` with its URL and the sessions of its web interface before it takes requests. With
+    `requires_login`, its web interface asks for a login even if there are no tokens.
     """
-    configure_logging(settings.log_level, settings.log_format)
     if settings.transport == "http":
         _serve_http(settings, on_ready, requires_login)
         return
@@ -66,14 +62,16 @@ def open_servers(settings: Settings) -> Iterator[dict[str, Server]]:
     for dialect in dialects.values():
         _check_store(dialect, settings)
     with (
-        opened_workspaces(
-            settings.store,
-            settings.workspace,
-            trash_days=0 if settings.read_only else settings.trash_days,
-            read_only=settings.read_only,
-            meaning=_meaning(settings),
+        closing(
+            open_workspaces(
+                settings.store,
+                settings.workspace,
+                trash_days=0 if settings.read_only else settings.trash_days,
+                read_only=settings.read_only,
+                meaning=_meaning(settings),
+            )
         ) as workspaces,
-        _drafting(settings, workspaces),
+        _use_chat_model(settings, workspaces),
     ):
         servers = {name: _make_server(settings, dialect, workspaces) for name, dialect in dialects.items()}
         if settings.transport == "stdio":
@@ -94,7 +92,8 @@ def _check_store(dialect: Dialect, settings: Settings) -> None:
     """Adopt legacy files. Raise SettingsError if the store cannot hold what the dialect's tools write."""
     if not dialect.any_store and store_kind(settings.store)[0] in ("memory", "jsonl", "binlog"):
         raise SettingsError(
-            f"the {dialect.name} dialect cannot use {settings.store}: it needs a data directory or a SQLite file"
+            f"the {dialect.name} dialect cannot use {settings.store}: "
+            "it needs a data directory, a SQLite file or PostgreSQL"
         )
     legacy = find_spec(dialect.name).legacy
     if legacy and not settings.read_only:
@@ -110,7 +109,7 @@ def _make_server(settings: Settings, dialect: Dialect, workspaces: Workspaces) -
             )
         return Server(dialect, workspaces, workspace=None)
     if dialect.finds_project and workspaces.sole is None:
-        # A server for many clients does not run in a project of theirs.
+        # A server for many clients runs in none of their projects.
         found = PERSONAL if settings.transport != "stdio" else default_workspace(workspaces, Path.cwd())
         return Server(dialect, workspaces, workspace=settings.workspace or found)
     first = first_workspace(workspaces, settings.workspace, may_choose=dialect.chooses_workspace)
@@ -139,10 +138,10 @@ def _serve_lines(settings: Settings, server: Server) -> None:
 
 
 def _serve_http(settings: Settings, on_ready: "OnReady", requires_login: bool) -> None:
-    """Listen first, so that a busy port is reported before the store is opened."""
+    """Serve over HTTP. Listen first, so that a busy port is reported before the store is opened."""
     from polymnia.transports.address import parse_bind, parse_public_path, require_protection
     from polymnia.transports.http.serve import Options, listen, serve_http
-    from polymnia.web.login import Sessions
+    from polymnia.web.login import WebSessions
     from polymnia.web.site import Site
 
     host, port = parse_bind(settings.address)
@@ -150,20 +149,20 @@ def _serve_http(settings: Settings, on_ready: "OnReady", requires_login: bool) -
     require_protection(settings.address, host, protected=authenticator.requires_token, insecure=settings.insecure)
     public_path = parse_public_path(settings.public_url)
     guard = partial(_request_guard, settings, authenticator, host)
-    guard("")  # wrong names of hosts and origins are reported before anything is opened
+    guard("")  # report invalid hosts and origins before anything is opened
     listener = listen(host, port)
     base = _announce(settings, host, listener.getsockname()[1])
     _warn_if_insecure(settings, authenticator)
     options = Options(
         limit=settings.max_message_bytes,
-        most_sessions=settings.max_sessions,
+        max_sessions=settings.max_sessions,
         idle=settings.session_minutes * 60,
         metrics=settings.metrics,
         metadata=_metadata(settings, base),
         public_path=public_path,
         store=settings.store,
     )
-    sessions = Sessions(authenticator.holds)
+    sessions = WebSessions(authenticator.holds)
     with open_servers(settings) as servers:
         server = servers[settings.dialect]
         make_ui = partial(Site, _site_parts(settings, server, sessions, base))
@@ -172,7 +171,7 @@ def _serve_http(settings: Settings, on_ready: "OnReady", requires_login: bool) -
 
 
 def _request_guard(settings: Settings, authenticator: "Authenticator", host: str, base: str) -> "RequestGuard":
-    """Return the checks before any endpoint. Raise SettingsError for a wrong host or origin."""
+    """Return the checks that every request must pass. Raise SettingsError for an invalid host or origin."""
     from urllib.parse import urlsplit
 
     from polymnia.transports.address import is_loopback, require_hosts, require_origins
@@ -188,7 +187,7 @@ def _request_guard(settings: Settings, authenticator: "Authenticator", host: str
     )
 
 
-def _site_parts(settings: Settings, server: Server, sessions: "Sessions", base: str) -> "SiteParts":
+def _site_parts(settings: Settings, server: Server, sessions: "WebSessions", base: str) -> "SiteParts":
     from urllib.parse import urlsplit
 
     from polymnia.auth.authenticator import tokens_of
@@ -209,7 +208,7 @@ def _site_parts(settings: Settings, server: Server, sessions: "Sessions", base: 
 
 
 def _announce(settings: Settings, host: str, port: int) -> str:
-    """Log where the server is, and return the URL by which clients know it."""
+    """Log the address of the server, and return the URL that clients use."""
     own = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     base = settings.public_url.rstrip("/") or f"http://{own}"
     listens = f", listening on {own}" if settings.public_url else ""
@@ -262,50 +261,34 @@ def _max_capability(settings: Settings) -> Capability:
 
 
 @contextmanager
-def opened(url: str, workspace: str = "", *, read_only: bool = False) -> Iterator[Store]:
-    """Open the store of a workspace for the block. Raise BadInput if there are several and none is named."""
-    with opened_workspaces(url, workspace, read_only=read_only) as workspaces:
-        yield _choose_memory(workspaces, url, workspace, may_create=not read_only).store
+def open_workspace_store(settings: Settings, *, read_only: bool = False) -> Iterator[Store]:
+    """Open the store of the chosen workspace for the block. Raise BadInput if there are several and none is chosen."""
+    with closing(open_workspaces(settings.store, settings.workspace, read_only=read_only)) as workspaces:
+        yield _choose_memory(workspaces, settings, may_create=not read_only).store
 
 
 @contextmanager
-def opened_memory(settings: Settings, *, read_only: bool = False) -> Iterator[Memory]:
-    """Open the memory of these settings for the block. The embedding model is loaded when first needed."""
-    meaning = _meaning(settings)
-    with opened_workspaces(settings.store, settings.workspace, read_only=read_only, meaning=meaning) as workspaces:
-        yield _choose_memory(workspaces, settings.store, settings.workspace, may_create=not read_only)
+def open_workspace_memory(settings: Settings, *, read_only: bool = False) -> Iterator[Memory]:
+    """Open the memory of the chosen workspace for the block. The embedding model is loaded when first needed."""
+    with closing(
+        open_workspaces(settings.store, settings.workspace, read_only=read_only, meaning=_meaning(settings))
+    ) as workspaces:
+        yield _choose_memory(workspaces, settings, may_create=not read_only)
 
 
-def _choose_memory(workspaces: Workspaces, url: str, workspace: str, *, may_create: bool) -> Memory:
+def _choose_memory(workspaces: Workspaces, settings: Settings, *, may_create: bool) -> Memory:
     """Return the memory of the named workspace, of the only one, of the current project, or the personal one.
 
     The first workspace of an empty directory is created for a command that writes.
     """
-    name = workspace or workspaces.sole or existing_default(workspaces, Path.cwd())
+    name = settings.workspace or workspaces.sole or existing_default(workspaces, Path.cwd())
     if name is None and may_create and not workspaces.find_all():
         name = default_workspace(workspaces, Path.cwd())
         create_missing(workspaces, name, str(find_project(Path.cwd()) or ""))
     if name is None:
         names = ", ".join(each.name for each in workspaces.find_all("active")) or "none yet"
-        raise BadInput(f"{url} holds several workspaces: name one with --workspace ({names})")
+        raise BadInput(f"{settings.store} holds several workspaces: name one with --workspace ({names})")
     return workspaces.memory(name)
-
-
-@contextmanager
-def opened_workspaces(
-    url: str,
-    only: str = "",
-    *,
-    trash_days: int = 0,
-    read_only: bool = False,
-    meaning: "Meaning | None" = None,
-) -> Iterator[Workspaces]:
-    """Open the workspaces of a store for the block. `only` names the workspace of a store that holds one."""
-    workspaces = open_workspaces(url, only, trash_days=trash_days, read_only=read_only, meaning=meaning)
-    try:
-        yield workspaces
-    finally:
-        workspaces.close()
 
 
 def _meaning(settings: Settings) -> "Meaning | None":
@@ -321,7 +304,7 @@ def _meaning(settings: Settings) -> "Meaning | None":
 
 
 @contextmanager
-def _drafting(settings: Settings, workspaces: Workspaces) -> Iterator[None]:
+def _use_chat_model(settings: Settings, workspaces: Workspaces) -> Iterator[None]:
     """Let the chat model, if one is set, write drafts for all memories during the block. Raise SettingsError."""
     if not settings.chat_model:
         yield
@@ -335,15 +318,6 @@ def _drafting(settings: Settings, workspaces: Workspaces) -> Iterator[None]:
         yield
     finally:
         drafter.close()
-
-
-def configure_logging(level: str, form: str = "text") -> None:
-    """Log to standard error, as text or as one JSON object per line. Raise SettingsError for an unknown level."""
-    if level not in _LEVELS:
-        raise SettingsError(f"unknown log level {level!r}: use {', '.join(_LEVELS)}")
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
-    logging.basicConfig(handlers=[handler], level=_LEVELS[level])
 
 
 class _ClientLog(logging.Handler):

@@ -12,7 +12,7 @@ from polymnia.errors import ChatModelError, SettingsError
 
 _OLLAMA, _OPENAI = "http://127.0.0.1:11434", "https://api.openai.com/v1"
 _KINDS = "`ollama:MODEL`, `openai:MODEL` or either with a server: `ollama:MODEL@http://127.0.0.1:11434`"
-# A local model may have to be loaded first. Nobody waits for it in the meantime.
+# A local model may have to be loaded first. Drafts are written in the background, so no client waits for it.
 CHAT_TIMEOUT_S = 60.0
 MAX_REPLY_BYTES = 1 << 20
 # What reasoning models write before their answer.
@@ -62,7 +62,7 @@ class ChatModel:
         self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
 
     def complete(self, instructions: str, text: str) -> str:
-        """Return the model's answer, without its thoughts. Raise ChatModelError."""
+        """Return the model's answer, without its reasoning. Raise ChatModelError."""
         messages = [{"role": "system", "content": instructions}, {"role": "user", "content": text}]
         reply = self._post(json.encode({"model": self._model, "messages": messages, "stream": False}))
         try:

@@ -3,7 +3,7 @@
     PolymniaError
     ├── BadInput              the request cannot be carried out as given
     │   ├── EntityNotFound    no living entity has the name
-    │   ├── TextChanged       somebody else changed the text meanwhile
+    │   ├── TextChanged       another client changed the text meanwhile
     │   ├── WorkspaceNotFound no workspace has the name
     │   ├── WorkspaceArchived the workspace is archived
     │   └── NoWorkspace       the client has not selected a workspace
@@ -67,7 +67,7 @@ class EntityNotFound(BadInput):
 
 
 class TextChanged(BadInput):
-    """Somebody else changed a text since it was read. `text` is what it is now; None if it was deleted."""
+    """Another client changed a text since it was read. `text` is what it is now; None if it was deleted."""
 
     def __init__(self, what: str, text: str | None) -> None:
         super().__init__(f"{what} was {'deleted' if text is None else 'changed'} meanwhile; nothing was written")
@@ -126,8 +126,10 @@ class ProtocolError(PolymniaError):
 class InvalidParams(ProtocolError):
     """The parameters do not fit the method."""
 
+    CODE = -32602
+
     def __init__(self, message: str, data: object = None) -> None:
-        super().__init__(-32602, message, data)
+        super().__init__(self.CODE, message, data)
 
 
 class MissingCapability(ProtocolError):

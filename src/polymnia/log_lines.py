@@ -1,12 +1,25 @@
-"""The form of log lines: text for people, JSON for programs."""
+"""The log on standard error: text for people, JSON for programs."""
 
 import logging
+import sys
 from typing import Any
 
 from msgspec.json import encode
 
+from polymnia.errors import SettingsError
+
 # What a log line about a request may carry besides its message, as `extra` of the logging call, in this order.
 LOG_FIELDS = ("request_id", "client", "token", "method", "tool", "duration_ms")
+_LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+
+
+def configure_logging(level: str, form: str = "text") -> None:
+    """Log to standard error, as text or as one JSON object per line. Raise SettingsError for an unknown level."""
+    if level not in _LEVELS:
+        raise SettingsError(f"unknown log level {level!r}: use {', '.join(_LEVELS)}")
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
+    logging.basicConfig(handlers=[handler], level=_LEVELS[level])
 
 
 class TextFormatter(logging.Formatter):

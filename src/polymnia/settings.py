@@ -13,7 +13,7 @@ from polymnia.dialects.registry import DEFAULT_DIALECT, DIALECTS, STORE_FLAGS, D
 from polymnia.errors import SettingsError
 
 _PREFIX = "POLYMNIA_"
-# In `dialects`, it stands for every one.
+# This value of `dialects` serves all of them.
 ALL_DIALECTS = "all"
 # Settings with several values; a variable separates them by commas.
 _LISTS = ("dialects", "allow_hosts", "allow_origins", "toolsets")
@@ -134,7 +134,7 @@ def positions_file(environment: Mapping[str, str] | None = None) -> Path:
 
 
 def _choose_store(values: Mapping[str, _Value], given: Mapping[str, Any], environment: Mapping[str, str]) -> str:
-    """Return the first store that is named, the most specific place first."""
+    """Return the store: from flags, then variables, the settings file, the dialect's default and the user's default."""
     spec = _chosen_dialect(values)
     candidates = (
         given.get("store"),
@@ -167,7 +167,7 @@ def _chosen_dialect(values: Mapping[str, _Value]) -> DialectSpec:
 
 
 def _own_file(scheme: str, path: str) -> str:
-    """Return the URL of a file in the dialect's own format, unless its suffix tells another one."""
+    """Return the URL of a file in the dialect's own format, unless its suffix names another format."""
     if not path or not scheme or Path(path).suffix.lower() in _STORE_SUFFIXES:
         return path
     return f"{scheme}:{path}"

@@ -76,7 +76,7 @@ def test_an_overview_is_computed_anew_when_something_has_changed(memory: Memory)
 
 
 def test_a_large_memory_is_not_looked_through_unless_asked(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("polymnia.engine.graph_overview.MAX_SMALL", 1)
+    monkeypatch.setattr("polymnia.engine.graph_overview.MAX_QUICK_ENTITIES", 1)
     overviews = GraphOverviews()
     create(memory, EntityDraft("a", "place"))
     create(memory, EntityDraft("b", "place"))

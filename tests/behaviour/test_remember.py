@@ -141,7 +141,7 @@ def test_superseded_facts_are_hidden_and_can_be_listed(versioned_url: str) -> No
     revise(memory, "Ann", Revision(supersede=(Edit(1, "lives in Munich"),)), by="second")
     revise(memory, "Ann", Revision(name="Anna"), by=ME)
     assert texts(memory, "Anna") == ("lives in Munich",)
-    (fact,) = history.superseded(memory, "Anna")
+    (fact,) = history.superseded_facts(memory, "Anna")
     assert (fact.old.text, [each.text for each in fact.new], fact.actor, fact.change) == (
         "lives in Berlin",
         ["lives in Munich"],

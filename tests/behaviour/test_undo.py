@@ -194,7 +194,7 @@ def test_an_unknown_change_is_refused(memory: Memory) -> None:
     for unknown in (0, 2, -1):
         with pytest.raises(BadInput, match=f"there is no change {unknown};"):
             undo.undo(memory, [unknown], by=ME)
-    with pytest.raises(BadInput, match="nobody called 'Zoe' has changed anything; those who have: test"):
+    with pytest.raises(BadInput, match="nobody called 'Zoe' has made a change; those who have: test"):
         undo.undo_since(memory, 0, actor="Zoe", by=ME)
 
 

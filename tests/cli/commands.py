@@ -3,11 +3,12 @@
 import shutil
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
-from polymnia.app import opened_workspaces
 from polymnia.engine import entities, relations
 from polymnia.engine.memory import Memory
+from polymnia.engine.workspaces import open_workspaces
 from polymnia.model import EntityDraft, Relation
 from polymnia.stores import open_store
 from tests.processes import TIMEOUT_S
@@ -67,5 +68,5 @@ def make_place(directory: Path) -> None:
     store.close()
     shutil.copy(directory / "memory.db", directory / "backup.db")
     (directory / "in.jsonl").write_text(LINES, "utf-8")
-    with opened_workspaces(f"{directory / 'workspaces'}/") as workspaces:
+    with closing(open_workspaces(f"{directory / 'workspaces'}/")) as workspaces:
         workspaces.create("plans", "what comes next")

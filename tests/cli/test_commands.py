@@ -142,7 +142,7 @@ def test_the_doctor_says_where_the_remains_of_an_unfinished_write_are(tmp_path: 
     log.write_bytes(log.read_bytes()[:-1])
     said = run("doctor", "--store", "memory.mcpmem", directory=tmp_path)
     assert (said.returncode, (tmp_path / "memory.mcpmem.torn").exists()) == (1, False)
-    assert "the next write moves what is there of it to memory.mcpmem.torn" in said.stdout
+    assert "the next write moves its remains to memory.mcpmem.torn" in said.stdout
     fill(str(log))
     assert run("doctor", "--store", "memory.mcpmem", directory=tmp_path).returncode == 0
 

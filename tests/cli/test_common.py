@@ -32,7 +32,7 @@ def test_long_work_shows_its_time_on_a_terminal_and_removes_it(monkeypatch: pyte
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setattr(common, "_TICK_S", 0.001)
-    with common.showing_time("copying"):
+    with common.show_elapsed_time("copying"):
         assert terminal.was_shown.wait(TIMEOUT_S)
     lines = terminal.getvalue().split("\r")
     assert re.fullmatch(r"copying: \d+ s", lines[1])
@@ -42,7 +42,7 @@ def test_long_work_shows_its_time_on_a_terminal_and_removes_it(monkeypatch: pyte
 def test_short_work_shows_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    with common.showing_time("copying"):
+    with common.show_elapsed_time("copying"):
         pass
     assert terminal.getvalue() == ""
 
@@ -51,6 +51,6 @@ def test_a_log_gets_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
     log = StringIO()
     monkeypatch.setattr(sys, "stderr", log)
     monkeypatch.setattr(common, "_TICK_S", 0.0)
-    with common.showing_time("copying"):
+    with common.show_elapsed_time("copying"):
         pass
     assert log.getvalue() == ""

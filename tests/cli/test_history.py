@@ -46,7 +46,7 @@ def test_history_is_filtered_and_read_in_pages(capsys: pytest.CaptureFixture[str
     found = json.loads(run(capsys, "history", "--operation", "add_observations", "--json", *where)[1])
     assert found["changes"][0]["differences"][0]["after"] == "milk"
     assert run(capsys, "history", "Zoe", *where) == (1, "no such changes\n")
-    assert run(capsys, "history", "--since", "soon", *where)[1].startswith("polymnia: --since: 'soon' is no time")
+    assert run(capsys, "history", "--since", "soon", *where)[1].startswith("polymnia: --since: 'soon' is not a time")
 
 
 def test_a_change_is_undone(capsys: pytest.CaptureFixture[str], where: list[str]) -> None:

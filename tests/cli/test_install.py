@@ -150,7 +150,7 @@ def test_a_team_server_is_tried_with_its_token(tmp_path: Path) -> None:
     with Running(tmp_path / "team.db") as server:
         url = f"http://127.0.0.1:{server.port}/mcp"
         wrong = install(tmp_path, "vscode", "--http", url, "--token", "guess")
-        assert (wrong.returncode, "it wants a token, or another one" in wrong.stderr) == (1, True)
+        assert (wrong.returncode, "it needs a token, or this one is not valid" in wrong.stderr) == (1, True)
         done = install(tmp_path, "vscode", "--scope", "project", "--http", url, "--token", token)
     assert done.returncode == 0, done.stderr
     entry = servers(tmp_path / ".vscode" / "mcp.json", "servers")["memory"]

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import re
 import subprocess
 import sys
@@ -53,6 +54,29 @@ def test_a_traceback_is_part_of_the_json_object() -> None:
     line = JsonFormatter().format(made)
     assert "\n" not in line
     assert "ValueError: wrong" in json.loads(line)["traceback"]
+
+
+@pytest.fixture
+def damaged(tmp_path: Path) -> Path:
+    path = tmp_path / "memory.jsonl"
+    path.write_text('{"type":"entity","name":"A","entityType":"t","observations":[]}\nnot JSON\n')
+    return path
+
+
+def run_command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "polymnia", *arguments]
+    return subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, check=False)
+
+
+def test_the_log_of_a_command_has_the_chosen_format(damaged: Path) -> None:
+    done = run_command("stats", "--store", str(damaged), POLYMNIA_LOG_FORMAT="json")
+    entry = json.loads(done.stderr)
+    assert (done.returncode, entry["level"], "line 2" in entry["message"]) == (0, "warning", True)
+
+
+def test_a_check_reports_a_problem_once(damaged: Path) -> None:
+    done = run_command("doctor", "--store", str(damaged))
+    assert (done.returncode, done.stderr, done.stdout.count("line 2")) == (1, "", 1)
 
 
 @pytest.mark.parametrize("transport", ["tcp", "http"])

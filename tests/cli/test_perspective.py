@@ -32,7 +32,7 @@ def test_a_perspective_is_set_embedded_listed_and_removed(run: Run) -> None:
         embedder = ("--embedder", f"ollama:bag@{ollama.url}")
         status, said, _ = run("perspective", "set", "named", "--document", "{name}: {text}", *embedder)
         assert status == 0
-        assert said.startswith("set named: 2 of 2 are to be embedded; ")
+        assert said.startswith("set named: 2 of 2 still need vectors; ")
         assert run("index", *embedder)[:2] == (0, "memory.db: 4 passages embedded\n")
         assert run("perspective", "list", *embedder)[1].splitlines() == [
             "text   2/2  {text}          {query}",

@@ -491,7 +491,10 @@ def test_a_single_file_holds_one_project_and_says_how_to_have_more(tmp_path: Pat
 def test_a_file_store_is_a_clear_error(tmp_path: Path, store: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     settings = load_settings({"dialect": "project", "store": store}, {"HOME": str(tmp_path)})
-    with pytest.raises(SettingsError, match="needs a data directory or a SQLite file"), open_servers(settings):
+    with (
+        pytest.raises(SettingsError, match="needs a data directory, a SQLite file or PostgreSQL"),
+        open_servers(settings),
+    ):
         pass
     assert list(tmp_path.iterdir()) == []
 

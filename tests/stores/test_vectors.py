@@ -210,7 +210,7 @@ def test_many_vectors_are_chosen_by_sign_bits_and_ranked_exactly(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(vector_index, "EXACT_LIMIT", 20)
-    monkeypatch.setattr(vector_index, "RESCORED", 10)
+    monkeypatch.setattr(vector_index, "MAX_RESCORED", 10)
     memory, model = Memory(store), model_of(store)
     texts = tuple(f"t{number}" for number in range(60))
     entities.create(memory, [EntityDraft("many", "x", texts)], by="me")

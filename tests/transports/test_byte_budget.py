@@ -60,7 +60,7 @@ def test_an_empty_body_is_always_taken() -> None:
 
 def sending(budget: ByteBudget, caller: Caller, size: int, progress_at: float) -> AbstractContextManager[None]:
     caller.request.progress_at = progress_at
-    return budget.sending(caller.request, size)
+    return budget.hold_response(caller.request, size)
 
 
 def test_beyond_the_budget_clients_that_read_nothing_are_disconnected() -> None:

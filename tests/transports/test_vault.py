@@ -14,7 +14,7 @@ import apsw
 import pytest
 
 from polymnia.dialects.base import Client as Caller
-from polymnia.transports.http.sessions import Sessions
+from polymnia.transports.http.sessions import HttpSessions
 from tests.dialects.vault import vault_server
 from tests.transports.process import POLYMNIA, Process, call, request
 from tests.transports.web import Web
@@ -265,7 +265,7 @@ def test_over_http_an_idle_session_ends(tmp_path: Path, notes: Notes) -> None:
     message = json.dumps(commit(1, "mine")).encode()
 
     async def rest_too_long() -> tuple[int, int]:
-        sessions = Sessions(limit=10, idle_s=-1)
+        sessions = HttpSessions(limit=10, idle_s=-1)
         opened = sessions.open(server, Caller(workspace="default"))
         opened.session.handle(message)
         before = len(notes())

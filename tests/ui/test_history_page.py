@@ -27,8 +27,8 @@ def test_filters_select_by_client_token_operation_entity_and_time(visitor: Visit
     assert "related" not in visitor.get("/ui/history?token=laptop").words.split("Client")[0]
     assert "codex related Mara Lindqvist owns billing-worker" in visitor.get("/ui/history?operation=related").words
     assert "cursor wrote the note" not in visitor.get("/ui/history?name=billing-worker").words
-    assert "No change is like that" in visitor.get("/ui/history?since=2099-01-01").words
-    assert "No change is like that" in visitor.get("/ui/history?client=nobody").words
+    assert "No change matches" in visitor.get("/ui/history?since=2099-01-01").words
+    assert "No change matches" in visitor.get("/ui/history?client=nobody").words
     assert visitor.get("/ui/history?operation=nothing").status == 400
 
 

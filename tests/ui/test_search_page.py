@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from polymnia.engine.entities import open_named
 from polymnia.engine.memory import Memory
 from polymnia.engine.revise import Edit, Revision, revise
@@ -136,6 +138,14 @@ def test_several_are_moved_and_tagged(visitor: Visitor, memory: Memory) -> None:
     assert open_named(memory, ["Harbour API"]).entities[0].tags == ("api", "public")
     visitor.post("/ui/undo")
     assert open_named(memory, ["Harbour API"]).entities[0].tags == ()
+
+
+@pytest.mark.parametrize("back", ["https://elsewhere.example/", "/ui\\elsewhere", "/ui/\nset-cookie: stolen=1"])
+def test_an_action_leads_back_to_no_other_site(visitor: Visitor, back: str) -> None:
+    pick = "observation\t1\tHarbour API"
+    shown = visitor.post_once("/ui/selection/apply", action="tag", pick=pick, tags="api", back=back)
+    assert (shown.status, shown.headers["location"].partition("?")[0]) == (303, "/ui/")
+    assert "stolen" not in shown.headers.get("set-cookie", "")
 
 
 def test_a_whole_result_is_exported(visitor: Visitor) -> None:

@@ -1,11 +1,13 @@
 """Curation in a browser: each action in place, with Undo."""
 
+from contextlib import closing
+
 import pytest
 from playwright.sync_api import expect
 
 from docs.demo import MAIN
-from polymnia.app import opened_workspaces
 from polymnia.engine import entities
+from polymnia.engine.workspaces import open_workspaces
 from polymnia.model import EntityDraft
 from tests.web.browser import PHONE, Visit
 from tests.web.conftest import NewVisit
@@ -42,7 +44,7 @@ def test_an_orphan_is_deleted_and_undone(admin: Visit) -> None:
 
 
 def test_duplicates_are_merged_and_undone(ui: Ui, admin: Visit) -> None:
-    with opened_workspaces(ui.store) as workspaces:
+    with closing(open_workspaces(ui.store)) as workspaces:
         twin = EntityDraft("Tide Forecast", "service", ("has a twin",))
         entities.create(workspaces.memory(MAIN), [twin], by="codex-cli")
     page = admin.open("/ui/curation?kind=duplicates")

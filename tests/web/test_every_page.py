@@ -1,6 +1,7 @@
 """What holds for every page in the table of pages: accessibility, both themes, phones, rights and hostile text."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from importlib import import_module
 from pathlib import Path
 from urllib.parse import quote, urlsplit
@@ -8,8 +9,8 @@ from urllib.parse import quote, urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, StorageState
 
-from polymnia.app import opened_workspaces
 from polymnia.engine import entities, notes, relations
+from polymnia.engine.workspaces import open_workspaces
 from polymnia.model import CAPABILITIES, EntityDraft, Note, Relation
 from polymnia.web.pages import PAGES
 from tests.web.browser import Visit
@@ -109,7 +110,7 @@ def _actions(page: Page) -> set[str]:
 
 
 def _add_hostile(store: str) -> None:
-    with opened_workspaces(store) as workspaces:
+    with closing(open_workspaces(store)) as workspaces:
         workspaces.create("hostile", HOSTILE.replace("\x07", "").replace("\x1b", ""))
         memory = workspaces.memory("hostile")
         draft = EntityDraft(HOSTILE, HOSTILE, (HOSTILE, LONG), tags=(HOSTILE,), summary=HOSTILE)

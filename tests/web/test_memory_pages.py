@@ -226,7 +226,7 @@ def test_an_undo_with_conflicts_gives_a_choice(user: Visit, memory: Memory) -> N
     page.get_by_role("button", name=f"Undo change {one}").click()
     expect(page.locator("main")).to_contain_text("Keep it as it is")
     user.audit()
-    page.get_by_text("Take it back all the same").click()
+    page.get_by_text("Undo it anyway").click()
     page.get_by_role("button", name="Undo 1 change").click()
     expect(page.locator(".toast")).to_contain_text("Undid 1 change")
     assert texts(memory, "billing-worker")[1] == "runs three replicas"

@@ -19,7 +19,7 @@ from polymnia.api.records import (
     search_hit,
     to_model_time,
 )
-from polymnia.app import opened_memory
+from polymnia.app import open_workspace_memory
 from polymnia.engine import entities, history
 from polymnia.engine.forget import Unwanted, forget
 from polymnia.engine.memory import Memory
@@ -45,12 +45,13 @@ def open_memory(
 ) -> "LocalMemory":
     """Open a memory: a path, a store URL, or `memory:`. Close it, or use it in a `with` block.
 
-    Without a URL it is the memory of `polymnia serve` without options. What is not given comes from the environment and
-    the settings file. `by` is the name that the history shows. Raise SettingsError, StoreError, BadInput.
+    Without a URL, open the memory that `polymnia serve` uses without options. Arguments that are not given come from
+    the environment and the settings file. `by` is the name that the history shows. Raise SettingsError, StoreError,
+    BadInput.
     """
     flags = {"store": None if url is None else os.fspath(url), "workspace": workspace, "embedder": embedder}
     with ExitStack() as stack:
-        memory = stack.enter_context(opened_memory(load_settings(flags), read_only=read_only))
+        memory = stack.enter_context(open_workspace_memory(load_settings(flags), read_only=read_only))
         return LocalMemory(memory, stack.pop_all(), by=by)
 
 
@@ -103,7 +104,7 @@ class LocalMemory:
         return self.open(name)
 
     def relate(self, source: str, relation: str, target: str) -> bool:
-        """Relate two entities. Return False if they are so related already. Raise BadInput if one does not exist."""
+        """Relate two entities. Return False if the relation exists already. Raise BadInput if one does not exist."""
         for name in (source, target):
             self.open(name)
         receipt = remember(self._engine, [], [Relation(source, target, relation)], by=self._by)
@@ -179,7 +180,7 @@ class LocalMemory:
     def undo(self, *changes: int, skip_conflicts: bool = False) -> int:
         """Undo changes by their ids, or the latest one, as a new change. Return its id; 0 if nothing differs.
 
-        Raise BadInput if something was changed since, unless such conflicts are to be skipped.
+        Raise BadInput if something was changed since, unless `skip_conflicts` skips it.
         """
         wanted = changes or tuple([change.id for change in self.history(limit=1)])
         if not wanted:
@@ -191,7 +192,7 @@ class LocalMemory:
         return receipt.change
 
     def index(self) -> int:
-        """Embed everything that has no vector yet, and return how many texts that were; 0 without an embedder."""
+        """Embed everything that has no vector yet, and return the number of texts; 0 without an embedder."""
         meaning = self._engine.meaning
         return 0 if meaning is None else meaning.index(self._memory.store)
 

@@ -78,7 +78,7 @@ class ChangeRecord(Struct, frozen=True, kw_only=True):
 
 
 class ForgottenRecord(Struct, frozen=True, kw_only=True):
-    """What was forgotten, or would be. `unknown` is what was named but not there."""
+    """What was forgotten, or would be. `unknown` lists what was named and does not exist."""
 
     change: int
     entities: tuple[str, ...]

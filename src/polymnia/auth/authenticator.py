@@ -58,7 +58,7 @@ class Authenticator:
             raise NotAdmitted("tokens cannot be checked; the server's log says why") from exc
 
     def holds(self, principal: Principal) -> bool:
-        """Return True if an admitted principal would be admitted again: not revoked, not expired, token not needed."""
+        """Return True if an admitted principal would be admitted again: the token is still valid, or none is needed."""
         if principal is NOBODY or principal.id == LINK_OWNER.id:
             return True
         if principal.until is not None and time.time() >= principal.until:

@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 SCOPES = {f"polymnia:{each}": each for each in CAPABILITIES}
 _WORKSPACES = "polymnia_workspaces"
-# Only asymmetric signatures, each with a key of its kind.
+# Only asymmetric signatures, each verified with a key of its own type.
 _ALGORITHMS: dict[type, list[str]] = {
     RSAPublicKey: ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"],
     EllipticCurvePublicKey: ["ES256", "ES384", "ES512"],
@@ -39,7 +39,7 @@ def open_provider(issuer: str, audience: str, key_file: str) -> Callable[[str], 
 
     def recognise(token: str) -> Principal:
         try:
-            key = keys.named(jwt.get_unverified_header(token).get("kid"))
+            key = keys.find(jwt.get_unverified_header(token).get("kid"))
             claims = jwt.decode(
                 token,
                 key.public,
@@ -96,7 +96,7 @@ class Keys:
         self._known: dict[str | None, Key] = {}
         self._refresh()
 
-    def named(self, identifier: str | None) -> Key:
+    def find(self, identifier: str | None) -> Key:
         """Return the key with the id or, without an id, the only key. Raise NotAdmitted."""
         with self._lock:
             try:

@@ -33,7 +33,7 @@ _USE_RESOLUTION_S = 60
 
 
 class Token(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the file holds of a token. Times are seconds since 1970; `workspaces` None means all."""
+    """A token as the file stores it. Times are seconds since 1970; `workspaces` None means all."""
 
     id: str
     name: str
@@ -95,7 +95,7 @@ class Tokens:
             raise BadInput("--workspace: must not be blank; omit it to allow all workspaces")
         now = int(time.time())
         text, token = _make_token(name, can, where, now, lifetime)
-        with self._changing() as tokens:
+        with self._edit() as tokens:
             if any(each.name == name and each.state(now) == "active" for each in tokens):
                 raise BadInput(f"there is already a token {name}: rotate or revoke it, or choose another name")
             tokens.append(token)
@@ -107,7 +107,7 @@ class Tokens:
         The old token stays valid for `overlap` seconds. Raise BadInput if there is no active token of that name.
         """
         now = int(time.time())
-        with self._changing() as tokens:
+        with self._edit() as tokens:
             active = [index for index, each in enumerate(tokens) if each.name == name and each.state(now) == "active"]
             if not active:
                 raise _no_such_token(name)
@@ -121,7 +121,7 @@ class Tokens:
     def revoke(self, name: str) -> None:
         """Revoke every token of that name, including expired ones. Raise BadInput if there is none."""
         now = int(time.time())
-        with self._changing() as tokens:
+        with self._edit() as tokens:
             found = [index for index, each in enumerate(tokens) if each.name == name and each.revoked_at is None]
             if not found:
                 raise _no_such_token(name)
@@ -160,7 +160,7 @@ class Tokens:
         return token is not None and token.state(time.time()) == "active"
 
     @contextmanager
-    def _changing(self) -> Iterator[list[Token]]:
+    def _edit(self) -> Iterator[list[Token]]:
         """Yield the tokens under the file's lock, to be changed in place, and write them when the block succeeds."""
         make_parent(self.path)
         with file_lock(self.path):
@@ -194,7 +194,7 @@ class Tokens:
 
     @property
     def _use_directory(self) -> Path:
-        """Hold one empty file per used token; its modification time is the last use."""
+        """The directory with one empty file per used token, whose modification time is the last use."""
         return self.path.with_name(f"{self.path.name}.used")
 
     def _record_use(self, identifier: str) -> None:
@@ -212,7 +212,7 @@ class Tokens:
 def _make_token(
     name: str, can: Capability, workspaces: tuple[str, ...] | None, now: int, lifetime: int | None
 ) -> tuple[str, Token]:
-    """Return the text of a new token and what the file holds of it."""
+    """Return the text of a new token, and the token as the file stores it."""
     identifier, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
     text = f"{_PREFIX}_{identifier}_{secret}"
     token = Token(

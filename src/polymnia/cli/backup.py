@@ -3,8 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from polymnia.app import configure_logging
-from polymnia.cli.common import add_json_argument, add_store_arguments, print_result, showing_time
+from polymnia.cli.common import add_json_argument, add_store_arguments, print_result, show_elapsed_time
 from polymnia.settings import Settings
 from polymnia.stores.backup import back_up, back_up_now
 
@@ -13,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
-    parser = commands.add_parser("backup", help="copy a memory to a file, also while servers use it")
+    parser = commands.add_parser("backup", help="copy a memory to a file, even while servers use it")
     parser.add_argument(
         "target",
         metavar="TARGET",
@@ -28,8 +27,7 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Copy the store of the settings. Raise BadInput, StoreError."""
-    configure_logging(settings.log_level)
-    with showing_time("copying and checking the store"):
+    with show_elapsed_time("copying and checking the store"):
         if options.target is None:
             target = str(back_up_now(settings.store, settings.backups))
         else:

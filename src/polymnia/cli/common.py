@@ -63,7 +63,7 @@ def add_tokens_argument(parser: "argparse.ArgumentParser | argparse._ArgumentGro
 
 
 def require_store(url: str) -> None:
-    """Raise BadInput if nothing exists at the URL: most likely it is a typing mistake."""
+    """Raise BadInput if nothing exists at the URL: it is probably a typo."""
     if not store_exists(url):
         kind, path = store_kind(url)
         raise BadInput(f"there are no workspaces in {path}" if kind == "directory" else f"there is no file {path}")
@@ -84,7 +84,7 @@ def print_result(text: str, value: Any, *, as_json: bool) -> None:
 
 def print_json(value: Any) -> None:
     """Print JSON that any terminal and any encoding can show."""
-    import json  # it escapes what the encoding lacks, which msgspec does not
+    import json  # msgspec does not escape characters that the encoding lacks
 
     from msgspec import to_builtins
 
@@ -110,7 +110,7 @@ def print_table(rows: Sequence[Sequence[str]], *, cut_column: int = -1) -> None:
 
 
 def cut(text: str, width: int) -> str:
-    """Return the text, or what fits into the width with a mark that something is missing."""
+    """Return the text, shortened with an ellipsis if it is wider than the width."""
     if display_width(text) <= width:
         return text
     while text and display_width(text) > width - 1:
@@ -151,7 +151,7 @@ def progress_bar(done: int, total: int) -> None:
 
 
 @contextmanager
-def showing_time(work: str) -> Iterator[None]:
+def show_elapsed_time(work: str) -> Iterator[None]:
     """Show on standard error, if it is a terminal, how long the block takes. It shows nothing in the first second."""
     done = Event()
     clock = Thread(target=_show_time, args=(work, done), daemon=True)

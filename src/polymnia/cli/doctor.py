@@ -1,10 +1,12 @@
 """`polymnia doctor`: check a store and say what to do about its problems; salvage a damaged one."""
 
 import argparse
+import logging
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from polymnia.app import configure_logging, opened
+from polymnia.app import open_workspace_store
 from polymnia.cli.common import (
     add_json_argument,
     add_store_arguments,
@@ -12,7 +14,7 @@ from polymnia.cli.common import (
     print_json,
     printable,
     require_store,
-    showing_time,
+    show_elapsed_time,
 )
 from polymnia.engine.doctor import Findings, cannot_read, check_all, check_one
 from polymnia.errors import StoreError
@@ -48,9 +50,8 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
         return _salvage(settings.store, options.salvage, as_json=options.json)
     if options.rebuild:
         return _rebuild(settings.store, as_json=options.json)
-    configure_logging("error")
     require_store(settings.store)
-    with showing_time("checking the store"):
+    with show_elapsed_time("checking the store"), _log_only_errors():
         found = _check(settings)
     if options.json:
         print_json(found)
@@ -59,12 +60,24 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     return 0 if found.sound else 1
 
 
+@contextmanager
+def _log_only_errors() -> Iterator[None]:
+    """Log no warnings during the block: the report says the same."""
+    logger = logging.getLogger("polymnia")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
 def _check(settings: Settings) -> Findings:
     """Check the store, or one workspace of it."""
     if store_kind(settings.store)[0] in ("directory", "postgres") and not settings.workspace:
         return check_all(settings.store)
     try:
-        with opened(settings.store, settings.workspace, read_only=True) as store:
+        with open_workspace_store(settings, read_only=True) as store:
             return check_one(store, settings.store)
     except StoreError as exc:
         return cannot_read(settings.store, exc)

@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from polymnia.app import configure_logging, opened
+from polymnia.app import open_workspace_store
 from polymnia.cli.common import (
     add_json_argument,
     add_store_arguments,
@@ -16,7 +16,7 @@ from polymnia.cli.common import (
     print_result,
     printable,
     require_store,
-    showing_time,
+    show_elapsed_time,
 )
 from polymnia.dialects.document import document_lines
 from polymnia.disk.errors import map_os_errors
@@ -51,10 +51,9 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Write the memory in the chosen format. Raise BadInput, StoreError."""
-    configure_logging(settings.log_level)
     require_store(settings.store)
-    clock = showing_time("writing") if options.output is not None else nullcontext()
-    with clock, opened(settings.store, settings.workspace, read_only=True) as store:
+    clock = show_elapsed_time("writing") if options.output is not None else nullcontext()
+    with clock, open_workspace_store(settings, read_only=True) as store:
         if options.format == "markdown":
             counts = _export_folder(options, Memory(store))
         elif options.format == "json":
@@ -93,7 +92,7 @@ def _export_lines(options: argparse.Namespace, memory: Memory) -> dict[str, int]
 
 
 def _write(options: argparse.Namespace, pieces: Iterable[bytes]) -> None:
-    """Write to standard output, or replace the file. Raise BadInput for a path that is no file."""
+    """Write to standard output, or replace the file. Raise BadInput for a path that is not a file."""
     if options.output is None:
         for piece in pieces:
             sys.stdout.buffer.write(piece)

@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from polymnia.app import configure_logging, opened
+from polymnia.app import open_workspace_store
 from polymnia.cli.common import (
     add_json_argument,
     add_store_arguments,
@@ -33,7 +33,7 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
     parser.add_argument("--actor", metavar="NAME", help="only changes of clients whose name contains this")
     parser.add_argument("--operation", action="append", metavar="NAME", help="only these operations (repeatable)")
     parser.add_argument("--since", metavar="TIME", help="only changes since then: 2026-04-27, or an age such as 7d")
-    parser.add_argument("--before", type=int, metavar="ID", help="only changes before that one, to read on")
+    parser.add_argument("--before", type=int, metavar="ID", help="only changes before this one, for the next page")
     parser.add_argument("--limit", type=int, default=20, metavar="N", help="at most this many (default: %(default)s)")
     add_json_argument(parser)
     add_store_arguments(parser)
@@ -43,9 +43,8 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Print the changes. Return 0 if there are any, 1 if not. Raise BadInput, NotSupported."""
-    configure_logging(settings.log_level)
     require_store(settings.store)
-    with opened(settings.store, settings.workspace, read_only=True) as store:
+    with open_workspace_store(settings, read_only=True) as store:
         memory = Memory(store)
         page = history.latest(
             memory,

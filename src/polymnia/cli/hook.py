@@ -1,4 +1,4 @@
-"""`polymnia hook`: answer a hook of Claude Code or Codex. Whatever happens, the agent goes on."""
+"""`polymnia hook`: answer a hook of Claude Code or Codex. Whatever happens, the agent continues."""
 
 import argparse
 import os

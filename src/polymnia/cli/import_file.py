@@ -10,7 +10,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from polymnia.app import configure_logging, opened
+from polymnia.app import open_workspace_store
 from polymnia.cli.common import (
     add_json_argument,
     add_store_arguments,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 ACTOR = "polymnia import"
 # An undo of more changes than this is written with their time and actor.
 _MAX_UNDO_IDS = 10
-# How many new objects let Python search for cycles: about as many as a batch has. They form none.
+# Python searches for reference cycles after this many new objects: about as many as a batch has, which form none.
 _GC_THRESHOLD = 100_000
 
 
@@ -62,9 +62,8 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Add everything that the store does not have. Raise BadInput for a format that is not known."""
-    configure_logging(settings.log_level)
     report = Report(settings.secrets)
-    kind, items, history, apply = _find(options, report)  # before the store is opened, which may create it
+    kind, items, history, apply = _find(options, report)  # opening the store may create it, so read first
     with _open_target(settings, dry_run=options.dry_run) as store:
         memory = Memory(store)
         edits = apply(memory) if apply else None
@@ -117,14 +116,14 @@ def _find(options: argparse.Namespace, report: Report) -> "_Found":
 def _open_target(settings: Settings, *, dry_run: bool) -> AbstractContextManager[Store]:
     """Open the store. A dry run creates nothing: if there is no store yet, it looks at an empty one in memory."""
     if not dry_run:
-        return opened(settings.store, settings.workspace)
+        return open_workspace_store(settings)
     try:
         require_store(settings.store)
     except BadInput:
         kind, path = store_kind(settings.store)
         has_notes = kind in ("sqlite", "directory") or not has_files(kind, path)
         return closing(open_store(":memory:" if has_notes else "memory:"))
-    return opened(settings.store, settings.workspace, read_only=True)
+    return open_workspace_store(settings, read_only=True)
 
 
 @contextmanager
@@ -140,7 +139,7 @@ def _few_collections() -> Iterator[None]:
 
 @contextmanager
 def _tell_interruption(*, dry_run: bool) -> Iterator[None]:
-    """Let a KeyboardInterrupt say what became of the import."""
+    """Make a KeyboardInterrupt say how much was imported."""
     try:
         yield
     except KeyboardInterrupt:

@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from polymnia.app import configure_logging, opened_memory
+from polymnia.app import open_workspace_memory
 from polymnia.cli.common import (
     add_embedder_argument,
     add_json_argument,
@@ -32,9 +32,8 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Embed everything that has no vector of the embedder's model. A running server does the same by itself."""
-    configure_logging(settings.log_level)
     require_store(settings.store)
-    with opened_memory(settings) as memory:
+    with open_workspace_memory(settings) as memory:
         if memory.meaning is None:
             raise BadInput("nothing to index with: the embedder is `none`, or this kind of store has no vectors")
         count = memory.meaning.index(memory.store, progress_bar)

@@ -4,18 +4,19 @@ import argparse
 import shutil
 import sys
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from polymnia.app import configure_logging, opened_workspaces
 from polymnia.cli.common import add_json_argument, add_store_arguments, print_json, print_table
 from polymnia.clients.configuration import change_servers, edit, read_servers
 from polymnia.clients.handshake import try_command, try_url
 from polymnia.clients.table import CLIENTS, SCOPES, Client, Scope, is_polymnia, is_reference_server
 from polymnia.dialects.registry import DIALECTS
 from polymnia.engine.projects import PERSONAL, create_missing
+from polymnia.engine.workspaces import open_workspaces
 from polymnia.errors import BadInput
 from polymnia.settings import Settings, client_roots
 from polymnia.stores import store_kind
@@ -35,14 +36,21 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
         description="Add the server to the configuration of an MCP client. The former file is kept beside it.",
     )
     parser.add_argument("client", metavar="CLIENT", nargs="?", choices=tuple(CLIENTS), help=", ".join(CLIENTS))
-    parser.add_argument("--list", action="store_true", help="show the clients, their files and what they have")
     parser.add_argument(
-        "--scope", choices=SCOPES, default="user", help="for you, or for the project in this directory (default: user)"
+        "--list",
+        action="store_true",
+        help="list the clients, their configuration files and whether they have the server",
+    )
+    parser.add_argument(
+        "--scope",
+        choices=SCOPES,
+        default="user",
+        help="for all your projects, or for the project in this directory (default: user)",
     )
     parser.add_argument("--print", action="store_true", help="print the entry and change nothing")
     parser.add_argument("--remove", action="store_true", help="remove the entry")
     parser.add_argument("--name", default=DEFAULT_NAME, help="the server's name in the client (default: %(default)s)")
-    parser.add_argument("--yes", action="store_true", help="replace what is there without asking")
+    parser.add_argument("--yes", action="store_true", help="replace existing entries without asking")
     remote = parser.add_argument_group("a server for a team")
     remote.add_argument("--http", metavar="URL", help="connect to this URL instead of starting a server")
     remote.add_argument("--token", metavar="TOKEN", default="", help="the token to send")
@@ -59,7 +67,6 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Change the client's configuration. Raise BadInput."""
-    configure_logging(settings.log_level)
     if options.list:
         _list(as_json=options.json)
         return 0
@@ -89,7 +96,7 @@ def _install(
     command: list[str],
 ) -> int:
     servers = read_servers(client, path)
-    replaced = _replaced(servers, options.name, confirmed=options.yes)
+    replaced = _confirm_replacements(servers, options.name, confirmed=options.yes)
     works = try_url(options.http, options.token) if options.http else try_command(command)
     kept = change_servers(client, path, {**dict.fromkeys(replaced), options.name: entry})
     verb = "updated" if options.name in servers else "added"
@@ -134,8 +141,8 @@ def _server_options(settings: Settings, options: argparse.Namespace) -> list[str
     return [*given, "--workspace", options.workspace] if options.workspace else given
 
 
-def _replaced(servers: Mapping[str, Any], name: str, *, confirmed: bool) -> list[str]:
-    """Return the names of the entries to take over, after asking. Raise BadInput."""
+def _confirm_replacements(servers: Mapping[str, Any], name: str, *, confirmed: bool) -> list[str]:
+    """Return the names of the entries to replace, after asking. Raise BadInput."""
     taken = [each for each, entry in servers.items() if is_reference_server(entry)]
     if name in servers and name not in taken and not is_polymnia(servers[name]):
         _confirm(f"There is another server {name!r}. Replace it?", confirmed=confirmed)
@@ -164,11 +171,11 @@ def _ask(question: str) -> bool:
 
 
 def _target(settings: Settings, scope: Scope) -> Settings:
-    """Return the settings with the workspace that gets the memory of a server which the user had everywhere."""
+    """Return the settings of the import: into the personal workspace, unless another one or a project is chosen."""
     is_directory = store_kind(settings.store)[0] == "directory"
     if scope == "project" or settings.workspace or not is_directory:
         return settings
-    with opened_workspaces(settings.store) as workspaces:
+    with closing(open_workspaces(settings.store)) as workspaces:
         create_missing(workspaces, PERSONAL)
     return replace(settings, workspace=PERSONAL)
 
@@ -200,7 +207,7 @@ def _list(*, as_json: bool) -> None:
 
 
 def _has(client: Client, scope: Scope) -> bool:
-    """Tell whether to list the file of a scope: the user's always, the project's if it exists and is another one."""
+    """Return True if a scope is listed: the user's always, the project's if its file exists and is another one."""
     user, path = (client.path(each, client_roots(), Path.cwd()) for each in (SCOPES[0], scope))
     return path is not None and (scope == "user" or (path != user and path.exists()))
 

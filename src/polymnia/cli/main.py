@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from polymnia import __version__
 from polymnia.dialects.registry import STORE_FLAGS
 from polymnia.errors import PolymniaError
+from polymnia.log_lines import configure_logging
 from polymnia.settings import Settings, load_settings
 
 if TYPE_CHECKING:
@@ -126,7 +127,9 @@ def _run(given: Sequence[str]) -> int:
 
             Parser(prog="polymnia").error(f"there is no command {given[0]!r}{suggest(given[0], COMMANDS)}")
         options = build_parser(given[0]).parse_args(given)
-        status: int = options.run(load_settings(_flags(options)), options)
+        settings = load_settings(_flags(options))
+        configure_logging(settings.log_level, settings.log_format)
+        status: int = options.run(settings, options)
     except SystemExit as exc:  # argparse has printed what there is to say
         return int(exc.code or 0)
     return status
@@ -149,6 +152,6 @@ def _complain(sentence: str) -> None:
 
 
 def _discard_output() -> None:
-    """Send what is still buffered nowhere, so that the interpreter does not fail on it when it exits."""
+    """Discard buffered output, so that the interpreter does not fail to write it when it exits."""
     with suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

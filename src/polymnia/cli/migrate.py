@@ -4,7 +4,6 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from polymnia.app import configure_logging
 from polymnia.cli.common import add_json_argument, print_json, progress_bar, require_store
 from polymnia.engine.migrate import Copy, migrate
 from polymnia.errors import BadInput
@@ -25,7 +24,7 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
     parser.add_argument(
         "source", metavar="SOURCE", help="the store to copy: a file, a data directory or postgresql://…"
     )
-    parser.add_argument("target", metavar="TARGET", help="the store to fill, a new one if there is none")
+    parser.add_argument("target", metavar="TARGET", help="the store to fill; it is created if it does not exist")
     parser.add_argument("--workspace", metavar="NAME", help="copy only this one (a single store becomes `default`)")
     add_json_argument(parser)
     return parser
@@ -33,7 +32,6 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Copy each workspace and say what was copied. Raise BadInput, StoreError."""
-    configure_logging(settings.log_level)
     require_store(options.source)
     if options.source == options.target:
         raise BadInput("source and target are the same store")

@@ -1,4 +1,4 @@
-"""Explain wrong arguments, and suggest what may have been meant."""
+"""Explain wrong arguments, and suggest similar words."""
 
 import re
 from collections.abc import Iterable

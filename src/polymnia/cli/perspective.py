@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
 
-from polymnia.app import configure_logging, opened_memory
+from polymnia.app import open_workspace_memory
 from polymnia.cli.common import (
     add_embedder_argument,
     add_json_argument,
@@ -29,9 +29,11 @@ _REST = "a running server embeds the rest in the background; `polymnia index` do
 
 
 def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
-    parser = commands.add_parser("perspective", help="list, set and remove perspectives, from which memory is embedded")
+    parser = commands.add_parser(
+        "perspective", help="list, set and remove the perspectives in which a memory is embedded"
+    )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, prog="polymnia perspective")
-    listing = actions.add_parser("list", help="list the perspectives, and which share of the memory each has embedded")
+    listing = actions.add_parser("list", help="list the perspectives, and how much of the memory is embedded in each")
     setting = actions.add_parser("set", help="add a perspective, or change its templates")
     setting.add_argument("name", metavar="NAME")
     setting.add_argument(
@@ -54,9 +56,8 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Carry out the action. Raise BadInput."""
-    configure_logging(settings.log_level)
     require_store(settings.store)
-    with opened_memory(settings, read_only=options.action == "list") as memory:
+    with open_workspace_memory(settings, read_only=options.action == "list") as memory:
         if options.action == "list":
             _print(perspectives.find_all(memory), as_json=options.json)
         else:
@@ -74,7 +75,7 @@ def _change(memory: Memory, options: argparse.Namespace) -> str:
     perspectives.store(memory, name, document=options.document, query=options.query)
     (found,) = [each for each in perspectives.find_all(memory) if each.perspective.name == name]
     missing = found.total - found.embedded
-    return f"set {name}: {missing} of {found.total} are to be embedded; {_REST}" if missing else f"set {name}"
+    return f"set {name}: {missing} of {found.total} still need vectors; {_REST}" if missing else f"set {name}"
 
 
 def _print(found: list[PerspectiveCoverage], *, as_json: bool) -> None:

@@ -3,8 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from polymnia.app import configure_logging
-from polymnia.cli.common import add_json_argument, add_store_arguments, print_result, showing_time
+from polymnia.cli.common import add_json_argument, add_store_arguments, print_result, show_elapsed_time
 from polymnia.settings import Settings
 from polymnia.stores.backup import restore
 
@@ -22,8 +21,7 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Replace the store of the settings. Raise BadInput, StoreError."""
-    configure_logging(settings.log_level)
-    with showing_time("copying and checking the backup"):
+    with show_elapsed_time("copying and checking the backup"):
         kept = restore(settings.store, options.source)
     said = f"restored {settings.store} from {options.source}"
     if kept is not None:

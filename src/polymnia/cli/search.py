@@ -6,7 +6,7 @@ from shutil import get_terminal_size
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from polymnia.app import configure_logging, opened_memory
+from polymnia.app import open_workspace_memory
 from polymnia.cli.common import (
     add_embedder_argument,
     add_json_argument,
@@ -48,10 +48,9 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Print the hits, best first. Return 0 if there are any, 1 if not."""
-    configure_logging(settings.log_level)
     require_store(settings.store)
     within = Within(types=tuple(options.type)) if options.type else None
-    with opened_memory(settings, read_only=True) as memory:
+    with open_workspace_memory(settings, read_only=True) as memory:
         _warn_of_unknown_types(memory, options.type)
         found = recall(memory, " ".join(options.query), limit=options.limit, within=within, timeout=_EMBED_TIMEOUT_S)
     if options.json:

@@ -36,7 +36,7 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
         metavar="NAME",
         help=f"further tools of the {DEFAULT_DIALECT} dialect: notes, export, admin, search-fetch, or all (repeatable)",
     )
-    parser.add_argument("--log-format", choices=("text", "json"), help="the form of log lines (default: text)")
+    parser.add_argument("--log-format", choices=("text", "json"), help="the format of log lines (default: text)")
     parser.add_argument(
         "--workspace",
         metavar="NAME",

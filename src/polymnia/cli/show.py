@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from polymnia.app import configure_logging, opened_memory
+from polymnia.app import open_workspace_memory
 from polymnia.cli.common import (
     add_json_argument,
     add_store_arguments,
@@ -34,10 +34,9 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Print the entity and the note. Raise BadInput if there is neither."""
-    configure_logging(settings.log_level)
     require_store(settings.store)
     name = " ".join(options.words)
-    with opened_memory(settings, read_only=True) as memory:
+    with open_workspace_memory(settings, read_only=True) as memory:
         graph, note = entities.open_named(memory, [name]), notes.in_vault(memory, name)
         if not graph.entities and note is None:
             raise BadInput(f"there is no entity and no note {name!r}{_suggest(similar_names(memory, name))}")

@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from polymnia.app import configure_logging, opened
+from polymnia.app import open_workspace_store
 from polymnia.cli.common import (
     add_json_argument,
     add_store_arguments,
@@ -34,9 +34,8 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Print the numbers of the store of the settings. Raise BadInput."""
-    configure_logging(settings.log_level)
     require_store(settings.store)
-    with opened(settings.store, settings.workspace, read_only=True) as store, store.reading() as read:
+    with open_workspace_store(settings, read_only=True) as store, store.reading() as read:
         numbers = {"store": settings.store, "bytes": file_bytes(store.url), **_numbers(store, read)}
     if options.json:
         print_json(numbers)

@@ -1,4 +1,4 @@
-"""`polymnia sync`: keep a folder of Markdown files and a memory alike."""
+"""`polymnia sync`: synchronize a folder of Markdown files with a memory."""
 
 import argparse
 import sys
@@ -6,7 +6,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from polymnia.app import configure_logging, opened
+from polymnia.app import open_workspace_store
 from polymnia.cli.common import (
     add_json_argument,
     add_store_arguments,
@@ -14,7 +14,7 @@ from polymnia.cli.common import (
     print_json,
     printable,
     require_store,
-    showing_time,
+    show_elapsed_time,
 )
 from polymnia.engine.memory import Memory
 from polymnia.engine.reconcile import Conflict
@@ -32,11 +32,11 @@ _MAX_LISTED = 20
 def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
     parser = commands.add_parser(
         "sync",
-        help="keep a folder of Markdown files and a memory alike",
-        description="Bring what was edited in the folder into the memory, as one change, and what changed in the "
-        "memory into the folder. Where both changed the same thing, both versions are kept and reported.",
+        help="synchronize a folder of Markdown files with a memory",
+        description="Apply the edits in the folder to the memory, as one change, and the changes of the memory to the "
+        "folder. If both changed the same thing, both versions are kept and reported.",
     )
-    parser.add_argument("folder", metavar="FOLDER", help="the folder, a new one if there is none")
+    parser.add_argument("folder", metavar="FOLDER", help="the folder; it is created if it does not exist")
     parser.add_argument("--dry-run", action="store_true", help="only say what would happen")
     add_json_argument(parser)
     add_store_arguments(parser)
@@ -46,11 +46,10 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Synchronize and say what happened. Raise BadInput, NotSupported, StoreError."""
-    configure_logging(settings.log_level)
     folder = Path(options.folder)
     if not folder.exists() or options.dry_run:
-        require_store(settings.store)  # two new ones are a typing mistake, and a dry run creates nothing
-    with opened(settings.store, settings.workspace, read_only=options.dry_run) as store, showing_time("synchronizing"):
+        require_store(settings.store)  # if neither exists it is a typo; a dry run creates nothing
+    with open_workspace_store(settings, read_only=options.dry_run) as store, show_elapsed_time("synchronizing"):
         report = sync_folder(Memory(store), folder, by=ACTOR, dry_run=options.dry_run)
     print_sync(settings, options, options.folder, report)
     return 0

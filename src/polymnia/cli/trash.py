@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from polymnia.app import configure_logging, opened
+from polymnia.app import open_workspace_store
 from polymnia.cli.common import (
     add_json_argument,
     add_store_arguments,
@@ -13,7 +13,7 @@ from polymnia.cli.common import (
     print_table,
     printable,
     require_store,
-    showing_time,
+    show_elapsed_time,
 )
 from polymnia.dialects.times import iso_time
 from polymnia.engine import trash
@@ -35,7 +35,10 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
     restore.add_argument("what", metavar="ID", help="an id from the list, the name of an entity, or the key of a note")
     purge = actions.add_parser("purge", help="delete permanently what is in the trash, including its text")
     purge.add_argument(
-        "--older-than", type=float, metavar="DAYS", help="only what was deleted longer ago (default: trash_days)"
+        "--older-than",
+        type=float,
+        metavar="DAYS",
+        help="only what was deleted more than DAYS days ago (default: trash_days)",
     )
     for each in (listing, restore, purge):
         add_json_argument(each)
@@ -46,9 +49,8 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Carry out the action. Raise BadInput."""
-    configure_logging(settings.log_level)
     require_store(settings.store)
-    with opened(settings.store, settings.workspace, read_only=options.action == "list") as store:
+    with open_workspace_store(settings, read_only=options.action == "list") as store:
         memory = Memory(store)
         if options.action == "list":
             _list(trash.items(memory), as_json=options.json)
@@ -106,7 +108,7 @@ def _restore(memory: Memory, what: str, *, as_json: bool) -> None:
 def _purge(memory: Memory, older_than: float | None, trash_days: int, *, as_json: bool) -> None:
     if older_than is None and not trash_days:
         raise BadInput("purge needs an age: use --older-than DAYS (0 purges everything), or set trash_days")
-    with showing_time("purging"):
+    with show_elapsed_time("purging"):
         gone = trash.purge(memory, days=trash_days if older_than is None else older_than)
     told = [count_noun(gone.entities, "entity"), count_noun(gone.observations, "observation")]
     told += [count_noun(gone.relations, "relation")]

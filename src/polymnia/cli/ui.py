@@ -12,7 +12,7 @@ from polymnia.settings import Settings
 
 if TYPE_CHECKING:
     from polymnia.cli.common import Subparsers
-    from polymnia.web.login import Sessions
+    from polymnia.web.login import WebSessions
 
 
 def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
@@ -37,7 +37,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
 
     here = replace(settings, transport="http", bind="127.0.0.1", port=options.port or 0, public_url="")
 
-    def open_link(base: str, sessions: "Sessions") -> None:
+    def open_link(base: str, sessions: "WebSessions") -> None:
         principal = LINK_OWNER.restrict("read") if settings.read_only else LINK_OWNER
         link = f"{base}/ui/login?link={sessions.make_link(principal)}"
         print(f"{link}\nThe link works once, within ten minutes. Press Ctrl-C to stop.", flush=True)

@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from polymnia.app import configure_logging, opened
+from polymnia.app import open_workspace_store
 from polymnia.cli.common import (
     add_json_argument,
     add_store_arguments,
@@ -11,7 +11,7 @@ from polymnia.cli.common import (
     print_json,
     printable,
     require_store,
-    showing_time,
+    show_elapsed_time,
 )
 from polymnia.dialects.times import parse_moment
 from polymnia.engine.memory import Memory
@@ -35,7 +35,7 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
     parser.add_argument("--since", metavar="TIME", help="all changes since then: 2026-04-27, or an age such as 7d")
     parser.add_argument("--actor", metavar="NAME", help="with --since: only those of clients whose name contains this")
     parser.add_argument("--dry-run", action="store_true", help="only say what would change")
-    parser.add_argument("--skip-conflicts", action="store_true", help="undo everything that nobody changed since")
+    parser.add_argument("--skip-conflicts", action="store_true", help="undo everything except what was changed since")
     add_json_argument(parser)
     add_store_arguments(parser)
     add_workspace_argument(parser)
@@ -43,15 +43,14 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Undo. Return 0 if that worked or nothing was to be done, 1 if conflicts prevented it. Raise BadInput."""
-    configure_logging(settings.log_level)
+    """Undo. Return 0 if that worked or there was nothing to do, 1 if conflicts prevented it. Raise BadInput."""
     require_store(settings.store)
     if bool(options.changes) == bool(options.since):
         raise BadInput("say what to undo: ids of changes, or --since TIME")
     if options.actor and not options.since:
         raise BadInput("--actor needs --since TIME")
-    # A dry run writes nothing, but it looks at the store as the undo itself will.
-    with opened(settings.store, settings.workspace) as store, showing_time("undoing"):
+    # A dry run writes nothing, but opens the store for writing, as the undo itself will.
+    with open_workspace_store(settings) as store, show_elapsed_time("undoing"):
         receipt = _undo(Memory(store), options)
     if options.json:
         print_json(_shape(receipt, dry_run=options.dry_run))

@@ -2,11 +2,11 @@
 
 import argparse
 import sys
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
 
-from polymnia.app import configure_logging, opened_workspaces
 from polymnia.cli.common import (
     add_json_argument,
     add_store_arguments,
@@ -17,7 +17,7 @@ from polymnia.cli.common import (
     require_store,
 )
 from polymnia.dialects.times import iso_time
-from polymnia.engine.workspaces import Workspaces
+from polymnia.engine.workspaces import Workspaces, open_workspaces
 from polymnia.errors import BadInput
 from polymnia.settings import Settings
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _HELP = {
     "create": "create a workspace",
-    "archive": "archive a workspace: nobody can use it, nothing is lost",
+    "archive": "archive a workspace: it cannot be used until it is restored",
     "restore": "restore an archived workspace",
     "delete": "delete a workspace permanently",
     "rename": "rename a workspace",
@@ -55,10 +55,9 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Carry out the action. Raise BadInput."""
-    configure_logging(settings.log_level)
     if options.action != "create":
         require_store(settings.store)
-    with opened_workspaces(settings.store, read_only=options.action == "list") as workspaces:
+    with closing(open_workspaces(settings.store, read_only=options.action == "list")) as workspaces:
         if options.action == "list":
             _list(workspaces, status=options.status, as_json=options.json)
         else:

@@ -52,7 +52,7 @@ def try_url(url: str, token: str) -> str:
         with urlopen(request, timeout=_TIMEOUT_S) as response:
             body: bytes = response.read()
     except HTTPError as exc:
-        why = "it wants a token, or another one" if exc.code in (401, 403) else f"status {exc.code}"
+        why = "it needs a token, or this one is not valid" if exc.code in (401, 403) else f"status {exc.code}"
         raise BadInput(f"{url} rejected the request: {why}") from exc
     except (URLError, OSError, ValueError) as exc:
         raise BadInput(f"{url} cannot be reached: {exc}") from exc

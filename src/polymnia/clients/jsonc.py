@@ -43,7 +43,7 @@ def set_member(text: str, path: Sequence[str], value: Any) -> str:
     root = _parse(text)
     expected = _with_value(root.value, path, value)
     text = text if text.strip() else "{}\n"
-    return _checked(_set(text, _parse(text), path, value), expected)
+    return _require_result(_set(text, _parse(text), path, value), expected)
 
 
 def remove_member(text: str, path: Sequence[str]) -> str:
@@ -52,7 +52,7 @@ def remove_member(text: str, path: Sequence[str]) -> str:
     for key in path[:-1]:
         node = _find(node, key)
     while node is not None and (index := _index(node, path[-1])) is not None:
-        text = _checked(_without(text, node, index), None)
+        text = _require_result(_remove_text(text, node, index), None)
         node = _parse(text)
         for key in path[:-1]:
             node = _find(node, key)
@@ -192,7 +192,7 @@ def _insert(text: str, node: _Node, key: str, value: Any, depth: int, unit: str,
     return text[:last] + "," + text[last : rest.end()] + shown + text[rest.end() :]
 
 
-def _without(text: str, node: _Node, index: int) -> str:
+def _remove_text(text: str, node: _Node, index: int) -> str:
     """Remove a member, its line if it is alone on it, and a comma."""
     members = node.members or []
     start, end = members[index].start, members[index].node.end
@@ -246,7 +246,7 @@ def _with_value(value: dict[str, Any], path: Sequence[str], new: Any) -> dict[st
     return {**value, path[0]: _with_value(inner, path[1:], new)}
 
 
-def _checked(text: str, expected: dict[str, Any] | None) -> str:
+def _require_result(text: str, expected: dict[str, Any] | None) -> str:
     """Return the text if it parses to what was wanted."""
     found = parse(text)
     if expected is not None and found != expected:

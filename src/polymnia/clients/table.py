@@ -43,7 +43,7 @@ class Client(Struct, frozen=True, kw_only=True):
     fixed: Mapping[str, str] = {}
     # None if its file has no servers over HTTP.
     remote: Remote | None = None
-    # A program on the PATH by which to find it.
+    # A program on the PATH that shows that the client is installed.
     program: str = ""
     # True if there is a plugin for it, in packages/plugin.
     has_plugin: bool = False
@@ -58,7 +58,7 @@ class Client(Struct, frozen=True, kw_only=True):
         return base / self.user_file
 
     def is_found(self, roots: ClientRoots) -> bool:
-        """Tell whether the client seems to be installed here."""
+        """Return True if the client seems to be installed."""
         path = self.path("user", roots, Path())
         below_home = self.root == "home" and "/" in self.user_file
         directory = roots.home / self.user_file.partition("/")[0] if below_home else None
@@ -187,12 +187,12 @@ CLIENTS: Mapping[str, Client] = {
 
 
 def is_polymnia(entry: Any) -> bool:
-    """Tell whether an entry starts this program."""
+    """Return True if an entry starts this program."""
     return any(Path(word).stem == "polymnia" for word in _words(entry))
 
 
 def is_reference_server(entry: Any) -> bool:
-    """Tell whether an entry starts the reference memory server, from npm or as a container."""
+    """Return True if an entry starts the reference memory server, from npm or as a container."""
     names = ("@modelcontextprotocol/server-memory", "mcp-server-memory", "mcp/memory")
     return any(name in word for word in _words(entry) for name in names)
 
@@ -215,7 +215,7 @@ def _words(entry: Any) -> list[str]:
         return []
     command: Any = entry.get("command")
     arguments: Any = entry.get("args")
-    if isinstance(command, dict):  # the form that Zed had before
+    if isinstance(command, dict):  # the form that earlier versions of Zed use
         command, arguments = command.get("path"), command.get("args")
     words = [command, *(arguments if isinstance(arguments, list) else [])]
     return [word for word in words if isinstance(word, str)]

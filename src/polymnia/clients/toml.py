@@ -31,14 +31,14 @@ def set_table(text: str, path: Sequence[str], table: dict[str, Any]) -> str:
     before, after = "".join(lines[:place]), "".join(lines[place:])
     if before.strip():
         before = before.rstrip("\r\n") + 2 * newline
-    return _checked(before + shown + (newline if after.strip() else "") + after.lstrip("\r\n"), expected)
+    return _require_result(before + shown + (newline if after.strip() else "") + after.lstrip("\r\n"), expected)
 
 
 def remove_table(text: str, path: Sequence[str]) -> str:
     """Return the text without the table at the path. Raise BadInput."""
     expected = _with_table(parse(text), path, None)
     lines, _ = _cut(text, path)
-    return _checked("".join(lines), expected)
+    return _require_result("".join(lines), expected)
 
 
 def render(path: Sequence[str], table: dict[str, Any]) -> str:
@@ -108,7 +108,7 @@ def _with_table(value: dict[str, Any], path: Sequence[str], table: dict[str, Any
     return {**rest, path[0]: _with_table(inner, path[1:], table)}
 
 
-def _checked(text: str, expected: dict[str, Any]) -> str:
+def _require_result(text: str, expected: dict[str, Any]) -> str:
     """Return the text if it parses to what was wanted; a table without entries may be missing."""
     if _without_empty(parse(text)) != _without_empty(expected):
         raise BadInput("the file cannot be edited safely")

@@ -62,17 +62,17 @@ class Client(Struct, kw_only=True):
 
     def declares(self, capability: str) -> bool:
         """Return True if the client declared the capability. Malformed declarations count as none."""
-        return capability in self._declared()
+        return capability in self._decode_capabilities()
 
     def may_be_asked(self, capability: Askable) -> bool:
-        """Return True if the client declared that it can be asked that. A form is the usual way to ask a user."""
-        declared = self._declared()
+        """Return True if the client declared that it can be asked that. A declaration without details means forms."""
+        declared = self._decode_capabilities()
         if capability not in declared:
             return False
         modes = _decode_object(declared[capability]) if capability == "elicitation" else {}
         return not modes or "form" in modes
 
-    def _declared(self) -> dict[str, Raw]:
+    def _decode_capabilities(self) -> dict[str, Raw]:
         return _decode_object(self.capabilities)
 
     def enter_session(self, session: str) -> None:
@@ -118,7 +118,7 @@ class Call(Struct, frozen=True):
     progress: Callable[[float, float | None, str | None], None] = _ignore_progress
     cancelled: Callable[[], bool] = _never
     log: Callable[[Level, str], None] = _ignore_log
-    # Tells whether the client can be asked that.
+    # Returns True if the client can be asked that.
     may_ask: Callable[[Askable], bool] = _cannot
     # The client's answers so far, by the keys of the questions, and why it did not answer others.
     answers: Mapping[str, Raw | Unanswered] = {}
@@ -194,7 +194,7 @@ class Tool(Struct, frozen=True, kw_only=True):
     returns: type[Struct] | None
     destructive: bool
     idempotent: bool
-    # True if a call takes well under a millisecond for any store size, so that a transport may run it inline.
+    # True if a call makes only point reads, so that a transport may try it inline.
     quick: bool
     run: Callable[[Call, Any], Reply]
     decoder: Decoder[Any]

@@ -1,7 +1,7 @@
 """What a tool, resource or prompt may ask of its client while it runs.
 
 `Call.ask` returns the client's answer. While there is none it raises InputRequired: the function ends there, the client
-is asked, and when it has answered the function runs again from the start with the answers so far. So nothing waits
+is asked, and when it has answered the function runs again from the start with the answers so far. So no thread waits
 while a person thinks, and a function must ask before it changes anything. A question is known by its key, so a function
 that runs again must ask under the same keys.
 

@@ -42,7 +42,7 @@ class DialectSpec(Struct, frozen=True, kw_only=True):
     variables: Mapping[str, str] = {}
     # Flags of its own that name the store: destination -> flag.
     flags: Mapping[str, StoreFlag] = {}
-    # What other programs leave where its store is, for `stores.adopt_legacy`.
+    # The form of other programs' files at the place of its store, for `stores.adopt_legacy`.
     legacy: str = ""
 
 
@@ -97,7 +97,7 @@ STORE_FLAGS: Mapping[str, StoreFlag] = {name: flag for spec in DIALECTS.values()
 
 
 def find_spec(name: str) -> DialectSpec:
-    """Return what is declared of a dialect. Raise SettingsError if it does not exist."""
+    """Return the declaration of a dialect. Raise SettingsError if it does not exist."""
     if name not in DIALECTS:
         raise SettingsError(f"unknown dialect {name!r}: use {', '.join(sorted(DIALECTS))}")
     return DIALECTS[name]

@@ -143,7 +143,7 @@ def _integral(value: Any) -> Any:
 
 def _expectation(what: str) -> str:
     if match := _EXPECTED.match(what):
-        return f"expected {_type_names(match['wanted'])}{match['bound']}, got {_received(match['got'])}"
+        return f"expected {_type_names(match['wanted'])}{match['bound']}, got {_kind_name(match['got'])}"
     if match := _BOUND.match(what):
         return f"expected {_type_names(match['wanted'])} {match['bound']}"
     return what[:1].lower() + what[1:]
@@ -153,7 +153,7 @@ def _type_names(wanted: str) -> str:
     return " or ".join(_TYPE_NAMES.get(each.strip(), each.strip()) for each in wanted.split("|"))
 
 
-def _received(kind: str) -> str:
+def _kind_name(kind: str) -> str:
     return "a number" if kind in ("int", "float") else "a boolean" if kind == "bool" else _type_names(kind)
 
 

@@ -41,7 +41,9 @@ def parse_moment(text: str, name: str) -> int:
     try:
         moment = datetime.fromisoformat(text.strip())
     except (ValueError, OverflowError) as exc:
-        raise BadInput(f"{name}: {text!r} is no time; use 2026-04-27, 2026-04-27T14:00Z, or an age such as 7d") from exc
+        raise BadInput(
+            f"{name}: {text!r} is not a time; use 2026-04-27, 2026-04-27T14:00Z, or an age such as 7d"
+        ) from exc
     return (moment.replace(tzinfo=moment.tzinfo or UTC) - _EPOCH) // timedelta(microseconds=1)
 
 

@@ -9,7 +9,7 @@ from time import gmtime, strftime
 
 from polymnia.errors import StoreError, StoreStopped
 
-# Beyond this, one request for everything on the machine is faster than one for each file.
+# For more files than this, one sync of the whole machine is faster than one per file.
 _MAX_SINGLE_SYNCS = 200
 
 
@@ -27,7 +27,7 @@ def replace_file(path: Path, chunks: Iterable[bytes]) -> None:
             file.writelines(chunks)
             file.flush()
             fsync(file.fileno(), target)
-        with _synced(target.parent):
+        with _sync_directory(target.parent):
             spare.replace(target)
     except BaseException:
         with suppress(OSError):  # the first error matters more
@@ -74,7 +74,7 @@ def fsync(descriptor: int, path: Path) -> None:
 
 def fsync_directory(directory: Path) -> None:
     """Force the entries of a directory to disk, where the system supports it."""
-    with _synced(directory):
+    with _sync_directory(directory):
         pass
 
 
@@ -109,8 +109,8 @@ def _make_directory(directory: Path) -> None:
 
 
 @contextmanager
-def _synced(directory: Path) -> Iterator[None]:
-    """Force the directory's entries to disk after the block. Open it before, while nothing has changed yet."""
+def _sync_directory(directory: Path) -> Iterator[None]:
+    """Force the directory's entries to disk after the block. Open it first, so that a failure changes nothing."""
     if not hasattr(os, "O_DIRECTORY"):
         yield
         return

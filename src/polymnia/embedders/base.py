@@ -1,4 +1,4 @@
-"""What an embedder is, and how to open the one that a URL names. What it needs is imported only then."""
+"""What an embedder is, and how to open the one that a URL names. Its packages are imported only then."""
 
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -63,7 +63,7 @@ def missing_package(url: str) -> str:
     needed = _PACKAGES.get(url.partition(":")[0], ())
     missing = next((package for package in needed if find_spec(package) is None), None)
     has_weights = any(find_spec(package) for package in WEIGHTS)
-    if missing == "onnxruntime" and has_weights:  # so the extra is installed, and left it out here
+    if missing == "onnxruntime" and has_weights:  # the extra is installed, but leaves it out on this platform
         return f"search by meaning needs onnxruntime, which has no package for {machine()} machines; {_ELSEWHERE}"
     if url == LOCAL and not missing and not has_weights:
         missing = WEIGHTS[0]

@@ -94,7 +94,7 @@ def open_session(model: Path) -> onnxruntime.InferenceSession:
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
-    # The arena would keep the most memory that a run ever needed.
+    # The arena would never give back the memory of the largest run.
     options.enable_cpu_mem_arena = False
     try:
         return onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
@@ -123,7 +123,7 @@ def open_minilm() -> OnnxEmbedder:
 
 
 def _weights() -> Path:
-    """Return the file with the weights: it comes with the same extra, but `onnx:` does without."""
+    """Return the file with the weights, which come with an extra."""
     package = next((name for name in WEIGHTS if find_spec(name)), WEIGHTS[-1])
     found: Path = import_module(package).model_path()
     return found

@@ -23,7 +23,7 @@ TIMEOUT_S = 30.0
 # Texts of one request, and requests that run at the same time.
 TEXTS_PER_REQUEST = 32
 MAX_REQUESTS = 4
-# Pauses before a failed request is tried again, each between the half and the whole of it.
+# Delays before a failed request is retried; each is shortened by up to a half, at random.
 RETRY_DELAYS_S = (0.25, 1.0, 4.0)
 # A busy or failing server: the same request may work a little later.
 _TEMPORARY = frozenset((408, 425, 429, 500, 502, 503, 504))
@@ -70,7 +70,7 @@ class ServiceEmbedder:
         batches = [texts[start : start + TEXTS_PER_REQUEST] for start in range(0, len(texts), TEXTS_PER_REQUEST)]
         if not batches:
             return np.zeros((0, self.dimension), np.float32)
-        # Who asks a question does not wait, and gets an answer without it.
+        # A question is not retried: its search does not wait, and answers without the vector.
         embed = partial(self._embed_batch, delays=() if asking else RETRY_DELAYS_S)
         if len(batches) == 1:
             return embed(batches[0])
@@ -80,7 +80,7 @@ class ServiceEmbedder:
     def _embed_batch(self, texts: Sequence[str], delays: Sequence[float]) -> "Vectors":
         reply = self._post({"model": self._model, "input": [text or " " for text in texts]}, delays)
         try:
-            with np.errstate(over="ignore"):  # what is too large becomes infinite
+            with np.errstate(over="ignore"):  # a number that is too large becomes infinite
                 rows = np.asarray(self._rows(reply), np.float32)
         except (DecodeError, ValidationError, ValueError) as exc:
             raise EmbedderError(f"{self._url} did not return vectors ({exc}); check the URL and the model") from exc

@@ -29,7 +29,7 @@ class WordPiece:
         return [self._start, *inner[: self._max_tokens - 2], self._end]
 
     def _split_word(self, word: str) -> tuple[int, ...]:
-        """Return the longest known pieces from the left; a word that has none is unknown."""
+        """Return the longest known pieces from the left; a word that cannot be split into pieces is unknown."""
         if len(word) > _MAX_WORD_LETTERS:
             return (self._unknown,)
         found: list[int] = []

@@ -1,4 +1,4 @@
-"""Verbs on what an entity says of itself: its summary and its tags."""
+"""Verbs on the attributes of an entity: its summary and its tags."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""What an agent should know at the start of a session: what is pinned, what changed lately, and what there is."""
+"""What an agent should know at the start of a session: what is pinned, what changed lately, and how much there is."""
 
 from collections.abc import Iterable, Sequence
 
@@ -16,7 +16,8 @@ PINNED_TAG = "pinned"
 CONVERSATION = "conversation"
 DEFAULT_TOKENS = 1_000
 MAX_PINNED, MAX_RECENT, MAX_TYPES = 20, 20, 8
-# The latest conversations in a briefing: more of them would hide the facts. Others are looked for among this many.
+# Conversations in a briefing: more of them would hide the facts. Other entities are searched among this many recent
+# ones.
 MAX_CONVERSATIONS, MAX_LOOKED_AT = 2, 200
 # The newest facts of an entity that is not pinned.
 MAX_RECENT_FACTS = 3
@@ -57,32 +58,32 @@ def brief(memory: Memory, *, max_tokens: int = DEFAULT_TOKENS) -> Briefing:
     """Return what to know of a memory, within a budget for the texts of the entities."""
     with memory.reading() as read:
         counts, types = read.counts(), read.entity_types()
-        told = _told(read)
+        told = _brief_all(read)
         last = read.history.latest(ChangeQuery(limit=1)) if memory.store.capabilities.history else []
-    shown = _fitting(told, max_tokens)
+    shown = _fit_budget(told, max_tokens)
     at, actor = (last[0].at, last[0].actor) if last else (0, "")
     return Briefing(counts, tuple(types[:MAX_TYPES]), tuple(shown), counts.entities - len(shown), at, actor)
 
 
 def brief_entities(memory: Memory, *, max_tokens: int = DEFAULT_TOKENS) -> list[BriefedEntity]:
-    """Return the entities of a briefing alone, which takes no longer in a large memory."""
+    """Return only the entities of a briefing, without counts, which take long in a large memory."""
     with memory.reading() as read:
-        return _fitting(_told(read), max_tokens)
+        return _fit_budget(_brief_all(read), max_tokens)
 
 
-def _told(read: Reader) -> list[BriefedEntity]:
-    pinned = _pinned(read)
-    recent = _recent(read, {each.name for each in pinned})
+def _brief_all(read: Reader) -> list[BriefedEntity]:
+    pinned = _find_pinned(read)
+    recent = _find_recent(read, {each.name for each in pinned})
     return [_brief_entity(each, is_pinned=True) for each in pinned] + [_brief_entity(each) for each in recent]
 
 
-def _pinned(read: Reader) -> list[Entity]:
+def _find_pinned(read: Reader) -> list[Entity]:
     found = read.candidates(terms_of(PINNED_TAG), 5 * MAX_PINNED, Within(tags=(PINNED_TAG,)))
     names = list(dict.fromkeys([each.entity for each in found if each.kind == "entity"]))
     return read.find(names[:MAX_PINNED]) if names else []
 
 
-def _recent(read: Reader, known: set[str]) -> list[Entity]:
+def _find_recent(read: Reader, known: set[str]) -> list[Entity]:
     """Return the entities updated last, the latest first, with few conversations among them."""
     latest = [each for each in read.recent(0, MAX_LOOKED_AT) if each.name not in known]
     surplus = {each.name for each in [each for each in latest if each.type == CONVERSATION][MAX_CONVERSATIONS:]}
@@ -104,21 +105,21 @@ def _newest(observations: Sequence[Observation]) -> list[Observation]:
     return latest[-MAX_RECENT_FACTS:]
 
 
-def _fitting(entities: Iterable[BriefedEntity], max_tokens: int) -> list[BriefedEntity]:
+def _fit_budget(entities: Iterable[BriefedEntity], max_tokens: int) -> list[BriefedEntity]:
     """Return the entities whose texts fit into the budget. The first is shortened rather than left out."""
     shown: list[BriefedEntity] = []
     for each in entities:
         cost = estimate_tokens(each.text) + 1
         if cost > max_tokens:
             if not shown:
-                shown.append(_shortest(each, max_tokens))
+                shown.append(_shorten_entity(each, max_tokens))
             break
         shown.append(each)
         max_tokens -= cost
     return shown
 
 
-def _shortest(entity: BriefedEntity, max_tokens: int) -> BriefedEntity:
+def _shorten_entity(entity: BriefedEntity, max_tokens: int) -> BriefedEntity:
     facts: tuple[str, ...] = ()
     for count in range(len(entity.facts) + 1):
         tried = BriefedEntity(

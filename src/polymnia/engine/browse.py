@@ -1,4 +1,4 @@
-"""Verbs for people who look around: hits with their authors and counts by type, client, tag and age."""
+"""Verbs for people who browse: hits with their authors and counts by type, client, tag and age."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -11,9 +11,9 @@ from polymnia.engine.memory import Memory
 from polymnia.engine.recall import recall
 from polymnia.model import Entity, Hit, Within, split_actor
 
-# More hits than anybody reads; counts are of these.
+# Hits that are found and counted: more than anybody reads.
 MAX_HITS = 200
-# Counts by age: everything since so many days ago.
+# Ages for the counts, in days.
 AGES_D = (7, 30, 365)
 _DAY_US = 86_400_000_000
 
@@ -42,7 +42,7 @@ class Found(Struct, frozen=True):
 
 
 def find(memory: Memory, question: str, *, within: Within | None = None, client: str = "") -> Found:
-    """Return what answers the question, perhaps only what one client wrote first."""
+    """Return what answers the question; with `client`, only what that client wrote first."""
     result = recall(memory, question, limit=MAX_HITS, within=within)
     written = authors(memory, [hit.passage.key for hit in result.hits])
     actors = {key: author.actor for key, author in written.items()}

@@ -71,8 +71,8 @@ def _advice(store: str) -> str:
     kind, path = store_kind(store)
     if kind == "binlog":
         return (
-            "What to do: nothing. A write was not finished, and no client was told that it had succeeded; the next "
-            f"write moves what is there of it to {store_kind(store)[1]}.torn."
+            "What to do: nothing. An interrupted write was never acknowledged; the next "
+            f"write moves its remains to {store_kind(store)[1]}.torn."
         )
     if kind == "jsonl":
         return (

@@ -71,7 +71,7 @@ def drawn_graph(memory: Memory, names: Collection[str], kinds: Collection[str] |
 def _step(
     read: Reader, front: Sequence[str], shown: dict[str, None], kinds: Collection[str] | None, added: int
 ) -> list[str]:
-    """Add the neighbours of the front to what is shown, as far as there is room, and return them."""
+    """Add the neighbours of the front to the shown entities until the drawing is full, and return them."""
     check_cancelled()
     around: dict[str, list[str]] = {name: [] for name in front}
     for each in reversed(_of_kinds(read.touching(set(front)), kinds)) if front else ():

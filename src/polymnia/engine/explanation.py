@@ -16,9 +16,9 @@ from polymnia.search.terms import terms_of, words_of
 from polymnia.search.text import fold
 from polymnia.stores.contract import Reader
 
-# How long an explanation waits for the embedder: somebody looks at it, and it may have to be loaded.
+# How long an explanation waits for the embedder, which may have to be loaded first.
 EMBED_TIMEOUT_S = 20.0
-# Passages that are looked at for what somebody misses.
+# Passages that are examined to explain why a text is missing.
 MAX_WANTED = 20
 
 Outcome = Literal["shown", "ranked", "alike", "filtered", "not found", "unknown"]
@@ -60,9 +60,10 @@ class Explanation(Struct, frozen=True):
 class Absence(Struct, frozen=True, kw_only=True):
     """Why a passage is not among the hits.
 
-    It is `shown` after all at `place`, or `ranked` too low there. Or it is `alike` another hit that stands for it, or
-    kept out by the filters in `kept_out_by`, or `not found` by any search: then `place` is where its score would put
-    it. Or it is `unknown`. `last` is the last hit shown, `missing` are words of the question that it does not have.
+    The outcome is `shown` if it is a hit after all, at `place`; `ranked` if it is too low, at `place`; `alike` if
+    another hit, `twin`, stands for it; `filtered` by the filters in `kept_out_by`; `not found` if no search proposes
+    it, and `place` is where its score would put it; `unknown` if there is no such passage. `last` is the last hit
+    shown. `missing` are the words of the question that the passage does not have.
     """
 
     outcome: Outcome
@@ -82,13 +83,13 @@ class Absence(Struct, frozen=True, kw_only=True):
 def explain(memory: Memory, question: str, *, limit: int = 10, within: Within | None = None) -> Explanation:
     """Return the hits of a recall with everything that led to their order."""
     with memory.reading() as read:
-        words, _, _ = _timed_ranking(Memory(memory.store), read, question, limit, within)
-        both, search, scored = _timed_ranking(memory, read, question, limit, within)
+        words, _, _ = _rank_timed(Memory(memory.store), read, question, limit, within)
+        both, search, scored = _rank_timed(memory, read, question, limit, within)
         meaning = _by_meaning(read, search, limit, within)
         embedded, passages = _coverage(read, search)
     found = hits.best_hits(search.query.folded, scored, limit)
     return Explanation(
-        [_explained(hit, search, words.passages, meaning.passages) for hit in found],
+        [_explain_hit(hit, search, words.passages, meaning.passages) for hit in found],
         Ranking(words.passages[:limit], words.milliseconds),
         Ranking(meaning.passages[:limit], meaning.milliseconds),
         both.milliseconds,
@@ -105,8 +106,8 @@ def explain_absence(
 ) -> Absence:
     """Say why an entity, or a text by some of its words, is not among the first hits."""
     with memory.reading() as read:
-        _, search, scored = _timed_ranking(memory, read, question, limit, within)
-        asked = _wanted(read, search, wanted.strip())
+        _, search, scored = _rank_timed(memory, read, question, limit, within)
+        asked = _find_wanted(read, search, wanted.strip())
         ranked = hits.best_hits(search.query.folded, scored, len(scored))
         places = {hit.passage.key: place for place, hit in enumerate(ranked, 1)}
         known = {each.passage.key: each for each in scored}
@@ -115,7 +116,7 @@ def explain_absence(
     if not asked:
         return Absence(outcome="unknown", similar_names=tuple(similar_names(memory, wanted.strip())))
     best = _best([*[known[each.key] for each in asked if each.key in known], *extra], places)
-    last = _explained(ranked[min(limit, len(ranked)) - 1], search, (), ()) if ranked else None
+    last = _explain_hit(ranked[min(limit, len(ranked)) - 1], search, (), ()) if ranked else None
     place = places.get(best.passage.key, 0)
     kept_out_by = _exclusions(within, best.passage)
     twin = None if place else _twin(best, ranked, known)
@@ -134,31 +135,26 @@ def explain_absence(
     )
 
 
-class _Ranked(Struct, frozen=True):
-    passages: list[Passage]
-    milliseconds: float
-
-
-def _timed_ranking(
+def _rank_timed(
     memory: Memory, read: Reader, question: str, limit: int, within: Within | None
-) -> tuple[_Ranked, Search, list[ScoredPassage]]:
+) -> tuple[Ranking, Search, list[ScoredPassage]]:
     """Rank all candidates as recall does."""
     started = perf_counter()
     (search,) = start_searches(memory, read, [question], within, EMBED_TIMEOUT_S)
     scored = score_candidates(read, [search], within)
     ranked = hits.best_hits(search.query.folded, scored, max(limit, len(scored)))
-    return _Ranked([hit.passage for hit in ranked], 1000 * (perf_counter() - started)), search, scored
+    return Ranking([hit.passage for hit in ranked], 1000 * (perf_counter() - started)), search, scored
 
 
-def _by_meaning(read: Reader, search: Search, limit: int, within: Within | None) -> _Ranked:
-    """Rank by meaning alone, twice as far as is shown: then most hits have a place."""
+def _by_meaning(read: Reader, search: Search, limit: int, within: Within | None) -> Ranking:
+    """Rank by meaning alone. Return twice as many as are shown, so that most hits have a place."""
     if search.vectors is None:
-        return _Ranked([], 0.0)
+        return Ranking([], 0.0)
     started = perf_counter()
     nearest = read.vectors.nearest(search.vectors.model, search.vectors.question, 2 * limit, within)
     passages = {each.id: each for each in read.passages_by_id(nearest)}
     ranked = [passages[each] for each in nearest if each in passages]
-    return _Ranked(ranked, 1000 * (perf_counter() - started))
+    return Ranking(ranked, 1000 * (perf_counter() - started))
 
 
 def _coverage(read: Reader, search: Search) -> tuple[int, int]:
@@ -167,22 +163,21 @@ def _coverage(read: Reader, search: Search) -> tuple[int, int]:
     return read.vectors.coverage(search.vectors.model)
 
 
-def _explained(hit: Hit, search: Search, words: Sequence[Passage], meaning: Sequence[Passage]) -> ExplainedHit:
-    bonus = search.query.bonuses.get(hit.passage.entity, 0.0)
-    signals = weigh(hit.signals, bonus, search.coverage)
-    return ExplainedHit(hit, signals, _place(words, hit.passage.key), _place(meaning, hit.passage.key))
+def _explain_hit(hit: Hit, search: Search, words: Sequence[Passage], meaning: Sequence[Passage]) -> ExplainedHit:
+    key = hit.passage.key
+    return ExplainedHit(hit, _weigh(hit, search), _place(words, key), _place(meaning, key))
 
 
-def _weigh(scored: ScoredPassage, search: Search) -> list[WeightedSignal]:
-    return weigh(scored.signals, search.query.bonuses.get(scored.passage.entity, 0.0), search.coverage)
+def _weigh(found: Hit | ScoredPassage, search: Search) -> list[WeightedSignal]:
+    return weigh(found.signals, search.query.bonuses.get(found.passage.entity, 0.0), search.coverage)
 
 
 def _place(ranked: Sequence[Passage], key: PassageKey) -> int | None:
     return next((place for place, each in enumerate(ranked, 1) if each.key == key), None)
 
 
-def _wanted(read: Reader, search: Search, wanted: str) -> list[Passage]:
-    """Return the passages that somebody may mean: those of the entity with that name, or those with the text."""
+def _find_wanted(read: Reader, search: Search, wanted: str) -> list[Passage]:
+    """Return the passages that may be meant: those of the entity with that name, or those that contain the text."""
     if not wanted:
         return []
     folded = fold(wanted)
@@ -228,7 +223,7 @@ def _best(scored: Sequence[ScoredPassage], places: dict[PassageKey, int]) -> Sco
 
 
 def _twin(best: ScoredPassage, ranked: Sequence[Hit], known: dict[PassageKey, ScoredPassage]) -> Passage | None:
-    """Return the hit that says the same about the same entity, if that is why the passage is no hit."""
+    """Return the hit that says the same about the same entity, which keeps the passage out; None if there is none."""
     if best.passage.key not in known:
         return None
     for hit in ranked:
@@ -255,6 +250,6 @@ def _exclusions(within: Within | None, passage: Passage) -> tuple[str, ...]:
 
 
 def _missing_words(search: Search, terms: Sequence[str]) -> tuple[str, ...]:
-    """Return the words of the question that a passage has not, as they were asked for."""
+    """Return the words of the question that a passage does not have, as the user spelled them."""
     asked = {term: word for word in words_of(search.query.question.text) for term in terms_of(word)}
     return tuple([asked.get(term, term) for term in search.query.terms if term not in terms])

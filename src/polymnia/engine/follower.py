@@ -1,4 +1,4 @@
-"""Follow the changes of other servers: one thread reads the change feeds of stores while somebody listens."""
+"""Follow the changes of other servers: one thread reads the change feeds of stores while changes are wanted."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -45,7 +45,7 @@ class Follower:
         Thread(target=self._run, name="polymnia-follower", daemon=True).start()
 
     def stop(self) -> None:
-        """End the thread, whether or not somebody still listens: the stores are being closed."""
+        """End the thread, even if changes are still wanted: the stores are being closed."""
         self._is_stopped = True
         self._pause.set()
 

@@ -1,4 +1,4 @@
-"""Forget observations, relations, notes and entities, in one change that can be undone. Only what is named goes."""
+"""Forget the named observations, relations, notes and entities, in one change that can be undone."""
 
 from collections.abc import Sequence
 
@@ -22,7 +22,7 @@ class Unwanted(Struct, frozen=True, kw_only=True):
 
 
 class ForgetReceipt(Struct, frozen=True):
-    """What was forgotten, or would be. `unknown` names what there was not. The change is 0 if nothing was changed."""
+    """What was forgotten, or would be. `unknown` lists what does not exist. The change is 0 if nothing was changed."""
 
     change: int
     at: int
@@ -50,7 +50,7 @@ def forget(memory: Memory, unwanted: Unwanted, *, by: str, dry_run: bool = False
 
 
 def _rows(memory: Memory, read: Reader, unwanted: Unwanted) -> tuple[Rows, tuple[str, ...]]:
-    """Return the rows to delete, and what is named but not there."""
+    """Return the rows to delete, and what is named and does not exist."""
     owners = {name for name, _ in unwanted.observations}
     found = {each.name: each for each in read.find({*unwanted.entities, *owners})}
     whole = [found[name] for name in dict.fromkeys(unwanted.entities) if name in found]

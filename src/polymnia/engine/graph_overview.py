@@ -16,14 +16,14 @@ from polymnia.model import ChangeQuery, Entity
 from polymnia.search.communities import find_communities
 from polymnia.stores.contract import Reader, Store
 
-# The most groups, those of entities without relations among them, and the most pairs of groups with relations.
+# Bounds on all groups, on the groups of entities without relations, and on the links between groups.
 MAX_GROUPS = 200
 MAX_LOOSE_GROUPS = 12
 MAX_LINKS = 2_000
-# A memory with this many entities is looked through while somebody waits for a page.
-MAX_SMALL = 5_000
+# Up to this many entities the overview is computed while a page is being loaded.
+MAX_QUICK_ENTITIES = 5_000
 # A cached overview is used this many times longer than it took to compute, whatever has changed since.
-_REUSE = 20.0
+_REUSE_FACTOR = 20.0
 
 GroupKind = Literal["cluster", "small", "loose"]
 
@@ -31,8 +31,9 @@ GroupKind = Literal["cluster", "small", "loose"]
 class Group(Struct, frozen=True):
     """Entities shown as one node, the most connected first.
 
-    A `cluster` is held together by relations; `small` is all clusters that are too many to show; `loose` are entities
-    of one type without relations. `inside` and `outside` count the relations among its entities and to other groups.
+    A `cluster` is held together by relations; `small` has all clusters that are not shown on their own; `loose` has
+    entities of one type without relations. `inside` and `outside` count the relations among its entities and to other
+    groups.
     """
 
     kind: GroupKind
@@ -44,7 +45,7 @@ class Group(Struct, frozen=True):
 
 
 class GroupLink(Struct, frozen=True, gc=False):
-    """How many relations join two groups, which are given by their places."""
+    """How many relations join two groups, given by their positions in the list of groups."""
 
     one: int
     other: int
@@ -54,8 +55,8 @@ class GroupLink(Struct, frozen=True, gc=False):
 class GraphOverview(Struct, frozen=True):
     """All entities in groups, the largest clusters first, and the strongest links between groups.
 
-    `change` is the last change that it covers, 0 in a store without history. It was computed `at` that time, in
-    so many `seconds`.
+    `change` is the last change that it covers, 0 in a store without history. It was computed `at` that time and took
+    `seconds`.
     """
 
     groups: list[Group]
@@ -95,7 +96,7 @@ def last_change(memory: Memory, read: Reader) -> int:
 
 
 class GraphOverviews:
-    """The overviews of some memories. One that has changed is computed anew, unless that would take most of the time.
+    """The overviews of some memories. If a memory has changed, its overview is computed again, but not all the time.
 
     Safe for several threads: one computes and the others wait for it.
     """
@@ -125,12 +126,12 @@ class GraphOverviews:
             is_cached = memory.store in self._found
         if not is_cached:
             with memory.reading() as read:
-                if read.counts().entities > MAX_SMALL:
+                if read.counts().entities > MAX_QUICK_ENTITIES:
                     return None
         return self.find(memory)
 
     def _is_outdated(self, memory: Memory, at: float, found: GraphOverview, refresh: bool) -> bool:
-        if not refresh and self._clock() - at < _REUSE * found.seconds:
+        if not refresh and self._clock() - at < _REUSE_FACTOR * found.seconds:
             return False
         with memory.reading() as read:
             return not found.change or last_change(memory, read) != found.change

@@ -24,8 +24,8 @@ from polymnia.stores.contract import HistoryReader, Reader
 
 What = Literal["entity", "name", "type", "summary", "tags", "observation", "relation", "note"]
 DEFAULT_LIMIT, MAX_LIMIT = 20, 200
-# A page with a bound on its rows is read so many changes at a time: one of a large import has thousands of rows.
-_CHUNK = 4
+# Changes that are read at a time for a page with `max_rows`: a change of a large import has thousands of rows.
+_CHANGES_PER_READ = 4
 # How many changes of an entity are searched for superseded facts.
 _MAX_SEARCHED = 1_000
 
@@ -70,10 +70,10 @@ def latest(
     until: int | None = None,
     max_rows: int | None = None,
 ) -> ChangePage:
-    """Return the latest changes, newest first, perhaps only those of an actor, of some entities or of a period.
+    """Return the latest changes, newest first: all, or those of an actor, of some entities or of a period.
 
-    Any part of the name will do for `actor`; `actors` are whole names. `names` finds an entity under its former names
-    too. `max_rows` ends the page early, after the change with which so many rows are read. Raise NotSupported.
+    `actor` is any part of a name; `actors` are whole names. `names` finds an entity under its former names
+    too. `max_rows` ends the page early, after the change that reaches this many rows. Raise NotSupported.
     """
     with memory.reading() as read:
         history = history_of(memory, read)
@@ -94,7 +94,7 @@ def _read_page(history: HistoryReader, query: ChangeQuery, max_rows: int | None)
     """Return the changes of a page, and whether there are more. With `max_rows` read a few at a time."""
     found: list[Change] = []
     while True:
-        wanted = query.limit - len(found) if max_rows is None else min(_CHUNK, query.limit - len(found))
+        wanted = query.limit - len(found) if max_rows is None else min(_CHANGES_PER_READ, query.limit - len(found))
         before = found[-1].id if found else query.before
         part = history.latest(replace(query, limit=wanted + 1, before=before))
         found += part[:wanted]
@@ -123,7 +123,7 @@ def differences(change: Change, names: Collection[str] | None = None) -> list[Di
 
 
 def names_of(memory: Memory, name: str) -> set[str]:
-    """Return every name that the entities called so, now or formerly, had."""
+    """Return all present and former names of the entities that have or had this name."""
     with memory.reading() as read:
         changes = history_of(memory, read).latest(ChangeQuery(limit=_MAX_SEARCHED, names=(name,)))
     cards = [each for change in changes for each in (*change.before.entities, *change.after.entities)]
@@ -139,7 +139,7 @@ def authors(memory: Memory, passages: Collection[PassageKey]) -> dict[PassageKey
         return read.history.authors(passages)
 
 
-def superseded(memory: Memory, name: str) -> list[SupersededFact]:
+def superseded_facts(memory: Memory, name: str) -> list[SupersededFact]:
     """Return the facts of an entity that newer ones replaced, the latest first; nothing in a store without history."""
     if not memory.store.capabilities.history:
         return []
@@ -172,7 +172,7 @@ def find_actors(history: HistoryReader, wanted: str) -> tuple[str, ...]:
     found = tuple([each for each in everyone if fold(wanted) in fold(each)])
     if not found:
         known = ", ".join(everyone[:10]) or "nobody"
-        raise BadInput(f"nobody called {wanted!r} has changed anything; those who have: {known}")
+        raise BadInput(f"nobody called {wanted!r} has made a change; those who have: {known}")
     return found
 
 

@@ -50,7 +50,7 @@ class IndexEmbedder(Protocol):
 
 
 class IndexedMemory(Protocol):
-    """A memory to index. It keeps its store open while somebody holds it."""
+    """A memory to index. Its store stays open as long as this object is in use."""
 
     store: Store
 
@@ -134,7 +134,7 @@ class Indexer:
 
 
 class Embedding:
-    """One run over a store: embed what has no vector, the newest first, and remove vectors that nobody uses."""
+    """One run over a store: embed what has no vector, the newest first, and remove unused vectors."""
 
     def __init__(
         self,
@@ -156,7 +156,7 @@ class Embedding:
         self._known: dict[str, bytes] = {}
 
     def run(self) -> Watermarks:
-        """Return up to where everything is embedded now."""
+        """Return the passage ids up to which everything is embedded now."""
         with self._store.reading() as read:
             top = read.vectors.last_passage()
             perspectives = distinct_perspectives(read.vectors)
@@ -190,7 +190,7 @@ class Embedding:
         return not any(self._pending(vectors, models[0], each) for each in behind)
 
     def _forget_renamed(self, vectors: VectorReader, perspectives: list[Perspective]) -> None:
-        """Look through all passages again where some have lost the vectors made with a former name of their entity."""
+        """Check all passages again if some lost their vectors because their entity was renamed."""
         for perspective in perspectives:
             for model, document in [key for key in self._above if key[1] == perspective.document]:
                 embedded, total = vectors.coverage(model, perspective=perspective.name)
@@ -230,7 +230,7 @@ class Embedding:
         self.embedded += len(batch)
 
     def _vectors(self, texts: list[str]) -> dict[str, bytes]:
-        """Return the vectors of texts. Embed each text once, and none that was embedded a moment ago."""
+        """Return the vectors of texts. Embed each text once, and reuse recent vectors."""
         new = [text for text in dict.fromkeys(texts) if text not in self._known]
         if new:
             if len(self._known) > _KEPT_TEXTS:
@@ -239,7 +239,7 @@ class Embedding:
         return self._known
 
     def _count(self, model: EmbeddingModel, perspectives: list[Perspective]) -> int:
-        """Return how many vectors are missing, if somebody wants to know."""
+        """Return how many vectors are missing, if progress is reported."""
         if self._progress is None:
             return 0
         with self._store.reading() as read:

@@ -1,8 +1,8 @@
 """Add entities, relations and notes from elsewhere to a memory, one change per batch.
 
 A known entity keeps what it has and gains what it lacks: observations, tags, a summary. Of two notes with the same key
-the later one stays. So taking the same items in twice changes nothing, and an interrupted import can be repeated. Where
-an item says something else than the memory, that is a conflict; the memory keeps its own unless the caller decides so.
+the later one stays. So taking the same items in twice changes nothing, and an interrupted import can be repeated. If an
+item contradicts the memory, that is a conflict: the memory keeps its own value unless the caller decides otherwise.
 """
 
 from collections import Counter
@@ -20,7 +20,7 @@ from polymnia.search.dates import stamped_time
 from polymnia.stores.contract import Reader
 
 Item = Entity | Relation | Note
-# How many conflicts a receipt describes.
+# Conflicts that a receipt describes.
 MAX_CONFLICTS = 50
 # How many new entities a receipt names.
 MAX_NEW_NAMES = 10
@@ -83,8 +83,8 @@ def take_in(
 ) -> Receipt:
     """Add the items to the memory. Report to `progress` how many are done. Raise NotSupported for notes it cannot hold.
 
-    A dry run changes nothing and returns what would happen. Where an item is in conflict with the memory, it wins if
-    conflicts are to be replaced.
+    A dry run changes nothing and returns what would happen. If an item contradicts the memory, the memory stays as it
+    is, unless `replace_conflicts` is given.
     """
     intake = _Intake(memory, by, dry_run, replace_conflicts)
     done = 0
@@ -97,7 +97,7 @@ def take_in(
 
 
 class _Intake:
-    """One intake: what was done so far and, in a dry run, what would be in the memory by now."""
+    """One intake: what was done so far and, in a dry run, what the memory would contain."""
 
     def __init__(self, memory: Memory, by: str, dry_run: bool, replace_conflicts: bool) -> None:
         self.receipt = Receipt(Tally(), Tally(), Tally(), changes=[], conflicts=[], new_names=[])
@@ -263,7 +263,7 @@ def _conflicts(known: Entity, entity: Entity) -> Iterator[Conflict]:
 def _missing_observations(known: Entity, entity: Entity, at: int) -> tuple[Observation, ...]:
     """Return what the known entity lacks, each once, with its next ordinals.
 
-    Two turns of a conversation may have the same text: a text that is known for other times only counts as missing.
+    Two turns of a conversation may have the same text: a text that is only known with other times counts as missing.
     """
     times: dict[str, set[int]] = {}
     for each in known.observations:

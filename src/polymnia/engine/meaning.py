@@ -23,9 +23,9 @@ logger = logging.getLogger(__name__)
 
 # How long a search waits for its question to be embedded before it answers from words alone.
 QUESTION_TIMEOUT_S = 0.5
-# How long the embedder is left alone after it failed or was too slow.
+# How long the embedder is not used after it failed or was too slow.
 RETRY_AFTER_S = 1.0
-# The embedder is released when nobody has used it for this long.
+# The embedder is released when it was not used for this long.
 IDLE_RELEASE_S = 300.0
 
 EmbedderOpener = Callable[[str], Embedder | None]
@@ -62,12 +62,12 @@ class SharedEmbedder:
 
     @property
     def identity(self) -> str:
-        """The identity of the model, which is loaded for it. Raise EmbedderError."""
+        """The identity of the model. Load it if necessary. Raise EmbedderError."""
         return self._use(lambda embedder: embedder.identity)
 
     @property
     def dimension(self) -> int:
-        """The length of the model's vectors; the model is loaded for it. Raise EmbedderError."""
+        """The length of the model's vectors. Load the model if necessary. Raise EmbedderError."""
         return self._use(lambda embedder: embedder.dimension)
 
     @property
@@ -88,7 +88,7 @@ class SharedEmbedder:
         )
 
     def release_if_idle(self) -> None:
-        """Drop the embedder if nobody has used it for some minutes."""
+        """Drop the embedder if it was not used for some minutes."""
         with self._lock:
             if self._embedder is not None and not self._users and monotonic() - self._used_at >= self.idle:
                 self._embedder = None
@@ -101,7 +101,7 @@ class SharedEmbedder:
         except EmbedderError:
             with self._lock:
                 if self._embedder is embedder:
-                    self._embedder = None  # it may be another model when it works again
+                    self._embedder = None  # the service may have another model when it works again
             raise
         finally:
             with self._lock:
@@ -128,7 +128,7 @@ class Meaning:
         self._quiet_until = 0.0
 
     def ask(self, question: str, *, timeout: float = QUESTION_TIMEOUT_S) -> "PendingQuestion":
-        """Start to embed a question. The caller may do something else before it takes the answer."""
+        """Start to embed a question. The caller can do other work before it asks for the vector."""
         return self._start([question], timeout)
 
     def embed_questions(self, questions: Sequence[str], *, timeout: float) -> list[QuestionVector]:
@@ -201,7 +201,7 @@ class PendingQuestion:
         return self._vectors or self._problem
 
     def embed(self, embedder: SharedEmbedder, questions: Sequence[str]) -> None:
-        """Embed the questions. This runs in its own thread: a slow embedder must not hold up the search."""
+        """Embed the questions. This runs in its own thread: a slow embedder must not delay the search."""
         try:
             self._vectors = embedder.embed_questions(questions)
         except EmbedderError as exc:

@@ -1,7 +1,7 @@
 """Copy whole memories from one store to another, workspace by workspace, with everything that both can hold.
 
 Between stores whose rows are versions, the rows are copied as they are: ids, times, history, trash, notes, perspectives
-and vectors. A copy that was interrupted goes on where it stopped. Every copy is compared with its source at the end.
+and vectors. An interrupted copy continues where it stopped. Every copy is compared with its source at the end.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from polymnia.stores import open_catalogue, open_store
 from polymnia.stores.contract import TABLES, Catalogue, Store, TableReader
 
 ACTOR = "polymnia migrate"
-# What a single store is called in a catalogue, unless the caller says otherwise.
+# The workspace that a single store becomes in a catalogue, unless the caller names one.
 DEFAULT_WORKSPACE = "default"
 _DIFFERS = (
     "the copy in {url} differs from its source in the table {table}: the source has changed since the copy began; "
@@ -172,14 +172,14 @@ def _summarize(tables: TableReader, table: str) -> tuple[int, bytes]:
 
 
 def _copy_graph(source: Store, target: Store, name: str, progress: Progress | None) -> Copy:
-    """Copy the living entities, relations and notes, where one of the stores can hold no more."""
+    """Copy the living entities, relations and notes, if one of the stores has no versions."""
     read, write = Memory(source), Memory(target)
     graph = entities.read_all(read)
     absorb(write, graph, by=ACTOR, progress=progress)
     notes = vault_notes(read)
     if notes and target.capabilities.notes:
         absorb_notes(write, notes, by=ACTOR, progress=progress)
-    missing = _missing(graph, entities.read_all(write))
+    missing = _find_missing(graph, entities.read_all(write))
     if missing:
         raise StoreError(f"the copy in {target.url} differs: {missing[0]} and {len(missing) - 1} more are missing")
     counts = {
@@ -191,7 +191,7 @@ def _copy_graph(source: Store, target: Store, name: str, progress: Progress | No
     return Copy(name, counts, _graph_checksum(graph), _left_behind(source, target, len(notes)))
 
 
-def _missing(expected: Graph, found: Graph) -> list[str]:
+def _find_missing(expected: Graph, found: Graph) -> list[str]:
     """Return the names and relations of a graph that another does not have in the same form."""
     there = {each.name: (each.type, *each.texts) for each in found.entities}
     linked = {each.key for each in found.relations}

@@ -15,7 +15,7 @@ from polymnia.stores.contract import Reader
 
 # How long a search by meaning waits for its question to be embedded: it has nothing else to answer from.
 EMBED_TIMEOUT_S = 10.0
-# Of each perspective, the first search asks for this many times the wanted entities: some have several good passages.
+# The first search of a perspective asks for this many passages per wanted entity: some entities have several good ones.
 _PASSAGES_PER_ENTITY = 4
 _MIN_PASSAGES = 40
 _BY_WORDS = 'search by words instead, with the mode "text"'
@@ -71,7 +71,7 @@ def entities_by_words(memory: Memory, query: str, *, limit: int) -> list[FoundOb
         best: dict[str, tuple[int, float]] = {}
         for passage, entity, score in _matches(memory, read, query):
             best.setdefault(entity, (passage, score))
-        return _with_summaries(read, _found(read, dict(list(best.values())[:limit])))
+        return _with_summaries(read, _load_observations(read, dict(list(best.values())[:limit])))
 
 
 def observations_by_words(memory: Memory, entity: str, query: str) -> list[FoundObservation]:
@@ -79,7 +79,7 @@ def observations_by_words(memory: Memory, entity: str, query: str) -> list[Found
     _require(memory, entity)
     with memory.reading() as read:
         matches = _matches(memory, read, query, entity)
-        return _found(read, {passage: score for passage, _, score in matches})
+        return _load_observations(read, {passage: score for passage, _, score in matches})
 
 
 class _Question(Struct, frozen=True):
@@ -94,14 +94,14 @@ class _Question(Struct, frozen=True):
             raise EmbedderError(f"no embedder is configured; {_BY_WORDS}")
         with memory.reading() as read:
             own = own_perspectives(memory, read.vectors, defaults)
-        # Perspectives with the same templates find the same.
+        # Perspectives with the same templates have the same results.
         perspectives = list({(each.document, each.query): each for each in reversed(own)}.values())[::-1]
         texts = [render_query(each.query, query) for each in perspectives]
         distinct = list(dict.fromkeys(texts))
         try:
             embedded = memory.meaning.embed_questions(distinct, timeout=EMBED_TIMEOUT_S)
         except EmbedderError as exc:
-            # Why is for the operator: it may name servers that remote clients need not know.
+            # The reason is a hint for the operator: it may name servers that remote clients should not see.
             raise EmbedderError(f"the question could not be embedded; {_BY_WORDS}", hint=str(exc)) from exc
         by_text = dict(zip(distinct, embedded, strict=True))
         vectors = [(each, by_text[text].vector) for each, text in zip(perspectives, texts, strict=True)]
@@ -150,7 +150,7 @@ def _best_of_each_entity(found: Sequence[FoundObservation]) -> list[FoundObserva
 def _matches(memory: Memory, read: Reader, query: str, entity: str | None = None) -> list[tuple[int, str, float]]:
     """Return passage, entity and score of the observations that match, best first.
 
-    Mere words must all occur; where no observation has them all, one is enough.
+    A query without operators must match with all its words; if nothing does, with any of them.
     """
     if not memory.store.capabilities.match:
         raise BadInput("this store has no full-text index", hint=USE_A_DATABASE)
@@ -166,7 +166,7 @@ def _matches(memory: Memory, read: Reader, query: str, entity: str | None = None
     return []
 
 
-def _found(read: Reader, scores: dict[int, float]) -> list[FoundObservation]:
+def _load_observations(read: Reader, scores: dict[int, float]) -> list[FoundObservation]:
     passages = {each.id: each for each in read.passages_by_id(scores)}
     return [FoundObservation(passages[each], score) for each, score in scores.items() if each in passages]
 

@@ -12,7 +12,7 @@ from polymnia.search.expression import alternatives, wants_everything
 from polymnia.search.relevance import MAX_INEXACT
 from polymnia.stores.contract import NoteReader, Reader
 
-# What a query calls the columns of a passage.
+# The names of a passage's columns in queries.
 _COLUMNS = {"key": "name", "content": "content", "tags": "labels"}
 _MAX_MATCHES = 1_000
 # The facts of an entity that are shown as one note.
@@ -47,7 +47,7 @@ def commit(memory: Memory, note: Note, *, by: str, member: str = "") -> Note:
 def rewrite(memory: Memory, key: str, content: str, *, expected: str, by: str) -> int:
     """Give a note of the vault another content, and return the change; 0 if it has that content already.
 
-    Raise TextChanged if the note has not the expected content, BadInput for a blank one, NotSupported.
+    Raise TextChanged if the content is not the expected one, BadInput for a blank one, NotSupported.
     """
     if not content.strip():
         raise BadInput(f"the new content of the note {key} is blank; forget removes a note")

@@ -1,4 +1,4 @@
-"""Verbs on perspectives: the ways in which a memory's passages are embedded, and how far that is done."""
+"""Verbs on perspectives: the ways in which a memory's passages are embedded, and how many are embedded."""
 
 import re
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from polymnia.stores.contract import TEXT, Reader, VectorReader
 
 MAX_PERSPECTIVES = 20
 _NAME = re.compile(r"[\w-]{1,50}")
-# The document templates that each memory had when it was last looked at.
+# The document templates that each memory had at the last check.
 _noticed: WeakKeyDictionary[Memory, frozenset[str]] = WeakKeyDictionary()
 
 
@@ -102,7 +102,7 @@ def current_model(memory: Memory, vectors: VectorReader) -> EmbeddingModel | Non
 
 
 def _notice(memory: Memory, found: Sequence[Perspective]) -> None:
-    """Embed in the background what another process, most often a command, has changed the templates of."""
+    """Embed in the background what is missing after another process, such as a command, changed templates."""
     documents = frozenset([each.document for each in found])
     if _noticed.get(memory) != documents:
         _noticed[memory] = documents

@@ -15,7 +15,7 @@ MAX_NAME_LENGTH = 48
 def find_project(directory: Path) -> Path | None:
     """Return the root of the git work tree that contains the directory; None if there is none.
 
-    A work tree at the user's home directory is no project: it holds the user's settings.
+    A work tree at the user's home directory is not a project: it holds the user's settings.
     """
     try:
         resolved, home = directory.resolve(), Path.home().resolve()
@@ -43,7 +43,7 @@ def project_workspace(workspaces: Workspaces, root: Path) -> str:
 
 
 def default_workspace(workspaces: Workspaces, directory: Path) -> str:
-    """Return the workspace of whoever works in the directory: that of its project, or the personal one."""
+    """Return the workspace for work in the directory: that of its project, or the personal one."""
     root = find_project(directory)
     return PERSONAL if root is None else project_workspace(workspaces, root)
 

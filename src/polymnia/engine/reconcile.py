@@ -1,7 +1,7 @@
-"""Bring a memory and a copy of it that people edit back together, given what both were when they were last alike.
+"""Merge a memory with an edited copy of it, given their last common state.
 
-What only one side changed is taken from it. Where both changed the same thing differently, nothing is lost: of an
-observation both texts stay; of everything else the memory's version stays and the copy's is reported.
+A change of one side is adopted by the other. If both changed the same thing differently, nothing is lost: both texts of
+an observation stay; of everything else the memory's version stays and the copy's is reported.
 """
 
 from collections.abc import Iterable
@@ -74,7 +74,7 @@ def rows_between(memory: State, merged: State, at: int) -> tuple[Rows, Rows]:
         known = {each.ordinal: each for each in old.observations}
         wanted = {each.ordinal: each for each in new.observations}
         gone = tuple([each for each in old.observations if wanted.get(each.ordinal) != each])
-        come = tuple([_dated(each, at) for each in new.observations if known.get(each.ordinal) != each])
+        come = tuple([_fill_observation(each, at) for each in new.observations if known.get(each.ordinal) != each])
         removed += [ObservationSet(old.name, gone)] if gone else []
         added += [ObservationSet(old.name, come)] if come else []
     relations = _ends_and_begins(memory.relations, merged.relations)
@@ -165,62 +165,59 @@ def _observations(
 ) -> tuple[tuple[Observation, ...], int]:
     """Merge the observations by their ordinals. A text that both sides added is one observation."""
     old = {each.ordinal: each.text for each in base.observations} if base else {}
-    kept = {each.ordinal: each for each in memory.observations}
-    named = {each.ordinal for each in copy.observations}
-    unnamed = [each.text for each in memory.observations if each.ordinal not in named and each.ordinal not in old]
+    merged = {each.ordinal: each for each in memory.observations}
+    in_copy = {each.ordinal for each in copy.observations}
+    added = [each.text for each in memory.observations if each.ordinal not in in_copy and each.ordinal not in old]
     new: list[Observation] = []
 
-    def add(each: Observation) -> None:
-        if each.text in unnamed:
-            unnamed.remove(each.text)
-        else:
-            new.append(each)
+    def report(mine: str, theirs: str) -> None:
+        conflicts.append(Conflict("observation", memory.id, memory.name, mine, theirs, lost=False))
 
-    for each in copy.observations:
-        mine, was = kept.get(each.ordinal), old.get(each.ordinal)
-        if mine is None:
-            if was is None:
-                add(each)
-            elif was != each.text:
-                conflicts.append(Conflict("observation", memory.id, memory.name, "deleted", each.text, lost=False))
-                add(each)
-        elif each.text not in (mine.text, was):
-            if mine.text == was:
-                kept[each.ordinal] = replace(mine, text=each.text)
-            elif each.text not in memory.texts:
-                if was is not None:
-                    conflicts.append(Conflict("observation", memory.id, memory.name, mine.text, each.text, lost=False))
-                add(each)
-    for ordinal, was in old.items():
-        mine = kept.get(ordinal)
-        if ordinal in named or mine is None:
+    for theirs in copy.observations:
+        mine, was = merged.get(theirs.ordinal), old.get(theirs.ordinal)
+        if theirs.text == was or (mine and mine.text == theirs.text):
             continue
-        if mine.text == was:
-            del kept[ordinal]
+        if mine and mine.text == was:  # only the copy changed it
+            merged[theirs.ordinal] = replace(mine, text=theirs.text)
+            continue
+        if mine and theirs.text in memory.texts:
+            continue
+        if was is not None:
+            report(mine.text if mine else "deleted", theirs.text)
+        if theirs.text in added:
+            added.remove(theirs.text)
         else:
-            conflicts.append(Conflict("observation", memory.id, memory.name, mine.text, "deleted", lost=False))
+            new.append(theirs)
+    for ordinal, was in old.items():
+        if ordinal in merged and ordinal not in in_copy:
+            if merged[ordinal].text == was:
+                del merged[ordinal]
+            else:
+                report(merged[ordinal].text, "deleted")
     numbered = [replace(each, ordinal=number) for number, each in enumerate(new, memory.next_ordinal)]
-    return (*[kept[ordinal] for ordinal in sorted(kept)], *numbered), memory.next_ordinal + len(new)
+    return (*[merged[ordinal] for ordinal in sorted(merged)], *numbered), memory.next_ordinal + len(new)
 
 
 def _note(base: Note | None, memory: Note | None, copy: Note | None, conflicts: list[Conflict]) -> Note | None:
     was, mine, theirs = [_note_content(each) for each in (base, memory, copy)]
-    if mine == theirs or theirs == was:
+    if theirs in (mine, was):
         return memory
-    if mine == was or memory is None:
-        if memory is None and base is not None and copy is not None:
+    if memory is None:
+        if base is not None and copy is not None:
             conflicts.append(Conflict("deleted note", copy.key, copy.key, "deleted", "changed", lost=False))
-        changed = memory and copy and replace(memory, content=copy.content, tags=copy.tags, updated_at=0)
-        return (
-            replace(changed, embedding=b"")
-            if changed and memory and changed.content != memory.content
-            else changed or copy
-        )
+        return copy
+    if mine == was:  # only the copy changed it
+        return copy and _rewrite_note(memory, copy)
     if copy is None:
         conflicts.append(Conflict("deleted note", memory.key, memory.key, "changed", "deleted", lost=False))
     else:
         conflicts.append(Conflict("note", memory.key, memory.key, memory.content, copy.content))
     return memory
+
+
+def _rewrite_note(memory: Note, copy: Note) -> Note:
+    embedding = memory.embedding if copy.content == memory.content else b""
+    return replace(memory, content=copy.content, tags=copy.tags, updated_at=0, embedding=embedding)
 
 
 def _relations(base: State, memory: State, copy: State, merged: State) -> dict[RelationKey, Relation]:
@@ -298,14 +295,14 @@ def _fill(entity: Entity, at: int) -> Entity:
     """Return a new entity with that time where it has none."""
     return replace(
         entity,
-        observations=tuple([_dated(each, at) for each in entity.observations]),
+        observations=tuple([_fill_observation(each, at) for each in entity.observations]),
         summary_at=(entity.summary_at or at) if entity.summary is not None else 0,
         created_at=entity.created_at or at,
         updated_at=entity.updated_at or at,
     )
 
 
-def _dated(observation: Observation, at: int) -> Observation:
+def _fill_observation(observation: Observation, at: int) -> Observation:
     return replace(observation, created_at=observation.created_at or at)
 
 

@@ -90,8 +90,8 @@ def revise(memory: Memory, name: str, revision: Revision, *, by: str) -> Revisio
         card = (entity,) if after != edits.entity else ()
         moved, redirected = _follow_name(transaction, entity.name, after.name)
         transaction.apply(
-            before=Rows(card, edits.ended(), tuple(moved)),
-            after=Rows((after,) if card else (), edits.created(), tuple(redirected)),
+            before=Rows(card, edits.ended_sets(), tuple(moved)),
+            after=Rows((after,) if card else (), edits.created_sets(), tuple(redirected)),
         )
     change = transaction.change.id if transaction.change else 0
     replaced, superseded = tuple(edits.replaced), tuple(edits.superseded)
@@ -142,10 +142,10 @@ class _Edits:
         self._require_distinct()
         self.entity = replace(entity, observations=self._outcome(entity), next_ordinal=next_ordinal)
 
-    def ended(self) -> tuple[ObservationSet, ...]:
+    def ended_sets(self) -> tuple[ObservationSet, ...]:
         return self._set([each.old for each in (*self.replaced, *self.superseded)])
 
-    def created(self) -> tuple[ObservationSet, ...]:
+    def created_sets(self) -> tuple[ObservationSet, ...]:
         return self._set([each.new for each in (*self.replaced, *self.superseded)])
 
     def _set(self, observations: Collection[Observation]) -> tuple[ObservationSet, ...]:

@@ -9,8 +9,8 @@ from typing import Literal
 # What to do with text that looks like a key or token.
 SecretRule = Literal["warn", "refuse", "off"]
 
-# Formats that nothing else has: what it is, the texts one of which it contains, and the expression. The first group, or
-# the whole match, is the secret. Looking for the texts first is much faster, and most texts have none.
+# Unmistakable formats: the kind of secret, texts one of which every such secret contains, and its expression. The first
+# group, or the whole match, is the secret. Searching for the texts first is much faster, because most texts have none.
 _FORMATS = (
     ("a private key", ("PRIVATE KEY",), r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY-----"),
     ("an AWS access key", ("AKIA", "ASIA", "AROA", "AIDA"), r"\b(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{16}\b"),
@@ -76,13 +76,13 @@ def find_secret(text: str) -> str:
 
 
 def _is_secret_value(found: re.Match[str]) -> bool:
-    """Return True if the value after a label is no word of a sentence: "the token is rotated" names no token."""
+    """Return True if the value after a label looks random. In "the token is rotated" it is an ordinary word."""
     value = found["value"].rstrip(".!?)")
     if _compiled(_PLACEHOLDER).match(value) or "/" in value[:1] or value.isalpha() or value.isdigit():
         return False
     kinds = sum(bool(re.search(pattern, value)) for pattern in (r"[a-z]", r"[A-Z]", r"\d", r"[^\w\s]"))
     if _is_password(found["label"]):
-        # With `=` or `:` a mix of letters and digits is enough; in a sentence it must look made up.
+        # After `=` or `:` a mix of letters and digits is enough; in a sentence the value must look random.
         return len(value) >= 6 and kinds >= (2 if found["sign"] else 3) and not _is_plain_phrase(value)
     return len(value) >= _MIN_RANDOM_LENGTH and bool(re.search(r"\d", value)) and _bits(value) >= _MIN_BITS
 

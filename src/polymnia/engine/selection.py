@@ -51,8 +51,8 @@ def move_observations(
         if is_new and new_type is None:
             raise EntityNotFound(target)
         created = new_entity(EntityDraft(target, new_type or ""), transaction.at)
-        ended = _chosen(found, chosen, target)
-        new = _numbered(created if is_new else found[target], ended)
+        ended = _find_chosen(found, chosen, target)
+        new = _number_gained(created if is_new else found[target], ended)
         if not dry_run:
             _apply_move(transaction, created if is_new else found[target], ended, new, is_new=is_new)
     total = sum(len(each.observations) for each in ended)
@@ -80,7 +80,7 @@ def tag(
     return TagReceipt(change, tuple([new.name for _, new in changed]))
 
 
-def _chosen(found: dict[str, Entity], chosen: Sequence[tuple[str, int]], target: str) -> list[ObservationSet]:
+def _find_chosen(found: dict[str, Entity], chosen: Sequence[tuple[str, int]], target: str) -> list[ObservationSet]:
     """Return the chosen observations by entity. Raise EntityNotFound, BadInput."""
     by_entity: dict[str, dict[int, Observation]] = {}
     for name, ordinal in chosen:
@@ -95,7 +95,7 @@ def _chosen(found: dict[str, Entity], chosen: Sequence[tuple[str, int]], target:
     return [ObservationSet(name, tuple(several.values())) for name, several in by_entity.items()]
 
 
-def _numbered(target: Entity, ended: Sequence[ObservationSet]) -> tuple[Observation, ...]:
+def _number_gained(target: Entity, ended: Sequence[ObservationSet]) -> tuple[Observation, ...]:
     """Return the observations that the target gains, with its next ordinals."""
     known = set(target.texts)
     gained: dict[str, Observation] = {}

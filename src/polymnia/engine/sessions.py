@@ -6,12 +6,12 @@ from polymnia.engine.memory import Memory, Transaction
 from polymnia.engine.notes import require
 from polymnia.model import Rows
 
-# Clients without a connection name their session in each request. It ends when none of them has used it for a day.
+# Clients without a connection name their session in each request. It ends when no client has used it for a day.
 UNUSED_LIFETIME_US = 24 * 3600 * 1_000_000
 
 
 def leave(memory: Memory, member: str, *, by: str, keep: bool = False) -> None:
-    """End a conversation. The notes of sessions that nobody else uses are deleted, unless they are to be kept."""
+    """End a conversation. Delete the notes of sessions that no other conversation uses, unless they are persistent."""
     require(memory)
     with memory.reading() as read:
         if not read.sessions.has_joined(member):

@@ -1,4 +1,4 @@
-"""Suggestions for names and types that do not exist: what a user may have meant."""
+"""Suggest similar names and types for those that do not exist."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -41,7 +41,7 @@ def closest(word: str, words: Iterable[str], limit: int = 3) -> list[str]:
 
 
 def _candidates(read: Reader, name: str) -> list[str]:
-    """Return names that contain the text or share a word with it, right or repaired."""
+    """Return names that contain the text or share a word with it, as it is or with its spelling corrected."""
     repaired, _ = repair_spelling(read, name)
     words = {*terms_of(name), *terms_of(repaired)}
     found = [each.name for each in read.headings(name.casefold())[:_MAX_CANDIDATES]]

@@ -12,7 +12,7 @@ from polymnia.stores.contract import Capabilities, Reader
 T = TypeVar("T")
 Progress = Callable[[int, int], None]
 # Rows that are read at once.
-_PAGE = 2_000
+_PAGE_SIZE = 2_000
 
 
 def absorb(memory: Memory, graph: Graph, *, by: str, progress: Progress | None = None) -> tuple[int, int]:
@@ -59,7 +59,7 @@ class Content:
 
     def entities(self) -> Iterator[Entity]:
         """Yield the entities in order of creation."""
-        return self._count("entities", _paged(lambda offset: self._read.page(None, offset, _PAGE)))
+        return self._count("entities", _read_pages(lambda offset: self._read.page(None, offset, _PAGE_SIZE)))
 
     def relations(self) -> Iterator[Relation]:
         """Yield the relations in order of creation."""
@@ -84,7 +84,7 @@ class Content:
     def _notes(self) -> Iterator[Note]:
         if not self._capabilities.notes:
             return
-        for each in _paged(lambda offset: self._read.notes.page(VAULT, offset, _PAGE)):
+        for each in _read_pages(lambda offset: self._read.notes.page(VAULT, offset, _PAGE_SIZE)):
             note = self._read.notes.find(VAULT, each.key)
             if note is not None:
                 yield note
@@ -102,7 +102,7 @@ def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
         yield batch
 
 
-def _paged(read: Callable[[int], list[T]]) -> Iterator[T]:
+def _read_pages(read: Callable[[int], list[T]]) -> Iterator[T]:
     """Yield the items of all pages until one is empty."""
     offset = 0
     while page := read(offset):

@@ -61,7 +61,7 @@ class Retention:
 
 
 def deleted_ends(read: Reader, relations: Iterable[Relation], deleted_at: int) -> set[str]:
-    """Return the ends of relations that were entities just before the relations were deleted and are none now."""
+    """Return the ends of relations that were entities just before the relations were deleted and no longer are."""
     ends = {end for each in relations for end in (each.source, each.target)}
     missing = ends - read.known(ends)
     return {each.name for each in read.history.at(deleted_at - 1, missing).entities} if missing else set()

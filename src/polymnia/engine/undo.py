@@ -42,8 +42,8 @@ def undo(
     """Undo the changes with these ids as one new change, which can itself be undone.
 
     With conflicts nothing is changed, unless they may be skipped; then everything else is undone. `overwrite` has the
-    keys of conflicts in which the later work of others is given up. Raise BadInput for an unknown change or one that a
-    purge has made incomplete, NotSupported in a store without history.
+    keys of conflicts that are undone anyway, with what others changed later. Raise BadInput for an unknown change or
+    one that a purge has made incomplete, NotSupported in a store without history.
     """
     wanted = sorted(set(changes))
     return _undo(memory, lambda history: _find_all(history, wanted), by, skip_conflicts, overwrite, dry_run)
@@ -62,7 +62,7 @@ def undo_since(
 ) -> UndoReceipt:
     """Undo all changes since a time, or all of an actor, as `undo` does.
 
-    Any part of the name will do for `actor`; `actors` are whole names.
+    `actor` is any part of a name; `actors` are whole names.
     """
     chosen = None if actors is None else tuple(actors)
     return _undo(

@@ -28,8 +28,8 @@ _MAX_SEARCHED = 1_000
 class Conflict(Struct, frozen=True):
     """Something that cannot be undone: what it is, the name it belongs to, why, and the change that would be undone.
 
-    `key` names it to `undo`, which then takes it back all the same; it is empty where that is not possible. `now` and
-    `then` are the texts that stay and that would come back, where there are some.
+    Pass `key` as `overwrite` to undo it anyway; it is empty if that is not possible. `now` is the text that stays and
+    `then` the one that an undo would restore, if there are any.
     """
 
     what: str
@@ -52,7 +52,7 @@ class UndoPlan(Struct, frozen=True):
 def plan_undo(read: Reader, changes: Sequence[Change], at: int, overwrite: Collection[str] = ()) -> UndoPlan:
     """Return how to undo these changes, which are in order, on the present state.
 
-    `overwrite` has the keys of conflicts in which the work of others is given up.
+    `overwrite` has the keys of conflicts that are undone anyway, with what others changed later.
     """
     planner = _Planner(read, find_altered(read, changes), at, frozenset(overwrite))
     planner.compare()
@@ -61,7 +61,7 @@ def plan_undo(read: Reader, changes: Sequence[Change], at: int, overwrite: Colle
 
 
 class _Planner:
-    """The items to set back, by comparing what the changes left with what there is now."""
+    """Finds the items to reset: compares what the changes left with the present state."""
 
     def __init__(self, read: Reader, altered: Altered, at: int, overwrite: frozenset[str]) -> None:
         self._read = read
@@ -78,7 +78,7 @@ class _Planner:
         self.conflicts: list[Conflict] = []
 
     def compare(self) -> None:
-        """Decide for each item by itself: nothing to do, to be set back, or changed by others since."""
+        """Decide for each item on its own: leave it, reset it, or refuse because others changed it since."""
         for item, span in self._spans.items():
             now = self._now.get(item)
             if is_same(item, now, span.before):
@@ -105,25 +105,27 @@ class _Planner:
 
     def before(self) -> Rows:
         """Return the rows that the undo ends."""
-        relations = [cast("Relation", self._now[item]) for item in self._ending("relation")]
-        notes = [cast("Note", self._now[item]) for item in self._ending("note")]
+        relations = [cast("Relation", self._now[item]) for item in self._items_to_end("relation")]
+        notes = [cast("Note", self._now[item]) for item in self._items_to_end("note")]
         entities = [each for identity, each in self._living.items() if self._has_card_target(identity)]
-        observations = [(str(item[1]), cast("Observation", self._now[item])) for item in self._ending("observation")]
+        observations = [
+            (str(item[1]), cast("Observation", self._now[item])) for item in self._items_to_end("observation")
+        ]
         moved = [each for each, _ in self._moved_relations()]
         return Rows(tuple(entities), self._sets(observations), (*relations, *moved), tuple(notes))
 
     def after(self) -> Rows:
         """Return the rows that the undo creates."""
-        relations = [cast("Relation", self._targets[item]) for item in self._creating("relation")]
-        notes = [cast("Note", self._targets[item]) for item in self._creating("note")]
+        relations = [cast("Relation", self._targets[item]) for item in self._items_to_create("relation")]
+        notes = [cast("Note", self._targets[item]) for item in self._items_to_create("note")]
         observations = [
-            (str(item[1]), cast("Observation", self._targets[item])) for item in self._creating("observation")
+            (str(item[1]), cast("Observation", self._targets[item])) for item in self._items_to_create("observation")
         ]
         kept = [self._set_back(each) for identity, each in self._living.items() if self._changes_card(identity)]
         had: dict[str, list[Observation]] = {}
         for identity, each in observations:
             had.setdefault(identity, []).append(each)
-        returning = [str(item[1]) for item in self._creating("entity")]
+        returning = [str(item[1]) for item in self._items_to_create("entity")]
         whole = [self._bring_back(identity, had.get(identity, [])) for identity in returning]
         moved = self._distinct_moves(relations)
         return Rows((*kept, *whole), self._sets(observations), (*relations, *moved), tuple(notes))
@@ -161,7 +163,7 @@ class _Planner:
     def _refuse_taken_names(self) -> bool:
         """Refuse entities whose former name another one has now. Return True if that may affect others."""
         check_cancelled()
-        wanted = [str(item[1]) for item in self._creating("name")]
+        wanted = [str(item[1]) for item in self._items_to_create("name")]
         freed = {each.name for identity, each in self._living.items() if not self._keeps_name(identity)}
         taken = self._read.known([self._name_target(each) for each in wanted]) - freed
         for identity in wanted:
@@ -202,7 +204,7 @@ class _Planner:
 
     def _names_then(self) -> set[str]:
         """Return the names that entities have only after the undo."""
-        return {self._name_target(str(item[1])) for item in self._creating("name")}
+        return {self._name_target(str(item[1])) for item in self._items_to_create("name")}
 
     def _ending_names(self) -> dict[str, int]:
         """Return the names of entities that the undo deletes, and when the changes created these."""
@@ -254,10 +256,10 @@ class _Planner:
                 sets.setdefault(self._living[identity].name, []).append(each)
         return tuple([ObservationSet(name, tuple(several)) for name, several in sets.items()])
 
-    def _ending(self, kind: str) -> list[Item]:
+    def _items_to_end(self, kind: str) -> list[Item]:
         return [item for item in self._targets if item[0] == kind and self._now.get(item) is not None]
 
-    def _creating(self, kind: str) -> list[Item]:
+    def _items_to_create(self, kind: str) -> list[Item]:
         return [item for item, value in self._targets.items() if item[0] == kind and value is not None]
 
     def _has_card_target(self, identity: str) -> bool:
@@ -278,7 +280,7 @@ class _Planner:
 
 
 def _may_overwrite(item: Item) -> bool:
-    """Return True if the item can be set back whatever it is now.
+    """Return True if the item can be reset, whatever its present value.
 
     An entity cannot: it may hold the work of others. Nor can a name: relations follow its later one.
     """

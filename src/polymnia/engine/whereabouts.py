@@ -8,7 +8,7 @@ from polymnia.engine.memory import Memory
 from polymnia.model import Change, ChangeQuery
 from polymnia.stores.contract import Reader
 
-# How many changes of a name are searched, and how many times a name may have changed hands.
+# Changes that are searched for a name, and renames that are followed.
 _MAX_SEARCHED = 200
 _MAX_STEPS = 10
 

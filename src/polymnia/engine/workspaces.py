@@ -46,7 +46,7 @@ class Workspaces(Protocol):
     def memory(self, name: str) -> Memory:
         """Return the memory of the workspace. Raise WorkspaceNotFound, WorkspaceArchived, StoreError.
 
-        A name may pass to another workspace. Whoever remembers one compares `find(name).id`.
+        Another workspace may get the name later. Compare `find(name).id` to notice that.
         """
 
     def on_open(self, listener: OpenListener) -> None:
@@ -58,7 +58,7 @@ class Workspaces(Protocol):
     def follow(self, listener: WorkspaceListener, is_wanted: Callable[[], bool], workspace: str | None = None) -> None:
         """Call the listener, from a thread, after changes that other servers make, while they are wanted.
 
-        Follow the workspaces in use, and the named one even if nobody uses it here.
+        Follow the workspaces in use, and the named one even if it is not in use here.
         """
 
     def apply_retention(self) -> None:
@@ -293,7 +293,7 @@ class ManyWorkspaces:
         store = self._catalogue.open(name)
         memory = Memory(store, self._meaning)
         memory.on_change(partial(self._announce, name))
-        # Calls hold the memory while they run: its store is closed when nobody holds it any more.
+        # Calls hold a reference to the memory while they run: its store is closed with the last reference.
         weakref.finalize(memory, self._catalogue.close_store, store)
         for listener in self._open_listeners:
             listener(memory)
@@ -319,7 +319,7 @@ class ManyWorkspaces:
         return {name: store for name, store in current if self._catalogue.is_open(name, store)}
 
     def _retire(self, change: Callable[[str], Workspace], name: str) -> Workspace:
-        """Change a workspace so that its open store no longer serves."""
+        """Change a workspace in a way that makes its open store unusable."""
         changed = change(name)
         with self._lock:
             self._open.pop(name, None)

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 ANSWER_TIMEOUT_S = 300.0
 # Requests of one session that may wait for answers.
 MAX_PENDING = 16
-# How long a stateless client may take to come back with its answers.
+# How long a stateless client may take to answer.
 STATE_LIFETIME_S = 3600
 _MAX_STATE_CHARS = 1 << 20
 
 Answers = dict[str, Raw | Unanswered]
 
 
-class Request(Struct, kw_only=True):
+class PendingRequest(Struct, kw_only=True):
     """A client's request while it runs or waits until the client has answered."""
 
     message: Message
@@ -50,10 +50,10 @@ class Asking:
     def __init__(self) -> None:
         self._lock = Lock()
         self._ids = itertools.count(1)
-        self._pending: dict[str, Request] = {}
+        self._pending: dict[str, PendingRequest] = {}
 
-    def ask(self, pending: Request, questions: Sequence[Question[Any]], send: Callable[[bytes], None]) -> None:
-        """Send the questions on the request's own way. Raise Unanswered if too many requests wait already."""
+    def ask(self, pending: PendingRequest, questions: Sequence[Question[Any]], send: Callable[[bytes], None]) -> None:
+        """Send the questions to the client. Raise Unanswered if too many requests wait already."""
         with self._lock:
             if len({id(each) for each in self._pending.values()}) >= MAX_PENDING:
                 raise Unanswered(f"{MAX_PENDING} requests wait for answers; answer them first")
@@ -65,7 +65,7 @@ class Asking:
         for identifier, question in asked.items():
             send(encode_request(identifier, question.method, question.params))
 
-    def take_answer(self, envelope: Envelope) -> Request | None:
+    def take_answer(self, envelope: Envelope) -> PendingRequest | None:
         """Keep the client's answer. Return the request that may go on, now that all its questions are answered."""
         identifier = _decode_id(envelope.id)
         with self._lock:
@@ -75,7 +75,7 @@ class Asking:
             pending.answers[pending.open.pop(identifier)] = _read_answer(envelope)
             return None if pending.open else pending
 
-    def give_up(self, pending: Request, rounds: int) -> list[str]:
+    def give_up(self, pending: PendingRequest, rounds: int) -> list[str]:
         """Withdraw the questions of a round. Return the ids of those that were still open."""
         with self._lock:
             if pending.rounds != rounds:
@@ -85,7 +85,7 @@ class Asking:
                 pending.answers[pending.open.pop(each)] = Unanswered("the client did not answer in time")
             return identifiers
 
-    def cancel(self, identifier: RequestId) -> Request | None:
+    def cancel(self, identifier: RequestId) -> PendingRequest | None:
         """Forget the request with that id, which its client has cancelled."""
         with self._lock:
             pending = next((each for each in self._pending.values() if each.id == identifier), None)
@@ -94,7 +94,7 @@ class Asking:
                     self._pending.pop(each, None)
             return pending
 
-    def close(self) -> list[Request]:
+    def close(self) -> list[PendingRequest]:
         """Forget every request, and return them."""
         with self._lock:
             pending = {id(each): each for each in self._pending.values()}

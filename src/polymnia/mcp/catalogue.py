@@ -36,7 +36,7 @@ def list_resources(exchange: Exchange, params: Listing) -> dict[str, Any]:
 
 
 def list_templates(exchange: Exchange, params: Listing) -> dict[str, Any]:
-    """Return the forms of addresses that can be read."""
+    """Return the URI templates of the resources."""
     refuse_cursor(params)
     return {
         "resourceTemplates": [

@@ -11,7 +11,7 @@ from polymnia.dialects.base import Call, Client, Dialect, Level, session_name
 from polymnia.dialects.questions import Askable
 from polymnia.errors import InvalidParams
 from polymnia.mcp import params
-from polymnia.mcp.asking import Answers, Request
+from polymnia.mcp.asking import Answers, PendingRequest
 from polymnia.mcp.jsonrpc import Message, RequestId, encode, encode_notification
 from polymnia.mcp.push import LIST_CHANGED, Notify, is_at_least, require_level
 from polymnia.model import join_actor
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from polymnia.mcp.session import Session
 
 _NO_META = params.Meta()
-# How often a client that wants progress hears of long work.
+# How often a client that wants progress gets it.
 PROGRESS_INTERVAL_S = 0.1
 
 
@@ -37,11 +37,11 @@ class Exchange(Struct):
     meta: params.Meta
     client: Client
     actor: str
-    # Where notifications about this request go: on their own way, or with all others of the session.
+    # Where notifications about this request go: with its response, or to the outbox of the session.
     notify: Notify
-    # Returns True once nobody waits for the answer any more.
+    # Returns True once nobody waits for the reply.
     gone: Callable[[], bool] | None = None
-    # The client's answers so far, and whether it can be asked anything more on the way of this request.
+    # The client's answers so far, and whether it can be asked more during this request.
     answers: Answers = {}
     can_ask: bool = True
     is_cancelled: bool = False
@@ -72,7 +72,7 @@ class Exchange(Struct):
     def is_unwanted(self) -> bool:
         """Return True if the client has cancelled the request or is gone.
 
-        Long work asks regularly, so this also tells a client that wants progress that the work goes on.
+        Long work calls this regularly, so it also sends progress to a client that wants it.
         """
         if self._wants_progress and not self.has_own_progress:
             self._report_time()
@@ -99,7 +99,7 @@ class Exchange(Struct):
             self._send_progress(elapsed, None, "working")
 
     def _progress(self, done: float, total: float | None, message: str | None) -> None:
-        """Report what the tool says, unless the seconds were reported before: the two have different scales."""
+        """Report the progress of the tool, unless seconds were reported before: the two have different scales."""
         if self.reported is None or (self.has_own_progress and done > self.reported):  # progress must increase
             self.has_own_progress = True
             self._send_progress(done, total, message)
@@ -114,7 +114,7 @@ class Exchange(Struct):
         self.notify("notifications/progress", params)
 
 
-def open_exchange(session: "Session", request: Request) -> Exchange:
+def open_exchange(session: "Session", request: PendingRequest) -> Exchange:
     """Return the exchange of a request. Raise ProtocolError if its `_meta` is wrong."""
     meta, delivery = request.message.params.meta or _NO_META, request.delivery
     session.admit_client(meta)

@@ -8,7 +8,7 @@ from polymnia.dialects.base import Dialect
 from polymnia.mcp.jsonrpc import Answer, Message, Outcome
 from polymnia.mcp.methods import METHODS
 
-# Stands for a method or a tool that does not exist: clients may write anything there.
+# Logged in place of a method or tool that does not exist, whose name may be any text.
 UNKNOWN = "(unknown)"
 BATCH = "batch"
 
@@ -29,15 +29,16 @@ class Delivery(Struct, frozen=True):
 
     # The workspace that the message names in a header.
     workspace: str | None = None
-    # Takes the notifications about this message; None sends them to the session's outbox.
+    # Called with each notification about this message. Without it they go to the session's outbox.
     tell: Callable[[bytes], None] | None = None
-    # Returns True once nobody waits for the answer any more.
+    # Returns True once nobody waits for the reply.
     gone: Callable[[], bool] | None = None
-    # Takes a reply that comes later than `handle` returns, None if there will be none; None sends it to the outbox.
+    # Called with a reply that comes after `handle` has returned, or with None if there will be none. Without this
+    # function such replies go to the outbox.
     reply: Callable[[bytes | None], None] | None = None
-    # False if the client cannot be asked anything on the way of this message.
+    # False if the client cannot be asked anything before the reply.
     can_ask: bool = True
-    # Takes what logs and metrics may know of each request, after it was handled. A batch has several.
+    # Called after each request with what logs and metrics may know of it. A batch has several.
     observe: Callable[[Handled], None] | None = None
 
 

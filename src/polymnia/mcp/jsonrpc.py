@@ -21,7 +21,7 @@ NOT_ADMITTED = -32001
 MAX_BATCH_ITEMS = 100
 # A batch is split into its messages before they can be counted, so its size is bounded as well.
 MAX_BATCH_BYTES = 1 << 20
-# Only the id of a short malformed message is looked for: the lenient parser is slow.
+# The id of a longer malformed message is not looked for: the lenient parser is slow.
 MAX_SALVAGE_BYTES = 1 << 16
 
 # The parameter that a method is about. Routers see it in the header Mcp-Name.

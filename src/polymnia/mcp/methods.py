@@ -39,7 +39,7 @@ MAX_INLINE_BYTES = 8 * 1024
 
 
 class Method(Struct, frozen=True, kw_only=True):
-    """What is behind a method's name. A function that returns None replies later, or never."""
+    """A method of the protocol. A function that returns None replies later, or never."""
 
     decoder: Decoder[Any]
     run: Run
@@ -79,7 +79,7 @@ def discover(exchange: Exchange, params: Params) -> dict[str, Any]:
 
 
 def ping(exchange: Exchange, params: Params) -> dict[str, Any]:
-    """Return nothing, which says that the server is there."""
+    """Return an empty result: the server is alive."""
     return {}
 
 
@@ -161,7 +161,7 @@ DECODERS: dict[str, Decoder[Any]] = {name: method.decoder for name, method in ME
 
 
 def refusal(message: Message, method: Method | None) -> ProtocolError:
-    """Return why a request cannot be run. An unsupported revision comes first, then a method that it lacks."""
+    """Return why a request cannot be run. Check its revision first, then whether the revision has the method."""
     try:
         if isinstance(message.version, str):
             revision = require_stateless_revision(message.version)

@@ -1,4 +1,4 @@
-"""What a client asked to be told: resource subscriptions, listen streams and log messages."""
+"""What a client wants to be notified of: resource subscriptions, listen streams and log messages."""
 
 from collections.abc import Callable, Collection
 from typing import Any, get_args
@@ -90,7 +90,7 @@ class Push:
         if self._client.principal.workspaces is None and self.wants_level(level):
             self._notify("notifications/message", {"level": level, "logger": logger, "data": text})
 
-    def changed(self, workspace: str, change: Change) -> None:
+    def notify_change(self, workspace: str, change: Change) -> None:
         """Send the notifications that a change in a workspace leads to."""
         dialect, client = self._dialect, self._client
         if _concerns(dialect, client, workspace):

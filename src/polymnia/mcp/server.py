@@ -1,4 +1,4 @@
-"""What all sessions share: the dialect, the workspaces, and the sessions that are told of changes."""
+"""What all sessions share: the dialect, the workspaces, and the list of sessions to notify."""
 
 import logging
 from collections.abc import Iterator
@@ -28,9 +28,9 @@ _CLEANUP_JOIN_S = 10
 
 
 class Listener(Protocol):
-    """A session, as far as the server pushes anything into it."""
+    """A session, as the server sees it when it has something to send."""
 
-    def changed(self, workspace: str, change: Change) -> None:
+    def notify_change(self, workspace: str, change: Change) -> None:
         """Queue the notifications that a change leads to."""
 
     def log(self, level: str, logger: str, text: str) -> None:
@@ -57,7 +57,7 @@ class Server:
         self.states = RequestStates()
         self._lock = Lock()
         self._listeners: dict[Listener, None] = {}
-        # The listeners that want to hear of changes.
+        # The listeners that want changes.
         self._followers: dict[Listener, None] = {}
         self._is_stopped = Event()
         self._cleanup: Thread | None = None
@@ -69,13 +69,13 @@ class Server:
             self._listeners[listener] = None
 
     def leave(self, listener: Listener) -> None:
-        """Send nothing more to a session."""
+        """Stop sending anything to a session."""
         with self._lock:
             self._listeners.pop(listener, None)
             self._followers.pop(listener, None)
 
     def follow(self, listener: Listener, workspace: str | None = None) -> None:
-        """Tell a session, which works in that workspace, of changes, whichever process makes them."""
+        """Notify a session of changes in its workspace, made by any process."""
         with self._lock:
             if listener not in self._listeners:
                 return
@@ -85,7 +85,7 @@ class Server:
             self.workspaces.follow(self._tell, self._has_followers, PERSONAL)
 
     def unfollow(self, listener: Listener) -> None:
-        """Tell a session of no more changes."""
+        """Stop notifying a session of changes."""
         with self._lock:
             self._followers.pop(listener, None)
 
@@ -138,7 +138,7 @@ class Server:
         with self._lock:
             followers = list(self._followers)
         for follower in followers:
-            follower.changed(workspace, change)
+            follower.notify_change(workspace, change)
 
     def _has_followers(self) -> bool:
         return bool(self._followers)

@@ -24,7 +24,7 @@ from polymnia.errors import (
     ReadTooLong,
 )
 from polymnia.mcp import jsonrpc, methods, params
-from polymnia.mcp.asking import ANSWER_TIMEOUT_S, Asking, Request
+from polymnia.mcp.asking import ANSWER_TIMEOUT_S, Asking, PendingRequest
 from polymnia.mcp.exchange import Exchange, open_exchange, subject
 from polymnia.mcp.handled import PLAIN, Delivery, describe_handled
 from polymnia.mcp.jsonrpc import Answer, Message, RequestId
@@ -141,7 +141,7 @@ class Session:
             self._reply_later(request, jsonrpc.encode_error(request.raw_id, gone))
 
     def follow_changes(self, workspace: str | None = None) -> None:
-        """Hear of changes if any of them could lead to a notification, and of log messages in any case.
+        """Receive the server's log messages, and its changes if any could lead to a notification.
 
         A subscription may concern another workspace than the client's own.
         """
@@ -153,9 +153,9 @@ class Session:
         else:
             self.server.unfollow(self)
 
-    def changed(self, workspace: str, change: Change) -> None:
+    def notify_change(self, workspace: str, change: Change) -> None:
         """Queue the notifications that a change in a workspace leads to."""
-        self.push.changed(workspace, change)
+        self.push.notify_change(workspace, change)
 
     def log(self, level: str, logger: str, text: str) -> None:
         """Queue a log message of the server, which may name files: it is for clients on the same machine."""
@@ -220,7 +220,7 @@ class Session:
         return tool is not None and tool.quick and self.server.workspaces.short_reads
 
     def _observe(self, message: Message, answer: Answer, seconds: float, delivery: Delivery) -> Answer:
-        """Report a request, or a malformed message, to whoever observes this delivery."""
+        """Report a request, or a malformed message, to the observer of this delivery."""
         if delivery.observe is not None and (message.is_request or answer.body is not None):
             delivery.observe(describe_handled(self.server.dialect, message, answer, seconds))
         return answer
@@ -239,24 +239,26 @@ class Session:
             identifier = jsonrpc.request_id(envelope.id)
         except ProtocolError as exc:
             return _error(jsonrpc.NO_ID, exc)
-        request = Request(message=message, id=identifier, raw_id=envelope.id, delivery=delivery, is_short=is_short)
+        request = PendingRequest(
+            message=message, id=identifier, raw_id=envelope.id, delivery=delivery, is_short=is_short
+        )
         return self._answer(request)
 
     def _resume(self, response: Message) -> Answer:
-        """Take the client's answer to a question, and run the request again that waits for it."""
+        """Take the client's answer to a question, and run the waiting request again."""
         request = self._asking.take_answer(response.envelope)
         if request is not None:
             self._finish(request)
         return NOTHING
 
-    def _time_out(self, request: Request, rounds: int) -> None:
-        """Let a request go on whose client did not answer in time."""
+    def _time_out(self, request: PendingRequest, rounds: int) -> None:
+        """Resume a request whose client did not answer in time."""
         if withdrawn := self._asking.give_up(request, rounds):
             for each in withdrawn:
                 self.notify(_CANCELLED, {"requestId": each, "reason": "no answer in time"})
             self._finish(request)
 
-    def _finish(self, request: Request) -> None:
+    def _finish(self, request: PendingRequest) -> None:
         """Run a request that has its answers, and send its reply."""
         started = time.perf_counter()
         answer = self._answer(request)
@@ -264,13 +266,13 @@ class Session:
             self._observe(request.message, answer, time.perf_counter() - started, request.delivery)
             self._reply_later(request, answer.body)
 
-    def _reply_later(self, request: Request, body: bytes | None) -> None:
+    def _reply_later(self, request: PendingRequest, body: bytes | None) -> None:
         if request.delivery.reply is not None:
             request.delivery.reply(body)
         elif body is not None:
             self._send(body)
 
-    def _answer(self, request: Request) -> Answer:
+    def _answer(self, request: PendingRequest) -> Answer:
         raw_id, message = request.raw_id, request.message
         try:
             result = self._run(request)
@@ -295,7 +297,7 @@ class Session:
             return NOTHING
         return _PENDING if result is _PENDING else _reply(raw_id, result)
 
-    def _run(self, request: Request) -> Any:
+    def _run(self, request: PendingRequest) -> Any:
         message, identifier = request.message, request.id
         method = METHODS.get(message.method) if isinstance(message.method, str) else None
         if method is None or message.problem is not None or message.envelope.jsonrpc != "2.0":
@@ -317,7 +319,7 @@ class Session:
             raise Cancelled("cancelled while it was running")
         return self._complete(result, method) if exchange.is_stateless else result
 
-    def _ask(self, exchange: Exchange, request: Request, questions: Sequence[Any]) -> Any:
+    def _ask(self, exchange: Exchange, request: PendingRequest, questions: Sequence[Any]) -> Any:
         """Ask the client what a request needs. A stateless one answers with its next request."""
         if exchange.is_stateless:
             asked = {each.key: {"method": each.method, "params": each.params} for each in questions}
@@ -329,7 +331,7 @@ class Session:
                 "_meta": self.server.result_meta,
             }
         if request.is_short:
-            raise ReadTooLong("the client is asked where its answer can be waited for")
+            raise ReadTooLong("the client must be asked, which takes long")
         self._asking.ask(request, questions, request.delivery.tell or self._send)
         self.server.deadlines.add(ANSWER_TIMEOUT_S, partial(self._time_out, request, request.rounds))
         return _PENDING

@@ -74,9 +74,9 @@ class Principal(Struct, frozen=True, kw_only=True):
         return f"the token {self.name}" if self.name else "this server"
 
 
-# Whoever started the process. The file system decides what they may do.
+# The user who started the process. The file system decides what they may do.
 OWNER = Principal()
-# Whoever started `polymnia ui` and opened its one-time link.
+# The user who started `polymnia ui` and opened its one-time link.
 LINK_OWNER = Principal(id="owner")
 # A client that has not shown a token where one is needed.
 NOBODY = Principal(name="nobody", can="read", workspaces=frozenset())

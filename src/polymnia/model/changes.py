@@ -31,7 +31,7 @@ class Change(Struct, frozen=True):
     same id, observations with the same ordinal, relations and notes with the same key. An entity that is replaced may
     have another name; sets of its observations name it as it was called before. `touched` names entities that count as
     updated though none of their rows is written; a change that is read back has none. With `new_ids`, created entities
-    have ids that were made for this change; otherwise a store looks for deleted entities that come back.
+    have ids that were made for this change; otherwise a store looks for deleted entities with these ids.
     """
 
     operation: str

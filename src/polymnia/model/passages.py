@@ -97,7 +97,7 @@ class Within(Struct, frozen=True):
 class Signals(Struct, frozen=True, gc=False):
     """The evidence for one candidate, each signal on its own scale."""
 
-    words: float = 0.0  # BM25 of its text as a share of the best in the store
+    words: float = 0.0  # BM25 of its text, divided by the best in the store
     before: float = 0.0  # the same of the passage before it, more for a short text and less for a long one
     meaning: float | None = None  # cosine with the question; None without a vector
     assumed: float = 0.0  # what counts in place of meaning while the passage has no vector and others have one

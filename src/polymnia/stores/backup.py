@@ -18,7 +18,7 @@ from polymnia.stores.open import is_in_memory, open_store, store_kind
 
 logger = logging.getLogger(__name__)
 
-# What the name of a store that was replaced gets, before the time.
+# A store that `restore` replaced keeps its name, followed by this and the time.
 _KEPT = ".bak-"
 # What a data directory holds: the registry, a copy of it as text, and the workspaces.
 _REGISTRY, _REGISTRY_COPY = "_meta.db", "_meta.json"
@@ -61,7 +61,7 @@ def back_up_now(url: str, folder: str = "") -> Path:
 
 
 def find_backups(url: str, folder: str = "") -> list[Path]:
-    """Return what `back_up_now` has made of the store, the latest first."""
+    """Return the copies of the store that `back_up_now` made, the latest first."""
     try:
         found = [each for each in backup_folder(url, folder).iterdir() if _BACKUP_NAME.match(each.name)]
     except (BadInput, OSError):
@@ -127,7 +127,7 @@ def _require_file(url: str) -> tuple[str, str]:
 
 @contextmanager
 def _new_path(goal: Path) -> Iterator[Path]:
-    """Yield a free path beside the goal, and remove what is left there after the block."""
+    """Yield an unused path beside the target. After the block, remove what is still there."""
     new = goal.resolve().with_name(f"{goal.resolve().name}.{os.urandom(8).hex()}.new")
     try:
         yield new
@@ -149,8 +149,8 @@ def _rename(new: Path, goal: Path, *, overwrite: bool) -> None:
     try:
         goal.hardlink_to(new)
     except FileExistsError:
-        raise  # somebody else has created it meanwhile
-    except OSError:  # not every file system has a file under two names
+        raise  # another process has created it meanwhile
+    except OSError:  # not every file system has hard links
         new.replace(goal)
 
 
@@ -168,7 +168,7 @@ def _copy(kind: str, source: Path, target: Path) -> None:
 
 
 def _copy_file(kind: str, source: Path, target: Path) -> None:
-    """Copy a file byte by byte, while no writer is at work. Damage that a store can live with is copied too."""
+    """Copy a file byte by byte, while nobody writes to it. Damage that the store tolerates is copied too."""
     with map_os_errors(str(source)), file_lock(source, create=False):
         replace_file(target, [source.read_bytes()])
     with closing(open_store(f"{kind}:{target}", read_only=True)) as store:
@@ -212,7 +212,7 @@ def _replace_file(new: Path, target: Path) -> Path | None:
 
 
 def _restore_directory(backup: Path, directory: Path) -> Path | None:
-    """Replace the contents and not the directory, which may be a mount point. The registry comes last."""
+    """Replace the contents, not the directory itself, which may be a mount point. The registry comes last."""
     from polymnia.stores.sqlite.backup import replace_store
 
     make_parent(directory.resolve() / _REGISTRY)

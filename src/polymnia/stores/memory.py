@@ -49,11 +49,11 @@ class MemoryHistory:
             author = Author(change.actor, change.at, change.id)
             for entity in graph.find({each.name for each in change.after.entities} | _owners(change.after)):
                 for each in passages_of(entity):
-                    first.setdefault(_written(entity, each), author)
+                    first.setdefault(_text_key(entity, each), author)
         wanted = set(passages)
         found = graph.find({name for name, _ in wanted})
         written = [(entity, each) for entity in found for each in passages_of(entity) if each.key in wanted]
-        return {each.key: first[_written(entity, each)] for entity, each in written}
+        return {each.key: first[_text_key(entity, each)] for entity, each in written}
 
     def _names_of(self, names: Collection[str]) -> set[str]:
         """Return these names and every other name of the entities that have or had one of them."""
@@ -87,8 +87,8 @@ def _owners(rows: Rows) -> set[str]:
     return {each.entity for each in rows.observations}
 
 
-def _written(entity: Entity, passage: Passage) -> tuple[str, int, str]:
-    """Return what identifies a text that somebody wrote; a card counts as written when its entity is created."""
+def _text_key(entity: Entity, passage: Passage) -> tuple[str, int, str]:
+    """Return what identifies a text for its author; a card is written when its entity is created."""
     return entity.id, passage.ordinal, passage.text if passage.ordinal else ""
 
 
@@ -145,7 +145,7 @@ def _identities(entities: Collection[Entity]) -> set[str]:
 
 
 class GraphOnlyStore:
-    """What every store refuses that holds only a graph."""
+    """What every store that holds only a graph refuses."""
 
     @property
     def vectors(self) -> VectorStore:

@@ -204,7 +204,7 @@ class MemoryGraph:
         raise not_supported("copies of its rows")
 
     def clock(self) -> int:
-        """Return the time for a change made now, later than that of the last one here."""
+        """Return the time for a change made now, which is later than that of the last change."""
         now = time_ns() // 1000
         return max(now, self.applied[-1].at + 1) if self.applied else now
 

@@ -24,14 +24,14 @@ def check_name(name: str) -> None:
 
 
 def same_name(first: str, second: str) -> bool:
-    """Return True if people, or some file systems, would take one name for the other."""
+    """Return True if people, or some file systems, could not tell the names apart."""
     return fold(first) == fold(second)
 
 
 def _is_name(name: str) -> bool:
     """Return True for a letter or digit followed by letters, digits, combining marks and punctuation.
 
-    So a name is never a hidden file, an option or a way out of a directory, should it become a path.
+    So a name that is used as a path is never a hidden file, an option or a parent directory.
     """
     return name[:1].isalnum() and not name.endswith(".") and all(map(_is_allowed, name))
 

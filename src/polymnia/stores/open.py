@@ -100,7 +100,7 @@ def _directory(url: str) -> Path:
 
 
 def adopt_legacy(form: str, url: str) -> None:
-    """Convert what another program left at or beside the path of a store. Raise StoreError.
+    """Convert the files of another program at or beside the path of a store. Raise StoreError.
 
     `form` is `json-file` for a memory.json beside a new memory.jsonl, or `memories-table` for a SQLite file with tables
     of notes. Leave everything else alone.
@@ -158,7 +158,7 @@ def holds_a_store(path: str) -> bool:
 
 
 def foreign_tables(path: str) -> dict[str, tuple[str, ...]]:
-    """Return the tables of another program's SQLite file with their columns; none if it is no SQLite file.
+    """Return the tables of another program's SQLite file with their columns; none if it is not a SQLite file.
 
     Raise StoreError if it is damaged.
     """

@@ -1,4 +1,4 @@
-"""How much room a store takes on disk."""
+"""The size of a store on disk."""
 
 from pathlib import Path
 

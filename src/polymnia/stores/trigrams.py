@@ -1,4 +1,4 @@
-"""A substring index in memory: find the texts that contain a piece of text without looking at all of them.
+"""A substring index in memory: find the texts that contain a string without reading all of them.
 
 A query without white space lies within one word of a text. The index therefore has two steps: trigrams lead to the
 words that may contain the query, and words lead to the texts that have them. The vocabulary is much smaller than the

@@ -38,7 +38,7 @@ class VersionRows(Protocol):
     """The rows of a store, as one transaction sees them."""
 
     def run(self, query: str, *values: object) -> list[Row]:
-        """Return the rows of a named query. Collections are passed as they are; None as a limit is none."""
+        """Return the rows of a named query. Collections are passed as they are; a limit of None means no limit."""
 
     def unpack_entity(self, row: Row, observations: tuple[Observation, ...]) -> Entity:
         """Return the entity of a row."""
@@ -69,7 +69,7 @@ class VersionHistory:
         below = below if query.before is None else min(below, query.before)
         touching = self._touching(query.names) if query.names is not None else None
         rows = self._rows.run("latest_changes", above, below, query.actors, query.operations, touching, query.limit)
-        # Those that follow one another are read together.
+        # Changes with consecutive ids are read together.
         runs = [[row for _, row in group] for _, group in groupby(enumerate(rows), lambda pair: pair[0] + pair[1][0])]
         return [each for group in runs for each in reversed(assemble_changes(self._rows, group[::-1]))]
 
@@ -97,7 +97,7 @@ class VersionHistory:
         return int(self._rows.run("last_change_before", time)[0][0])
 
     def _touching(self, names: Collection[str]) -> set[int]:
-        """Return the changes that touched an entity of one of the names, under whatever name, or a note."""
+        """Return the changes that touched a note with one of the names, or an entity that has or had one."""
         known = self._rows.run("identities_named", names)
         identities = {entity for entity, _ in known}
         rows = self._rows.run("changes_of", identities, {*names, *(name for _, name in known)})
@@ -262,7 +262,7 @@ class _Versions:
             self._names[entity].append(tuple(version))
 
     def created_by(self, change: int) -> Rows:
-        """Return what is new, or as it is, after the change."""
+        """Return the rows after the change: those that it created."""
         side = _Side(
             self._cards.created[change],
             self._observations.created[change],
@@ -273,7 +273,7 @@ class _Versions:
         return self._values(change, side)
 
     def ended_by(self, change: int) -> Rows:
-        """Return what is gone, or as it was, before the change."""
+        """Return the rows before the change: those that it ended."""
         side = _Side(
             self._cards.ended[change],
             self._observations.ended[change],

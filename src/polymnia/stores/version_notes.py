@@ -15,9 +15,10 @@ from polymnia.search.relevance import EXACT, Scores, best, blend, word_relevance
 from polymnia.stores.version_history import VersionRows
 
 _LAST_CHARACTER = "\U0010ffff"
-# What queries call the columns of the words index.
+# The names of the columns of the words index in queries.
 _COLUMNS = {"key": "name", "content": "content", "tags": "labels"}
-# The nearest notes may all have been matched by words, so as many more are asked for by vector, up to this number.
+# The nearest notes may all have matched by words already, so the vector search asks for as many more, up to this
+# number.
 _MAX_NEARER = 1_000
 
 
@@ -38,7 +39,7 @@ class NoteSearch(Protocol):
 
 
 class RunningServer(Protocol):
-    """What tells whether servers run."""
+    """Tells which servers are running."""
 
     @property
     def name(self) -> str:
@@ -118,7 +119,7 @@ class VersionNotes:
         return _rank(blend(words, cosines), exact, allowed, query.limit)
 
     def _search_session(self, query: NoteQuery, notes: dict[int, Note]) -> Scores:
-        """Search all notes of a session: there are few, and what others keep must not show in the scores."""
+        """Search all notes of a session: there are few, and notes of others must not influence the scores."""
         allowed = {number for number, each in notes.items() if set(query.tags) <= set(each.tags)}
         if wants_everything(query.text) and not query.vector:
             return _rank(dict.fromkeys(allowed, 0.0), set(), allowed, query.limit)

@@ -13,7 +13,7 @@ Ended = defaultdict[tuple[str, int], list[Relation]]
 
 
 class VersionTrash:
-    """The rows that ended last and did not come back."""
+    """The deleted rows that were not restored."""
 
     def __init__(self, rows: VersionRows) -> None:
         self._rows = rows
@@ -68,7 +68,7 @@ def purge(rows: VersionRows, before: int) -> PurgeCounts:
 
 
 def _settle_updates(rows: VersionRows, change: int) -> None:
-    """Record when entities were last updated as of a change, before the rows that tell it are purged."""
+    """Record when entities were last updated as of a change, before the rows that show it are purged."""
     entities = [entity for (entity,) in rows.run("entities_to_purge", change)]
     cards = rows.run("cards_until", change, entities)
     updates = last_updates(rows, change, cards, rows.run("observations_until", change, entities))

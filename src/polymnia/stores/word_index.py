@@ -93,7 +93,9 @@ class WordIndex:
         return sorted(scores, key=lambda name: (-scores[name], len(name), self._numbers[name]))[:limit]
 
     def neighbours(self, passages: Collection[Passage]) -> dict[PassageKey, Neighbours]:
-        return {each.key: self._around(each) for each in passages if each.ordinal > 0 and self._observation(each.key)}
+        return {
+            each.key: self._neighbours_of(each) for each in passages if each.ordinal > 0 and self._observation(each.key)
+        }
 
     def between(self, start: int, end: int, limit: int) -> list[Passage]:
         timed = [
@@ -104,14 +106,14 @@ class WordIndex:
         newest = sorted([each for each in timed if start <= each[0] < end], reverse=True)
         return [self._passage((each[-1], each[3])) for each in newest[:limit]]
 
-    def _around(self, passage: Passage) -> Neighbours:
+    def _neighbours_of(self, passage: Passage) -> Neighbours:
         order = self._order[passage.source]
         moment = (passage.created_at, self._numbers[passage.entity], passage.ordinal)
         position = bisect_left(order, (moment, passage.key))
         steps = 2 if passage.source else MAX_CONVERSATION_STEPS
         before = [self._passage(key) for _, key in reversed(order[max(0, position - steps) : position])]
         after = [self._passage(key) for _, key in order[position + 1 : position + 1 + steps]]
-        near = [_joined(passage, each) for each in (before, after)]
+        near = [_same_conversation(passage, each) for each in (before, after)]
         return Neighbours(*[*near[0], None, None][:2], *near[1][:1])
 
     def _add(self, number: int, entity: Entity) -> None:
@@ -172,8 +174,8 @@ class WordIndex:
         return observation_of(entity, observation)
 
 
-def _joined(passage: Passage, others: list[Passage]) -> list[Passage]:
-    """Return those of the others that are in the same conversation as the passage."""
+def _same_conversation(passage: Passage, others: list[Passage]) -> list[Passage]:
+    """Return the other passages in the conversation of this one."""
     if passage.source:
         return others
     at = passage.valid_at or passage.created_at

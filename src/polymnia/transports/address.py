@@ -7,7 +7,8 @@ from ipaddress import ip_address
 
 from polymnia.errors import SettingsError
 
-# A name or an address as URLs spell it, with an optional port: nothing that two readers could read differently.
+# A name or an address as URLs spell it, with an optional port. Other spellings are rejected, because two programs may
+# read them differently.
 _HOST = re.compile(r"(?:\[(?P<six>[0-9a-f:.]+(?:%25[\w.-]+)?)\]|(?P<name>[\w.-]+))(?::[0-9]{1,5})?", re.ASCII)
 # Browsers leave out a scheme's default port.
 _DEFAULT_PORT = re.compile(r"^(http://.*):80$|^(https://.*):443$")
@@ -19,7 +20,7 @@ _ORIGIN = re.compile(r"https?://(?P<host>[^/?#@\\\s]+)")
 def parse_bind(bind: str) -> tuple[str, int]:
     """Return host and port of `127.0.0.1:8080` or `[::1]:8080`. Raise SettingsError.
 
-    A name must resolve: otherwise a typing mistake would be taken for an address that others can reach.
+    A name must resolve: otherwise a typo would pass for an address that other machines can reach.
     """
     host, colon, port = bind.rpartition(":")
     if not colon or not port.isascii() or not port.isdigit() or int(port) > 65535:
@@ -83,7 +84,7 @@ def require_origins(origins: Iterable[str]) -> frozenset[str]:
 
 
 def require_hosts(hosts: Iterable[str]) -> frozenset[str]:
-    """Return the host names as requests are compared with them. Raise SettingsError."""
+    """Return the host names in the spelling that requests are compared with. Raise SettingsError."""
     named = {each: host_of(each if each.count(":") < 2 or each.startswith("[") else f"[{each}]") for each in hosts}
     for each, host in named.items():
         if host is None:

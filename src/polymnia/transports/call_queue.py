@@ -1,4 +1,4 @@
-"""Messages that may take long: answered one after another on a thread, while their client goes on sending."""
+"""Messages that may take long: answered in order on a thread, while the client keeps sending."""
 
 import threading
 from collections import deque
@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from polymnia.mcp.jsonrpc import Message
 
-# A client that has this much waiting is not read from until some of it is answered.
+# Nothing more is read from a client with this many bytes queued until some of them are answered.
 MAX_QUEUED_BYTES = 1 << 20
-# What a short message counts for.
+# A shorter message counts as this many bytes.
 _MIN_MESSAGE_BYTES = 1024
 
 
@@ -39,7 +39,7 @@ class CallQueue:
                 self._thread.start()
 
     def drop(self, is_unwanted: Callable[[Message], bool]) -> None:
-        """Forget the waiting messages that are not wanted any more."""
+        """Forget the waiting messages that are no longer wanted."""
         with self._changed:
             kept = [each for each in self._waiting if not is_unwanted(each[0])]
             self._queued_bytes -= sum(size for _, size in self._waiting) - sum(size for _, size in kept)
@@ -51,7 +51,7 @@ class CallQueue:
             return self._changed.wait_for(lambda: self.is_idle, timeout)
 
     def close(self) -> None:
-        """Forget what waits, and end the thread after the message that it answers."""
+        """Forget the waiting messages, and end the thread after the current one."""
         with self._changed:
             self._is_closed = True
             self._waiting.clear()

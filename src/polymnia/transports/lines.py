@@ -20,7 +20,8 @@ from polymnia.model import OWNER, Principal
 from polymnia.transports.call_queue import CallQueue
 from polymnia.transports.request_log import RequestRecord, access_logger
 
-# A ping overtakes calls that take longer. Clients that send several requests at once expect replies in order.
+# A ping overtakes calls that run for longer than this. Clients that send several requests at once expect replies in
+# order.
 OVERTAKE_AFTER_S = 0.2
 
 
@@ -135,7 +136,7 @@ class LineSession:
             self.flush()
 
     def close(self) -> None:
-        """End the session, whatever is left to do."""
+        """End the session without finishing what is left."""
         self._calls.close()
         self.session.close()
 

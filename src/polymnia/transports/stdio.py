@@ -1,4 +1,4 @@
-"""MCP over standard input and output: one loop that reads, and answers at once what is short."""
+"""MCP over standard input and output: one loop that reads messages and answers the short ones itself."""
 
 import logging
 import os
@@ -21,9 +21,8 @@ _SIGNAL_INTERVAL_S = 0.05
 
 
 def serve_stdio(server: Server, *, limit: int, principal: Principal = OWNER, session: str = "") -> None:
-    """Answer until the input ends or a signal asks to stop. What was read by then is still answered.
-
-    `session` is the one that the client continues.
+    """Answer until the input ends or a signal asks to stop. What was read until then is still answered. `session` is
+    the id of the session that the client continues.
     """
     with _private_output() as output, _stop_on_signals():
         client = LineSession(

@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Protocol
 
+from polymnia.auth.authenticator import Authenticator
 from polymnia.errors import ProtocolError, SettingsError
 from polymnia.mcp.jsonrpc import INTERNAL_ERROR, NO_ID, encode_error
 from polymnia.mcp.server import Server
@@ -31,27 +31,10 @@ MAX_QUEUED_NOTIFICATIONS = 1000
 NO_TOKEN_TIMEOUT_S = 20
 # How long running requests may take when the server stops.
 STOP_TIMEOUT_S = 30
-# How often clients that are no longer admitted are looked for.
+# How often the server looks for clients that are no longer admitted.
 CHECK_INTERVAL_S = 1.0
 # Failed accepts are logged and retried this often: the listener stays ready, so the loop would spin.
 ACCEPT_RETRY_S = 5.0
-
-
-class Authenticator(Protocol):
-    """Who a token belongs to."""
-
-    @property
-    def requires_token(self) -> bool:
-        """Return True if a token is needed."""
-
-    def admit(self, token: str | None, peer: str = "") -> Principal:
-        """Return the principal of a token; None stands for no token. Raise NotAdmitted.
-
-        `peer` is the client's address, for the log.
-        """
-
-    def holds(self, principal: Principal) -> bool:
-        """Return True if an admitted principal would still be admitted."""
 
 
 def serve_tcp(server: Server, bind: str, *, limit: int, guard: Authenticator, insecure: bool = False) -> None:

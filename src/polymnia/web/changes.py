@@ -14,11 +14,11 @@ from polymnia.model import Change, Entity, ObservationSet
 from polymnia.search.text import count_noun
 from polymnia.web.text import excerpt, visible
 
-# A row shows so many differences; the change's own page shows more.
+# The differences in a row of a list; the change's own page shows more.
 MAX_DIFFERENCES = 3
 # Longer texts are not compared word by word.
 _MAX_COMPARED_CHARS = 4_000
-# So many changes of one client, each within minutes of the one before it, are one line that opens.
+# At least this many changes of one client, each within minutes of the one before it, are folded into one line.
 _MIN_BURST = 4
 _BURST_GAP_US = 180_000_000
 _WORD = re.compile(r"\s+|\w+|[^\w\s]")
@@ -53,7 +53,7 @@ class ChangeRow(Struct, frozen=True):
     sign: Sign
     pieces: tuple[Piece, ...]
     sides: tuple[Side, ...]
-    hidden: int  # how many differences are not shown
+    hidden: int  # the number of differences that are not shown
 
 
 def change_row(
@@ -70,7 +70,7 @@ def change_row(
 
 
 def bursts(rows: Sequence[ChangeRow]) -> list[list[ChangeRow]]:
-    """Return the rows in their order, with those that one client wrote in a burst of the same kind together."""
+    """Return the rows in order, in groups: changes of the same kind that one client made in a burst are one group."""
     found: list[list[ChangeRow]] = []
     for row in rows:
         last = found[-1][-1] if found else None
@@ -169,9 +169,9 @@ class _Writer:
         if self._before.observations and self._after.observations:
             return self._changed_observations()
         if self._after.observations:
-            return "plus", "add", self._counted("added ", " to ", self._after.observations)
+            return "plus", "add", self._count_observations("added ", " to ", self._after.observations)
         if self._before.observations:
-            return "trash", "del", self._counted("deleted ", " of ", self._before.observations)
+            return "trash", "del", self._count_observations("deleted ", " of ", self._before.observations)
         if self._revised:
             return "edit", "mod", self._cards()
         if self._linked or self._unlinked:
@@ -184,7 +184,7 @@ class _Writer:
             count = sum(len(each.observations) for each in before.values())
             words = [Piece("text", f"moved {count_noun(count, 'observation')} of "), self._entity(next(iter(before)))]
             return "move", "mod", [*words, Piece("text", " to "), self._entity(next(iter(after)))]
-        return "edit", "mod", self._counted("changed ", " of ", list((before | after).values()))
+        return "edit", "mod", self._count_observations("changed ", " of ", list((before | after).values()))
 
     def _whole(self, verb: str, entities: Sequence[Entity], relations: int) -> list[Piece]:
         observations = sum(len(each.observations) for each in entities)
@@ -195,13 +195,13 @@ class _Writer:
         words = [Piece("text", verb), *self._entities(entities)]
         return [*words, Piece("quiet", f" with {' and '.join(rest)}")] if rest else words
 
-    def _counted(self, verb: str, joint: str, sets: Sequence[ObservationSet]) -> list[Piece]:
+    def _count_observations(self, verb: str, joint: str, sets: Sequence[ObservationSet]) -> list[Piece]:
         count = sum(len(each.observations) for each in sets)
         what = "an observation" if count == 1 else count_noun(count, "observation")
         if len(sets) > 2:
             return [Piece("text", f"{verb}{what}{joint}{count_noun(len(sets), 'entity')}")]
         names = [self._entity(each.entity) for each in sets]
-        return [Piece("text", f"{verb}{what}{joint}"), *_joined(names)]
+        return [Piece("text", f"{verb}{what}{joint}"), *_join_pieces(names)]
 
     def _cards(self) -> list[Piece]:
         if len(self._revised) > 1:
@@ -230,7 +230,7 @@ class _Writer:
         sign: Sign = "mod" if before & after else "add" if after else "del"
         keys = sorted(before | after)
         what = "the note " if len(keys) == 1 else f"{len(keys)} notes: "
-        names = _joined([Piece("note", each, "note") for each in keys[:3]])
+        names = _join_pieces([Piece("note", each, "note") for each in keys[:3]])
         return (
             ("file", sign, [Piece("text", verb + what), *names]) if keys else ("edit", "mod", [Piece("text", "wrote")])
         )
@@ -238,13 +238,13 @@ class _Writer:
     def _entities(self, entities: Sequence[Entity]) -> list[Piece]:
         if len(entities) > 3:
             return [Piece("text", count_noun(len(entities), "entity"))]
-        return _joined([Piece("entity", each.name, each.type) for each in entities])
+        return _join_pieces([Piece("entity", each.name, each.type) for each in entities])
 
     def _entity(self, name: str) -> Piece:
         return Piece("entity", name or "(purged)", self._types.get(name, ""))
 
 
-def _joined(pieces: Sequence[Piece]) -> list[Piece]:
+def _join_pieces(pieces: Sequence[Piece]) -> list[Piece]:
     found: list[Piece] = []
     for number, each in enumerate(pieces):
         if number:

@@ -22,7 +22,7 @@ _MAX_IN_MEMORY_BYTES = 8 << 20
 
 
 class Export(Struct, frozen=True, kw_only=True):
-    """One format: its key, what it is called and good for, the ending and type of its file, and what writes it."""
+    """One format: its key, title and purpose, the suffix and type of its file, and the function that writes it."""
 
     key: str
     title: str

@@ -1,4 +1,4 @@
-"""Facts as rows of a list: observations, cards of entities, and notes, each with its author and why it is there."""
+"""Facts as rows of a list: observations, cards of entities, and notes, each with its author and why it was found."""
 
 from hashlib import sha256
 
@@ -81,7 +81,7 @@ def hit_row(signed: SignedHit, best: float) -> FactRow:
 
 
 def _reasons(found: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the reasons without one that the next says more exactly: `meaning`, `meaning: 0.64`."""
+    """Return the reasons, without one that the next repeats with more detail: `meaning`, `meaning: 0.64`."""
     return found[1:] if len(found) > 1 and found[1].startswith(f"{found[0]}: ") else found
 
 

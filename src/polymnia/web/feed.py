@@ -9,7 +9,7 @@ from polymnia.engine.workspaces import Workspaces
 from polymnia.model import Change
 from polymnia.transports.http.stream import EventStream
 
-# A page hears of changes at most this often.
+# A page gets at most one event in this time.
 INTERVAL_S = 0.2
 
 
@@ -49,7 +49,7 @@ class ChangeNews:
 
 
 class Watcher:
-    """Collects changes for one stream, and sends one event for all of an interval."""
+    """Collects the changes for one stream, and sends one event per interval."""
 
     def __init__(self, stream: EventStream, loop: asyncio.AbstractEventLoop) -> None:
         self._stream = stream

@@ -35,7 +35,7 @@ class Fields:
         return list(self._values.get(name, []))
 
     def number(self, name: str) -> int | None:
-        """Return a whole number; None if the field is missing or empty. Raise BadInput if it is none."""
+        """Return a whole number; None if the field is missing or empty. Raise BadInput if it is not a number."""
         text = self.get(name).strip()
         if not text:
             return None

@@ -1,4 +1,4 @@
-"""Uploads on their way into a memory: checked first, then imported, each on a worker thread while the page watches."""
+"""Import uploaded files: check them first, then import them, each on a worker thread that reports its progress."""
 
 import logging
 import secrets
@@ -24,8 +24,8 @@ from polymnia.web.uploads import Upload
 logger = logging.getLogger(__name__)
 
 MAX_IMPORTS = 8
-# A request waits so long for a run before it shows its progress.
-_PATIENCE_S = 0.4
+# How long a request waits for a run to end before it shows progress.
+_RUN_WAIT_S = 0.4
 
 _UNEXPECTED = "an unexpected error; the server's log says which"
 
@@ -54,7 +54,7 @@ class Import:
         self.workspace = workspace
         self.kind: str | None = None
         self.replace_conflicts = False
-        # How many items the present run has taken.
+        # The number of items that the current run has read.
         self.done = 0
         self.outcome: Outcome | None = None
         self.error = ""
@@ -76,21 +76,21 @@ class Import:
         return "checked" if self._is_dry else "imported"
 
     def start(self, pool: Executor, memory: Memory, *, by: str, secrets: SecretRule, dry_run: bool) -> None:
-        """Start a run, and wait a moment for it. Raise BadInput while another one is under way, or after an import."""
+        """Start a run, and wait a moment for it. Raise BadInput while another run is active, or after an import."""
         if self.step in ("checking", "importing", "imported"):
             raise BadInput(f"{self.title} is being imported, or was imported already")
         self.done, self.error, self.outcome = 0, _UNEXPECTED, None
         self._is_dry, self.is_cancelled = dry_run, False
         self._run = pool.submit(self._import, memory, by, secrets)
         try:
-            exc = self._run.exception(_PATIENCE_S)
+            exc = self._run.exception(_RUN_WAIT_S)
         except TimeoutError:
             return
         if exc is not None:
             logger.error("an import failed", exc_info=exc)
 
     def close(self) -> None:
-        """Remove the upload, and end a run after its present batch."""
+        """Remove the upload, and end a run after its current batch."""
         self.is_cancelled = True
         if self._run is None or self._run.done():
             self.upload.close()
@@ -136,7 +136,7 @@ class Imports:
     """The imports of a server by id. The oldest is forgotten when there are too many. Thread-safe."""
 
     def __init__(self, is_stopping: Callable[[], bool]) -> None:
-        """`is_stopping` tells whether the server stops; then runs end after their present batch."""
+        """`is_stopping` tells whether the server is stopping; runs then end after the current batch."""
         self._is_stopping = is_stopping
         self._lock = Lock()
         self._imports: OrderedDict[str, Import] = OrderedDict()

@@ -24,7 +24,7 @@ class _Session(Struct):
     used_at: float
 
 
-class Sessions:
+class WebSessions:
     """Open sessions by the secret in their cookie, and links that open one. Thread-safe; lost when the server ends."""
 
     def __init__(self, holds: Callable[[Principal], bool], clock: Callable[[], float] = time.monotonic) -> None:
@@ -80,7 +80,7 @@ class Sessions:
         return principal if principal is not None and self._clock() < until and self._holds(principal) else None
 
     def form_token(self, secret: str) -> str:
-        """Return what every writing request of a session must carry; other sites cannot read it."""
+        """Return the token that every writing request of a session must send; other sites cannot read it."""
         return hmac.new(self._key, secret.encode(), "sha256").hexdigest()
 
     def is_form_token(self, secret: str, given: str) -> bool:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # The most rows that a page shows.
 ROWS = 50
-# How this program signs the changes that people make in the web interface.
+# The client in the history of changes that people make in the web interface.
 CLIENT = "polymnia ui"
 WORKSPACE, TOAST = "w", "toast"
 
@@ -66,7 +66,7 @@ class Page:
 
     @property
     def form_token(self) -> str:
-        """What every form of this user must carry."""
+        """The token that every form of this user must send."""
         return self.site.parts.sessions.form_token(self.cookie.value)
 
     def log_in(self, principal: Principal) -> dict[str, str]:
@@ -100,7 +100,7 @@ class Page:
 
     @cached_property
     def default_workspace(self) -> str | None:
-        """The workspace of an address that names none."""
+        """The workspace for addresses that name none."""
         preferred = self.site.parts.workspace
         return preferred if preferred in self.workspaces else next(iter(self.workspaces), None)
 
@@ -126,7 +126,7 @@ class Page:
 
     @property
     def chosen(self) -> str | None:
-        """The workspace in the address if the user may enter it, else the one of an address that names none."""
+        """The workspace in the address if the user may enter it, else the default one."""
         named = self.query.get(WORKSPACE) or self.form.get(WORKSPACE)
         return named if named and self.principal.enters(named) else self.default_workspace
 
@@ -135,18 +135,23 @@ class Page:
         kept = {name: self.query.all(name) for name, _ in self.query.pairs() if name not in (TOAST, *fields)}
         return self.url(self.path, **kept, **fields)
 
-    def kept(self, *names: str) -> dict[str, list[str]]:
+    def query_fields(self, *names: str) -> dict[str, list[str]]:
         """Return the values that the address has for some fields, for another address."""
         return {name: self.query.all(name) for name in names if name in self.query}
 
     @property
     def back(self) -> str:
-        """The address of the page that the user looked at, or the first one."""
+        """The address of the page that the user came from, or of the first page."""
         parts = urlsplit(self._came_from)
         if not parts.path.startswith(f"{self.site.root}/"):
             return self.url("/")
         kept = [pair for pair in parse_qsl(parts.query, keep_blank_values=True) if pair[0] != TOAST]
         return parts.path + (f"?{urlencode(kept)}" if kept else "")
+
+    def own_address(self, address: str) -> str:
+        """Return the address if it is a page of this site, else that of the first page."""
+        is_own = address.startswith(f"{self.site.root}/") and "\\" not in address and address.isprintable()
+        return address if is_own else self.url("/")
 
     def render(self, template: str, /, *, fragment: str = "", status: int = 200, **values: Any) -> Response:
         """Return a whole page, or only the template of its part if htmx asks for that."""

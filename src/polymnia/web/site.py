@@ -29,13 +29,13 @@ from polymnia.transports.http.operations import PAGE, UI_PATH
 from polymnia.transports.http.request import Request
 from polymnia.web.feed import ChangeNews
 from polymnia.web.forms import Fields, parse_form, parse_query
-from polymnia.web.kept import Kept
-from polymnia.web.login import SessionCookie, Sessions, read_cookie
+from polymnia.web.login import SessionCookie, WebSessions, read_cookie
 from polymnia.web.multipart import parse_boundary
 from polymnia.web.page import Page
 from polymnia.web.pages import PAGES
 from polymnia.web.response import Response, html, redirect
 from polymnia.web.routes import PageSpec, Route, StreamRoute
+from polymnia.web.state import SiteState
 from polymnia.web.toasts import Toasts
 from polymnia.web.uploads import Upload, receive_upload
 
@@ -47,7 +47,7 @@ logger = logging.getLogger(__name__)
 
 FORM_TOKEN_HEADER, FORM_TOKEN_FIELD = b"x-form-token", "form_token"
 _READS = ("GET", "HEAD")
-# What somebody who has not logged in may send, and the longest form that is parsed on the event loop.
+# The longest form before a login, and the longest one that is parsed on the event loop.
 _MAX_LOGIN_BYTES = 16_384
 _MAX_INLINE_BYTES = 65_536
 _STATIC = "/static/"
@@ -56,7 +56,7 @@ _PIECE_BYTES = 1 << 18
 _NOT_FOUND = Response(
     status=404, body=b"there is no such page\n", headers={"content-type": "text/plain; charset=utf-8"}
 )
-# The status of an error page, by the first of these kinds that the error is.
+# The status of an error page: that of the first class that fits the error.
 _STATUSES: tuple[tuple[type[PolymniaError], int], ...] = (
     (NotAllowed, 403),
     (EntityNotFound, 404),
@@ -77,7 +77,7 @@ class SiteParts(Struct, frozen=True, kw_only=True):
 
     workspaces: Workspaces
     workspace: str | None
-    sessions: Sessions
+    sessions: WebSessions
     tokens: Tokens | None = None
     public_origin: str = ""
     store: str = ""
@@ -96,7 +96,7 @@ class Site:
         self.toasts = Toasts()
         self.news = ChangeNews(parts.workspaces)
         self.overviews = GraphOverviews()
-        self.kept = Kept(parts.tokens.path.with_suffix(".web") if parts.tokens else None)
+        self.state = SiteState(parts.tokens.path.with_suffix(".web") if parts.tokens else None)
 
     @cached_property
     def templates(self) -> "Templates":
@@ -133,7 +133,7 @@ class Site:
             await stream.run(page, request)
         except Refused as refusal:
             await request.refuse(refusal)
-        except PolymniaError as exc:  # a form that cannot be read, or a stream of what may not be seen
+        except PolymniaError as exc:  # a malformed form, or a stream that the user may not see
             await request.refuse(Refused(_status(exc), exc.public))
         finally:
             request.release()
@@ -218,7 +218,7 @@ class Site:
         return form, None
 
     def _run(self, route: Route, page: Page) -> Response:
-        """Run a page on this thread. Return a page that says so if it cannot be shown."""
+        """Run a page on this thread. Return an error page if it fails."""
         try:
             if not route.is_public:
                 page.principal.require(route.needed, "this")

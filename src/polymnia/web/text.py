@@ -9,7 +9,7 @@ from markupsafe import Markup, escape
 from polymnia.model import split_actor
 from polymnia.search.terms import terms_of
 
-# A list shows so much of a text; the whole text is one click away.
+# How much of a text a list shows; the whole text is one click away.
 MAX_EXCERPT_CHARS = 700
 MAX_EXCERPT_LINES = 12
 _KB = 1024
@@ -93,7 +93,7 @@ def _mark(word: str) -> Markup:
 
 
 def code_spans(text: str) -> Markup:
-    """Return a sentence of ours with what is between backquotes as code."""
+    """Return one of our own sentences as HTML, with the parts between backquotes as code."""
     parts = visible(text).split("`")
     return Markup("").join(
         [Markup("<code>{}</code>").format(part) if index % 2 else escape(part) for index, part in enumerate(parts)]

@@ -3,7 +3,7 @@
 from datetime import date, datetime, timedelta
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
-# Beyond so many weeks a date says more than an age.
+# After this many weeks the date is shown instead of the age.
 _MAX_WEEKS = 26
 
 

@@ -1,4 +1,4 @@
-"""Messages about what was just done, each with a way back where there is one."""
+"""Messages about what was just done, with Undo where that is possible."""
 
 import secrets
 from collections import OrderedDict

@@ -15,9 +15,9 @@ from polymnia.web.multipart import MultipartParser
 
 MAX_UPLOAD_BYTES = 2 << 30
 MAX_UPLOAD_FILES = 20_000
-# So much of a body is written at once, on a worker thread.
+# Bytes that are written at once, on a worker thread.
 _PIECE_BYTES = 1 << 20
-# What file systems take: 255 bytes a name.
+# File systems allow 255 bytes in a name.
 _MAX_NAME_BYTES, _MAX_DEPTH = 200, 20
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f]")
 
@@ -111,13 +111,13 @@ async def receive_upload(
 
 
 def safe_parts(name: str) -> tuple[str, ...]:
-    """Return the folders and the name of a file as a browser gave them, without a way out of the directory."""
+    """Return the folders and the name of a file as a browser gave them, without parts that leave the directory."""
     parts = [each for each in re.split(r"[/\\]", _UNSAFE.sub("_", name)) if each not in ("", ".", "..")]
     return tuple(_cut(each) for each in parts[-_MAX_DEPTH:]) or ("file",)
 
 
 def _cut(name: str) -> str:
-    """Return a name that a file system takes, with its ending."""
+    """Return a name that is short enough for a file system, with its suffix."""
     if len(name.encode("utf-8", "replace")) <= _MAX_NAME_BYTES:
         return name.encode("utf-8", "replace").decode()
     stem, dot, ending = name.rpartition(".")

@@ -104,7 +104,7 @@ def entity_items(place: Place, entity: Entity, relations: list[Relation], *, pas
     items = [entity_item(entity, place.name, len(touching))]
     items += [fact_item(entity.name, each, authors.get((entity.name, each.ordinal))) for each in entity.observations]
     if old:
-        ended = history.superseded(place.memory, entity.name)
+        ended = history.superseded_facts(place.memory, entity.name)
         items += [fact_item(entity.name, each.old, None, f"superseded {short_time(each.ended_at)}") for each in ended]
     return items + [relation_item(each) for each in touching]
 

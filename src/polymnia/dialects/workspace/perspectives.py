@@ -1,4 +1,4 @@
-"""The perspectives of a workspace that has none of its own yet, and the memory of a client's workspace."""
+"""The default perspectives of a workspace, and the memory of a client's workspace."""
 
 from threading import Lock
 from weakref import WeakSet
@@ -11,7 +11,7 @@ from polymnia.model import Perspective
 from polymnia.stores.contract import read_limits
 
 # Chosen by measurement (docs/workspaces.md): what helps is the name before the text. The plain text finds what is said
-# of a node elsewhere, the date finds what happened when. Of the three vectors every store has one anyway.
+# of a node elsewhere, the date finds what happened when. Every store has one of the three vectors anyway.
 DEFAULT_PERSPECTIVES = (
     Perspective("general", "{name}: {text}", "{query}"),
     Perspective("technical", "{name}: {text}", "technical details: {query}"),
@@ -30,7 +30,7 @@ def open_memory(call: Call) -> Memory:
     Raise NoWorkspace, NotAllowed, WorkspaceNotFound or WorkspaceArchived.
     """
     memory = call.memory
-    if read_limits().is_short:  # on an event loop nothing is written
+    if read_limits().is_short:  # a call on the event loop must not write
         return memory
     with _lock:
         is_new = memory not in _prepared

@@ -72,7 +72,7 @@ def require_networkx() -> None:
 
 
 def nearest_pairs(points: "Points") -> "NearestPairs":
-    """Return what collects the pairs that similar meaning joins."""
+    """Return a collector of the pairs with similar meaning."""
     from polymnia.engine.curation.comparison import NearestPairs
 
     return NearestPairs(len(points.names), nearest=NEAREST, min_score=MIN_SIMILARITY)

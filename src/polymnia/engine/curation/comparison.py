@@ -20,7 +20,7 @@ MAX_GROUPS = 4_096
 # The cells of a block of scores, 4 bytes each.
 _BLOCK_CELLS = 2_000_000
 _ASSIGN_BATCH = 2_000
-# More pairs than anybody reads: nothing that is asked for fills the memory.
+# More pairs than anybody reads. This bounds the memory that a request can take.
 MAX_PAIRS = 10_000
 
 Indexes = NDArray[np.int64]
@@ -82,7 +82,7 @@ class BestPairs:
 
     def add(self, block: Block) -> None:
         """Take the pairs of a block that are among the best so far."""
-        # The list raises its own threshold, so that equal entities by the thousand cost no memory.
+        # The threshold rises as the list fills, so that thousands of equal entities do not fill the memory.
         is_full = self._limit > 0 and len(self._scores) == self._limit
         keys, scores = _pairs_above(block, float(self._scores[-1]) if is_full else self._min_score, self._count)
         kept = ~_contains(self._related, keys)

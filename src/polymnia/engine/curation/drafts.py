@@ -1,4 +1,4 @@
-"""Drafts by a chat model, written in the background: whoever asks takes what is ready and never waits for long.
+"""Drafts by a chat model, written in the background. A caller takes what is ready and never waits for long.
 
 A model that is asked once, such as that of a client, gets all prompts in one text (`join_prompts`)."""
 
@@ -18,11 +18,11 @@ logger = logging.getLogger(__name__)
 
 # How long a report waits for drafts that are not ready. They are ready for the next report.
 DRAFT_TIMEOUT_S = 2.0
-# How long the model is left alone after it failed.
+# How long the model is not asked after it failed.
 RETRY_AFTER_S = 30.0
 MAX_DRAFT_CHARACTERS = 1_000
 _MAX_QUEUED, _MAX_KEPT = 50, 1_000
-# A text with several prompts is not longer.
+# The length of a text that joins several prompts.
 MAX_JOINED_CHARACTERS = 24_000
 _JOINED = (
     "Do each of the numbered tasks. Reply with one line for each task: its number, a colon and the answer. "
@@ -103,7 +103,7 @@ class Drafter:
             return {prompt: self._drafts[prompt] for prompt in prompts if self._drafts.get(prompt)}
 
     def close(self) -> None:
-        """Ask the model nothing more. An answer that is under way is not waited for."""
+        """Ask the model nothing more, and do not wait for its present answer."""
         with self._wake:
             self._stopped = True
             self._queue.clear()

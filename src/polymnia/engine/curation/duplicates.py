@@ -12,11 +12,11 @@ from polymnia.engine.curation.scan import Check, Progress, ignore_progress, neve
 from polymnia.engine.memory import Memory
 from polymnia.search.terms import plain
 
-# Shorter words are names of their own if a letter differs: `Team A` and `Team B`, `node` and `code`.
+# Shorter words that differ by a letter are different names: `Team A` and `Team B`, `node` and `code`.
 MIN_TYPO_LETTERS = 5
 # Longer names are only compared as wholes.
 MAX_TYPO_NAME_LETTERS = 60
-# Of more names that are all alike, these are compared.
+# If more names are all alike, only this many are compared.
 MAX_ALIKE = 50
 REORDERED = 0.95
 _CHECK_EVERY = 10_000

@@ -22,7 +22,7 @@ def relation_gaps(
 ) -> list[Gap]:
     """Return the relation gaps, those with most mentions first, then by name.
 
-    Names are found as `search.mentions` says. A mention is a hint, not a proof: somebody must judge it.
+    Names are found as `search.mentions` says. A mention is a hint, not a proof: the reader must judge it.
     """
     counts: Counter[tuple[str, str]] = Counter()
     with memory.reading() as read:

@@ -56,7 +56,7 @@ class EventSummary(Struct, frozen=True):
 
 
 class ConsolidationReport(Struct, frozen=True):
-    """What needs attention. `notes` says what could not be worked out, one sentence each."""
+    """What needs attention. `notes` says what could not be found out, one sentence each."""
 
     stale_summaries: list[StaleSummary]
     relation_candidates: list[RelationCandidate]
@@ -104,7 +104,7 @@ def consolidation_report(
 
 
 class _Report:
-    """A report in the making: what it reads, the drafts it has asked for, and what it could not work out."""
+    """A report while it is made: what it reads, the drafts it has requested, and what it could not find out."""
 
     def __init__(
         self, memory: Memory, read: Reader, write_drafts: WriteDrafts | None, progress: Progress, check: Check
@@ -161,7 +161,7 @@ class _Report:
     def _compare_entities(self, limit: int, min_score: float, perspective: str) -> tuple[list[SimilarPair], Edges]:
         """Return similar pairs, and the pairs that join clusters, from one comparison."""
         points = load_points(self._memory, self._read, perspective)
-        from polymnia.engine.curation.comparison import compare  # imports numpy, which is there by now
+        from polymnia.engine.curation.comparison import compare  # imports numpy, which is installed, as checked above
 
         best = best_pairs(self._read, points, limit=limit, min_score=min_score)
         nearest = nearest_pairs(points)
@@ -182,7 +182,7 @@ class _Report:
         return {names: ready[prompt] for names, prompt in self._prompts.items() if prompt in ready}
 
     def _ask(self, instructions: str, about: Sequence[tuple[str, ...]]) -> None:
-        """Let the model start to write, while the report goes on."""
+        """Let the model start to write while the report continues."""
         drafter = self._memory.drafter
         if not about or (drafter is None and self._write_drafts is None):
             return

@@ -8,9 +8,9 @@ from polymnia.stores.contract import Reader
 # Entities read at once.
 PAGE_SIZE = 1_000
 
-# Takes what is done, the total if it is known, and what is being done.
+# Called with how much is done, the total if it is known, and a description of the work.
 Progress = Callable[[float, float | None, str | None], None]
-# Raises an error when the work is to stop.
+# Raises an error to stop the work.
 Check = Callable[[], None]
 
 
@@ -19,7 +19,7 @@ def ignore_progress(done: float, total: float | None, message: str | None) -> No
 
 
 def never_stop() -> None:
-    """Let the work go on."""
+    """Let the work continue."""
 
 
 def part_of(progress: Progress, first: float, last: float) -> Progress:

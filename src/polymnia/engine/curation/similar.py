@@ -39,7 +39,7 @@ def similar_pairs(
     """
     with memory.reading() as read:
         points = load_points(memory, read, perspective)
-        from polymnia.engine.curation.comparison import compare  # imports numpy, which is there by now
+        from polymnia.engine.curation.comparison import compare  # imports numpy, which is installed, as checked above
 
         best = best_pairs(read, points, limit=limit, min_score=min_score)
         for block in compare(points.rows, progress=progress, check=check):
@@ -57,7 +57,7 @@ def load_points(memory: Memory, read: Reader, perspective: str = TEXT) -> "Point
 
 
 def best_pairs(read: Reader, points: "Points", *, limit: int, min_score: float) -> "BestPairs":
-    """Return what collects the most similar pairs of these entities that no relation joins."""
+    """Return a collector of the most similar pairs of these entities that no relation joins."""
     from polymnia.engine.curation.comparison import BestPairs
 
     related = [(relation.source, relation.target) for relation in read.relations()]

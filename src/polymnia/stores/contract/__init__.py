@@ -1,4 +1,4 @@
-"""What every store answers, not how: the protocols that the engine is written against."""
+"""The protocols of a store, which the engine uses and every store implements."""
 
 from polymnia.stores.contract.limits import LIMITS, ReadLimits, cancellation, check_cancelled, read_limits
 from polymnia.stores.contract.reader import (

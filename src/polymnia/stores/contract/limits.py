@@ -1,4 +1,4 @@
-"""How the caller bounds its reads: until when they are wanted, and whether they must be short.
+"""Limits of a request for its reads: when they are cancelled, and whether they must be short.
 
 A transport sets the limits of a request and the store obeys them, so the code in between does not pass them on.
 """
@@ -33,11 +33,11 @@ read_limits = LIMITS.get
 
 
 def check_cancelled() -> None:
-    """Raise Cancelled once nobody waits for the result. Verbs that work for long without reading call it as they go."""
+    """Raise Cancelled once nobody waits for the result. Verbs that work for long without reading call it regularly."""
     if read_limits().cancelled():
         raise cancellation()
 
 
 def cancellation() -> Cancelled:
-    """Return the error of a read that nobody waits for any more."""
+    """Return the error of a cancelled read."""
     return Cancelled("the client cancelled this call")

@@ -270,7 +270,7 @@ class HistoryReader(Protocol):
         """Return the point of history that was last marked with that name."""
 
     def set_mark(self, name: str, mark: Mark) -> None:
-        """Mark a point of history, in place of the last one with that name. This needs a Writer and is no change."""
+        """Mark a point of history, in place of the last one with that name. This needs a Writer and is not a change."""
 
 
 class TrashReader(Protocol):

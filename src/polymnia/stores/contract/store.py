@@ -48,7 +48,7 @@ class Store(Protocol):
 
     @property
     def tables(self) -> TableWriter:
-        """Writes of rows as they are elsewhere, with `capabilities.tables`."""
+        """Writes of rows copied from another store, with `capabilities.tables`."""
 
     def reading(self, *, once: bool = False) -> AbstractContextManager[Reader]:
         """Open one snapshot for the block. Reads never write and never wait for a writer.
@@ -62,7 +62,7 @@ class Store(Protocol):
     def follow(self, wake: Callable[[], None] | None = None) -> "ChangeFeed":
         """Open a feed of the changes that other servers make, with `capabilities.change_feed`.
 
-        A store that hears of changes at once then calls `wake`, from any thread. Read the feed now and then anyway.
+        A store that is notified of changes then calls `wake`, from any thread. Read the feed regularly anyway.
         """
 
     def purge(self, before: int) -> PurgeCounts:
@@ -109,7 +109,7 @@ class VectorStore(Protocol):
     ) -> None:
         """Store the vectors of passages. Ignore passages that no longer live and those that have a vector already.
 
-        Raise BadInput if there is no such perspective or, if `document` is given, its template is another one by now.
+        Raise BadInput if there is no such perspective or, if `document` is given, its template has changed since.
         """
 
     def lease(self, name: str, seconds: float) -> bool:
@@ -154,7 +154,7 @@ class Catalogue(Protocol):
         """Change the description of a workspace. Raise WorkspaceNotFound."""
 
     def adopt(self, workspace: Workspace) -> None:
-        """Make a workspace what it is in another catalogue: its id, description, status and times.
+        """Give a workspace the id, description, status and times that it has in another catalogue.
 
         Create it if there is none of that name. Raise BadInput if the name is invalid or belongs to another id.
         """
@@ -172,7 +172,7 @@ class Catalogue(Protocol):
         """
 
     def close_store(self, store: Store) -> None:
-        """Close a store that `open` returned, without harm to a successor at the same place."""
+        """Close a store that `open` returned. A new store at the same place is not affected."""
 
     def check(self) -> list[str]:
         """Return where the catalogue and its stores disagree, one sentence each."""

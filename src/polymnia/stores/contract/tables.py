@@ -35,10 +35,10 @@ class TableReader(Protocol):
 
 
 class TableWriter(Protocol):
-    """Writes of rows into a store that has none of its own yet."""
+    """Writes of rows into a store that has no other rows."""
 
     def write(self, table: str, rows: Sequence[TableRow]) -> None:
         """Add rows that follow those the table has, and index what is living. Each call is one transaction."""
 
     def finish(self) -> None:
-        """Bring what the store counts up to date, after the last row."""
+        """Update the counts of the store, after the last row."""

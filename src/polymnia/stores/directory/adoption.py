@@ -84,7 +84,7 @@ def is_adoptable(connection: apsw.Connection) -> bool:
 
 
 def _require_sole_user(path: Path, old: apsw.Connection) -> None:
-    """Fold the write-ahead log into the file, which also shows that nobody else has it open. Raise StoreBusy."""
+    """Fold the write-ahead log into the file, which fails if another process has it open. Raise StoreBusy."""
     try:
         old.execute("PRAGMA journal_mode = DELETE").fetchall()
     except apsw.BusyError as exc:
@@ -184,7 +184,7 @@ class _Rows:
 
 
 def _put_in_place(part: Path, path: Path) -> None:
-    """Give the old file another name before the new one takes its place, so that there is always one in place."""
+    """Give the old file a second name before the new one replaces it, so that there is always a file."""
     with map_os_errors(str(path)):
         keep_backup(path)
         part.replace(path)

@@ -64,7 +64,7 @@ class DirectoryCatalogue:
         with self._exclusive():
             self._refuse_taken(name)
             new = Workspace(str(uuid4()), name, description)
-            with self._intent(new.id, "create"):
+            with self._record_intent(new.id, "create"):
                 SqliteStore(str(self._active_path(new.id))).close()
                 self._registry.add(new, f"{ACTIVE}/{new.id}.db")
             return self.find(name)
@@ -75,7 +75,7 @@ class DirectoryCatalogue:
             path, archived = self._path(workspace), self._archived_path(workspace)
             _refuse_in_the_way(archived)
             _open_or_adopt(path).close()
-            with self._intent(workspace, "archive"):
+            with self._record_intent(workspace, "archive"):
                 files.seal(path)
                 files.move(path, archived)
                 self._registry.relocate(workspace, "archived", f"{ARCHIVE}/{workspace}.db")
@@ -87,7 +87,7 @@ class DirectoryCatalogue:
             if found.status != "archived":
                 raise BadInput(f"{name} is not archived: there is nothing to restore")
             _refuse_in_the_way(self._active_path(found.id))
-            with self._intent(found.id, "restore"):
+            with self._record_intent(found.id, "restore"):
                 self._copy_back(found.id)
             return self.find(name)
 
@@ -95,7 +95,7 @@ class DirectoryCatalogue:
         with self._exclusive():
             found = self.find(name)
             path = self._path(found.id)
-            with self._intent(found.id, "delete"):
+            with self._record_intent(found.id, "delete"):
                 if found.status == "active" and path.is_file():
                     with suppress(StoreDamaged):  # a file that cannot be read can still be deleted
                         files.seal(path)
@@ -122,7 +122,7 @@ class DirectoryCatalogue:
             if known is None:
                 self._refuse_taken(workspace.name)
                 _refuse_in_the_way(self._active_path(workspace.id))
-                with self._intent(workspace.id, "create"):
+                with self._record_intent(workspace.id, "create"):
                     SqliteStore(str(self._active_path(workspace.id))).close()
                     self._registry.add(replace(workspace, status="active"), f"{ACTIVE}/{workspace.id}.db")
             elif known.id != workspace.id:
@@ -206,7 +206,7 @@ class DirectoryCatalogue:
             self._registry.save_copy()
 
     def _inherit(self, intent: Intent) -> None:
-        """Complete or undo what a dead process left. If that fails, the next one tries, and other workspaces go on."""
+        """Complete or undo what a dead process left. If that fails, the next process tries again."""
         logger.warning("the %s of workspace %s was interrupted", intent.operation, intent.workspace)
         try:
             self._recover(intent)
@@ -214,8 +214,8 @@ class DirectoryCatalogue:
             logger.error("workspace %s cannot be recovered: %s", intent.workspace, exc)
 
     @contextmanager
-    def _intent(self, workspace: str, operation: Operation) -> Iterator[None]:
-        """Make a change to a workspace's file that happens whole or not at all."""
+    def _record_intent(self, workspace: str, operation: Operation) -> Iterator[None]:
+        """Record an intent, so that the change to a workspace's file in the block happens whole or not at all."""
         self._registry.begin(workspace, operation)
         try:
             yield
@@ -314,7 +314,7 @@ def _open_or_adopt(path: Path) -> SqliteStore:
 
 
 def _refuse_in_the_way(path: Path) -> None:
-    """Raise StoreError if a file is where another one will be moved: after a crash it would be taken for that."""
+    """Raise StoreError if a file is at the target of a move: after a crash it would be mistaken for the moved one."""
     if path.exists():
         raise StoreError(f"{path} is in the way and belongs to no workspace: move it elsewhere; nothing was changed")
 

@@ -31,7 +31,7 @@ def seal(path: Path) -> None:
 
 
 def unseal(path: Path) -> None:
-    """Undo `seal`, for a file that never left its place, or a copy that nobody has opened yet."""
+    """Undo `seal`, for a file that was not moved, or a copy that no process has opened yet."""
     with map_errors(str(path)), closing(connect(str(path), create=False)) as connection:
         _set_mark(connection, APPLICATION_ID, instead_of=SEALED_ID)
 
@@ -47,7 +47,7 @@ def move(source: Path, target: Path) -> None:
 
 
 def drop_logs(path: Path) -> None:
-    """Delete the logs of a file that is sealed and moved: they are empty, and in the way of its successor."""
+    """Delete the logs of a file that was sealed and moved: they are empty, and a new file must not find them."""
     with map_os_errors(str(path)):
         for ending in _LOGS:
             path.with_name(path.name + ending).unlink(missing_ok=True)

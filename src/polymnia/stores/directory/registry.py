@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 QUERIES = load_queries(Path(__file__).parent)
 REGISTRY = "_meta.db"
-# The same workspaces once more, so that a lost registry can be rebuilt with their names.
+# A copy of the rows as text, so that a lost registry can be rebuilt with the names of the workspaces.
 COPY = "_meta.json"
 # "PLYR", in the file's header.
 _APPLICATION_ID = 0x504C5952

@@ -112,7 +112,7 @@ def _check_row(directory: Path, row: Row, pending: set[str]) -> WorkspaceReport:
     if not path.is_relative_to(directory.resolve()):
         return WorkspaceReport(shown, (f"its row in {REGISTRY} names a file outside the directory: {location}",))
     if number in pending and not path.is_file():
-        return WorkspaceReport(shown, ())  # it is being moved, or the next server completes that
+        return WorkspaceReport(shown, ())  # it is being moved, or the next server completes the move
     return _check_file(shown, path, archived=status == "archived")
 
 
@@ -135,7 +135,7 @@ def _check_file(name: str, path: Path, *, archived: bool) -> WorkspaceReport:
 
 
 def _check_foreign(path: Path, refusal: str) -> list[str]:
-    """Check a file that another program wrote. One that would be converted is no problem."""
+    """Check a file that another program wrote. A file that can be converted is not a problem."""
     try:
         with map_errors(str(path)), closing(connect(str(path), read_only=True)) as connection:
             if not is_adoptable(connection):

@@ -1,4 +1,4 @@
-"""The file of a binary log: how far it is known, what was appended since, and appends that are all or nothing."""
+"""The file of a binary log: which part is known, what was appended since, and appends that are all or nothing."""
 
 import os
 import sys
@@ -31,7 +31,7 @@ class LogFile:
         self.end = 0
 
     def is_unchanged(self) -> bool:
-        """Return True if the file is the one that was last settled."""
+        """Return True if the file has not changed since it was last read or written."""
         return self._current_stamp() == self._stamp
 
     def read(self) -> bytes:

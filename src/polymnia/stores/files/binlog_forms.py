@@ -25,9 +25,9 @@ from polymnia.stores.files.binlog_records import (
     SHAPES,
     Operation,
     change_at,
-    checked_at,
     next_record,
     parse_payload,
+    raw_record_at,
     record_at,
     records_at,
 )
@@ -46,7 +46,7 @@ Found = tuple[list[Operation], int]
 
 
 class Fault(NamedTuple):
-    """Why a log cannot be read on: the last change was not finished, or the log is damaged."""
+    """Why the rest of a log cannot be read: the last change was not finished, or the log is damaged."""
 
     at: int
     reason: str
@@ -185,7 +185,7 @@ def _change_starts(data: bytes, at: int, start: int) -> set[int]:
     Stop at the first record that does not belong to the change at `start`.
     """
     starts: set[int] = set()
-    while not starts - {start} and (found := next_record(data, at, checked_at)) is not None:
+    while not starts - {start} and (found := next_record(data, at, raw_record_at)) is not None:
         record = record_at(data, found)
         starts.add(-1 if record is None else found - record.distance)
         at = found + 1 if record is None else record.end
@@ -222,7 +222,7 @@ def _usable_at(data: bytes, at: int) -> Found | None:
 
 def _plain_at(data: bytes, at: int) -> Found | None:
     """Return the record at an offset of a log whose records have no mark."""
-    checked = checked_at(data, at)
+    checked = raw_record_at(data, at)
     if checked is None:
         return None
     kind, body = checked
@@ -269,12 +269,12 @@ def _take_old_strings(body: bytes, offset: int, count: int, strings: list[str]) 
 
 
 def _make_other_form(name: str, start: int, find: Callable[[bytes, int], Found | None]) -> Form:
-    """Make a form in which every record is a change of its own, except for transactions."""
+    """Make a form in which every record is a change of its own, except in transactions."""
 
     def replay(data: bytes, replay: Replay) -> int:
         return _replay_committed(data, start, find, replay)
 
-    def following(data: bytes, at: int) -> int | None:
+    def next_at(data: bytes, at: int) -> int | None:
         for offset in range(at, len(data)):
             found = find(data, offset)
             if found is not None and found[0][0][0] < len(SHAPES):
@@ -282,11 +282,11 @@ def _make_other_form(name: str, start: int, find: Callable[[bytes, int], Found |
         return None
 
     def fault_at(data: bytes, at: int) -> Fault:
-        if following(data, at + 1) is not None:
+        if next_at(data, at + 1) is not None:
             return Fault(at, "the record is not whole, and other records follow", is_unfinished=False)
         return Fault(at, f"{len(data) - at} bytes of a record that was not finished", is_unfinished=True)
 
-    return Form(name, start, replay, fault_at, find, following)
+    return Form(name, start, replay, fault_at, find, next_at)
 
 
 def _replay_committed(data: bytes, at: int, find: Callable[[bytes, int], Found | None], replay: Replay) -> int:

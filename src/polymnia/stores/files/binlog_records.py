@@ -47,7 +47,7 @@ class Record(NamedTuple):
 
     @property
     def is_split(self) -> bool:
-        """True if the operation goes on in the next record."""
+        """True if the operation continues in the next record."""
         return bool(self.flags & _SPLIT)
 
 
@@ -113,7 +113,7 @@ def count_fitting(raws: Sequence[bytes], start: int, room: int) -> int:
 
 def change_at(data: bytes, at: int) -> tuple[list[Operation], int] | None:
     """Return the operations of the change at an offset, and the offset after it; None if it is not whole."""
-    checked = checked_at(data, at)
+    checked = raw_record_at(data, at)
     if checked is None:
         return None
     kind, body = checked
@@ -158,7 +158,7 @@ def records_at(data: bytes, start: int) -> Iterator[Record]:
 
 def record_at(data: bytes, at: int) -> Record | None:
     """Return the record at an offset; None unless its checksum and its mark are right."""
-    checked = checked_at(data, at)
+    checked = raw_record_at(data, at)
     if checked is None:
         return None
     kind, body = checked
@@ -174,7 +174,7 @@ def record_at(data: bytes, at: int) -> Record | None:
     return Record(kind, payload, flags, distance, at + HEADER.size + len(body))
 
 
-def checked_at(data: bytes, at: int) -> tuple[int, bytes] | None:
+def raw_record_at(data: bytes, at: int) -> tuple[int, bytes] | None:
     """Return the kind and data of a record at an offset, if its header is possible and its checksum right."""
     if len(data) - at < 9:
         return None

@@ -17,7 +17,7 @@ from polymnia.disk.lock import file_lock
 from polymnia.disk.replace import fsync, fsync_directory, make_parent, open_private, replace_file
 from polymnia.errors import StoreError, StoreStopped
 from polymnia.stores.contract import Capabilities
-from polymnia.stores.files.jsonl_lines import LoadedLog, encode_lines, parse
+from polymnia.stores.files.jsonl_lines import LoadedFile, encode_lines, parse
 from polymnia.stores.memory import GraphOnlyStore
 from polymnia.stores.memory_graph import MemoryGraph
 
@@ -44,7 +44,7 @@ def adopt_legacy(path: Path) -> None:
     try:
         legacy.rename(path)
     except FileNotFoundError:
-        return  # another server was faster
+        return  # another server renamed it first
     fsync_directory(path.parent)
     if not loaded.problems:
         logger.info("%s is now %s", legacy, path)
@@ -66,7 +66,7 @@ class JsonlStore(GraphOnlyStore):
         self._os_errors = map_os_errors(path)
         self._lock = threading.RLock()
         self._read_only = read_only
-        self._loaded = LoadedLog()
+        self._loaded = LoadedFile()
         self._stamp: Stamp | None = _UNREAD
         self._stopped: str | None = None
         self._open_file: FileIO | None = None
@@ -145,7 +145,7 @@ class JsonlStore(GraphOnlyStore):
         try:
             self._stamp = self._open()
             self._close_if_needed()
-        except OSError:  # the change is written all the same; read the file again next time
+        except OSError:  # the change is on disk anyway; read the file again next time
             self._stamp = _UNREAD
 
     def _open(self) -> Stamp | None:

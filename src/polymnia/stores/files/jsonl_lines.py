@@ -1,4 +1,4 @@
-"""Lines of a `memory.jsonl`: parse what is there, encode what is to be written."""
+"""Lines of a `memory.jsonl`: parse and encode them."""
 
 import json
 import re
@@ -53,7 +53,7 @@ class Surrogates:
         return bool(self._original)
 
     def reserve(self, text: str) -> None:
-        """Keep a text that occurs as it is from standing for another one."""
+        """Record a text of the file, so that it is not used to stand for another one."""
         if _REPLACEMENT in text:
             self._original.setdefault(text, text)
 
@@ -73,7 +73,7 @@ class Surrogates:
         return self._original.get(text, text)
 
 
-class LoadedLog:
+class LoadedFile:
     """The graph of a file, and the lines that are neither entity nor relation, with the reasons."""
 
     def __init__(self) -> None:
@@ -88,9 +88,9 @@ class LoadedLog:
         self.problems.append((number, reason))
 
 
-def parse(data: bytes) -> LoadedLog:
+def parse(data: bytes) -> LoadedFile:
     """Load every valid line. A name that occurs twice is one entity with the observations of both lines."""
-    loaded = LoadedLog()
+    loaded = LoadedFile()
     data = data.removeprefix(_BYTE_ORDER_MARK)
     items = _parse_at_once(data)
     if items is None:
@@ -110,7 +110,7 @@ def _parse_at_once(data: bytes) -> list[_Line] | None:
     return items if len(items) == (lines.count(b"\n") + 1 if lines else 0) else None
 
 
-def _parse_lines(data: bytes, loaded: LoadedLog) -> list[_Line]:
+def _parse_lines(data: bytes, loaded: LoadedFile) -> list[_Line]:
     items = []
     for number, line in enumerate(data.split(b"\n"), 1):
         if not line or line.isspace():

@@ -46,10 +46,10 @@ def adopt_memories(path: str) -> bool:
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         if not {name for (name,) in run(connection, "table_names")} >= _TABLES:
             return False
-        # From here on it is one file, and nobody else writes to it.
+        # From here on it is one file without a log, and no other process writes to it.
         connection.execute("PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE").fetchall()
         if file_identity(path) != file:
-            return False  # another server of ours was first
+            return False  # another server converted it first
         conversion = _Conversion()
         notes = conversion.notes(run(connection, "foreign_vault"), run(connection, "foreign_sessions"))
         new = _write_beside(path, notes)
@@ -131,7 +131,7 @@ class _Conversion:
 def _write_beside(path: str, notes: tuple[Note, ...]) -> Path:
     new = Path(f"{path}.new")
     for ending in ("", "-wal", "-shm", "-journal"):
-        Path(f"{new}{ending}").unlink(missing_ok=True)  # of an attempt that did not end
+        Path(f"{new}{ending}").unlink(missing_ok=True)  # left by an interrupted attempt
     with closing(SqliteStore(str(new))) as store:
         fill(store, Contents(living=Rows(notes=notes)))
     return new
@@ -144,7 +144,7 @@ def keep_backup(path: Path) -> Path:
     if not kept.exists():
         try:
             kept.hardlink_to(path)
-        except OSError:  # not every file system has a file under two names
+        except OSError:  # not every file system has hard links
             replace_file(kept, [path.read_bytes()])
     return kept
 

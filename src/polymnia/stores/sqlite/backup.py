@@ -38,7 +38,7 @@ def copy_database(source: Path, target: Path) -> None:
 def replace_store(new: Path, path: Path, kept: Path) -> bool:
     """Put a new file in the place of a store. Give the former file and its log the name `kept`.
 
-    Servers that use the former file notice, and refuse to go on. Return False if there was none. Raise StoreError.
+    Servers that use the former file notice, and refuse further calls. Return False if there was none. Raise StoreError.
     """
     path = path.resolve()  # a symbolic link stays a link
     with map_os_errors(str(path)):
@@ -81,7 +81,7 @@ def _copy_pages(connection: apsw.Connection, source: Path, target: Path) -> str:
     with map_errors(str(target)), closing(apsw.Connection(str(target))) as copy:
         with copy.backup("main", connection, "main") as backup:
             backup.step(-1)
-        with map_errors(str(source)):  # what is wrong with the copy is wrong with the source
+        with map_errors(str(source)):  # damage in the copy is damage in the source
             _separate(copy)
             return str(copy.pragma("integrity_check"))
 
@@ -138,7 +138,7 @@ def _open(path: Path) -> apsw.Connection:
 def _link(path: Path, kept: Path) -> None:
     try:
         kept.hardlink_to(path)
-    except OSError:  # not every file system has a file under two names
+    except OSError:  # not every file system has hard links
         shutil.copy(path, kept)
 
 

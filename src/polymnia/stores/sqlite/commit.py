@@ -156,7 +156,7 @@ class GroupCommit:
         return self._group
 
     def _roll_back(self, exc: StoreError) -> None:
-        """End the transaction, and write no more if nobody knows what is on disk."""
+        """End the transaction, and write no more if the state of the disk is unknown."""
         if isinstance(exc, StoreStopped):
             self._stopped = str(exc)
         with suppress(apsw.ConnectionClosedError):  # closing rolls back too
@@ -168,7 +168,7 @@ class GroupCommit:
         if self._watch is None or problem is None:
             return
         if not self._watch.in_place:
-            self._read_header()  # an archived file is gone too, and says so
+            self._read_header()  # an archived file has moved too: raise StoreSealed for it
         elif self._watch.log_is_lost:
             self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()  # we still have it open
         raise StoreError(problem)

@@ -28,7 +28,7 @@ DRIVER_ERRORS = (apsw.Error, UnicodeDecodeError)
 BUSY_TIMEOUT_MS = 15_000
 _WAL_RETRY_S = 0.005
 
-# How many steps of its virtual machine SQLite takes before it asks whether to go on: less than a millisecond's work.
+# Steps of its virtual machine after which SQLite asks whether to continue: less than a millisecond of work.
 _STEPS_PER_CHECK = 2_000
 # A short read ends at this check, which is after some 500 rows, or at a longer text. SQLite counts the steps of a
 # cached statement from one use to the next, so the first check of each statement may come early.
@@ -36,8 +36,8 @@ _LAST_SHORT_READ_CHECK = 5
 MAX_SHORT_READ_TEXT = 16 * 1024
 MAX_TEXT = 1_000_000_000
 
-# The application id in the file's header. "PLYM" marks a store, "PLYS" an archived one: it may be copied, but nobody
-# writes to it again.
+# The application id in the file's header. "PLYM" marks a store, "PLYS" an archived one, which may be copied but is
+# never written again.
 APPLICATION_ID = 0x504C594D
 SEALED_ID = 0x504C5953
 
@@ -90,7 +90,7 @@ def connect(
 
 
 class ReadGuard:
-    """Ends the reads of a connection that are no longer wanted, or that must be short and are not."""
+    """Interrupts the reads of a connection that were cancelled, or that must be short and take long."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._limits: ReadLimits | None = None
@@ -124,7 +124,7 @@ def _create_private(path: str) -> None:
     """Create a file that only its owner may read. SQLite gives the files beside it the same mode."""
     if path == ":memory:":
         return
-    # Closing a file ends the locks that this process has on it, so nobody here may open it before that.
+    # Closing a file ends all locks of this process on it, so this must happen before any connection opens it.
     with _creating, suppress(OSError):  # it exists, or SQLite says what is wrong
         os.close(os.open(os.path.realpath(path), os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
 
@@ -168,7 +168,7 @@ def store_error(path: str, exc: apsw.Error | UnicodeDecodeError) -> StoreError:
     return StoreError(f"{path}: {exc}")
 
 
-# After one of these the operating system may have dropped pages it had accepted: nobody knows what is on disk.
+# After one of these the operating system may have dropped pages it had accepted: what is on disk is unknown.
 _LOST_WRITES = frozenset(
     {apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_DIR_FSYNC, apsw.SQLITE_IOERR_CLOSE, apsw.SQLITE_IOERR_TRUNCATE}
 )

@@ -1,4 +1,4 @@
-"""Fill a new store with rows from elsewhere: what lives, and what was deleted, which goes to the trash.
+"""Fill a new store with rows from elsewhere: living ones, and deleted ones, which go to the trash.
 
 Every row keeps its own times. Changes are in commit order, so what was deleted elsewhere counts as deleted now.
 """
@@ -83,7 +83,7 @@ def _apply(store: SqliteStore, *, before: Rows | None = None, after: Rows | None
 
 
 def _rounds(values: Iterable[T], key: Callable[[T], Hashable]) -> Iterator[list[T]]:
-    """Divide values so that no key occurs twice in a round: what has the same key is written one after the other."""
+    """Divide values into rounds in which no key occurs twice: values with the same key are written in order."""
     rounds: list[dict[Hashable, T]] = []
     for value in values:
         found = next((each for each in rounds if key(value) not in each), None)

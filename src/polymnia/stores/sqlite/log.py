@@ -85,7 +85,7 @@ def read_file_head(connection: apsw.Connection) -> FileHead:
 
 
 def log_fits(path: str, connection: apsw.Connection) -> bool | None:
-    """Return True if the log at the path belongs to the file, None if nothing tells, as with an empty log."""
+    """Return True if the log at the path belongs to the file, None if that is unknown, as with an empty log."""
     log = log_path(path)
     for _ in range(_MAX_ATTEMPTS):
         header = _log_header(log)
@@ -97,7 +97,7 @@ def log_fits(path: str, connection: apsw.Connection) -> bool | None:
             fits = _fits(file, _read_log(log, verify=True))
         if fits is not False or (_log_header(log) == header and read_file_head(connection) == file):
             return fits
-        # Another process is at work on them: look again.
+        # Another process is writing them: try again.
     return None
 
 
@@ -108,7 +108,7 @@ def set_aside_foreign_log(path: str, connection: apsw.Connection, *, read_only: 
     if read_only:
         raise StoreError(f"{log_path(path)} belongs to another file; open {path} once without --read-only")
     with map_os_errors(path), file_lock(Path(os.path.realpath(path))):
-        if log_fits(path, connection) is False:  # another process may have been first
+        if log_fits(path, connection) is False:  # another process may have renamed it first
             _set_aside(path)
 
 
@@ -165,7 +165,7 @@ def _add_transaction(head: LogHead, pages: list[tuple[int, bytes]], size: int) -
 
 
 def _frames(file: IO[bytes], *, verify: bool) -> Iterator[tuple[int, int, bytes]]:
-    """Yield page number, size of the database (if the frame ends a transaction, else 0) and what counts of the page."""
+    """Yield page number, size of the database (0 unless the frame ends a transaction) and what matters of the page."""
     header = file.read(_LOG_HEADER.size)
     if len(header) < _LOG_HEADER.size:
         return

@@ -25,7 +25,7 @@ def render(expression: Expression, columns: frozenset[str] | None = None) -> str
         case Or():
             return _any_of([render(part, columns) for part in expression.parts])
         case Not():
-            # Where the index finds too much it must not exclude.
+            # If the index finds too much for the unwanted part, exclude nothing here: the texts are checked later.
             wanted, unwanted = render(expression.wanted, columns), render(expression.unwanted, columns)
             return f"({wanted}) NOT ({unwanted})" if is_exact(expression.unwanted) else wanted
 

@@ -8,7 +8,7 @@ SELECT c.name, c.entity, c.id FROM json_each(?) AS wanted CROSS JOIN cards AS c 
 
 -- name: entities_by_uid
 -- The identities with these ids (JSON arrays of texts and of UUIDs in hexadecimal) and, while they live, their names: a
--- deleted entity comes back to its own.
+-- restored entity gets its own identity back.
 SELECT e.uid, e.id, (SELECT c.name FROM cards AS c WHERE c.entity = e.id AND c.until IS NULL)
 FROM json_each(?1) AS wanted CROSS JOIN entities AS e ON e.uid = wanted.value
 UNION ALL
@@ -154,7 +154,7 @@ SELECT
 SELECT id, at, last_row FROM changes ORDER BY id DESC LIMIT 1;
 
 -- name: insert_actor
--- Add an actor: whoever makes changes on a server.
+-- Add an actor: a client, with its token, that makes changes.
 INSERT OR IGNORE INTO actors (name, server) VALUES (?, ?);
 
 -- name: actor_id

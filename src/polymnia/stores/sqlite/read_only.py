@@ -15,14 +15,14 @@ Stamp = tuple[int, int, int, int]
 
 
 class FileState(Struct, frozen=True):
-    """A database file and its write-ahead log, as they are now. A log without content is no log."""
+    """A database file and its write-ahead log, as they are now. An empty log counts as none."""
 
     file: Stamp | None
     log: tuple[int, int] | None = None
     has_index: bool = True
 
     def uri(self, path: str) -> str:
-        """Return how to open the file: SQLite does without locks and side files while there is no log."""
+        """Return the URI to open the file with. Without a log, SQLite needs no locks and no other files."""
         base = f"{Path(path).absolute().as_uri()}?mode=ro"
         if self.log is None:
             return f"{base}&immutable=1"
@@ -72,7 +72,7 @@ class ReadOnlyPool:
                 raise StoreBusy(f"{self._path} was changed while it was read; try again")
 
     def close(self) -> None:
-        """Close the connections that nobody uses."""
+        """Close the idle connections."""
         idle, self._idle = self._idle, []
         for connection in idle:
             connection.close()

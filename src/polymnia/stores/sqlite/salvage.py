@@ -47,7 +47,7 @@ _LAST = (
     "last_notes",
     "last_vectors",
 )
-# The columns without which a row belongs to nothing.
+# The columns that say what a row belongs to.
 _OWNER_COLUMNS = {"cards": (1,), "observations": (1, 2)}
 _LIVES = 1 << 62
 

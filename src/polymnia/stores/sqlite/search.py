@@ -15,7 +15,7 @@ from polymnia.stores.sqlite.match import render
 from polymnia.stores.sqlite.rows import Row, as_json, run, unpack_tags
 
 # How many of a query's trigrams are looked up first; that is usually enough to leave few candidates.
-_PROBES = 3
+_PROBED_TRIGRAMS = 3
 _MAX_PROBED = 200
 # A query of one or two characters goes through the trigrams that start with it, unless there are more than this.
 _MAX_PREFIX_TRIGRAMS = 500
@@ -170,7 +170,7 @@ def _candidates_by_characters(connection: apsw.Connection, folded: str) -> list[
 
 
 def _with_all_trigrams(connection: apsw.Connection, grams: list[str]) -> list[int]:
-    found = _match_trigrams(connection, " AND ", rarest(grams, _PROBES), _MAX_PROBED)
+    found = _match_trigrams(connection, " AND ", rarest(grams, _PROBED_TRIGRAMS), _MAX_PROBED)
     if len(found) < _MAX_PROBED:
         return found
     return _match_trigrams(connection, " AND ", grams, _NO_LIMIT)

@@ -40,7 +40,7 @@ IN_MEMORY = ":memory:"
 
 
 class SqliteStore:
-    """One writing connection with group commit, and as many reading ones as are read from at once."""
+    """One writing connection with group commit, and one reading connection for each concurrent read."""
 
     best_batch = 16_000
 
@@ -163,7 +163,7 @@ class SqliteStore:
         return self._watch is None or self._watch.in_place
 
     def abandon(self) -> None:
-        """Close without touching the write-ahead log: the one at its path may belong to another file by now."""
+        """Close without touching the write-ahead log: the one at its path may belong to another file."""
         self._keep_log()
         self.close()
 
@@ -241,7 +241,7 @@ class SqliteStore:
 
 
 def _failure(read: Callable[[], object]) -> str | None:
-    """Return why not everything can be read: the integrity check does not look into texts."""
+    """Return why not everything can be read: the integrity check does not check texts."""
     try:
         read()
     except DRIVER_ERRORS as exc:

@@ -33,7 +33,7 @@ class SqliteTables:
 
 
 class SqliteTableWriter:
-    """Adds rows of another store, each call in a transaction of its own."""
+    """Adds rows of another store. Each call is one transaction."""
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
@@ -54,7 +54,7 @@ class SqliteTableWriter:
                 index(connection, texts)
 
     def finish(self) -> None:
-        """There is nothing to count: the tables tell."""
+        """Do nothing: this store has no counts besides its tables."""
 
 
 def _convert(table: str, row: TableRow, forms: dict[str, Callable[..., object]]) -> TableRow:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 # Up to this many vectors every one is compared exactly.
 EXACT_LIMIT = 50_000
 # Beyond it, this many are chosen by their sign bits and then compared exactly.
-RESCORED = 1_000
+MAX_RESCORED = 1_000
 # Vectors that are summed at once.
 _MEAN_BATCH = 10_000
 
@@ -62,7 +62,7 @@ class VectorIndex:
     def nearest(self, vector: bytes, k: int, allowed: Collection[int] | None) -> dict[int, float]:
         """Return the k nearest passages with their cosines, best first; None allows all."""
         question = _read([vector], self._dimension)[0]
-        chosen = self._choose(question, max(k, RESCORED), allowed)
+        chosen = self._choose(question, max(k, MAX_RESCORED), allowed)
         scores = self._cosines(question, chosen)
         best = np.argsort(-scores, kind="stable")[:k]
         return dict(zip(self._ids[chosen[best]].tolist(), scores[best].tolist(), strict=True))

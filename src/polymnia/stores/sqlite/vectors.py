@@ -147,7 +147,7 @@ class SqliteVectorReader:
         change: int = (run(self._connection, "last_change") or [(0,)])[0][0]
         ((purge,),) = run(self._connection, "last_purge")
         if purge > index.change:
-            index.clear()  # passages may have ended and gone unseen
+            index.clear()  # passages may have ended and been purged meanwhile
         for batch in self._written_since(model, template, index.vector):
             index.add([row[1] for row in batch], [row[2] for row in batch])
             index.vector = batch[-1][0]
@@ -191,7 +191,7 @@ class SqliteVectorReader:
 
 
 class SqliteVectorStore:
-    """Writes of vectors, each in a transaction of its own."""
+    """Writes of vectors. Each call is one transaction."""
 
     def __init__(self, transaction: Transaction, server: str) -> None:
         self._transaction = transaction

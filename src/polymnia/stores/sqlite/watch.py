@@ -11,10 +11,11 @@ _State = tuple[int, int, int, int]
 
 
 class FileWatch:
-    """The files of a store as it opened them. The connection is the one that writes; use it alone meanwhile.
+    """The files of a store as it opened them.
 
-    SQLite keeps the log as long as a connection is open, so the log must stay the file it was. Checkpoints of any
-    process change the database file, so after a change its lineage decides.
+    The connection is the one that writes; nothing else may use it during a call. SQLite keeps the log as long as a
+    connection is open, so the log must stay the file it was. Checkpoints of any process change the database file, so
+    after a change its lineage decides.
     """
 
     def __init__(self, path: str, connection: apsw.Connection, *, read_only: bool) -> None:
@@ -79,8 +80,8 @@ class FileWatch:
         file, version = _state(self._path), self._connection.pragma("data_version")
         head, fits = read_file_head(self._connection), log_fits(self._path, self._connection)
         if fits is None and version != self._connection.pragma("data_version"):
-            return None  # somebody uses the log just now; look again next time
-        # With an empty log the file changes only if somebody used the log since the last time. SQLite counts that.
+            return None  # another process is using the log; check again next time
+        # With an empty log the file changes only if the log was used since the last check. SQLite counts that.
         if fits is False or (fits is None and head != self._head and version == self._version):
             return f"{self._path} was overwritten while the server used it; start the server again"
         self._file, self._head, self._version = file, head, version

@@ -105,7 +105,7 @@ class _ChangeWriter:
                 self._removed += [row for (row,) in ended]
 
     def _create_entities(self, entities: Sequence[Entity], kept: dict[str, int]) -> None:
-        """Create cards, and identities and observations for entities that are new or come back."""
+        """Create cards, and identities and observations for entities that are new or restored."""
         new = [] if self._change.new_ids else [each for each in entities if each.id not in kept]
         identities = {**kept, **self._former_identities(new)}
         cards: list[Row] = []
@@ -128,7 +128,7 @@ class _ChangeWriter:
         run_many(self._connection, "insert_observation", observations)
 
     def _former_identities(self, entities: Sequence[Entity]) -> dict[str, int]:
-        """Return the identities of deleted entities that come back."""
+        """Return the identities of deleted entities that are restored."""
         found = find_identities(self._connection, [each.id for each in entities])
         for uid, _, name in found:
             if name is not None:
@@ -212,7 +212,7 @@ class _ChangeWriter:
 
 
 def put_client_vector(connection: apsw.Connection, passage: int, vector: bytes) -> None:
-    """Store a vector that a client supplied, exactly as it came."""
+    """Store a vector that a client supplied, unchanged."""
     dimension = len(vector) // 4
     identity = client_model(dimension)
     if not run(connection, "model_of", identity):

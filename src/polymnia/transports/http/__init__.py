@@ -1,1 +1,1 @@
-"""MCP over HTTP: streamable HTTP of both eras, legacy SSE, and what operators need around them."""
+"""MCP over HTTP: streamable HTTP of both eras, legacy SSE, health checks and metrics."""

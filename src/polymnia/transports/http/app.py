@@ -1,4 +1,4 @@
-"""The paths of a server: every dialect it serves, and what is around them."""
+"""The routes of a server: the endpoints of its dialects, metadata for clients, and the web interface."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, cast
@@ -124,7 +124,7 @@ class _Document:
 
 
 class _NotFound:
-    """Every other path: says where the memory is."""
+    """Answers every other path with the paths of the endpoints."""
 
     def __init__(self, servers: Mapping[str, Server]) -> None:
         paths = ["/mcp", "/sse", *(f"/{name}/mcp" for name in servers)]

@@ -12,9 +12,9 @@ from typing import Any, cast
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 MAX_CONNECTIONS = 2000
-# Connections beyond the limit that are still answered, if they only ask for the server's health.
+# Connections beyond the limit that still get an answer to health checks.
 HEALTH_CONNECTIONS = 64
-# Connections of one address on which nobody has been admitted yet. Beyond it the oldest of them is closed.
+# Connections of one address without an admitted request. Beyond this the oldest of them is closed.
 MAX_ANONYMOUS_PER_ADDRESS = 200
 MAX_HEAD_BYTES = 64 * 1024
 # A request head must arrive within this time after the connection or the first byte.
@@ -23,8 +23,8 @@ HEAD_TIMEOUT_S = 10
 BODY_TIMEOUT_S = 30
 # A client that reads nothing of its answer for this long is disconnected.
 SEND_TIMEOUT_S = 60
-# The head of a response is shorter.
-MAX_HELD_BYTES = 4096
+# A longer write is never held back. The head of a response is shorter.
+MAX_JOINED_BYTES = 4096
 
 Peer = tuple[str, int]
 
@@ -42,7 +42,7 @@ class JoinedWrites:
 
     def write(self, data: bytes) -> None:
         """Send the data with what is held, or hold it until the next write or the end of this turn of the loop."""
-        if not self._held and len(data) <= MAX_HELD_BYTES:
+        if not self._held and len(data) <= MAX_JOINED_BYTES:
             self._held = data
             self._loop.call_soon(self._flush)
         else:
@@ -72,10 +72,11 @@ class Connection(HttpToolsProtocol):
         self.lost = Event()
         # True once a request on it had a valid token.
         self.is_admitted = False
-        # Requests of it that are being answered.
+        # Its requests that are being answered.
         self._serving = 0
         self._head_bytes = 0
-        # When the wait for a request head, for its body, for the client to read, or for the last bytes to leave began.
+        # Since when the server waits for a request head, for its body, for the client to read, and for the last bytes
+        # to be sent.
         self._waiting_since: float | None = None
         self._body_since: float | None = None
         self._stuck_since: float | None = None
@@ -124,7 +125,7 @@ class Connection(HttpToolsProtocol):
         super().resume_writing()
 
     def begin_request(self) -> None:
-        """Mark a request as being answered: it is the server that takes its time now."""
+        """Mark a request as being answered: from now on the client waits for the server."""
         self._serving += 1
         self._waiting_since = None
 
@@ -143,7 +144,7 @@ class Connection(HttpToolsProtocol):
             self._connections.admit(self)
 
     def abort(self) -> None:
-        """End the connection at once, with what is still to be sent."""
+        """End the connection at once and drop what was not sent."""
         if self._socket is not None:
             self._socket.abort()
 
@@ -222,7 +223,7 @@ class Connections:
 
 
 def _close_oldest(anonymous: dict[Connection, None], *, but: Connection) -> None:
-    """Close the oldest connection on which no request is being answered, but not the newcomer."""
+    """Close the oldest connection on which no request is being answered, but not the new one."""
     oldest = next((each for each in anonymous if each.is_idle and each is not but), None)
     if oldest is not None:
         del anonymous[oldest]

@@ -16,7 +16,7 @@ from polymnia.model import Principal
 from polymnia.transports.http.connection import Connections
 from polymnia.transports.http.guard import RequestGuard
 from polymnia.transports.http.request import ByteBudget, Request
-from polymnia.transports.http.sessions import Sessions
+from polymnia.transports.http.sessions import HttpSessions
 from polymnia.transports.http.stream import EventStream
 
 T = TypeVar("T")
@@ -29,17 +29,17 @@ class HttpContext(Struct, kw_only=True):
     """The shared state of one process."""
 
     guard: RequestGuard
-    sessions: Sessions
+    sessions: HttpSessions
     connections: Connections
     pool: Executor
-    # Bytes of one message, and of all that are being handled.
+    # The limit for one message, and the budget for all that are being handled.
     max_message_bytes: int
     budget: ByteBudget
-    # Open streams of clients without a session, and whose they are. A stopping server ends them.
+    # Open streams of clients without a session, with the principals of these. A stopping server ends them.
     streams: dict[EventStream, Principal] = field(default_factory=dict)
     # The path of the public URL, under which a proxy serves everything; empty if there is none.
     public_path: str = ""
-    # By how much the event loop was last late.
+    # How late the event loop was at the last measurement.
     loop_lag_s: float = 0.0
     is_stopping: bool = False
     running: int = 0
@@ -86,7 +86,7 @@ class HttpContext(Struct, kw_only=True):
                 stream.end()
 
     async def stop(self) -> None:
-        """Take nothing new, wait for the running requests, then end the streams."""
+        """Refuse new requests, wait for the running ones, then end the streams."""
         self.is_stopping = True
         while self.running:
             await asyncio.sleep(_STOP_INTERVAL_S)

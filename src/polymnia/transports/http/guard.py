@@ -30,7 +30,7 @@ METHOD = b"mcp-method"
 NAME = b"mcp-name"
 WORKSPACE = b"x-memory-workspace"
 _BEARER = "bearer "
-# Headers that may be given once: two readers could take one of two differently.
+# Headers that must not be repeated: a proxy could use one value and this server the other.
 _SINGLE = frozenset((b"host", b"origin", b"authorization", b"mcp-session-id", WORKSPACE, VERSION, METHOD, NAME))
 _BASE64 = re.compile(r"=\?base64\?(.*)\?=")
 
@@ -43,7 +43,7 @@ class Admit(Protocol):
 
 
 class RequestGuard(Struct, frozen=True, kw_only=True):
-    """The checks that come before any endpoint."""
+    """The checks that every request must pass before it reaches an endpoint."""
 
     admit: Admit
     # Returns True if an admitted principal would still be admitted.
@@ -54,7 +54,7 @@ class RequestGuard(Struct, frozen=True, kw_only=True):
     origins: frozenset[str] = frozenset()
     # True if only this machine can reach the server: its own pages may use it.
     is_local: bool = True
-    # The address under which clients learn how to get a token, followed by the endpoint's path.
+    # Where clients learn how to get a token; the endpoint's path is appended.
     metadata_url: str | None = None
 
     def check(self, request: Request) -> None:
@@ -93,7 +93,7 @@ class RequestGuard(Struct, frozen=True, kw_only=True):
     def workspace(self, request: Request, principal: Principal, server: Server) -> str | None:
         """Return the workspace in the header, the only one the principal may use, or the server's.
 
-        Where every client must name its workspace, the principal's only one does not count.
+        If every client must name its workspace, the principal's only one is not taken for it.
         """
         named = named_workspace(request)
         if named:
@@ -152,7 +152,7 @@ def check_headers(request: Request, message: Message, dialect: Dialect) -> None:
 
 
 def decode_header(value: str | None) -> str | None:
-    """Return a header's value. Text that does not fit comes as =?base64?…?=; None if that is malformed."""
+    """Return a header's value. Text that a header cannot hold is sent as =?base64?…?=; None if that is malformed."""
     wrapped = _BASE64.fullmatch(value or "")
     if wrapped is None:
         return value
@@ -195,7 +195,7 @@ def _is_local_page(origin: str) -> bool:
 # Arguments that a tool wants repeated in headers (`x-mcp-header` in its schema), so that routers need not parse bodies.
 
 _PREFIX = "Mcp-Param-"
-# Types with a single spelling in a header.
+# Types whose values have one spelling in a header.
 _PLAIN = ("string", "integer", "boolean")
 _DECIMAL = re.compile(r"(-?[0-9]+)(?:\.0+)?")
 _arguments: Decoder[dict[str, Any] | None] = Decoder(dict[str, Any] | None)

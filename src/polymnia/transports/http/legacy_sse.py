@@ -12,7 +12,8 @@ from polymnia.transports.http.request import JSON, Request, is_json
 from polymnia.transports.http.sessions import HttpSession
 from polymnia.transports.http.stream import HEADERS, EventStream, encode_event
 
-# Messages of one session that may run or wait: a post is answered before its message runs.
+# Messages of one session that may run or wait. A POST is answered before its message runs, so clients could send any
+# number.
 MAX_RUNNING_MESSAGES = 32
 
 
@@ -42,7 +43,7 @@ class LegacySse:
             request.release()
 
     async def _listen(self, request: Request) -> None:
-        """Send everything the session has to say. The session lasts as long as the stream."""
+        """Send the replies and notifications of the session, which lasts as long as the stream."""
         request.require_streams()
         guard = self._context.guard
         principal = guard.authenticate(request)

@@ -1,4 +1,4 @@
-"""What operators ask of a server: whether it is alive, whether it can work, what it has done."""
+"""What operators need: health checks, metrics and the access log."""
 
 import asyncio
 import logging
@@ -39,7 +39,7 @@ class Operations:
         shows_metrics: bool,
         ui: Endpoint | None = None,
     ) -> None:
-        """`routes` are the endpoints by path. `check` raises if the store cannot be read. `ui` has all of /ui."""
+        """`routes` are the endpoints by path; `ui` is that of /ui. `check` raises if the store cannot be read."""
         self._routes = routes
         self._not_found = not_found
         self._ui = ui
@@ -53,7 +53,7 @@ class Operations:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         connection = self._context.connections.get(scope["client"])
         if connection is None:
-            return  # the client left before its request was looked at
+            return  # the client left before its request was handled
         path = scope["path"] = self._own_path(scope["path"])
         scope[CONNECTION] = connection
         scope[RECORD] = RequestRecord(client=connection.peer[0])
@@ -91,7 +91,7 @@ class Operations:
             self._metrics.open_requests -= 1
             seconds = time.perf_counter() - started
             self._metrics.count(request.method, seconds, record)
-            # Clients choose other paths: they may hold a secret, or a forged line of this log.
+            # Any other path is text of the client's choice: it may hold a secret or a forged log line.
             path = request.path if request.path in self._routes else request.scope.get(PAGE, "(another path)")
             text = f"{request.method} {path}"
             record.take_late = partial(self._count_late, asyncio.get_running_loop(), text, record)
@@ -127,7 +127,7 @@ class Operations:
         await request.respond(200, b"ready\n", _TEXT)
 
     def _log_not_ready(self, exc: PolymniaError) -> None:
-        """Log the reason once: anybody may ask, and as often as they like."""
+        """Log the reason once: anybody may ask, any number of times."""
         if self._is_ready:
             logger.error("not ready: %s", exc)
         self._is_ready = False

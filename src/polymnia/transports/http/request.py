@@ -29,7 +29,7 @@ RECORD = "polymnia.record"
 REQUEST_ID = b"x-request-id"
 # A long response is sent in pieces of this size, each when the last one was taken.
 _PIECE_BYTES = 1 << 18
-# The rest of a refused body is read for this long: closing upon unread data would lose the response.
+# The rest of a refused body is read for this long: closing a connection with unread data would lose the response.
 _DISCARD_TIMEOUT_S = 5
 # When responses take too much memory, clients that read nothing for this long are disconnected.
 STUCK_TIMEOUT_S = 5
@@ -53,7 +53,7 @@ class ByteBudget:
         self.used += size
 
     @contextmanager
-    def sending(self, request: "Request", size: int) -> Iterator[None]:
+    def hold_response(self, request: "Request", size: int) -> Iterator[None]:
         """Count a large response while it is being sent."""
         self._responses[request] = size
         self._response_bytes += size
@@ -189,7 +189,7 @@ class Request:
         if len(body) <= _PIECE_BYTES or self._budget is None:
             await self.write(body, more=False)
             return
-        with self._budget.sending(self, len(body)):
+        with self._budget.hold_response(self, len(body)):
             for at in range(0, len(body), _PIECE_BYTES):
                 self.progress_at = time.monotonic()
                 await self.write(body[at : at + _PIECE_BYTES], more=at + _PIECE_BYTES < len(body))

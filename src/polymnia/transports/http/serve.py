@@ -23,19 +23,19 @@ from polymnia.transports.http.context import HttpContext
 from polymnia.transports.http.guard import RequestGuard
 from polymnia.transports.http.operations import Endpoint
 from polymnia.transports.http.request import ByteBudget
-from polymnia.transports.http.sessions import Sessions
+from polymnia.transports.http.sessions import HttpSessions
 
 logger = logging.getLogger(__name__)
 
 # Many threads: writes that wait for the disk share a commit.
 WORKER_THREADS = 32
-# Bytes of messages that are held at once, whoever sent them.
-MAX_HELD_BYTES = 256 * 1024 * 1024
-# How long running requests may take when the server is asked to stop, and finished answers to be sent.
+# Bytes of messages of all clients that are held at once.
+MAX_MESSAGES_BYTES = 256 * 1024 * 1024
+# How long a stopping server waits for running requests, and then for clients to read the answers.
 STOP_TIMEOUT_S = 30
-SEND_TIMEOUT_S = 5
+LAST_SEND_TIMEOUT_S = 5
 KEEP_ALIVE_S = 75
-# How often idle sessions and silent connections are looked for.
+# How often the server looks for idle sessions and silent connections.
 CHECK_INTERVAL_S = 1.0
 # Descriptors for everything but connections: the store, the log, the event loop.
 RESERVED_DESCRIPTORS = 128
@@ -45,10 +45,10 @@ BACKLOG = 1024
 
 
 class Options(Struct, frozen=True, kw_only=True):
-    """How a server is to be run."""
+    """How to run a server."""
 
     limit: int
-    most_sessions: int = 10_000
+    max_sessions: int = 10_000
     idle: float = 1800.0
     metrics: bool = False
     metadata: Mapping[str, Any] | None = None
@@ -82,11 +82,11 @@ def serve_http(
     with ThreadPoolExecutor(WORKER_THREADS, "polymnia") as pool:
         context = HttpContext(
             guard=guard,
-            sessions=Sessions(limit=options.most_sessions, idle_s=options.idle),
+            sessions=HttpSessions(limit=options.max_sessions, idle_s=options.idle),
             connections=connections,
             pool=pool,
             max_message_bytes=options.limit,
-            budget=ByteBudget(max(MAX_HELD_BYTES, 2 * options.limit)),
+            budget=ByteBudget(max(MAX_MESSAGES_BYTES, 2 * options.limit)),
             public_path=options.public_path,
         )
         app = make_app(
@@ -101,7 +101,7 @@ def serve_http(
         )
         config = uvicorn.Config(
             app,
-            # uvicorn only calls it to make a protocol, so a function with the registry bound will do.
+            # uvicorn only calls it to make a protocol, so a function with the registry bound is enough.
             http=cast(type[asyncio.Protocol], partial(Connection, connections)),
             ws="none",
             lifespan="off",
@@ -113,7 +113,7 @@ def serve_http(
             # per waiting connection. The socket's own queue is longer: see `startup`.
             backlog=1,
             timeout_keep_alive=KEEP_ALIVE_S,
-            timeout_graceful_shutdown=SEND_TIMEOUT_S,
+            timeout_graceful_shutdown=LAST_SEND_TIMEOUT_S,
         )
         _HttpServer(config, context).run(sockets=listeners)
 
@@ -162,7 +162,7 @@ class _HttpServer(uvicorn.Server):
 
 
 async def measure_lag(interval_s: float, clock: Callable[[], float] = time.monotonic) -> float:
-    """Sleep for an interval. Return by how much longer it took, because the event loop was busy."""
+    """Sleep for an interval. Return how much longer it took because the event loop was busy."""
     started = clock()
     await asyncio.sleep(interval_s)
     return max(0.0, clock() - started - interval_s)

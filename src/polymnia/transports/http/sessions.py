@@ -15,16 +15,16 @@ from polymnia.mcp.session import Session
 from polymnia.model import Principal
 from polymnia.transports.http.stream import EventStream
 
-# When all sessions are taken, one that was idle for this long may be ended to make room. One that was only opened may
-# be ended sooner: a client that means to use its session does so at once.
+# When all sessions are taken, one that was idle for this long may be ended to make room. One that was opened and never
+# used may be ended sooner: clients use a session as soon as they have it.
 USED_IDLE_S = 60
 UNUSED_IDLE_S = 2
-# A client that has sent no more requests than these has only introduced itself.
+# A client that has sent no more requests than these has only shaken hands.
 _HANDSHAKE_REQUESTS = 2
 # Notifications that are kept while a client has no stream open.
 MAX_KEPT_NOTIFICATIONS = 1000
 
-# Streams that a client can resume. Those that have not ended are kept beyond that.
+# Streams that a client can resume. A further one replaces a finished one; if there is none, it cannot be resumed.
 MAX_RESUMABLE_STREAMS = 4
 
 GroupKey = tuple[str, str]
@@ -60,7 +60,7 @@ class HttpSession:
         self._forward()
 
     def keep(self, stream: EventStream) -> None:
-        """Give a stream a number, so that the client can resume it. The oldest one is forgotten for it."""
+        """Number a stream, so that the client can resume it. At the limit, forget a finished one or this one."""
         stream.number = next(self._numbers)
         self._resumable[stream.number] = stream
         if len(self._resumable) > MAX_RESUMABLE_STREAMS:
@@ -153,7 +153,7 @@ class QuotaGroup:
         return None
 
 
-class Sessions:
+class HttpSessions:
     """All sessions, the least recently used first."""
 
     def __init__(self, *, limit: int, idle_s: float) -> None:

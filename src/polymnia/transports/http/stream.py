@@ -6,15 +6,15 @@ from threading import Lock
 
 from polymnia.transports.http.request import EVENTS, Request
 
-# A comment is sent this often, so that no proxy takes the silence for an end.
+# A comment is sent this often, so that no proxy closes a silent stream.
 PULSE_S = 15.0
 # A client that lets more messages or bytes pile up is disconnected.
 MAX_QUEUED_MESSAGES = 1000
 MAX_QUEUED_BYTES = 16 * 1024 * 1024
-# What is kept of a stream for a client that comes back. A longer last message is not kept.
+# How much of a stream is kept for a client that reconnects. A longer last message is not kept.
 MAX_REPLAY_MESSAGES = 100
 MAX_REPLAY_BYTES = 256 * 1024
-# How long a client should wait before it comes back.
+# How long a client should wait before it reconnects.
 RETRY_MS = 1000
 
 HEADERS = {"content-type": EVENTS, "cache-control": "no-cache, no-transform", "x-accel-buffering": "no"}
@@ -37,7 +37,7 @@ class EventStream:
         self._count = 0
         self._last: bytes | None = None
         self._news = asyncio.Event()
-        # Counts the connections on which the stream was sent: only the latest one goes on.
+        # Counts the connections on which the stream was sent: only the latest one is used.
         self._connections = 0
         self._is_ended = False
         self._is_overrun = False
@@ -64,7 +64,7 @@ class EventStream:
         self._loop.call_soon_threadsafe(self._news.set)
 
     def rewind(self, received: int) -> None:
-        """Send again, on the next connection, what was kept of the messages after that number."""
+        """Queue the kept messages after that number again, for the next connection."""
         with self._lock:
             queued = {number for number, _ in self._queue}
             again = [each for each in self._replay if each[0] > received and each[0] not in queued]
@@ -92,14 +92,14 @@ class EventStream:
         """Return True if nothing but a last message may be left to send."""
         return self._is_ended and (self._is_overrun or not self._queue)
 
-    def opening(self) -> bytes:
+    def opening_event(self) -> bytes:
         """Return an event without a message, from which a client may resume."""
         return b"id: %d-0\nretry: %d\ndata: \n\n" % (self.number or 0, RETRY_MS)
 
     async def send(self, request: Request) -> bool:
         """Send every message, with a pulse while there is none. Return True when the stream has ended.
 
-        Return False when the client is gone, or has come back on another connection.
+        Return False when the client is gone, or has reconnected.
         """
         connection = self._connections
         watch = self._loop.create_task(self._wake_with(request))
@@ -150,7 +150,7 @@ def encode_event(message: bytes, name: str = "message") -> bytes:
 
 
 def parse_event_id(value: str) -> tuple[int, int] | None:
-    """Return the stream's number and the message's number in an event's id; None if it is none of ours."""
+    """Return the stream's number and the message's number in an event's id; None if it is not one of ours."""
     stream, _, message = value.partition("-")
     is_ours = len(value) < 40 and stream.isascii() and stream.isdigit() and message.isascii() and message.isdigit()
     return (int(stream), int(message)) if is_ours else None

@@ -7,7 +7,7 @@ from functools import partial
 from msgspec import UNSET, Struct
 
 from polymnia.dialects.base import Client
-from polymnia.errors import MissingCapability, ProtocolError, Refused
+from polymnia.errors import InvalidParams, MissingCapability, ProtocolError, Refused
 from polymnia.mcp.handled import Delivery
 from polymnia.mcp.jsonrpc import INVALID_REQUEST, METHOD_NOT_FOUND, NO_ID, Answer, Message, encode_error
 from polymnia.mcp.params import RESUMABLE_SINCE, UNSUPPORTED_VERSION
@@ -23,12 +23,11 @@ from polymnia.transports.http.stream import HEADERS, EventStream, encode_event, 
 _SESSION = b"mcp-session-id"
 _LAST_EVENT = b"last-event-id"
 _LISTEN = "subscriptions/listen"
-_INVALID_PARAMS = -32602
-# Errors of the protocol itself have a status. What a tool says is always 200.
+# Errors of the protocol itself have a status. The reply of a tool is always 200.
 _STATUS = {INVALID_REQUEST: 400}
 _STATELESS_STATUS = {
     **_STATUS,
-    _INVALID_PARAMS: 400,
+    InvalidParams.CODE: 400,
     guard.HEADER_MISMATCH: 400,
     UNSUPPORTED_VERSION: 400,
     MissingCapability.CODE: 400,
@@ -140,13 +139,13 @@ class Streamable:
         """Send the notifications of a session."""
         if not request.accepts(EVENTS):
             raise Refused(406, f"notifications are {EVENTS}; accept it")
-        stream = _resumed(request, session)
+        stream = _find_resumed(request, session)
         if is_new := stream is None:
             stream = EventStream()
             session.keep(stream)
         await request.start(200, HEADERS)
         if is_new and session.session.revision >= RESUMABLE_SINCE:
-            await request.write(stream.opening(), more=True)
+            await request.write(stream.opening_event(), more=True)
         # A resumed stream may be that of a request, which has an end, or the session's own.
         is_own = is_new or stream is session.own_stream
         if is_own:
@@ -221,7 +220,7 @@ class Streamable:
         if pending.http_session is not None:
             pending.http_session.keep(stream)
             if pending.session.revision >= RESUMABLE_SINCE:
-                await request.write(stream.opening(), more=True)
+                await request.write(stream.opening_event(), more=True)
         if await stream.send(request):
             await stream.send_last(request)
 
@@ -231,7 +230,7 @@ def _path(request: Request) -> str:
 
 
 def _finish(context: HttpContext, stream: EventStream, work: asyncio.Future[Answer]) -> None:
-    """Count a request as done. How long its client takes to read the answer, or to answer itself, is another matter."""
+    """Count a request as done, even if its client still reads the reply or has a question to answer."""
     context.running -= 1
     if work.cancelled() or work.exception() is not None:
         stream.end()
@@ -239,8 +238,8 @@ def _finish(context: HttpContext, stream: EventStream, work: asyncio.Future[Answ
         stream.end(work.result().body)
 
 
-def _resumed(request: Request, session: HttpSession) -> EventStream | None:
-    """Return the stream that the client wants to go on with, from after the event that it received last."""
+def _find_resumed(request: Request, session: HttpSession) -> EventStream | None:
+    """Return the stream that the client wants to resume, positioned after the last event that it received."""
     event = parse_event_id(request.header(_LAST_EVENT) or "")
     stream = session.resumable(event[0]) if event is not None else None
     if stream is not None and event is not None:

@@ -78,7 +78,7 @@ def create_token(page: Page) -> Response:
     except BadInput as exc:
         return _render(page, status=400, problem=str(exc))
     made = NewToken(form["name"], text, list(_configurations(page.site.parts.mcp_url, text)))
-    if is_first and not page.principal.id:  # whoever needed no token until now goes on with the new one
+    if is_first and not page.principal.id:  # this user needed no token until now, and continues with the new one
         principal = next(each.principal for each in tokens.all() if each.id == made.id)
         headers = page.log_in(principal)
         return _render(page, made=made).with_headers(headers)
@@ -132,7 +132,7 @@ def rename_workspace(page: Page) -> Response:
 
 
 def archive_workspace(page: Page) -> Response:
-    """Archive a workspace: nobody can use it, nothing is lost."""
+    """Archive a workspace: it cannot be used until it is restored."""
     found = page.site.parts.workspaces.archive(_own_workspace(page, page.form["name"]).name)
     return page.done(f"Archived {found.name}; Restore brings it back", _access_url(page))
 
@@ -229,7 +229,7 @@ def _own_workspace(page: Page, name: str) -> Workspace:
 
 
 def _access_url(page: Page) -> str:
-    """Return the address of this page, without a workspace that may have another name now."""
+    """Return the address of this page without the workspace, which may have been renamed."""
     return page.url("/access", w=None)
 
 

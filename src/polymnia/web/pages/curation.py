@@ -25,11 +25,11 @@ from polymnia.web.page import ROWS, Page
 from polymnia.web.response import Response
 from polymnia.web.routes import Route
 
-# A list that is longer than this is looked through again after the first findings are dealt with.
+# Findings that are listed. The rest is found again after the first ones are dealt with.
 MAX_FINDINGS = 1_000
 # What is shown of each entity: its latest observations.
-_FACTS = 3
-_CLUSTER_NAMES = 12
+_MAX_FACTS = 3
+_MAX_CLUSTER_NAMES = 12
 
 
 class Finding(Struct, frozen=True):
@@ -80,7 +80,7 @@ def _orphans(memory: Memory) -> list[Finding]:
 
 def _clusters(memory: Memory) -> list[Finding]:
     return [
-        Finding("clusters", each.names[:_CLUSTER_NAMES], each.label or "", len(each.names))
+        Finding("clusters", each.names[:_MAX_CLUSTER_NAMES], each.label or "", len(each.names))
         for each in clusters(memory, limit=MAX_FINDINGS)
     ]
 
@@ -106,7 +106,7 @@ def show(page: Page) -> Response:
     if kind not in KINDS:
         raise BadInput(f"kind: expected one of {', '.join(KINDS)}, got {kind[:40]!r}")
     title, meaning, find = KINDS[kind]
-    dismissed = page.site.kept.read(page.workspace).dismissed
+    dismissed = page.site.state.read(page.workspace).dismissed
     wants_dismissed = "dismissed" in page.query
     found = find(page.memory)
     shown = [each for each in found if (each.key in dismissed) == wants_dismissed]
@@ -173,22 +173,22 @@ def tag(page: Page) -> Response:
 def dismiss(page: Page) -> Response:
     """Put a finding aside."""
     key = page.form.all("key")
-    with page.site.kept.changing(page.workspace) as kept:
-        if key not in kept.dismissed:
-            kept.dismissed.append(key)
+    with page.site.state.edit(page.workspace) as state:
+        if key not in state.dismissed:
+            state.dismissed.append(key)
     return _finish(page, "Dismissed", key)
 
 
 def restore(page: Page) -> Response:
     """Bring a dismissed finding back."""
     key = page.form.all("key")
-    with page.site.kept.changing(page.workspace) as kept:
-        kept.dismissed[:] = [each for each in kept.dismissed if each != key]
+    with page.site.state.edit(page.workspace) as state:
+        state.dismissed[:] = [each for each in state.dismissed if each != key]
     return _finish(page, "Brought back", ())
 
 
 def _done(page: Page, text: str, change: int) -> Response:
-    """Answer an action with a toast, and what was done in place of the finding."""
+    """Answer an action with a toast, and show in place of the finding what was done."""
     to = page.url("/curation", kind=page.form.get("kind"))
     return page.done(page.toast(text, change), to, fragment="curation/done.html", text=text, key=())
 
@@ -204,7 +204,7 @@ def _entities(memory: Memory, rows: list[Finding]) -> dict[str, Any]:
     types = {name: each.type for name, each in outlines(memory, names).items()} if names else {}
     whole = {name for each in rows if each.kind != "clusters" for name in each.names}
     found: list[Entity] = open_named(memory, whole).entities if whole else []
-    return {"types": types, "facts": {each.name: each.texts[::-1][:_FACTS] for each in found}}
+    return {"types": types, "facts": {each.name: each.texts[::-1][:_MAX_FACTS] for each in found}}
 
 
 ROUTES = (

@@ -22,7 +22,7 @@ from polymnia.web.pages.search import MAX_ROWS_READ, change_rows
 from polymnia.web.response import Response
 from polymnia.web.routes import Route
 
-# The page shows so many changes; the history has the rest.
+# The latest changes on the page; the history has the rest.
 _MAX_CHANGES = 5
 _MAX_RELATION_TYPES = 30
 
@@ -62,7 +62,7 @@ def show(page: Page) -> Response:
 
 
 def show_similar(page: Page) -> Response:
-    """Show names that are spelled alike: a part of the page that is loaded later."""
+    """Show names with a similar spelling: a part of the page that is loaded later."""
     name = page.query["name"]
     found = [each for each in similar_names(page.memory, name, 4) if each != name]
     entities = {each.name: each for each in open_named(page.memory, found).entities} if found else {}
@@ -74,7 +74,7 @@ def observe(page: Page) -> Response:
     """Add an observation."""
     name, text = page.form["name"], page.form["text"]
     if not text.strip():
-        raise BadInput("the observation is blank: write what is to be remembered")
+        raise BadInput("the observation is blank: write something to remember")
     _require_known(page, name)
     receipt = remember(page.memory, [EntityFacts(name=name, facts=(FactDraft(text),))], by=page.by)
     fact = receipt.entities[0].facts[0]

@@ -16,7 +16,7 @@ _MAX_COMPARED_CHARS = 4_000
 
 
 def show(page: Page) -> Response:
-    """Show a fact as a row, for example when editing is given up."""
+    """Show a fact as a row, for example after Cancel in its form."""
     return _row(page, load_row(page.memory, parse_key(page.query)))
 
 
@@ -51,7 +51,7 @@ def save(page: Page) -> Response:
 
 
 def delete(page: Page) -> Response:
-    """Delete a fact at once: the toast has the way back."""
+    """Delete a fact without asking: the toast has an Undo button."""
     key = parse_key(page.form)
     row = load_row(page.memory, key)
     receipt = forget(page.memory, unwanted([key]), by=page.by)

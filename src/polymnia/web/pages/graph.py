@@ -1,4 +1,4 @@
-"""Graph: clusters, or the entities around one, drawn by `static/graph.js`; the same as a table for everybody else."""
+"""Graph: clusters, or the entities around one, drawn by `static/graph.js`, with a table for screen readers."""
 
 from math import cos, pi, sin
 from typing import Any
@@ -21,14 +21,14 @@ from polymnia.web.routes import Route
 from polymnia.web.text import type_number, visible
 
 # How many entities a drawing starts with: hits of a search, and members of a cluster.
-HITS = 30
-MEMBERS = 150
-# Longer names and labels are cut where they are only shown.
+MAX_HITS = 30
+MAX_MEMBERS = 150
+# Longer names and labels are shortened in the drawing.
 MAX_LABEL = 60
-# The types of relations in the filter.
+# Relation types that the filter lists.
 MAX_TYPES = 40
-_LEADERS = 8
-_PANEL_FACTS = 3
+_MAX_LEADERS = 8
+_MAX_PANEL_FACTS = 3
 _EXPORTS = {"mermaid": ("graph.mmd", as_mermaid), "dot": ("graph.dot", as_dot)}
 
 
@@ -90,7 +90,7 @@ def show(page: Page) -> Response:
 
 
 def _show_overview(page: Page, view: View) -> Response:
-    """Show the groups, if they are known or soon found; else the script asks for them."""
+    """Show the groups if they are cached or quickly computed; otherwise the script asks for them."""
     is_asked = "refresh" in page.query
     overviews = page.site.overviews
     found = overviews.find(page.memory, refresh=True) if is_asked else overviews.find_soon(page.memory)
@@ -121,13 +121,13 @@ def panel(page: Page) -> Response:
     number = page.query.number("cluster")
     if number is not None:
         group = _group(page, number)
-        shown = {each.name: each for each in drawn_graph(page.memory, group.names[:_LEADERS]).entities}
+        shown = {each.name: each for each in drawn_graph(page.memory, group.names[:_MAX_LEADERS]).entities}
         return page.render(
             "graph/panel_page.html",
             fragment="graph/panel_cluster.html",
             number=number,
             group=group,
-            leaders=[shown[name] for name in group.names[:_LEADERS] if name in shown],
+            leaders=[shown[name] for name in group.names[:_MAX_LEADERS] if name in shown],
         )
     name = page.query["name"]
     found = open_named(page.memory, [name])
@@ -137,7 +137,7 @@ def panel(page: Page) -> Response:
         "graph/panel_page.html",
         fragment="graph/panel_entity.html",
         entity=found.entities[0],
-        facts=found.entities[0].observations[::-1][:_PANEL_FACTS],
+        facts=found.entities[0].observations[::-1][:_MAX_PANEL_FACTS],
         relations=len(found.relations),
     )
 
@@ -174,10 +174,10 @@ def _drawing(page: Page, view: View) -> tuple[Drawing, str, traverse.Route | Non
         title = f"{view.path[0]} to {view.path[1]}"
     if view.cluster is not None:
         group = _group(page, view.cluster)
-        names += group.names[:MEMBERS]
+        names += group.names[:MAX_MEMBERS]
         title = group.label
     if view.question:
-        found = recall(page.memory, view.question, limit=HITS).hits
+        found = recall(page.memory, view.question, limit=MAX_HITS).hits
         names += [hit.passage.entity for hit in found if hit.passage.kind != "note"]
         title = view.question
     if len(view.names) == 1 and not (expand or title or view.is_exact):

@@ -75,7 +75,7 @@ def _render(page: Page, *, fragment: str = "", findings: Findings | None = None)
 
 
 def _folder(page: Page) -> Path | None:
-    """Return where backups go; None for a store that has backups of its own."""
+    """Return the folder of backups; None for a database, which is backed up by other means."""
     try:
         return backup_folder(page.site.parts.store, page.site.parts.backups)
     except BadInput:

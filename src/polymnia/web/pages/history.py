@@ -1,4 +1,4 @@
-"""History: every change by day, who made it, and the way back. The trash is one of its filters."""
+"""History: every change by day, who made it, and how to undo it. The trash is one of its filters."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ OPERATIONS = {
 }
 _MAX_CLIENTS = 20
 _MAX_CONFLICTS = 50
-# A change on its own page shows so many differences.
+# Differences on the page of one change.
 _MAX_DIFFERENCES = 200
 
 
@@ -50,7 +50,7 @@ class Filters(Struct, frozen=True):
         return any(getattr(self, each) for each in self.__struct_fields__)
 
     def actors(self, memory: Memory) -> list[str] | None:
-        """Return the actors of the chosen client and token; None if any will do."""
+        """Return the actors of the chosen client and token; None for all."""
         if not (self.client or self.token):
             return None
         pairs = [(each, *split_actor(each)) for each in history.all_actors(memory)]
@@ -214,7 +214,7 @@ def _text_of(item: TrashItem) -> str:
 
 
 def _sums(receipt: UndoReceipt) -> list[tuple[int, str]]:
-    """Return how much goes, comes back and is set back."""
+    """Return how many rows an undo removes, restores and resets."""
     before = {(each.entity, one.ordinal) for each in receipt.before.observations for one in each.observations}
     after = {(each.entity, one.ordinal) for each in receipt.after.observations for one in each.observations}
     old, new = ({each.id: each for each in rows.entities} for rows in (receipt.before, receipt.after))

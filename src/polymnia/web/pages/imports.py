@@ -17,8 +17,8 @@ from polymnia.web.routes import Route
 from polymnia.web.uploads import MAX_UPLOAD_BYTES
 
 # How many earlier imports the page shows.
-_EARLIER = 5
-# So many rows of them are read: an import may have a million.
+_MAX_EARLIER_IMPORTS = 5
+# Rows that are read to list them: an import may have a million.
 _MAX_ROWS = 5_000
 
 
@@ -38,7 +38,7 @@ def upload(page: Page) -> Response:
 
 
 def report(page: Page) -> Response:
-    """Show what an import would do, how far it is, or what it did."""
+    """Show what an import would do, its progress, or what it did."""
     return _render(page, _find(page))
 
 
@@ -61,7 +61,7 @@ def run(page: Page) -> Response:
 
 
 def remove(page: Page) -> Response:
-    """Forget an upload, or stop an import after its present part."""
+    """Forget an upload, or stop an import after its current batch."""
     found = _find(page)
     is_running = found.step == "importing"
     if is_running:
@@ -148,7 +148,7 @@ def _earlier(page: Page) -> tuple[Change, ...]:
     """Return the latest imports into the workspace."""
     if page.is_fragment or page.chosen is None or not page.memory.store.capabilities.history:
         return ()
-    return latest(page.memory, limit=_EARLIER, operations=("import",), max_rows=_MAX_ROWS).changes
+    return latest(page.memory, limit=_MAX_EARLIER_IMPORTS, operations=("import",), max_rows=_MAX_ROWS).changes
 
 
 ROUTES = (

@@ -1,4 +1,4 @@
-"""Live: the changes of a workspace as they happen. Events only say that there is news; the page then asks for it."""
+"""Live: the changes of a workspace as they happen. Events only announce changes; the page then asks for them."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ from polymnia.web.pages.search import MAX_ROWS_READ, change_rows
 from polymnia.web.response import SECURITY_HEADERS, Response
 from polymnia.web.routes import Route, StreamRoute
 
-# What the page starts with, and what it asks for at once when it has fallen behind.
+# The changes that the page starts with, and that it asks for at once when it has fallen behind.
 _FIRST, _MAX_NEW = 20, 50
 
 

@@ -15,7 +15,7 @@ def show(page: Page) -> Response:
     principal = page.site.parts.sessions.use_link(code)
     if principal is None:
         return _form(page, "This link was used already or has expired.", status=403)
-    # The browser sends the new cookie only to pages that one of ours leads to, so this is no redirect.
+    # Not a redirect: the browser sends the new cookie only if a link on one of our pages is followed.
     text = page.site.templates.render("parts/bounce.html", page, to=page.url("/"))
     return html(text, headers=_open(page, principal))
 
@@ -26,7 +26,7 @@ def log_in(page: Page) -> Response:
         principal = page.site.context.guard.admit(page.form.get("token").strip(), peer=page.peer)
     except NotAdmitted as exc:
         return _form(page, f"{exc.public[:1].upper()}{exc.public[1:]}.", status=403)
-    return redirect(_own(page, page.form.get("to")), headers=_open(page, principal))
+    return redirect(page.own_address(page.form.get("to")), headers=_open(page, principal))
 
 
 def log_out(page: Page) -> Response:
@@ -43,12 +43,6 @@ def _form(page: Page, problem: str = "", status: int = 200) -> Response:
 
 def _open(page: Page, principal: Principal) -> dict[str, str]:
     return page.log_in(principal)
-
-
-def _own(page: Page, to: str) -> str:
-    """Return the address if it is one of ours, else the first page."""
-    is_own = to.startswith(f"{page.site.root}/") and "\\" not in to and to.isprintable()
-    return to if is_own else page.url("/")
 
 
 ROUTES = (

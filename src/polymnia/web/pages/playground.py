@@ -16,20 +16,20 @@ from polymnia.model import Passage, Within
 from polymnia.search.question import content_words
 from polymnia.search.scoring import WeightedSignal
 from polymnia.search.terms import terms_of
-from polymnia.web.kept import MAX_QUESTIONS, SavedQuestion
 from polymnia.web.page import Page
 from polymnia.web.response import Response
 from polymnia.web.routes import Route
+from polymnia.web.state import MAX_QUESTIONS, SavedQuestion
 
-# How many hits are explained, and how far down a saved question looks for what it should find.
-HITS = 10
+# Hits that are explained, and places that a saved question searches for the entity it should find.
+MAX_HITS = 10
 MAX_PLACE = 50
 GOOD_PLACE = 5
 WORDS_ONLY = "words"
 _MAX_TYPES = 100
 _SINCE = (("", "any time"), ("7d", "7 days"), ("30d", "30 days"), ("365d", "a year"))
-# Below this a signal counts as nothing.
-_NOTHING = 0.005
+# A signal that adds less to the score is not shown.
+_MIN_SHOWN_POINTS = 0.005
 
 
 class Options(Struct, frozen=True):
@@ -71,7 +71,9 @@ def show(page: Page) -> Response:
     options = _options(page)
     memory = page.memory
     found = (
-        explain(options.memory(page), options.question, limit=HITS, within=options.within) if options.question else None
+        explain(options.memory(page), options.question, limit=MAX_HITS, within=options.within)
+        if options.question
+        else None
     )
     return page.render(
         "playground/page.html",
@@ -84,7 +86,7 @@ def show(page: Page) -> Response:
         terms=frozenset(terms_of(" ".join(content_words(options.question)))),
         call=_recall_call(options),
         **(_tables(found) if found else {}),
-        **_saved(page),
+        **_saved_questions(page),
     )
 
 
@@ -93,14 +95,14 @@ def why(page: Page) -> Response:
     options, wanted = _options(page), page.query.get("wanted").strip()
     found = None
     if wanted and options.question:
-        found = explain_absence(options.memory(page), options.question, wanted, limit=HITS, within=options.within)
+        found = explain_absence(options.memory(page), options.question, wanted, limit=MAX_HITS, within=options.within)
     return page.render(
         "playground/why_page.html",
         fragment="playground/why.html",
         options=options,
         wanted=wanted,
         absence=found,
-        hits=HITS,
+        hits=MAX_HITS,
         compared=_compare(found) if found and found.last and found.outcome in ("ranked", "not found") else [],
     )
 
@@ -112,40 +114,42 @@ def save(page: Page) -> Response:
         raise BadInput("a saved question needs words and something that it should find")
     place = _place_of(page.memory, options, expected)
     saved = SavedQuestion(options.question, expected, options.type, options.since, place, place, time_ns() // 1000)
-    with page.site.kept.changing(page.workspace) as kept:
-        if len(kept.questions) >= MAX_QUESTIONS:
+    with page.site.state.edit(page.workspace) as state:
+        if len(state.questions) >= MAX_QUESTIONS:
             raise BadInput(f"at most {MAX_QUESTIONS} questions can be saved; delete one first")
-        kept.questions[:] = [each for each in kept.questions if each.question != options.question] + [saved]
+        state.questions[:] = [each for each in state.questions if each.question != options.question] + [saved]
     here = page.url("/playground", q=options.question, type=options.type, since=options.since)
-    return page.done("Question saved", here, fragment="playground/saved.html", **_saved(page))
+    return page.done("Question saved", here, fragment="playground/saved.html", **_saved_questions(page))
 
 
 def delete(page: Page) -> Response:
     """Delete a saved question."""
-    with page.site.kept.changing(page.workspace) as kept:
-        kept.questions[:] = [each for each in kept.questions if each.question != page.form["question"]]
-    return page.done("Question deleted", page.url("/playground"), fragment="playground/saved.html", **_saved(page))
+    with page.site.state.edit(page.workspace) as state:
+        state.questions[:] = [each for each in state.questions if each.question != page.form["question"]]
+    return page.done(
+        "Question deleted", page.url("/playground"), fragment="playground/saved.html", **_saved_questions(page)
+    )
 
 
 def run_all(page: Page) -> Response:
     """Ask all saved questions again."""
     memory = page.memory
-    asked = page.site.kept.read(page.workspace).questions
+    asked = page.site.state.read(page.workspace).questions
     places = {
         each.question: _place_of(memory, Options(each.question, each.type, each.since), each.expected) for each in asked
     }
-    with page.site.kept.changing(page.workspace) as kept:
-        for each in kept.questions:
+    with page.site.state.edit(page.workspace) as state:
+        for each in state.questions:
             if each.question in places:
                 each.before, each.place, each.at = each.place, places[each.question], time_ns() // 1000
     asked_again = f"{len(places)} question{'' if len(places) == 1 else 's'} asked"
-    return page.done(asked_again, page.url("/playground"), fragment="playground/saved.html", **_saved(page))
+    return page.done(asked_again, page.url("/playground"), fragment="playground/saved.html", **_saved_questions(page))
 
 
 def index(page: Page) -> Response:
     """Embed in the background what has no vector yet."""
     page.memory.request_indexing()
-    return page.done("Embedding goes on in the background; reload the page to see how far it is", page.back)
+    return page.done("Embedding continues in the background; reload the page to see its progress", page.back)
 
 
 def _options(page: Page) -> Options:
@@ -154,7 +158,7 @@ def _options(page: Page) -> Options:
 
 
 def _recall_call(options: Options) -> str:
-    """Return the arguments with which an agent asks the same."""
+    """Return the arguments with which an agent asks the same question."""
     given = {"query": options.question, "types": [options.type] if options.type else None, "since": options.since}
     return encode({name: value for name, value in given.items() if value}).decode()
 
@@ -180,7 +184,7 @@ def _tables(found: Explanation) -> dict[str, Any]:
 
 def _points(row: list[WeightedSignal], name: str) -> float:
     points = next(value * weight for each, value, weight in row if each == name)
-    return points if abs(points) >= _NOTHING else 0.0
+    return points if abs(points) >= _MIN_SHOWN_POINTS else 0.0
 
 
 def _weights(rows: list[list[WeightedSignal]], name: str) -> tuple[float, float]:
@@ -204,7 +208,7 @@ def _compare(found: Absence) -> list[tuple[str, float, float]]:
     """Return the signals that differ: what each adds to the missing passage, and to the last hit that is shown."""
     last = {name: value * weight for name, value, weight in found.last.signals} if found.last else {}
     points = [(name, value * weight, last.get(name, 0.0)) for name, value, weight in found.signals]
-    return [each for each in points if abs(each[1] - each[2]) >= _NOTHING]
+    return [each for each in points if abs(each[1] - each[2]) >= _MIN_SHOWN_POINTS]
 
 
 def _place_of(memory: Memory, options: Options, expected: str) -> int:
@@ -213,15 +217,15 @@ def _place_of(memory: Memory, options: Options, expected: str) -> int:
     return next((place for place, hit in enumerate(found, 1) if hit.passage.entity == expected), 0)
 
 
-def _saved(page: Page) -> dict[str, Any]:
-    questions = page.site.kept.read(page.workspace).questions
+def _saved_questions(page: Page) -> dict[str, Any]:
+    questions = page.site.state.read(page.workspace).questions
     return {
         "questions": questions,
         "good": sum(0 < each.place <= GOOD_PLACE for each in questions),
         "good_place": GOOD_PLACE,
         "max_place": MAX_PLACE,
         "last_run": max((each.at for each in questions), default=0),
-        "is_kept_on_disk": page.site.kept.path is not None,
+        "is_on_disk": page.site.state.path is not None,
     }
 
 

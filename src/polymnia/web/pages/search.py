@@ -21,9 +21,9 @@ from polymnia.web.response import Response
 from polymnia.web.routes import Route
 from polymnia.web.text import client_name
 
-# A page of changes is cut short when it has read so many rows.
+# A page of changes ends early after this many rows.
 MAX_ROWS_READ = 2_000
-# In how many other workspaces a search without hits looks.
+# Other workspaces that a search without hits looks into.
 _MAX_OTHERS = 8
 _MAX_TYPES = 12
 
@@ -46,7 +46,7 @@ class Filters(Struct, frozen=True):
 
     @property
     def within(self) -> Within | None:
-        """The filters that a search takes; the client is none of them. Raise BadInput."""
+        """The filters that a search takes, which is all but the client. Raise BadInput."""
         if not (self.types or self.tags or self.since):
             return None
         since = parse_moment(self.since, "since") if self.since else None
@@ -95,13 +95,13 @@ def _show_hits(page: Page, question: str, filters: Filters) -> Response:
         terms=frozenset(terms_of(" ".join([*content_words(question), *found.corrections.values()]))),
         start=start,
         next=start + ROWS if start + ROWS < len(found.hits) else None,
-        hidden={} if found.hits else _hidden(page, question, filters),
+        hidden={} if found.hits else _count_hidden(page, question, filters),
         took_ms=int((time() - started) * 1000),
     )
 
 
-def _hidden(page: Page, question: str, filters: Filters) -> dict[str, Any]:
-    """Return what hides hits: how many there are without the filters, and in which other workspaces."""
+def _count_hidden(page: Page, question: str, filters: Filters) -> dict[str, Any]:
+    """Return how many hits there are without the filters, and in which other workspaces."""
     count = partial(_count_hits, page, question)
     others = [name for name in page.workspaces if name != page.workspace][:_MAX_OTHERS]
     return {

@@ -15,13 +15,13 @@ from polymnia.web.response import Response, download
 from polymnia.web.routes import Route
 
 ACTIONS = ("delete", "move", "tag", "export")
-# A preview shows so many examples.
+# Examples in a preview.
 _MAX_EXAMPLES = 8
 
 
 def preview(page: Page) -> Response:
     """Show what an action would do. Nothing is changed."""
-    action, keys = page.form["action"], _chosen(page)
+    action, keys = page.form["action"], _chosen_keys(page)
     if action not in ACTIONS:
         raise BadInput(f"action: expected one of {', '.join(ACTIONS)}, got {action!r}")
     if action == "export":
@@ -64,10 +64,10 @@ def apply(page: Page) -> Response:
     if run is None:
         raise BadInput(f"action: expected delete, move or tag, got {action!r}")
     text, change = run(page, keys)
-    return page.done(page.toast(text, change), _own(page, page.form.get("back")))
+    return page.done(page.toast(text, change), page.own_address(page.form.get("back")))
 
 
-def _chosen(page: Page) -> list[FactKey]:
+def _chosen_keys(page: Page) -> list[FactKey]:
     """Return the ticked hits, or all hits of the search. Raise BadInput if there are none."""
     keys = parse_picks(page.form.all("pick"))
     if page.form.get("all"):
@@ -117,10 +117,6 @@ def _export(page: Page, keys: list[FactKey]) -> Response:
 
 def _entity_names(keys: list[FactKey]) -> list[str]:
     return list(dict.fromkeys(each.name for each in keys if each.kind != "note"))
-
-
-def _own(page: Page, to: str) -> str:
-    return to if to.startswith(f"{page.site.root}/") and "\\" not in to else page.url("/")
 
 
 ROUTES = (

@@ -8,7 +8,7 @@ from polymnia.web.routes import Route
 
 
 def run(page: Page) -> Response:
-    """Undo one change, or the user's last one. If others built upon it, ask what to do with their work."""
+    """Undo one change, or the user's last one. If others have changed the same things since, ask what to do."""
     number = page.form.number("change") or _last(page)
     if number is None:
         return page.done("You have changed nothing lately; the history has the changes of others", page.back)
@@ -17,7 +17,7 @@ def run(page: Page) -> Response:
         ask = page.url("/history/undo", change=number)
         return Response(headers={"hx-redirect": ask}) if page.is_fragment else redirect(ask)
     if not receipt.change:
-        return page.done("There is nothing left to undo of it", page.back)
+        return page.done("Nothing of it is left to undo", page.back)
     return page.done(page.toast("Undone", receipt.change), page.back)
 
 

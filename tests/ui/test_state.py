@@ -5,40 +5,40 @@ from pathlib import Path
 import pytest
 
 from polymnia.errors import StoreDamaged, StoreTooNew
-from polymnia.web.kept import MAX_QUESTIONS, Kept, SavedQuestion
+from polymnia.web.state import MAX_QUESTIONS, SavedQuestion, SiteState
 
 
 def test_what_is_kept_is_there_for_the_next_server(tmp_path: Path) -> None:
     path = tmp_path / "memory.db.web"
-    with Kept(path).changing("harbour") as kept:
-        kept.questions.append(SavedQuestion("who", "Ann", place=3))
-        kept.dismissed.append(["orphans", "Ann"])
-    found = Kept(path).read("harbour")
+    with SiteState(path).edit("harbour") as state:
+        state.questions.append(SavedQuestion("who", "Ann", place=3))
+        state.dismissed.append(["orphans", "Ann"])
+    found = SiteState(path).read("harbour")
     assert (found.questions, found.dismissed) == ([SavedQuestion("who", "Ann", place=3)], [["orphans", "Ann"]])
-    assert Kept(path).read("other").questions == []
+    assert SiteState(path).read("other").questions == []
     assert path.stat().st_mode & 0o777 == 0o600
 
 
 def test_a_change_that_fails_leaves_the_file_as_it_was(tmp_path: Path) -> None:
-    kept = Kept(tmp_path / "memory.db.web")
-    with pytest.raises(ValueError, match="stop"), kept.changing("harbour") as parts:
+    state = SiteState(tmp_path / "memory.db.web")
+    with pytest.raises(ValueError, match="stop"), state.edit("harbour") as parts:
         parts.dismissed.append(["orphans", "Ann"])
         raise ValueError("stop")
-    assert kept.read("harbour").dismissed == []
+    assert state.read("harbour").dismissed == []
 
 
 def test_the_oldest_questions_make_room(tmp_path: Path) -> None:
-    kept = Kept(tmp_path / "memory.db.web")
-    with kept.changing("harbour") as parts:
+    state = SiteState(tmp_path / "memory.db.web")
+    with state.edit("harbour") as parts:
         parts.questions += [SavedQuestion(str(number), "Ann") for number in range(MAX_QUESTIONS + 5)]
-    assert kept.read("harbour").questions[0].question == "5"
+    assert state.read("harbour").questions[0].question == "5"
 
 
 def test_without_a_path_it_is_kept_in_memory() -> None:
-    kept = Kept(None)
-    with kept.changing("harbour") as parts:
+    state = SiteState(None)
+    with state.edit("harbour") as parts:
         parts.dismissed.append(["orphans", "Ann"])
-    assert kept.read("harbour").dismissed == [["orphans", "Ann"]]
+    assert state.read("harbour").dismissed == [["orphans", "Ann"]]
 
 
 @pytest.mark.parametrize(
@@ -48,4 +48,4 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, text: str, error: t
     path = tmp_path / "memory.db.web"
     path.write_text(text)
     with pytest.raises(error, match=r"memory\.db\.web"):
-        Kept(path).read("harbour")
+        SiteState(path).read("harbour")

@@ -1,4 +1,4 @@
-"""What the web interface keeps beside the memory: saved questions and dismissed findings, in a file."""
+"""The state of the web interface beside the memory: saved questions and dismissed findings, in a file."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,8 +34,8 @@ class SavedQuestion(Struct, omit_defaults=True):
     at: int = 0
 
 
-class KeptParts(Struct):
-    """What is kept for one workspace. A dismissed finding is known by its kind and names."""
+class WorkspaceState(Struct):
+    """The state of one workspace. A dismissed finding is identified by its kind and names."""
 
     questions: list[SavedQuestion] = field(default_factory=list)
     dismissed: list[list[str]] = field(default_factory=list)
@@ -43,39 +43,39 @@ class KeptParts(Struct):
 
 class _Contents(Struct, kw_only=True):
     version: int
-    workspaces: dict[str, KeptParts]
+    workspaces: dict[str, WorkspaceState]
 
 
-class Kept:
-    """The file, by workspace. Without a path everything is kept in memory and ends with the server. Thread-safe."""
+class SiteState:
+    """The state of all workspaces, in a file. Without a path it is in memory and ends with the server. Thread-safe."""
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
         self._lock = Lock()
-        self._in_memory: dict[str, KeptParts] = {}
+        self._in_memory: dict[str, WorkspaceState] = {}
 
-    def read(self, workspace: str) -> KeptParts:
-        """Return what is kept for a workspace. Raise StoreError, StoreDamaged."""
+    def read(self, workspace: str) -> WorkspaceState:
+        """Return the state of a workspace. Raise StoreError, StoreDamaged."""
         with self._lock:
-            return self._load().get(workspace, KeptParts())
+            return self._load().get(workspace, WorkspaceState())
 
     @contextmanager
-    def changing(self, workspace: str) -> Iterator[KeptParts]:
-        """Yield what is kept for a workspace, to be changed in place, and write it when the block succeeds."""
+    def edit(self, workspace: str) -> Iterator[WorkspaceState]:
+        """Yield the state of a workspace, to be changed in place, and write it when the block succeeds."""
         with self._lock:
             if self.path is None:
-                yield self._in_memory.setdefault(workspace, KeptParts())
+                yield self._in_memory.setdefault(workspace, WorkspaceState())
                 return
             make_parent(self.path)
             with file_lock(self.path):
                 found = self._load()
-                parts = found.setdefault(workspace, KeptParts())
+                parts = found.setdefault(workspace, WorkspaceState())
                 yield parts
                 del parts.questions[:-MAX_QUESTIONS], parts.dismissed[:-MAX_DISMISSED]
                 with map_os_errors(str(self.path)):
                     replace_file(self.path, [json.format(_encode(found), indent=2), b"\n"])
 
-    def _load(self) -> dict[str, KeptParts]:
+    def _load(self) -> dict[str, WorkspaceState]:
         if self.path is None:
             return self._in_memory
         try:
@@ -86,7 +86,7 @@ class Kept:
             contents = json.decode(data, type=_Contents)
         except (DecodeError, ValidationError, UnicodeDecodeError) as exc:
             raise StoreDamaged(
-                f"{self.path} does not hold saved questions ({exc}); repair it, or delete it to start anew"
+                f"{self.path} does not hold saved questions ({exc}); repair it, or delete it to start with none"
             ) from exc
         if contents.version > _VERSION:
             message = f"{self.path} has version {contents.version}, but this program supports versions up to {_VERSION}"
@@ -94,5 +94,5 @@ class Kept:
         return contents.workspaces
 
 
-def _encode(found: dict[str, KeptParts]) -> bytes:
+def _encode(found: dict[str, WorkspaceState]) -> bytes:
     return json.encode(_Contents(version=_VERSION, workspaces=found))
