@@ -169,3 +169,48 @@ def test_a_turn_that_seems_to_contain_a_secret_is_reported(tmp_path: Path) -> No
     (tmp_path / "chats.json").write_text(text.replace("Twice a day.", f"It is {token}"), "utf-8")
     _, _, report = read_items(tmp_path / "chats.json")
     assert [(each.reason, each.count) for each in report.flagged] == [("a GitHub token", 1)]
+
+
+def test_an_archive_is_opened_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ZipFile(tmp_path / "vault.zip", "w") as archive:
+        for number in range(20):
+            archive.writestr(f"page {number}.md", f"see [[page {number + 1}]]")
+    opened: list[Path] = []
+
+    class CountedZipFile(ZipFile):
+        def __init__(self, file: Path) -> None:
+            opened.append(file)
+            super().__init__(file)
+
+    monkeypatch.setattr("zipfile.ZipFile", CountedZipFile)
+    kind, items, _ = read_items(tmp_path / "vault.zip")
+    assert (kind, len(items), len(opened)) == ("obsidian", 40, 1)
+
+
+@pytest.mark.parametrize(
+    ("files", "kind"),
+    [
+        ({"projects/plan.md": "see [[other]]", "other.md": "text"}, "obsidian"),
+        ({"projects/1.json": '{"uuid": "1", "name": "Plan", "docs": [], "description": "x"}'}, "claude"),
+    ],
+)
+def test_a_folder_with_projects_is_no_store(files: dict[str, str], kind: str, tmp_path: Path) -> None:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, "utf-8")
+    assert read_items(tmp_path)[0] == kind
+
+
+@pytest.mark.parametrize(
+    ("content", "texts"),
+    [
+        ({"entities": [{"name": "A", "entityType": "t", "observations": "one"}], "relations": []}, [("one",)]),
+        ({"entities": [], "relations": []}, []),
+    ],
+)
+def test_an_object_without_our_header_is_read_as_the_reference_servers(
+    content: dict[str, object], texts: list[tuple[str, ...]], tmp_path: Path
+) -> None:
+    (tmp_path / "memory.json").write_text(json.dumps(content), "utf-8")
+    kind, items, _ = read_items(tmp_path / "memory.json")
+    assert (kind, [each.texts for each in items if isinstance(each, Entity)]) == ("memory-json", texts)

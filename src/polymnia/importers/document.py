@@ -22,6 +22,7 @@ _PARSERS: dict[str, Callable[[bytes, str], tuple[bytes, Item]]] = {
     "relations": parse_relation,
     "notes": parse_note,
 }
+_FORMAT = "polymnia"
 _SECTION = re.compile(rb'"(\w+)":(?:\[|\{"columns":(\[.*\]),"rows":\[)\n')
 # Tables have names that other sections have too.
 _TABLE = "history.tables."
@@ -49,21 +50,14 @@ class Sections(Protocol):
 
 
 def recognizes(source: Source) -> bool:
-    """Return True for our header, or an object whose first entities and relations have our fields."""
+    """Return True for our header, or an object that says that it is ours."""
     if not source.is_file:
         return False
     name = source.names[0]
     if source.head(name).startswith(HEADER):
         return True
     outline = source.outline(name)
-    if not isinstance(outline, dict) or not {"entities", "relations"} <= set(outline):
-        return False
-    values = [decode_part(outline[name]) for name in ("entities", "relations")]
-    expected = ({"name", "entityType", "observations"}, {"from", "to", "relationType"})
-    return all(
-        isinstance(value, list) and (not value or (isinstance(value[0], dict) and names <= set(value[0])))
-        for value, names in zip(values, expected, strict=True)
-    )
+    return isinstance(outline, dict) and "format" in outline and decode_part(outline["format"]) == _FORMAT
 
 
 def read(source: Source, report: Report) -> Iterator[Item]:

@@ -50,8 +50,9 @@ def recognizes(source: Source) -> bool:
     (name,) = source.names
     if source.head(name).lstrip()[:1] == b"{" and any(map(_is_line, islice(source.lines(name), _LINES_TO_TRY))):
         return True
-    elements = islice(_elements(source.outline(name), Report()), _LINES_TO_TRY)
-    return any(_kind(value, kind) for kind, value in elements)
+    outline = source.outline(name)
+    elements = islice(_elements(outline, Report()), _LINES_TO_TRY)
+    return any(_kind(value, kind) for kind, value in elements) or _is_empty(outline)
 
 
 def read(source: Source, report: Report) -> Iterator[Item]:
@@ -121,6 +122,13 @@ def _elements(outline: list[Raw] | dict[str, Raw] | None, report: Report) -> Ite
                 yield kind, value
             else:
                 report.skip(name, "not a JSON object")
+
+
+def _is_empty(outline: list[Raw] | dict[str, Raw] | None) -> bool:
+    """Return True for an object that has both arrays, without elements."""
+    if not isinstance(outline, dict) or not set(_LISTS) <= set(outline):
+        return False
+    return all(decode_part(outline[name]) == [] for name in _LISTS)
 
 
 def _kind(value: dict[str, Any], known: str = "") -> str:

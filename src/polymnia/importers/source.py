@@ -41,6 +41,7 @@ class Source:
 
         with map_os_errors(path):
             self.is_archive = self.path.is_file() and is_zipfile(self.path)
+        self._zip: ZipFile | None = None  # open from its first use on
         self.skipped: list[tuple[str, str]] = []
         self.names = tuple(self._find_names())
         self._outlines: dict[str, list[Raw] | dict[str, Raw] | None] = {}
@@ -135,11 +136,13 @@ class Source:
 
     @contextmanager
     def _archive(self) -> "Iterator[ZipFile]":
+        """Open the archive once: it may list many thousand members."""
         from zipfile import BadZipFile, ZipFile
 
         try:
-            with map_os_errors(str(self.path)), ZipFile(self.path) as archive:
-                yield archive
+            with map_os_errors(str(self.path)):
+                self._zip = self._zip or ZipFile(self.path)
+                yield self._zip
         except (BadZipFile, NotImplementedError, RuntimeError, EOFError) as exc:
             raise BadInput(f"{self.path} is a damaged or encrypted archive: {exc}") from exc
 
