@@ -214,3 +214,12 @@ def test_an_object_without_our_header_is_read_as_the_reference_servers(
     (tmp_path / "memory.json").write_text(json.dumps(content), "utf-8")
     kind, items, _ = read_items(tmp_path / "memory.json")
     assert (kind, [each.texts for each in items if isinstance(each, Entity)]) == ("memory-json", texts)
+
+
+def test_what_was_said_in_voice_mode_of_chatgpt_is_read(tmp_path: Path) -> None:
+    spoken = {"content_type": "audio_transcription", "text": "My dog is called Rex"}
+    parts = [spoken, {"content_type": "audio_asset_pointer", "asset_pointer": "file"}, "and typed"]
+    node = {"message": {"author": {"role": "user"}, "content": {"content_type": "multimodal_text", "parts": parts}}}
+    (tmp_path / "conversations.json").write_text(json.dumps([{"mapping": {"a": node}, "current_node": "a"}]), "utf-8")
+    _, items, _ = read_items(tmp_path / "conversations.json")
+    assert [each.texts for each in items if isinstance(each, Entity)] == [("user: My dog is called Rex\nand typed",)]

@@ -223,3 +223,30 @@ def test_an_id_with_a_path_in_it_is_only_a_name(tmp_path: Path) -> None:
     line = said("claude-code", "user", "hello") | {"sessionId": "../../etc/passwd"}
     _, items, _ = read_items(write(tmp_path / "s.jsonl", line))
     assert [each.name for each in items if isinstance(each, Entity)] == ["hello (2026-03-01, ../../et)"]
+
+
+def test_rollouts_of_the_early_form_are_read(tmp_path: Path) -> None:
+    question = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "When do we deploy?"}]}
+    answer = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "On Fridays."}]}
+    start = {"id": "5973b6c0-94b8", "timestamp": "2025-05-07T17:24:21Z", "instructions": None}
+    call = {"type": "function_call", "name": "shell", "arguments": "{}"}
+    path = write(tmp_path / "rollout.jsonl", start, {"record_type": "state"}, question, call, answer)
+    kind, items, report = read_items(path)
+    (entity,) = [each for each in items if isinstance(each, Entity)]
+    assert (kind, entity.name) == ("codex", "When do we deploy? (2025-05-07, 5973b6c0)")
+    assert entity.texts == ("user: When do we deploy?", "assistant: On Fridays.")
+    assert {each.valid_at for each in entity.observations} == {entity.created_at}
+    assert report.skipped == []
+
+
+def test_a_copy_of_a_codex_session_keeps_its_own_id(tmp_path: Path) -> None:
+    own, copied = [{"type": "session_meta", "payload": {"id": each}} for each in ("own", "copied")]
+    path = write(tmp_path / "rollout.jsonl", own, copied, said("codex", "user", "hello"))
+    _, items, _ = read_items(path)
+    assert [each.observations[0].source for each in items if isinstance(each, Entity)] == ["codex:own"]
+
+
+def test_codex_sessions_of_subagents_are_left_out(tmp_path: Path) -> None:
+    meta = {"type": "session_meta", "payload": {"id": "1", "source": {"subagent": {"thread_spawn": {}}}}}
+    path = write(tmp_path / "rollout.jsonl", meta, said("codex", "user", "look for tests"))
+    assert texts(path, "codex") == []
