@@ -38,6 +38,7 @@ def test_a_text_is_divided_into_paragraphs_items_and_code() -> None:
         ("![[image.png]] [[]] [[a", []),
         ("[[[[a]]]]", ["a"]),
         ("[a](b)", []),
+        ("[a](b.md) [c](../d%20e.md#f) [g](<h i.md>) ![j](k.md) [l](https://m.n/o.md)", ["b", "../d e", "h i"]),
     ],
 )
 def test_links_are_found(text: str, targets: list[str]) -> None:
@@ -62,6 +63,50 @@ def test_pages_with_the_same_name_are_told_apart(tmp_path: Path) -> None:
         ("two/Index", "Other", "links_to"),
         ("Other", "two/Index", "links_to"),
     }
+
+
+def test_code_has_neither_tags_nor_links(tmp_path: Path) -> None:
+    text = (
+        "`#include` and `` [[a`b]] `` #tag\n```\n[[code]] #code\n```\nsee [[Other]]\n\n- one ` tick\n- [[Last]] ` tick"
+    )
+    (tmp_path / "Page.md").write_text(text, "utf-8")
+    _, items, _ = read_items(tmp_path)
+    assert [each.tags for each in items if isinstance(each, Entity)] == [("tag",)]
+    assert [each.target for each in items if isinstance(each, Relation)] == ["Other", "Last"]
+
+
+@pytest.mark.parametrize(("kind", "more"), [("obsidian", "title: Ada"), ("basic-memory", "title: Ada\npermalink: ada")])
+def test_properties_become_facts(kind: str, more: str, tmp_path: Path) -> None:
+    text = f"---\n{more}\ntype: person\ntags: [x]\nstatus: active\naliases: [A, B]\nempty:\n---\ntext"
+    (tmp_path / "Ada.md").write_text(text, "utf-8")
+    found, items, _ = read_items(tmp_path)
+    (entity,) = [each for each in items if isinstance(each, Entity)]
+    assert (found, entity.type, entity.tags) == (kind, "person", ("x",))
+    facts = ("status: active", "aliases: A, B")
+    assert entity.texts == ("text", *(("title: Ada",) if kind == "obsidian" else ()), *facts)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
+def test_pages_in_utf_16_are_read(encoding: str, tmp_path: Path) -> None:
+    mark = "\ufeff" if encoding == "utf-16-be" else ""
+    (tmp_path / "Ada.md").write_bytes(f"{mark}---\r\ntags: [x]\r\n---\r\nZoë\r\n".encode(encoding))
+    _, items, report = read_items(tmp_path)
+    assert [(each.tags, each.texts) for each in items if isinstance(each, Entity)] == [(("x",), ("Zoë",))]
+    assert report.skipped == []
+
+
+def test_bytes_that_are_not_utf_8_are_reported(tmp_path: Path) -> None:
+    (tmp_path / "Ada.md").write_bytes(b"[[Zo\xeb]]")
+    _, _, report = read_items(tmp_path)
+    assert [(each.reason, each.places) for each in report.skipped] == [
+        ("bytes that are not UTF-8, which became U+FFFD", ["Ada.md"])
+    ]
+
+
+def test_files_that_instructions_import_are_reported(tmp_path: Path) -> None:
+    (tmp_path / "CLAUDE.md").write_text("See @docs/style.md and\n@~/.claude/mine.md, not me@example.md", "utf-8")
+    _, _, report = read_items(tmp_path / "CLAUDE.md")
+    assert [each.places for each in report.skipped] == [["CLAUDE.md: @docs/style.md", "CLAUDE.md: @~/.claude/mine.md"]]
 
 
 def test_a_vault_with_instructions_for_agents_is_a_vault(tmp_path: Path) -> None:
@@ -121,7 +166,7 @@ def test_properties_of_a_wrong_type_are_no_failure(kind: str, tmp_path: Path) ->
 LINES = [
     "x" * LONG, " " * LONG + "x", "# " + " " * LONG + "x", "[[" * (LONG // 2), "[[a]]" * (LONG // 5),
     "- " * (LONG // 2), "#" * LONG, "`" * LONG, "a: " + "[" * LONG, "a" + " " * LONG + "b", "- [" * (LONG // 3),
-    "(" * LONG, "a: " + "'a," * (LONG // 3),
+    "(" * LONG, "a: " + "'a," * (LONG // 3), "[a](b" * (LONG // 5), "[](.md" * (LONG // 6), "` `` " * (LONG // 5),
 ]  # fmt: skip
 
 

@@ -5,7 +5,17 @@ from collections.abc import Iterator
 
 from polymnia.engine.intake import Item
 from polymnia.importers.base import Importer, Report
-from polymnia.importers.prose import Block, LinkedNames, Page, blocks, entity_of, first_pages, pages, without_code
+from polymnia.importers.prose import (
+    Block,
+    LinkedNames,
+    Page,
+    blocks,
+    entity_of,
+    first_pages,
+    pages,
+    property_texts,
+    without_code,
+)
 from polymnia.importers.source import Source
 from polymnia.model import Relation
 
@@ -27,7 +37,7 @@ def read(source: Source, report: Report) -> Iterator[Item]:
         name, found = _name(page), list(blocks(page.body))
         relations = {each: relation for each in found if (relation := _relation(each))}
         prose = [each for each in found if each not in relations]
-        texts = [each.text for each in prose]
+        texts = [*[each.text for each in prose], *property_texts(page, "title", "permalink")]
         yield entity_of(page, name, page.text("type") or "note", texts, report, tags=page.texts("tags"))
         for kind, target, context in relations.values():
             if context:

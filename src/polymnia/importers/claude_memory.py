@@ -23,9 +23,9 @@ def read(source: Source, report: Report) -> Iterator[Item]:
     for page in pages(source):
         name = _name(page)
         found = list(blocks(page.body))
-        texts = [each.text for each in found]
         if page.stem == "MEMORY":
-            texts = [each for each in texts if "](" not in each]  # lines that lead to the other files repeat them
+            found = [each for each in found if "](" not in each.text]  # lines that lead to the other files repeat them
+        texts = [each.text for each in found]
         if not texts and not page.properties:
             report.skip(page.path, "lists other files only" if page.stem == "MEMORY" else "without content")
             continue

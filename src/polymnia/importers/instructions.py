@@ -1,5 +1,6 @@
 """Instructions for coding agents: `CLAUDE.md`, `AGENTS.md` and their relatives, alone or in a project."""
 
+import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
@@ -11,6 +12,8 @@ from polymnia.importers.source import Source
 
 _FILES = {"CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "AGENTS.override.md", "GEMINI.md"}
 TYPE = "rules"
+# How instructions name another file that is read with them.
+_IMPORT = re.compile(r"(?:^|(?<=\s))@([\w./~-]{1,400}\.md)\b")
 
 
 def recognizes(source: Source) -> bool:
@@ -24,6 +27,8 @@ def read(source: Source, report: Report) -> Iterator[Item]:
         if PurePosixPath(page.path).name not in _FILES and not source.is_file:
             report.skip(page.path, "no instructions for agents")
             continue
+        for path in _IMPORT.findall(page.body):
+            report.skip(f"{page.path}: @{path}", "imported by the instructions; import that file too")
         texts = [": ".join([*each.headings[-1:], each.text]) for each in blocks(page.body)]
         if texts:
             yield entity_of(page, _name(source, page), TYPE, texts, report)

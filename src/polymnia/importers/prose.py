@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
+from urllib.parse import unquote
 
 from msgspec import Struct
 
@@ -16,6 +17,9 @@ from polymnia.search.text import fold
 
 LINKS_TO = "links_to"
 _LINK = re.compile(r"(?<!!)\[\[([^\[\]|#^\n]{1,400})(?:[#^][^\[\]|\n]{0,400})?(?:\|[^\[\]\n]{0,400})?\]\]")
+# Links to other files, as people write them who do not use [[links]].
+_FILE_LINK = re.compile(r"(?<!!)\[[^\[\]\n]{0,400}\]\(<?([^()<>:\n]{1,400}?)\.md(?:#[^()<>\n]{0,400})?>?\)")
+_CODE = re.compile(r"(?<!`)(`{1,8})(?!`).*?(?<!`)\1(?!`)", re.DOTALL)
 _TAG = re.compile(r"(?:^|(?<=\s))#([^\W\d][\w/-]*)")
 _HEADING = re.compile(r"(#{1,6})\s(.*)", re.DOTALL)
 _ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])(?:\s+(.*))?", re.DOTALL)
@@ -23,6 +27,9 @@ _FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
 _RULE = re.compile(r"\s*(?:[-*_]\s*){3,}")
 _CREATED = ("created", "created_at", "date", "date created")
 _UPDATED = ("modified", "updated", "updated_at", "last_modified", "date modified")
+# The properties that become something else than facts.
+_OWN_PROPERTIES = {"type", "tags", "tag", *_CREATED, *_UPDATED}
+_NOT_UTF_8 = "bytes that are not UTF-8, which became U+FFFD"
 
 
 class Page(Struct, frozen=True):
@@ -111,6 +118,8 @@ def entity_of(
     """Return the entity of a page, each text as an observation with the page as its source."""
     created_at = next((at for each in _CREATED if (at := time_of(page.properties.get(each)))), 0)
     updated_at = next((at for each in _UPDATED if (at := time_of(page.properties.get(each)))), 0)
+    if "\ufffd" in page.body:
+        report.skip(page.path, _NOT_UTF_8)
     said = dict.fromkeys([report.screen(page.path, each) for each in texts])
     observations = [Observation(number, text, created_at, 0, page.path) for number, text in enumerate(said, 1)]
     return Entity(
@@ -126,9 +135,16 @@ def entity_of(
     )
 
 
+def property_texts(page: Page, *known: str) -> list[str]:
+    """Return the properties as sentences, without those that become something else and the known ones."""
+    listed = {name: [value] if isinstance(value, str) else value for name, value in page.properties.items()}
+    texts = {name: ", ".join(value).strip() for name, value in listed.items()}
+    return [f"{name}: {text}" for name, text in texts.items() if text and name not in {*_OWN_PROPERTIES, *known}]
+
+
 def without_code(found: Iterable[Block]) -> str:
     """Return the texts in which links and tags count."""
-    return "\n".join([each.text for each in found if not _FENCE.match(each.text)])
+    return "\n".join([_CODE.sub(" ", each.text) for each in found if not _FENCE.match(each.text)])
 
 
 def inline_tags(body: str) -> list[str]:
@@ -137,8 +153,8 @@ def inline_tags(body: str) -> list[str]:
 
 
 def link_targets(text: str) -> list[str]:
-    """Return the targets of [[links]] in a text, without those that embed a file."""
-    return [each.strip() for each in _LINK.findall(text)]
+    """Return the targets of [[links]] and of [links](to.md) in a text, without those that embed a file."""
+    return [each.strip() for each in (*_LINK.findall(text), *map(unquote, _FILE_LINK.findall(text)))]
 
 
 class LinkedNames:

@@ -2,10 +2,11 @@
 
 import os
 import re
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE, EncodedFile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from msgspec import DecodeError, Raw, ValidationError
 from msgspec.json import decode, encode
@@ -128,11 +129,11 @@ class Source:
                 member = archive.getinfo(name)
                 self._require_harmless(member)
                 with archive.open(member) as file:
-                    yield file
+                    yield _as_utf_8(file)
             return
         path = self.path if self.path.is_file() else self.path / name
         with map_os_errors(str(path)), path.open("rb") as file:
-            yield file
+            yield _as_utf_8(file)
 
     @contextmanager
     def _archive(self) -> "Iterator[ZipFile]":
@@ -153,6 +154,13 @@ class Source:
                 f"{member.filename} in {self.path} would unpack to {member.file_size >> 20:,} MB; unpack it yourself "
                 "and import the folder"
             )
+
+
+def _as_utf_8(file: IO[bytes]) -> IO[bytes]:
+    """Return the file; if it begins with a mark of UTF-16, as some programs on Windows write it, its text as UTF-8."""
+    is_utf_16 = file.read(2) in (BOM_UTF16_LE, BOM_UTF16_BE)
+    file.seek(0)
+    return cast(IO[bytes], EncodedFile(file, "utf-8", "utf-16", "replace")) if is_utf_16 else file
 
 
 def replace_unstorable(text: str) -> str:
