@@ -116,8 +116,7 @@ def entity_of(
     summary: str = "",
 ) -> Entity:
     """Return the entity of a page, each text as an observation with the page as its source."""
-    created_at = next((at for each in _CREATED if (at := time_of(page.properties.get(each)))), 0)
-    updated_at = next((at for each in _UPDATED if (at := time_of(page.properties.get(each)))), 0)
+    created_at, updated_at = _time_in(page, _CREATED), _time_in(page, _UPDATED)
     if "\ufffd" in page.body:
         report.skip(page.path, _NOT_UTF_8)
     said = dict.fromkeys([report.screen(page.path, each) for each in texts])
@@ -133,6 +132,11 @@ def entity_of(
         created_at=created_at,
         updated_at=updated_at,
     )
+
+
+def _time_in(page: Page, names: Iterable[str]) -> int:
+    """Return the first time in these properties; 0 if there is none. A date before 1970 is that of an old event."""
+    return next((at for each in names if (at := time_of(page.properties.get(each))) > 0), 0)
 
 
 def property_texts(page: Page, *known: str) -> list[str]:
