@@ -120,3 +120,11 @@ def test_facts_before_1970_keep_their_times(ended: bool, tmp_path: Path) -> None
 @pytest.mark.parametrize("time", ["9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00+14:00", -1, "2026", 1e300])
 def test_a_time_that_is_none_is_unknown(time: object) -> None:
     assert time_of(time) == 0
+
+
+@pytest.mark.parametrize("is_array", [False, True])
+def test_fields_that_the_reference_server_does_not_have_are_reported(is_array: bool, tmp_path: Path) -> None:
+    entity = {"type": "entity", "name": "A", "entityType": "t", "observations": ["x"], "version": 3, "tags": ["y"]}
+    (tmp_path / "memory.json").write_text(json.dumps([entity] if is_array else entity), "utf-8")
+    _, _, report = read_items(tmp_path / "memory.json")
+    assert left(report) == {"version": 1}
