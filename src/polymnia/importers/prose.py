@@ -8,8 +8,7 @@ from urllib.parse import unquote
 
 from msgspec import Struct
 
-from polymnia.folders.front_matter import Value
-from polymnia.folders.markdown import split_file
+from polymnia.folders.front_matter import Value, split_file
 from polymnia.importers.base import Report, time_of
 from polymnia.importers.source import Source
 from polymnia.model import Entity, Observation, Relation
