@@ -13,6 +13,7 @@ from msgspec.json import decode, encode
 from polymnia.engine import entities
 from polymnia.engine.intake import Item, take_in
 from polymnia.engine.memory import Memory
+from polymnia.errors import BadInput
 from polymnia.importers.registry import IMPORTERS
 from polymnia.model import Entity
 from polymnia.stores.memory import MemoryStore
@@ -152,6 +153,22 @@ def test_projects_and_memories_of_claude_are_read(tmp_path: Path) -> None:
         ("Claude memory", None, ("**Work**", "Maintains Polymnia.", "Use SQLite.")),
         ("Polymnia", "a server", ("Be brief.", "plan.md: ship it")),
     ]
+
+
+def test_an_archive_of_projects_has_a_file_for_each(tmp_path: Path) -> None:
+    with ZipFile(tmp_path / "projects-000.zip", "w") as archive:
+        for number in range(2):
+            project = {"uuid": str(number), "name": f"Plan {number}", "docs": [], "prompt_template": "Be brief."}
+            archive.writestr(f"0b6bdea6-1f6b-4d3c-8f6e-00000000000{number}.json", json.dumps(project))
+    kind, items, _ = read_items(tmp_path / "projects-000.zip")
+    assert (kind, [each.name for each in items if isinstance(each, Entity)]) == ("claude", ["Plan 0", "Plan 1"])
+
+
+def test_a_folder_of_archives_is_refused_with_advice(tmp_path: Path) -> None:
+    with ZipFile(tmp_path / "projects-000.zip", "w") as archive:
+        archive.writestr("projects.json", "[]")
+    with pytest.raises(BadInput, match="holds zip archives, which are not opened here; import each of them by itself"):
+        read_items(tmp_path)
 
 
 def test_what_chatgpt_wrote_to_a_tool_is_no_turn(tmp_path: Path) -> None:
