@@ -127,6 +127,33 @@ def test_a_single_file_of_instructions_is_read(name: str, tmp_path: Path) -> Non
     ]
 
 
+@pytest.mark.parametrize(
+    ("line", "relation", "text"),
+    [
+        ("- is_a [[Drink|a drink]]", ("Tea", "Drink", "is_a"), ()),
+        ('- "made of" [[Drink#Water]]', ("Tea", "Drink", "made of"), ()),
+        ("- [[Drink]] (hot)", ("Tea", "Drink", "relates_to"), ()),
+        ("- goes well with [[Drink]]", ("Tea", "Drink", "links_to"), ("goes well with [[Drink]]",)),
+        ("- is_a [[Drink]], mostly", ("Tea", "Drink", "links_to"), ("is_a [[Drink]], mostly",)),
+    ],
+)
+def test_relations_are_read_as_basic_memory_reads_them(
+    line: str, relation: tuple[str, str, str], text: tuple[str, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "tea.md").write_text(f"---\ntitle: Tea\npermalink: tea\n---\n{line}\n", "utf-8")
+    _, items, _ = read_items(tmp_path)
+    assert [each.texts for each in items if isinstance(each, Entity)] == [text]
+    assert [each.key for each in items if isinstance(each, Relation)] == [relation]
+
+
+def test_notes_with_the_same_title_are_told_apart(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.md").write_text(f"---\ntitle: Index\npermalink: x/{name}\n---\n- is [[x/two]]", "utf-8")
+    _, items, _ = read_items(tmp_path)
+    assert [each.name for each in items if isinstance(each, Entity)] == ["Index (x/one)", "Index (x/two)"]
+    assert {each.target for each in items if isinstance(each, Relation)} == {"Index (x/two)"}
+
+
 def test_the_context_of_a_relation_is_reported() -> None:
     _, _, report = read_items(SAMPLES / "basic-memory")
     assert [(each.reason, each.places) for each in report.left_fields] == [
