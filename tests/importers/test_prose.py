@@ -154,6 +154,14 @@ def test_notes_with_the_same_title_are_told_apart(tmp_path: Path) -> None:
     assert {each.target for each in items if isinstance(each, Relation)} == {"Index (x/two)"}
 
 
+@pytest.mark.parametrize(("kind", "name"), [("letta", "system/human.md"), ("claude-memory", "MEMORY.md")])
+def test_properties_without_a_place_are_reported(kind: str, name: str, tmp_path: Path) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("---\ndescription: Who\nlimit: 2000\n---\ntext", "utf-8")
+    found, _, report = read_items(tmp_path)
+    assert (found, [(each.reason, each.places) for each in report.left_fields]) == (kind, [("limit", [name])])
+
+
 def test_the_context_of_a_relation_is_reported() -> None:
     _, _, report = read_items(SAMPLES / "basic-memory")
     assert [(each.reason, each.places) for each in report.left_fields] == [
