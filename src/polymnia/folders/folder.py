@@ -22,7 +22,7 @@ from polymnia.folders.markdown import (
     text_of,
 )
 from polymnia.folders.names import Stems, fold_stem, is_stem_of
-from polymnia.importers.source import Source
+from polymnia.importers.source import NAME_NOT_UTF_8, Source
 from polymnia.model import Entity, Note, Relation
 
 NOTES = "notes"
@@ -57,6 +57,9 @@ def read_folder(source: Source) -> Contents:
 
     Raise BadInput for a file that cannot be understood whole: to go on would delete a part of it.
     """
+    for path, reason in source.skipped:
+        if path.endswith(_ENDING) and reason == NAME_NOT_UTF_8:
+            raise BadInput(f"{path}: {reason}")
     data: dict[str, bytes] = {}
     parts: dict[str, tuple[dict[str, Value], str]] = {}
     others: list[str] = []

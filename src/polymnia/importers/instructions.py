@@ -8,7 +8,7 @@ from polymnia.engine.intake import Item
 from polymnia.importers.base import Importer, Report
 from polymnia.importers.obsidian import is_vault
 from polymnia.importers.prose import Page, blocks, entity_of, pages
-from polymnia.importers.source import Source
+from polymnia.importers.source import Source, replace_unstorable
 
 _FILES = {"CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "AGENTS.override.md", "GEMINI.md"}
 TYPE = "rules"
@@ -41,7 +41,7 @@ def _name(source: Source, page: Page) -> str:
     project = top.parent.name if source.is_file else top.stem if source.is_archive else top.name
     folder = PurePosixPath(page.path).parent
     inside = [each for each in folder.parts if each not in (".", "..", "/")]
-    return f"{'/'.join([project, *inside])}: rules"
+    return replace_unstorable(f"{'/'.join([project, *inside])}: rules")
 
 
 IMPORTER = Importer("instructions", "CLAUDE.md, AGENTS.md or a project with such files", recognizes, read)

@@ -23,6 +23,7 @@ HEAD_BYTES = 64 << 10
 # A member of an archive may be this many times larger than its compressed form, once it is larger than MIN_BOMB_BYTES.
 MAX_RATIO = 200
 MIN_BOMB_BYTES = 64 << 20
+NAME_NOT_UTF_8 = "the name of the file is not UTF-8; rename it"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
@@ -95,7 +96,7 @@ class Source:
         elif self.path.is_dir():
             yield from self._walk()
         else:
-            yield self.path.name
+            yield replace_unstorable(self.path.name)
 
     def _find_members(self) -> Iterator[str]:
         with self._archive() as archive:
@@ -115,7 +116,10 @@ class Source:
                 path = Path(folder, name)
                 place = path.relative_to(self.path).as_posix()
                 if path.is_symlink() or not path.is_file():
-                    self.skipped.append((place, "a link or a special file"))
+                    self.skipped.append((replace_unstorable(place), "a link or a special file"))
+                    continue
+                if not is_storable(place):
+                    self.skipped.append((replace_unstorable(place), NAME_NOT_UTF_8))
                     continue
                 count += 1
                 if count > MAX_FILES:
@@ -165,7 +169,12 @@ def _as_utf_8(file: IO[bytes]) -> IO[bytes]:
 
 def replace_unstorable(text: str) -> str:
     """Return the text with U+FFFD for what no store can hold: NUL, and halves of surrogate pairs."""
-    return _UNSTORABLE.sub("\ufffd", text) if _UNSTORABLE.search(text) else text
+    return text if is_storable(text) else _UNSTORABLE.sub("\ufffd", text)
+
+
+def is_storable(text: str) -> bool:
+    """Return True if a store can hold the text."""
+    return _UNSTORABLE.search(text) is None
 
 
 def _parse_outline(data: bytes) -> list[Raw] | dict[str, Raw] | None:
