@@ -165,11 +165,11 @@ class _Lines:
                 section = _TABLE + section
             if found:
                 self._starts[section] = (offset, 0)
-            end = line
-        if not end.endswith(b"}\n"):
+            end = line.rstrip() or end  # editors add and remove the last line end
+        seals = _decode(b"{" + end[2:-1], Seals) if end.startswith(b'},"document":') else Seals()
+        if seals is None or not end.endswith(b"}"):
             raise BadInput(f"{self._source.path}: the end of the document is missing")
-        if end.startswith(b'},"document":'):
-            self.seals = _decode(b"{" + end[2:-2], Seals) or Seals()
+        self.seals = seals
 
 
 class _Outline:

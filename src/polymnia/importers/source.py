@@ -2,11 +2,12 @@
 
 import os
 import re
-from codecs import BOM_UTF16_BE, BOM_UTF16_LE, EncodedFile
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any
 
 from msgspec import DecodeError, Raw, ValidationError
 from msgspec.json import decode, encode
@@ -164,7 +165,7 @@ def _as_utf_8(file: IO[bytes]) -> IO[bytes]:
     """Return the file; if it begins with a mark of UTF-16, as some programs on Windows write it, its text as UTF-8."""
     is_utf_16 = file.read(2) in (BOM_UTF16_LE, BOM_UTF16_BE)
     file.seek(0)
-    return cast(IO[bytes], EncodedFile(file, "utf-8", "utf-16", "replace")) if is_utf_16 else file
+    return BytesIO(file.read(MAX_FILE_BYTES).decode("utf-16", "replace").encode()) if is_utf_16 else file
 
 
 def replace_unstorable(text: str) -> str:
