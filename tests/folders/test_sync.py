@@ -271,6 +271,17 @@ def test_other_files_are_left_alone(memory: Memory, folder: Path) -> None:
     assert len([name for name in files(folder) if name.startswith(("C ~", "x ~"))]) == 2
 
 
+def test_a_line_at_the_end_of_any_file_is_an_observation(memory: Memory, folder: Path) -> None:
+    entities.create(memory, [EntityDraft("Empty", "t")], by=ME)
+    sync(memory, folder)
+    for name in ("A", "B", "Empty"):
+        with (folder / f"{name}.md").open("a", encoding="utf-8") as file:
+            file.write("- added\n")
+    sync(memory, folder)
+    assert [texts(memory, name)[-1] for name in ("A", "B", "Empty")] == ["added"] * 3
+    assert is_settled(memory, folder)
+
+
 def test_properties_that_people_add_stay_in_their_files(memory: Memory, folder: Path) -> None:
     added = 'aliases:\n  - The first\n- "second"\nrating: 5\nmetadata:\n  a: b\n'
     edit(folder / "A.md", "type: t\n", f"type: u\n{added}")

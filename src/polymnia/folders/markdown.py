@@ -70,9 +70,9 @@ def encode_entity(entity: Entity, relations: Sequence[Relation], stem: str, link
     ]
     if shown:
         parts.append(f"{shown}\n")
-    if entity.observations:
-        items = [encode_item(each.text, each.ordinal) for each in entity.observations]
-        parts.append("\n".join([OBSERVATIONS, "", *items, ""]))
+    items = [encode_item(each.text, each.ordinal) for each in entity.observations]
+    # The heading is there without items too: what a person adds below it is an observation, not a summary.
+    parts.append("\n".join([OBSERVATIONS, "", *items, ""] if items else [OBSERVATIONS, ""]))
     if relations:
         parts.append("\n".join([RELATIONS, "", *[_relation_item(each, link) for each in relations], ""]))
     records = [encode(each).replace(b">", b"\\u003e").decode() for each in _records(entity, relations)]
