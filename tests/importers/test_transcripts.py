@@ -65,6 +65,13 @@ def test_what_the_program_writes_for_the_user_is_left_out(kind: str, text: str, 
     assert texts(path, kind) == ["user: hello"]
 
 
+def test_what_the_program_writes_for_the_model_is_left_out(tmp_path: Path) -> None:
+    empty, synthetic = said("claude-code", "assistant", "(no content)"), said("claude-code", "assistant", "No response")
+    synthetic["message"]["model"] = "<synthetic>"
+    path = write(tmp_path / "s.jsonl", said("claude-code", "user", "hello"), empty, synthetic)
+    assert texts(path, "claude-code") == ["user: hello"]
+
+
 def test_reminders_inside_a_turn_are_cut_out(tmp_path: Path) -> None:
     text = "one <system-reminder>x</system-reminder>two <system-reminder>open"
     assert texts(write(tmp_path / "s.jsonl", said("claude-code", "user", text)), "claude-code") == [

@@ -12,7 +12,7 @@ _SPEAKERS = ("user", "assistant")
 _TITLES = {"ai-title": "aiTitle", "custom-title": "customTitle"}
 # Lines with one of these marks: notes of the program, sessions of subagents, summaries for the model, failed requests.
 _NOT_SAID = ("isMeta", "isSidechain", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
-# How messages begin that the program writes in the name of the user.
+# How messages begin that the program writes in the name of the user or the model.
 _BY_PROGRAM = (
     "<command-",
     "<local-command-",
@@ -23,7 +23,10 @@ _BY_PROGRAM = (
     "<cross-session-message",
     "<tick>",
     "[Request interrupted by user",
+    "(no content)",
 )
+# The model of messages that the program writes in the name of the model, such as "No response requested."
+_NO_MODEL = "<synthetic>"
 _REMINDER = ("<system-reminder>", "</system-reminder>")
 
 
@@ -53,7 +56,7 @@ def _said(value: dict[str, Any]) -> tuple[str, Any]:
     """Return who said something and the content of the message; nothing for other lines."""
     kind, message, attachment = value.get("type"), value.get("message"), value.get("attachment")
     if kind in _SPEAKERS and isinstance(message, dict):
-        return str(kind), message.get("content")
+        return str(kind), message.get("content") if message.get("model") != _NO_MODEL else None
     if isinstance(attachment, dict) and attachment.get("type") == "queued_command" and not attachment.get("isMeta"):
         return "user", attachment.get("prompt")  # typed while the agent worked
     return "", None
