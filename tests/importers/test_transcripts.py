@@ -72,6 +72,22 @@ def test_what_the_program_writes_for_the_model_is_left_out(tmp_path: Path) -> No
     assert texts(path, "claude-code") == ["user: hello"]
 
 
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("claude-code", "<ide_opened_file>The user opened a file.</ide_opened_file>\n\nexplain this"),
+        ("claude-code", "<ide_selection>lines 1 to 2:\nx = 1</ide_selection>explain this"),
+        ("codex", "# Context from my IDE setup:\n\n## Active file: a.py\n\n## My request for Codex:\nexplain this"),
+        ("codex", "# Files mentioned by the user:\n\n## a.png: /a.png\n\n## My request for Codex:\nexplain this"),
+    ],
+)
+def test_what_an_editor_adds_to_a_turn_is_cut_out(kind: str, text: str, tmp_path: Path) -> None:
+    _, items, _ = read_items(write(tmp_path / "s.jsonl", said(kind, "user", text)), kind)
+    (entity,) = [each for each in items if isinstance(each, Entity)]
+    assert entity.texts == ("user: explain this",)
+    assert entity.name.startswith("explain this (")
+
+
 def test_reminders_inside_a_turn_are_cut_out(tmp_path: Path) -> None:
     text = "one <system-reminder>x</system-reminder>two <system-reminder>open"
     assert texts(write(tmp_path / "s.jsonl", said("claude-code", "user", text)), "claude-code") == [

@@ -35,6 +35,10 @@ _BY_PROGRAM = (
     "<permissions instructions>",
 )
 
+# How messages begin to which an editor adds its context, and the line after which the user's own words come.
+_BY_EDITOR = ("# Context from my IDE setup:", "# Files mentioned by the user:")
+_REQUEST = "## My request for Codex:"
+
 
 def is_line(value: dict[str, Any]) -> bool:
     """Return True for a line of a rollout."""
@@ -72,6 +76,8 @@ def _message(value: dict[str, Any], at: int) -> Line | None:
     if value.get("type") != "message" or speaker not in _SPEAKERS:
         return None
     text = joined_texts(value.get("content"), _TEXT_BLOCKS).strip()
+    if text.startswith(_BY_EDITOR):
+        text = text.partition(f"\n{_REQUEST}")[2].strip() or text
     if not text or text.startswith(_BY_PROGRAM):
         return None
     return Line(Turn(str(speaker), replace_unstorable(text), at))
