@@ -109,6 +109,16 @@ def test_files_that_instructions_import_are_reported(tmp_path: Path) -> None:
     assert [each.places for each in report.skipped] == [["CLAUDE.md: @docs/style.md", "CLAUDE.md: @~/.claude/mine.md"]]
 
 
+def test_a_link_that_several_pages_could_mean_means_the_first(tmp_path: Path) -> None:
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "Index.md").write_text("text", "utf-8")
+    (tmp_path / "Other.md").write_text("---\ntags: daily work, home\n---\n[[Index]]", "utf-8")
+    _, items, _ = read_items(tmp_path)
+    assert [each.target for each in items if isinstance(each, Relation)] == ["one/Index"]
+    assert [each.tags for each in items if isinstance(each, Entity) and each.tags] == [("daily", "work", "home")]
+
+
 def test_a_vault_with_instructions_for_agents_is_a_vault(tmp_path: Path) -> None:
     (tmp_path / ".obsidian").mkdir()
     (tmp_path / "CLAUDE.md").write_text("be brief", "utf-8")
