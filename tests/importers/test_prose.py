@@ -246,6 +246,20 @@ def test_an_archive_of_many_large_files_is_refused(tmp_path: Path) -> None:
         read_items(tmp_path / "bomb.zip")
 
 
+def test_an_archive_of_macos_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "vault.zip"
+    with ZipFile(path, "w") as archive:
+        archive.writestr("vault/ZoeXY.md", "see [[Zoë]] and [[Other]]")
+        archive.writestr("vault/.trash/old.md", "see [[Other]]")
+        for name in ("__MACOSX/vault/._ZoeXY.md", "vault/._a.md"):
+            archive.writestr(name, b"\x00\x05\x16\x07")
+    # Its names are UTF-8 with accents as characters of their own, and it does not say so.
+    path.write_bytes(path.read_bytes().replace(b"ZoeXY", "Zoe\u0308".encode()))
+    kind, items, _ = read_items(path)
+    assert (kind, [each.name for each in items if isinstance(each, Entity)]) == ("obsidian", ["Zoë"])
+    assert [each.target for each in items if isinstance(each, Relation)] == ["Other"]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_names_in_an_archive_are_only_names(kind: str, tmp_path: Path) -> None:
     with ZipFile(tmp_path / "evil.zip", "w") as archive:

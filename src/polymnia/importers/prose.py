@@ -24,6 +24,7 @@ _HEADING = re.compile(r"(#{1,6})\s(.*)", re.DOTALL)
 _ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])(?:\s+(.*))?", re.DOTALL)
 _FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
 _RULE = re.compile(r"\s*(?:[-*_]\s*){3,}")
+_HIDDEN = re.compile(r"\.[^.]")
 _CREATED = ("created", "created_at", "date", "date created")
 _UPDATED = ("modified", "updated", "updated_at", "last_modified", "date modified")
 # The properties that become something else than facts.
@@ -65,15 +66,22 @@ class Block(Struct, frozen=True):
 
 def pages(source: Source) -> Iterator[Page]:
     """Yield the Markdown files."""
-    for path in source.names:
-        if path.endswith((".md", ".markdown")):
-            yield Page(path, *split_file(source.read(path)))
+    for path in _paths(source):
+        yield Page(path, *split_file(source.read(path)))
 
 
 def first_pages(source: Source, limit: int = 200) -> Iterator[Page]:
     """Yield how the first Markdown files begin, to recognize a format by."""
-    names = [path for path in source.names if path.endswith(".md")]
-    return (Page(path, *split_file(source.head(path))) for path in names[:limit])
+    return (Page(path, *split_file(source.head(path))) for path in _paths(source)[:limit])
+
+
+def _paths(source: Source) -> list[str]:
+    """Return the Markdown files, without those in hidden folders, such as Obsidian's trash in an archive."""
+    return [
+        path
+        for path in source.names
+        if path.endswith((".md", ".markdown")) and not any(map(_HIDDEN.match, path.split("/")[:-1]))
+    ]
 
 
 def stem_of(path: str) -> str:

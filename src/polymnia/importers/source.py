@@ -25,6 +25,8 @@ HEAD_BYTES = 64 << 10
 MAX_RATIO = 200
 MIN_BOMB_BYTES = 64 << 20
 NAME_NOT_UTF_8 = "the name of the file is not UTF-8; rename it"
+# The bit by which a member of an archive says that its name is UTF-8.
+_UTF_8_FLAG = 0x800
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
@@ -45,6 +47,7 @@ class Source:
         with map_os_errors(path):
             self.is_archive = self.path.is_file() and is_zipfile(self.path)
         self._zip: ZipFile | None = None  # open from its first use on
+        self._members: dict[str, ZipInfo] = {}
         self.skipped: list[tuple[str, str]] = []
         self.names = tuple(self._find_names())
         self._outlines: dict[str, list[Raw] | dict[str, Raw] | None] = {}
@@ -107,13 +110,14 @@ class Source:
         total = sum([each.file_size for each in members])
         if total > max(MIN_BOMB_BYTES, self.path.stat().st_size * MAX_RATIO):
             raise BadInput(f"{self.path} would unpack to {total >> 20:,} MB; unpack it yourself and import the folder")
-        yield from (each.filename for each in members)
+        self._members = {_member_name(each): each for each in members}
+        yield from (name for name in self._members if not _is_made_by_macos(name))
 
     def _walk(self) -> Iterator[str]:
         count = 0
         for folder, folders, files in os.walk(self.path):  # does not follow links to folders
             folders[:] = sorted([each for each in folders if not each.startswith(".")])
-            for name in sorted(files):
+            for name in sorted([each for each in files if not _is_made_by_macos(each)]):
                 path = Path(folder, name)
                 place = path.relative_to(self.path).as_posix()
                 if path.is_symlink() or not path.is_file():
@@ -131,7 +135,7 @@ class Source:
     def _open(self, name: str) -> Iterator[IO[bytes]]:
         if self.is_archive:
             with self._archive() as archive:
-                member = archive.getinfo(name)
+                member = self._members[name]
                 self._require_harmless(member)
                 with archive.open(member) as file:
                     yield _as_utf_8(file)
@@ -159,6 +163,21 @@ class Source:
                 f"{member.filename} in {self.path} would unpack to {member.file_size >> 20:,} MB; unpack it yourself "
                 "and import the folder"
             )
+
+
+def _member_name(member: "ZipInfo") -> str:
+    """Return the name of a member. Many programs write UTF-8 without saying so, and it is taken for code page 437."""
+    if member.flag_bits & _UTF_8_FLAG:
+        return member.filename
+    try:
+        return member.filename.encode("cp437").decode()
+    except UnicodeError:
+        return member.filename
+
+
+def _is_made_by_macos(name: str) -> bool:
+    """Return True for a file in which macOS keeps what another file system cannot hold."""
+    return name.startswith("__MACOSX/") or name.rsplit("/", 1)[-1].startswith("._")
 
 
 def _as_utf_8(file: IO[bytes]) -> IO[bytes]:
