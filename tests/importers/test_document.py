@@ -255,3 +255,12 @@ def test_an_editor_may_change_the_end_and_the_encoding_of_a_document(end: str, e
     path.write_bytes((path.read_text("utf-8").rstrip() + end).encode(encoding))
     assert skipped(bring(path, second)) == []
     assert tables(second) == tables(first)
+
+
+def test_a_second_import_of_a_document_reports_that_nothing_is_new(tmp_path: Path) -> None:
+    fill(str(tmp_path / "memory.db"))
+    run("export", "--format", "json", "-o", "all.json", "--store", "memory.db", directory=tmp_path)
+    first, second = [run("import", "all.json", "--store", "new.db", directory=tmp_path).stdout for _ in range(2)]
+    assert "restored the history of" in first
+    assert second.count("(0 new)") == 2
+    assert len(second.splitlines()) == 1

@@ -13,7 +13,7 @@ from polymnia.importers.base import Importer, Report
 from polymnia.importers.registry import find_importer
 from polymnia.importers.source import Source
 from polymnia.model import Entity, Note, Relation
-from polymnia.stores.contract import TableReader
+from polymnia.stores.contract import TABLES, TableReader
 
 _NOT_EMPTY = "the store is not empty: import into a new one to keep history, deleted rows and perspectives"
 
@@ -98,16 +98,18 @@ def _obstacle(memory: Memory, history: TableReader) -> str:
 def _restore(
     memory: Memory, items: Iterable[Item], history: TableReader, progress: Callable[[int], None] | None
 ) -> Receipt:
-    """Copy all rows, and count what is living."""
+    """Copy all rows, and count what is living. If the store has all rows, nothing of it is new."""
+    with memory.reading() as read:
+        is_new = any(read.tables.count(table) < history.count(table) for table in TABLES)
     copy = copy_tables(history, memory.store, progress=progress and (lambda done, _: progress(done)))
-    receipt = Receipt(Tally(), Tally(), Tally(), changes=[], conflicts=[], restored=copy.rows["changes"])
+    receipt = Receipt(Tally(), Tally(), Tally(), changes=[], conflicts=[], restored=copy.rows["changes"] * is_new)
     for item in items:
         tally = receipt.notes
         if isinstance(item, Entity):
             tally = receipt.entities
-            receipt.observations += len(item.observations)
+            receipt.observations += len(item.observations) * is_new
         elif isinstance(item, Relation):
             tally = receipt.relations
         tally.read += 1
-        tally.new += 1
+        tally.new += is_new
     return receipt
