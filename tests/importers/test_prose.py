@@ -246,6 +246,13 @@ def test_an_archive_of_many_large_files_is_refused(tmp_path: Path) -> None:
         read_items(tmp_path / "bomb.zip")
 
 
+def test_an_archive_of_a_hidden_folder_is_read(tmp_path: Path) -> None:
+    with ZipFile(tmp_path / "memory.zip", "w") as archive:
+        archive.writestr("home/zoe/.claude/projects/shop/memory/MEMORY.md", "The user is called Zoë.")
+    kind, items, _ = read_items(tmp_path / "memory.zip")
+    assert (kind, len(items)) == ("claude-memory", 1)
+
+
 def test_an_archive_of_macos_is_read(tmp_path: Path) -> None:
     path = tmp_path / "vault.zip"
     with ZipFile(path, "w") as archive:
