@@ -111,7 +111,8 @@ def test_importing_into_a_store_without_notes_reports_the_skipped_ones(
     ],
 )
 def test_nothing_of_an_invalid_document_is_imported(note: dict[str, str], sentence: str, tmp_path: Path) -> None:
-    (tmp_path / "bad.json").write_text(json.dumps({"entities": [], "relations": [], "notes": [note]}), "utf-8")
+    document = {"format": "polymnia", "version": 1, "entities": [], "relations": [], "notes": [note]}
+    (tmp_path / "bad.json").write_text(json.dumps(document), "utf-8")
     said = run("import", "bad.json", "--store", "new.db", directory=tmp_path)
     assert said.returncode == 1
     assert said.stderr.startswith("polymnia: bad.json: ")

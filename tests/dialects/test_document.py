@@ -67,6 +67,7 @@ def test_an_element_has_one_canonical_form(entity: Entity) -> None:
     [
         ([{}, {}], "e.origins: expected one for each of the 1 observations, got 2"),
         ([{"ordinal": -1}], "e.origins[0].ordinal: expected more than 0, got -1"),
+        ([{"validAt": "9999-12-31T23:00:00-02:00"}], "e.origins[0].validAt: '9999-12-31T23:00:00-02:00' is not an ISO"),
         ([{"createdAt": "soon"}], "e.origins[0].createdAt: 'soon' is not an ISO 8601 date"),
         ([{"source": 1}], "Expected `str`, got `int`"),
     ],

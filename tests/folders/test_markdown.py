@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from polymnia.engine.reconcile import State
 from polymnia.folders.folder import Places, lay_out
-from polymnia.folders.front_matter import front_matter, split_front_matter
-from polymnia.folders.markdown import encode_item, parse_items, split_file
+from polymnia.folders.front_matter import front_matter, split_file, split_front_matter
+from polymnia.folders.markdown import encode_item, parse_items
 from polymnia.folders.names import MAX_STEM_BYTES, Stems, safe_stem
 from polymnia.model import Entity, Note, Observation, Relation
 from tests.folders.texts import texts

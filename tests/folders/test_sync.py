@@ -271,6 +271,39 @@ def test_other_files_are_left_alone(memory: Memory, folder: Path) -> None:
     assert len([name for name in files(folder) if name.startswith(("C ~", "x ~"))]) == 2
 
 
+def test_a_line_at_the_end_of_any_file_is_an_observation(memory: Memory, folder: Path) -> None:
+    entities.create(memory, [EntityDraft("Empty", "t")], by=ME)
+    sync(memory, folder)
+    for name in ("A", "B", "Empty"):
+        with (folder / f"{name}.md").open("a", encoding="utf-8") as file:
+            file.write("- added\n")
+    sync(memory, folder)
+    assert [texts(memory, name)[-1] for name in ("A", "B", "Empty")] == ["added"] * 3
+    assert is_settled(memory, folder)
+
+
+def test_properties_that_people_add_stay_in_their_files(memory: Memory, folder: Path) -> None:
+    added = 'aliases:\n  - The first\n- "second"\nrating: 5\nmetadata:\n  a: b\n'
+    edit(folder / "A.md", "type: t\n", f"type: u\n{added}")
+    sync(memory, folder)
+    revise(memory, "A", Revision(name="Z"), by=ME)
+    sync(memory, folder)
+    text = (folder / "Z.md").read_text("utf-8")
+    assert ("type: u\n" in text, f"\n{added}---\n" in text) == (True, True)
+    assert is_settled(memory, folder)
+
+
+@pytest.mark.parametrize(
+    ("written", "target"),
+    [("B|somebody", "B"), ("b", "B"), ("Nobody|no one", "Nobody"), ("No-body|No/body", "No/body")],
+)
+def test_links_mean_what_they_mean_in_obsidian(memory: Memory, folder: Path, written: str, target: str) -> None:
+    edit(folder / "A.md", "- knows [[B]]", f"- likes [[{written}]]")
+    sync(memory, folder)
+    assert [each.key for each in entities.read_all(memory).relations] == [("A", target, "likes")]
+    assert is_settled(memory, folder)
+
+
 def test_a_dry_run_changes_nothing(memory: Memory, folder: Path) -> None:
     edit(folder / "A.md", "- one ^o1", "- edited ^o1")
     entities.create(memory, [EntityDraft("C", "t")], by=ME)

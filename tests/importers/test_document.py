@@ -208,7 +208,7 @@ def test_a_file_store_gets_what_it_can_hold(kind: str, tmp_path: Path) -> None:
         assert [each.texts for each in entities.read_all(Memory(second)).entities] == [("one",)]
 
 
-@pytest.mark.parametrize("cut", [40, 200, -3])
+@pytest.mark.parametrize("cut", [40, 200, -3, -2])
 def test_a_document_without_its_end_is_refused(cut: int, tmp_path: Path) -> None:
     first, second = open_store(":memory:"), open_store(":memory:")
     entities.create(Memory(first), [EntityDraft("A", "t", ("one",))], by=ME)
@@ -244,3 +244,23 @@ def test_the_command_restores_the_history(tmp_path: Path) -> None:
     assert again.returncode == 0
     with closing(open_store(str(tmp_path / "source.db"))) as one, closing(open_store(str(tmp_path / "new.db"))) as two:
         assert tables(one) == tables(two)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+@pytest.mark.parametrize("end", ["", "\n", "\n\n", "\r\n"])
+def test_an_editor_may_change_the_end_and_the_encoding_of_a_document(end: str, encoding: str, tmp_path: Path) -> None:
+    first, second = open_store(":memory:"), open_store(":memory:")
+    entities.create(Memory(first), [EntityDraft("Zoë", "t", ("one",))], by=ME)
+    path = export(first, tmp_path / "all.json")
+    path.write_bytes((path.read_text("utf-8").rstrip() + end).encode(encoding))
+    assert skipped(bring(path, second)) == []
+    assert tables(second) == tables(first)
+
+
+def test_a_second_import_of_a_document_reports_that_nothing_is_new(tmp_path: Path) -> None:
+    fill(str(tmp_path / "memory.db"))
+    run("export", "--format", "json", "-o", "all.json", "--store", "memory.db", directory=tmp_path)
+    first, second = [run("import", "all.json", "--store", "new.db", directory=tmp_path).stdout for _ in range(2)]
+    assert "restored the history of" in first
+    assert second.count("(0 new)") == 2
+    assert len(second.splitlines()) == 1

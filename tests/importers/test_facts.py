@@ -8,7 +8,7 @@ import apsw
 import pytest
 
 from polymnia.engine.intake import Item
-from polymnia.importers.base import Places, Report
+from polymnia.importers.base import Places, Report, time_of
 from polymnia.model import Entity, Relation
 from tests.importers.samples import GOLDEN, SAMPLES, make_memory_service_file, read_items
 
@@ -100,3 +100,31 @@ def test_the_other_owners_of_a_memory_of_mem0_are_named(tmp_path: Path) -> None:
     _, items, report = read_items(tmp_path / "input")
     assert told(items) == {"zoe": ("Likes tea",)}
     assert left(report) == {"run_id": 1, "categories": 1}
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_facts_before_1970_keep_their_times(ended: bool, tmp_path: Path) -> None:
+    dump = json.loads(json.dumps(GRAPHITI))
+    (edge, *_) = dump["edges"]
+    edge |= {"valid_at": "1815-12-10T00:00:00Z", "invalid_at": "1852-11-27T00:00:00Z" if ended else None}
+    edge |= {"fact": "Ada lives in London", "name": "LIVED_IN", "expired_at": None}
+    (tmp_path / "input").write_text(json.dumps(dump), "utf-8")
+    _, items, _ = read_items(tmp_path / "input")
+    facts = [each for item in items if isinstance(item, Entity) for each in item.observations]
+    (fact,) = [each for each in facts if each.text.startswith("Ada lives in London")]
+    assert fact.valid_at == time_of("1815-12-10") < 0
+    assert fact.text.endswith("(until 1852-11-27)") == ended
+    assert any(each.type == "LIVED_IN" for each in items if isinstance(each, Relation)) == (not ended)
+
+
+@pytest.mark.parametrize("time", ["9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00+14:00", -1, "2026", 1e300])
+def test_a_time_that_is_none_is_unknown(time: object) -> None:
+    assert time_of(time) == 0
+
+
+@pytest.mark.parametrize("is_array", [False, True])
+def test_fields_that_the_reference_server_does_not_have_are_reported(is_array: bool, tmp_path: Path) -> None:
+    entity = {"type": "entity", "name": "A", "entityType": "t", "observations": ["x"], "version": 3, "tags": ["y"]}
+    (tmp_path / "memory.json").write_text(json.dumps([entity] if is_array else entity), "utf-8")
+    _, _, report = read_items(tmp_path / "memory.json")
+    assert left(report) == {"version": 1}

@@ -1,6 +1,7 @@
 """Damaged and malicious input: every importer takes what is valid, reports the rest, and harms nothing."""
 
 import json
+import os
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile
 
@@ -11,7 +12,10 @@ from polymnia.engine import entities
 from polymnia.engine.intake import take_in
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput, PolymniaError
+from polymnia.folders.sync import sync_folder
+from polymnia.importers.base import Report
 from polymnia.importers.registry import KINDS
+from polymnia.importers.run import open_source
 from polymnia.importers.source import MIN_BOMB_BYTES, Source
 from polymnia.model import Entity
 from polymnia.stores.memory import MemoryStore
@@ -173,3 +177,27 @@ def test_a_kind_that_the_input_is_not_gives_nothing_or_a_sentence(kind: str, dat
     except PolymniaError:
         return
     assert items == []
+
+
+def test_a_file_whose_name_is_not_utf_8_is_skipped_in_a_folder(tmp_path: Path) -> None:
+    (tmp_path / os.fsdecode(b"Zo\xeb.md")).write_text("[[a]]", "utf-8")
+    (tmp_path / "b.md").write_text("[[c]]", "utf-8")
+    source, report = Source(str(tmp_path)), Report()
+    assert [each.name for each in open_source(source, None, report).items if isinstance(each, Entity)] == ["b"]
+    assert [(each.reason, each.places) for each in report.skipped] == [
+        ("the name of the file is not UTF-8; rename it", ["Zo\ufffd.md"])
+    ]
+    with pytest.raises(BadInput, match="the name of the file is not UTF-8; rename it"):
+        sync_folder(Memory(MemoryStore()), tmp_path, by="test")
+
+
+def test_a_single_file_and_a_project_may_have_any_name(tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"Zo\xeb")
+    folder.mkdir()
+    session = {"type": "user", "sessionId": "", "message": {"content": "hello"}, "timestamp": "2026-03-01T10:00:00Z"}
+    (folder / os.fsdecode(b"\xff.jsonl")).write_text(json.dumps(session), "utf-8")
+    (folder / "CLAUDE.md").write_text("be brief", "utf-8")
+    for path in folder.iterdir():
+        _, items, _ = read_items(path)
+        take_in(Memory(MemoryStore()), items, by="test")
+        assert len(items) == 1

@@ -38,6 +38,7 @@ def test_a_text_is_divided_into_paragraphs_items_and_code() -> None:
         ("![[image.png]] [[]] [[a", []),
         ("[[[[a]]]]", ["a"]),
         ("[a](b)", []),
+        ("[a](b.md) [c](../d%20e.md#f) [g](<h i.md>) ![j](k.md) [l](https://m.n/o.md)", ["b", "../d e", "h i"]),
     ],
 )
 def test_links_are_found(text: str, targets: list[str]) -> None:
@@ -64,6 +65,60 @@ def test_pages_with_the_same_name_are_told_apart(tmp_path: Path) -> None:
     }
 
 
+def test_code_has_neither_tags_nor_links(tmp_path: Path) -> None:
+    text = (
+        "`#include` and `` [[a`b]] `` #tag\n```\n[[code]] #code\n```\nsee [[Other]]\n\n- one ` tick\n- [[Last]] ` tick"
+    )
+    (tmp_path / "Page.md").write_text(text, "utf-8")
+    _, items, _ = read_items(tmp_path)
+    assert [each.tags for each in items if isinstance(each, Entity)] == [("tag",)]
+    assert [each.target for each in items if isinstance(each, Relation)] == ["Other", "Last"]
+
+
+@pytest.mark.parametrize(("kind", "more"), [("obsidian", "title: Ada"), ("basic-memory", "title: Ada\npermalink: ada")])
+def test_properties_become_facts(kind: str, more: str, tmp_path: Path) -> None:
+    text = f"---\n{more}\ntype: person\ntags: [x]\nstatus: active\naliases: [A, B]\nempty:\n---\ntext"
+    (tmp_path / "Ada.md").write_text(text, "utf-8")
+    found, items, _ = read_items(tmp_path)
+    (entity,) = [each for each in items if isinstance(each, Entity)]
+    assert (found, entity.type, entity.tags) == (kind, "person", ("x",))
+    facts = ("status: active", "aliases: A, B")
+    assert entity.texts == ("text", *(("title: Ada",) if kind == "obsidian" else ()), *facts)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
+def test_pages_in_utf_16_are_read(encoding: str, tmp_path: Path) -> None:
+    mark = "\ufeff" if encoding == "utf-16-be" else ""
+    (tmp_path / "Ada.md").write_bytes(f"{mark}---\r\ntags: [x]\r\n---\r\nZoë\r\n".encode(encoding))
+    _, items, report = read_items(tmp_path)
+    assert [(each.tags, each.texts) for each in items if isinstance(each, Entity)] == [(("x",), ("Zoë",))]
+    assert report.skipped == []
+
+
+def test_bytes_that_are_not_utf_8_are_reported(tmp_path: Path) -> None:
+    (tmp_path / "Ada.md").write_bytes(b"[[Zo\xeb]]")
+    _, _, report = read_items(tmp_path)
+    assert [(each.reason, each.places) for each in report.skipped] == [
+        ("bytes that are not UTF-8, which became U+FFFD", ["Ada.md"])
+    ]
+
+
+def test_files_that_instructions_import_are_reported(tmp_path: Path) -> None:
+    (tmp_path / "CLAUDE.md").write_text("See @docs/style.md and\n@~/.claude/mine.md, not me@example.md", "utf-8")
+    _, _, report = read_items(tmp_path / "CLAUDE.md")
+    assert [each.places for each in report.skipped] == [["CLAUDE.md: @docs/style.md", "CLAUDE.md: @~/.claude/mine.md"]]
+
+
+def test_a_link_that_several_pages_could_mean_means_the_first(tmp_path: Path) -> None:
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "Index.md").write_text("text", "utf-8")
+    (tmp_path / "Other.md").write_text("---\ntags: daily work, home\n---\n[[Index]]", "utf-8")
+    _, items, _ = read_items(tmp_path)
+    assert [each.target for each in items if isinstance(each, Relation)] == ["one/Index"]
+    assert [each.tags for each in items if isinstance(each, Entity) and each.tags] == [("daily", "work", "home")]
+
+
 def test_a_vault_with_instructions_for_agents_is_a_vault(tmp_path: Path) -> None:
     (tmp_path / ".obsidian").mkdir()
     (tmp_path / "CLAUDE.md").write_text("be brief", "utf-8")
@@ -80,6 +135,41 @@ def test_a_single_file_of_instructions_is_read(name: str, tmp_path: Path) -> Non
     assert [(each.name, each.texts) for each in items if isinstance(each, Entity)] == [
         ("project: rules", ("Style: use ruff",))
     ]
+
+
+@pytest.mark.parametrize(
+    ("line", "relation", "text"),
+    [
+        ("- is_a [[Drink|a drink]]", ("Tea", "Drink", "is_a"), ()),
+        ('- "made of" [[Drink#Water]]', ("Tea", "Drink", "made of"), ()),
+        ("- [[Drink]] (hot)", ("Tea", "Drink", "relates_to"), ()),
+        ("- goes well with [[Drink]]", ("Tea", "Drink", "links_to"), ("goes well with [[Drink]]",)),
+        ("- is_a [[Drink]], mostly", ("Tea", "Drink", "links_to"), ("is_a [[Drink]], mostly",)),
+    ],
+)
+def test_relations_are_read_as_basic_memory_reads_them(
+    line: str, relation: tuple[str, str, str], text: tuple[str, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "tea.md").write_text(f"---\ntitle: Tea\npermalink: tea\n---\n{line}\n", "utf-8")
+    _, items, _ = read_items(tmp_path)
+    assert [each.texts for each in items if isinstance(each, Entity)] == [text]
+    assert [each.key for each in items if isinstance(each, Relation)] == [relation]
+
+
+def test_notes_with_the_same_title_are_told_apart(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.md").write_text(f"---\ntitle: Index\npermalink: x/{name}\n---\n- is [[x/two]]", "utf-8")
+    _, items, _ = read_items(tmp_path)
+    assert [each.name for each in items if isinstance(each, Entity)] == ["Index (x/one)", "Index (x/two)"]
+    assert {each.target for each in items if isinstance(each, Relation)} == {"Index (x/two)"}
+
+
+@pytest.mark.parametrize(("kind", "name"), [("letta", "system/human.md"), ("claude-memory", "MEMORY.md")])
+def test_properties_without_a_place_are_reported(kind: str, name: str, tmp_path: Path) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("---\ndescription: Who\nlimit: 2000\n---\ntext", "utf-8")
+    found, _, report = read_items(tmp_path)
+    assert (found, [(each.reason, each.places) for each in report.left_fields]) == (kind, [("limit", [name])])
 
 
 def test_the_context_of_a_relation_is_reported() -> None:
@@ -121,7 +211,7 @@ def test_properties_of_a_wrong_type_are_no_failure(kind: str, tmp_path: Path) ->
 LINES = [
     "x" * LONG, " " * LONG + "x", "# " + " " * LONG + "x", "[[" * (LONG // 2), "[[a]]" * (LONG // 5),
     "- " * (LONG // 2), "#" * LONG, "`" * LONG, "a: " + "[" * LONG, "a" + " " * LONG + "b", "- [" * (LONG // 3),
-    "(" * LONG, "a: " + "'a," * (LONG // 3),
+    "(" * LONG, "a: " + "'a," * (LONG // 3), "[a](b" * (LONG // 5), "[](.md" * (LONG // 6), "` `` " * (LONG // 5),
 ]  # fmt: skip
 
 
@@ -154,6 +244,27 @@ def test_an_archive_of_many_large_files_is_refused(tmp_path: Path) -> None:
             archive.writestr(f"{number}.md", b" " * (MIN_BOMB_BYTES // 2))
     with pytest.raises(BadInput, match="would unpack to 128 MB; unpack it yourself"):
         read_items(tmp_path / "bomb.zip")
+
+
+def test_an_archive_of_a_hidden_folder_is_read(tmp_path: Path) -> None:
+    with ZipFile(tmp_path / "memory.zip", "w") as archive:
+        archive.writestr("home/zoe/.claude/projects/shop/memory/MEMORY.md", "The user is called Zoë.")
+    kind, items, _ = read_items(tmp_path / "memory.zip")
+    assert (kind, len(items)) == ("claude-memory", 1)
+
+
+def test_an_archive_of_macos_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "vault.zip"
+    with ZipFile(path, "w") as archive:
+        archive.writestr("vault/ZoeXY.md", "see [[Zoë]] and [[Other]]")
+        archive.writestr("vault/.trash/old.md", "see [[Other]]")
+        for name in ("__MACOSX/vault/._ZoeXY.md", "vault/._a.md"):
+            archive.writestr(name, b"\x00\x05\x16\x07")
+    # Its names are UTF-8 with accents as characters of their own, and it does not say so.
+    path.write_bytes(path.read_bytes().replace(b"ZoeXY", "Zoe\u0308".encode()))
+    kind, items, _ = read_items(path)
+    assert (kind, [each.name for each in items if isinstance(each, Entity)]) == ("obsidian", ["Zoë"])
+    assert [each.target for each in items if isinstance(each, Relation)] == ["Other"]
 
 
 @pytest.mark.parametrize("kind", KINDS)

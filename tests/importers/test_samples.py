@@ -13,6 +13,7 @@ from msgspec.json import decode, encode
 from polymnia.engine import entities
 from polymnia.engine.intake import Item, take_in
 from polymnia.engine.memory import Memory
+from polymnia.errors import BadInput
 from polymnia.importers.registry import IMPORTERS
 from polymnia.model import Entity
 from polymnia.stores.memory import MemoryStore
@@ -154,6 +155,22 @@ def test_projects_and_memories_of_claude_are_read(tmp_path: Path) -> None:
     ]
 
 
+def test_an_archive_of_projects_has_a_file_for_each(tmp_path: Path) -> None:
+    with ZipFile(tmp_path / "projects-000.zip", "w") as archive:
+        for number in range(2):
+            project = {"uuid": str(number), "name": f"Plan {number}", "docs": [], "prompt_template": "Be brief."}
+            archive.writestr(f"0b6bdea6-1f6b-4d3c-8f6e-00000000000{number}.json", json.dumps(project))
+    kind, items, _ = read_items(tmp_path / "projects-000.zip")
+    assert (kind, [each.name for each in items if isinstance(each, Entity)]) == ("claude", ["Plan 0", "Plan 1"])
+
+
+def test_a_folder_of_archives_is_refused_with_advice(tmp_path: Path) -> None:
+    with ZipFile(tmp_path / "projects-000.zip", "w") as archive:
+        archive.writestr("projects.json", "[]")
+    with pytest.raises(BadInput, match="holds zip archives, which are not opened here; import each of them by itself"):
+        read_items(tmp_path)
+
+
 def test_what_chatgpt_wrote_to_a_tool_is_no_turn(tmp_path: Path) -> None:
     code = {"author": {"role": "assistant"}, "recipient": "python", "content": {"text": "print(1)"}}
     said = {"author": {"role": "assistant"}, "recipient": "all", "content": {"parts": ["It is 1."]}}
@@ -169,3 +186,57 @@ def test_a_turn_that_seems_to_contain_a_secret_is_reported(tmp_path: Path) -> No
     (tmp_path / "chats.json").write_text(text.replace("Twice a day.", f"It is {token}"), "utf-8")
     _, _, report = read_items(tmp_path / "chats.json")
     assert [(each.reason, each.count) for each in report.flagged] == [("a GitHub token", 1)]
+
+
+def test_an_archive_is_opened_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ZipFile(tmp_path / "vault.zip", "w") as archive:
+        for number in range(20):
+            archive.writestr(f"page {number}.md", f"see [[page {number + 1}]]")
+    opened: list[Path] = []
+
+    class CountedZipFile(ZipFile):
+        def __init__(self, file: Path) -> None:
+            opened.append(file)
+            super().__init__(file)
+
+    monkeypatch.setattr("zipfile.ZipFile", CountedZipFile)
+    kind, items, _ = read_items(tmp_path / "vault.zip")
+    assert (kind, len(items), len(opened)) == ("obsidian", 40, 1)
+
+
+@pytest.mark.parametrize(
+    ("files", "kind"),
+    [
+        ({"projects/plan.md": "see [[other]]", "other.md": "text"}, "obsidian"),
+        ({"projects/1.json": '{"uuid": "1", "name": "Plan", "docs": [], "description": "x"}'}, "claude"),
+    ],
+)
+def test_a_folder_with_projects_is_no_store(files: dict[str, str], kind: str, tmp_path: Path) -> None:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, "utf-8")
+    assert read_items(tmp_path)[0] == kind
+
+
+@pytest.mark.parametrize(
+    ("content", "texts"),
+    [
+        ({"entities": [{"name": "A", "entityType": "t", "observations": "one"}], "relations": []}, [("one",)]),
+        ({"entities": [], "relations": []}, []),
+    ],
+)
+def test_an_object_without_our_header_is_read_as_the_reference_servers(
+    content: dict[str, object], texts: list[tuple[str, ...]], tmp_path: Path
+) -> None:
+    (tmp_path / "memory.json").write_text(json.dumps(content), "utf-8")
+    kind, items, _ = read_items(tmp_path / "memory.json")
+    assert (kind, [each.texts for each in items if isinstance(each, Entity)]) == ("memory-json", texts)
+
+
+def test_what_was_said_in_voice_mode_of_chatgpt_is_read(tmp_path: Path) -> None:
+    spoken = {"content_type": "audio_transcription", "text": "My dog is called Rex"}
+    parts = [spoken, {"content_type": "audio_asset_pointer", "asset_pointer": "file"}, "and typed"]
+    node = {"message": {"author": {"role": "user"}, "content": {"content_type": "multimodal_text", "parts": parts}}}
+    (tmp_path / "conversations.json").write_text(json.dumps([{"mapping": {"a": node}, "current_node": "a"}]), "utf-8")
+    _, items, _ = read_items(tmp_path / "conversations.json")
+    assert [each.texts for each in items if isinstance(each, Entity)] == [("user: My dog is called Rex\nand typed",)]

@@ -65,6 +65,29 @@ def test_what_the_program_writes_for_the_user_is_left_out(kind: str, text: str, 
     assert texts(path, kind) == ["user: hello"]
 
 
+def test_what_the_program_writes_for_the_model_is_left_out(tmp_path: Path) -> None:
+    empty, synthetic = said("claude-code", "assistant", "(no content)"), said("claude-code", "assistant", "No response")
+    synthetic["message"]["model"] = "<synthetic>"
+    path = write(tmp_path / "s.jsonl", said("claude-code", "user", "hello"), empty, synthetic)
+    assert texts(path, "claude-code") == ["user: hello"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("claude-code", "<ide_opened_file>The user opened a file.</ide_opened_file>\n\nexplain this"),
+        ("claude-code", "<ide_selection>lines 1 to 2:\nx = 1</ide_selection>explain this"),
+        ("codex", "# Context from my IDE setup:\n\n## Active file: a.py\n\n## My request for Codex:\nexplain this"),
+        ("codex", "# Files mentioned by the user:\n\n## a.png: /a.png\n\n## My request for Codex:\nexplain this"),
+    ],
+)
+def test_what_an_editor_adds_to_a_turn_is_cut_out(kind: str, text: str, tmp_path: Path) -> None:
+    _, items, _ = read_items(write(tmp_path / "s.jsonl", said(kind, "user", text)), kind)
+    (entity,) = [each for each in items if isinstance(each, Entity)]
+    assert entity.texts == ("user: explain this",)
+    assert entity.name.startswith("explain this (")
+
+
 def test_reminders_inside_a_turn_are_cut_out(tmp_path: Path) -> None:
     text = "one <system-reminder>x</system-reminder>two <system-reminder>open"
     assert texts(write(tmp_path / "s.jsonl", said("claude-code", "user", text)), "claude-code") == [
@@ -223,3 +246,30 @@ def test_an_id_with_a_path_in_it_is_only_a_name(tmp_path: Path) -> None:
     line = said("claude-code", "user", "hello") | {"sessionId": "../../etc/passwd"}
     _, items, _ = read_items(write(tmp_path / "s.jsonl", line))
     assert [each.name for each in items if isinstance(each, Entity)] == ["hello (2026-03-01, ../../et)"]
+
+
+def test_rollouts_of_the_early_form_are_read(tmp_path: Path) -> None:
+    question = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "When do we deploy?"}]}
+    answer = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "On Fridays."}]}
+    start = {"id": "5973b6c0-94b8", "timestamp": "2025-05-07T17:24:21Z", "instructions": None}
+    call = {"type": "function_call", "name": "shell", "arguments": "{}"}
+    path = write(tmp_path / "rollout.jsonl", start, {"record_type": "state"}, question, call, answer)
+    kind, items, report = read_items(path)
+    (entity,) = [each for each in items if isinstance(each, Entity)]
+    assert (kind, entity.name) == ("codex", "When do we deploy? (2025-05-07, 5973b6c0)")
+    assert entity.texts == ("user: When do we deploy?", "assistant: On Fridays.")
+    assert {each.valid_at for each in entity.observations} == {entity.created_at}
+    assert report.skipped == []
+
+
+def test_a_copy_of_a_codex_session_keeps_its_own_id(tmp_path: Path) -> None:
+    own, copied = [{"type": "session_meta", "payload": {"id": each}} for each in ("own", "copied")]
+    path = write(tmp_path / "rollout.jsonl", own, copied, said("codex", "user", "hello"))
+    _, items, _ = read_items(path)
+    assert [each.observations[0].source for each in items if isinstance(each, Entity)] == ["codex:own"]
+
+
+def test_codex_sessions_of_subagents_are_left_out(tmp_path: Path) -> None:
+    meta = {"type": "session_meta", "payload": {"id": "1", "source": {"subagent": {"thread_spawn": {}}}}}
+    path = write(tmp_path / "rollout.jsonl", meta, said("codex", "user", "look for tests"))
+    assert texts(path, "codex") == []

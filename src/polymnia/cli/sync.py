@@ -77,7 +77,7 @@ def print_sync(settings: Settings, options: argparse.Namespace, folder: str, rep
     lines += [f"conflict: {_tell_conflict(each)}" for each in report.conflicts]
     lines += [f"kept the folder's version in {each}" for each in report.conflict_files]
     lines += [f"skipped {each}" for each in report.skipped[:_MAX_LISTED]]
-    lines += [f"{report.others} other Markdown files were left alone"] if report.others else []
+    lines += [f"left alone: {count_noun(report.others, 'other Markdown file')}"] if report.others else []
     lines += [f"to take it back: {undo}"] if undo else []
     for line in lines:
         print(printable(line), file=sys.stdout)

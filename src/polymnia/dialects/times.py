@@ -23,11 +23,12 @@ def parse_time(text: str, name: str) -> int:
     """Return microseconds since 1970. Raise BadInput if the text is not a date and time with a time zone."""
     try:
         moment = datetime.fromisoformat(_with_month(text.strip().upper()))
-    except ValueError as exc:
+        in_utc = moment.astimezone(UTC)  # may lie before the year 1 or after 9999
+    except (ValueError, OverflowError) as exc:
         raise BadInput(f"{name}: {text!r} is not an ISO 8601 date and time, {_EXAMPLE}") from exc
     if moment.tzinfo is None:
         raise BadInput(f"{name}: {text!r} has no time zone; add one, {_EXAMPLE}")
-    return (moment - _EPOCH) // timedelta(microseconds=1)
+    return (in_utc - _EPOCH) // timedelta(microseconds=1)
 
 
 def parse_moment(text: str, name: str) -> int:
@@ -40,11 +41,12 @@ def parse_moment(text: str, name: str) -> int:
         return (datetime.now(UTC) - ago - _EPOCH) // timedelta(microseconds=1)
     try:
         moment = datetime.fromisoformat(text.strip())
+        in_utc = moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
     except (ValueError, OverflowError) as exc:
         raise BadInput(
             f"{name}: {text!r} is not a time; use 2026-04-27, 2026-04-27T14:00Z, or an age such as 7d"
         ) from exc
-    return (moment.replace(tzinfo=moment.tzinfo or UTC) - _EPOCH) // timedelta(microseconds=1)
+    return (in_utc - _EPOCH) // timedelta(microseconds=1)
 
 
 def _with_month(text: str) -> str:

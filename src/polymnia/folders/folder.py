@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from polymnia.engine.reconcile import State
 from polymnia.errors import BadInput
-from polymnia.folders.front_matter import Value
+from polymnia.folders.front_matter import Value, decode_file, property_lines, split_file
 from polymnia.folders.markdown import (
     MARKER,
     encode_entity,
@@ -19,11 +19,10 @@ from polymnia.folders.markdown import (
     parse_entity,
     parse_loose,
     parse_note,
-    split_file,
     text_of,
 )
-from polymnia.folders.names import Stems
-from polymnia.importers.source import Source
+from polymnia.folders.names import Stems, fold_stem, is_stem_of
+from polymnia.importers.source import NAME_NOT_UTF_8, Source
 from polymnia.model import Entity, Note, Relation
 
 NOTES = "notes"
@@ -34,7 +33,8 @@ _ENDING = ".md"
 class Contents(Struct):
     """What the files of a folder say: entities and notes by path, relations, the bytes of each file of ours.
 
-    `others` are Markdown files that are not ours.
+    `others` are Markdown files that are not ours. `other_properties` are those of each file that are not ours, as they
+    are written.
     """
 
     entities: dict[str, Entity]
@@ -42,6 +42,7 @@ class Contents(Struct):
     notes: dict[str, Note]
     data: dict[str, bytes]
     others: list[str]
+    other_properties: dict[str, dict[str, str]]
 
 
 class Places(Struct):
@@ -56,6 +57,9 @@ def read_folder(source: Source) -> Contents:
 
     Raise BadInput for a file that cannot be understood whole: to go on would delete a part of it.
     """
+    for path, reason in source.skipped:
+        if path.endswith(_ENDING) and reason == NAME_NOT_UTF_8:
+            raise BadInput(f"{path}: {reason}")
     data: dict[str, bytes] = {}
     parts: dict[str, tuple[dict[str, Value], str]] = {}
     others: list[str] = []
@@ -70,7 +74,10 @@ def read_folder(source: Source) -> Contents:
         parts[path] = split_file(data[path])
     of_kind = {kind: [path for path, (found, _) in parts.items() if found.get(MARKER) == kind] for kind in _KINDS}
     names = _LinkedNames({path: text_of(parts[path][0], "name") or stem_of(path) for path in of_kind["entity"]})
-    contents = Contents({}, [], {}, data, others)
+    contents = Contents({}, [], {}, data, others, {})
+    for path, (properties, _) in parts.items():
+        if properties.keys() - _OWN_PROPERTIES[text_of(properties, MARKER)]:
+            contents.other_properties[path] = _find_other_properties(data[path], text_of(properties, MARKER))
     for path in of_kind["entity"]:
         found = parse_entity(*parts[path], stem_of(path), names.resolve)
         contents.entities[path] = _with_distinct_ordinals(found.entity)
@@ -94,6 +101,11 @@ def _require_whole(path: str, data: bytes) -> None:
         raise BadInput(f"{path} is not UTF-8; save it as UTF-8 and try again") from exc
     if has_conflict_lines(text):
         raise BadInput(f"{path} has a conflict that git left; resolve it and try again")
+
+
+def _find_other_properties(data: bytes, kind: str) -> dict[str, str]:
+    lines = property_lines(decode_file(data))
+    return {key: text for key, text in lines.items() if key not in _OWN_PROPERTIES[kind]}
 
 
 def lay_out(
@@ -175,10 +187,13 @@ class _LinkedNames:
     def __init__(self, names: dict[str, str]) -> None:
         self._by_stem = {stem_of(path): name for path, name in reversed(names.items())}
         self._by_path = {path.removesuffix(_ENDING): name for path, name in names.items()}
+        self._by_folded_stem = {fold_stem(stem): name for stem, name in self._by_stem.items()}
 
     def resolve(self, target: str, shown: str) -> str:
         wanted = unicodedata.normalize("NFC", target.strip().removesuffix(_ENDING))
-        return self._by_path.get(wanted) or self._by_stem.get(wanted) or shown or target
+        found = self._by_path.get(wanted) or self._by_stem.get(wanted) or self._by_folded_stem.get(fold_stem(wanted))
+        # A name without a file is shown if it cannot be a file name; people show other texts too.
+        return found or (shown if is_stem_of(wanted, shown) else target)
 
 
 def _with_distinct_ordinals(entity: Entity) -> Entity:
@@ -191,4 +206,9 @@ def _with_distinct_ordinals(entity: Entity) -> Entity:
     return replace(entity, observations=tuple(observations))
 
 
-_KINDS = ("entity", "note", "relations")
+_OWN_PROPERTIES = {
+    "entity": {MARKER, "id", "name", "type", "tags", "summary", "created", "updated"},
+    "note": {MARKER, "key", "tags", "created", "updated", "embedding", "content"},
+    "relations": {MARKER},
+}
+_KINDS = tuple(_OWN_PROPERTIES)

@@ -16,15 +16,34 @@ _ITEM = re.compile(r"\s*- *(.*)")
 _FLOW_PART = re.compile(r"""\s*("(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^,]*)\s*(?:,|$)""")
 
 
+def split_file(data: bytes) -> tuple[dict[str, Value], str]:
+    """Return the properties and the body of a file."""
+    return split_front_matter(decode_file(data))
+
+
+def decode_file(data: bytes) -> str:
+    """Return the text of a file, with line feeds as the only line ends."""
+    return data.decode("utf-8-sig", errors="replace").replace("\r\n", "\n").replace("\x00", "\ufffd")
+
+
 def split_front_matter(text: str) -> tuple[dict[str, Value], str]:
     """Return the properties of a file and what follows them. Values are texts and lists of texts."""
     lines = text.split("\n")
-    if lines[0].rstrip() != _FENCE:
-        return {}, text
-    end = next((number for number, line in enumerate(lines[1:], 1) if line.rstrip() in (_FENCE, "...")), 0)
+    end = _end_of_properties(lines)
     if not end:
         return {}, text
     return dict(_properties(lines[1:end])), "\n".join(lines[end + 1 :])
+
+
+def property_lines(text: str) -> dict[str, str]:
+    """Return the properties of a file as they are written, each with all its lines, by their keys."""
+    lines = text.split("\n")
+    return {key: "\n".join(own) for key, _, own in _groups(lines[1 : _end_of_properties(lines)])}
+
+
+def add_property_lines(text: str, added: str) -> str:
+    """Return a file that begins with what `front_matter` returns, with more properties after the others."""
+    return text.replace(f"\n{_FENCE}\n", f"\n{added}\n{_FENCE}\n", 1)
 
 
 def front_matter(properties: Mapping[str, str | Sequence[str]]) -> str:
@@ -38,6 +57,13 @@ def front_matter(properties: Mapping[str, str | Sequence[str]]) -> str:
     return "\n".join([*lines, _FENCE, ""])
 
 
+def _end_of_properties(lines: Sequence[str]) -> int:
+    """Return the line that ends the properties; 0 if there are none."""
+    if lines[0].rstrip() != _FENCE:
+        return 0
+    return next((number for number, line in enumerate(lines[1:], 1) if line.rstrip() in (_FENCE, "...")), 0)
+
+
 def _scalar(text: str) -> str:
     """Return the text as YAML: JSON strings are YAML too."""
     if len(text) <= 200 and _PLAIN.fullmatch(text) and not _SPECIAL.fullmatch(text):
@@ -47,21 +73,26 @@ def _scalar(text: str) -> str:
 
 def _properties(lines: Sequence[str]) -> Iterator[tuple[str, Value]]:
     """Yield what is at the top level and, as `key.inner`, one level below. Skip lines that are no properties."""
+    for key, value, (_, *block) in _groups(lines):
+        yield key, _value(value, block)
+        if not value:
+            inner = [line.strip() for line in block if line.startswith(("  ", "\t"))]
+            nested = [found for line in inner if (found := _KEY.fullmatch(line)) and found[3] and found[4]]
+            yield from ((f"{key}.{found[3].strip()}", _value(found[4], ())) for found in nested)
+
+
+def _groups(lines: Sequence[str]) -> Iterator[tuple[str, str, Sequence[str]]]:
+    """Yield the key of each property, what follows it on its line, and all its lines."""
     number = 0
     while number < len(lines):
-        found = _KEY.fullmatch(lines[number].rstrip())
+        start, found = number, _KEY.fullmatch(lines[number].rstrip())
         number += 1
         if not found:
             continue
-        key, value = next(each for each in found.groups()[:3] if each is not None).strip(), found[4] or ""
-        start = number
         while number < len(lines) and (lines[number][:1] in (" ", "\t", "") or _is_item(lines[number])):
             number += 1
-        yield key, _value(value, lines[start:number])
-        if not value:
-            inner = [line.strip() for line in lines[start:number] if line.startswith(("  ", "\t"))]
-            nested = [found for line in inner if (found := _KEY.fullmatch(line)) and found[3] and found[4]]
-            yield from ((f"{key}.{found[3].strip()}", _value(found[4], ())) for found in nested)
+        key = next(each for each in found.groups()[:3] if each is not None).strip()
+        yield key, found[4] or "", lines[start:number]
 
 
 def _is_item(line: str) -> bool:

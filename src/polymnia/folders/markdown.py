@@ -11,7 +11,7 @@ from msgspec.json import decode, encode
 
 from polymnia.dialects.times import iso_time, parse_time
 from polymnia.errors import BadInput
-from polymnia.folders.front_matter import Value, front_matter, split_front_matter
+from polymnia.folders.front_matter import Value, front_matter
 from polymnia.model import Entity, Note, Observation, Relation
 
 MARKER = "polymnia"
@@ -70,9 +70,9 @@ def encode_entity(entity: Entity, relations: Sequence[Relation], stem: str, link
     ]
     if shown:
         parts.append(f"{shown}\n")
-    if entity.observations:
-        items = [encode_item(each.text, each.ordinal) for each in entity.observations]
-        parts.append("\n".join([OBSERVATIONS, "", *items, ""]))
+    items = [encode_item(each.text, each.ordinal) for each in entity.observations]
+    # The heading is there without items too: what a person adds below it is an observation, not a summary.
+    parts.append("\n".join([OBSERVATIONS, "", *items, ""] if items else [OBSERVATIONS, ""]))
     if relations:
         parts.append("\n".join([RELATIONS, "", *[_relation_item(each, link) for each in relations], ""]))
     records = [encode(each).replace(b">", b"\\u003e").decode() for each in _records(entity, relations)]
@@ -164,12 +164,6 @@ def parse_loose(body: str, resolve: Resolve) -> list[Relation]:
     created = {each.relation: time_of(each.created) for each in records if each.relation}
     found = [_parse_linked(content, resolve) for content, _ in parse_items(_sections(text)[2])]
     return [Relation(*each, created.get(each, 0)) for each in dict.fromkeys(filter(None, found))]
-
-
-def split_file(data: bytes) -> tuple[dict[str, Value], str]:
-    """Return the properties and the body of a file, with line feeds as the only line ends."""
-    text = data.decode("utf-8-sig", errors="replace").replace("\r\n", "\n").replace("\x00", "\ufffd")
-    return split_front_matter(text)
 
 
 def has_conflict_lines(text: str) -> bool:

@@ -22,6 +22,11 @@ def safe_stem(name: str) -> str:
     return f"{stem}_" if _RESERVED.fullmatch(stem) else stem
 
 
+def is_stem_of(stem: str, name: str) -> bool:
+    """Return True if `Stems` may have given this file name to the name."""
+    return stem == safe_stem(name) or stem.startswith(f"{safe_stem(name)} ~")
+
+
 class Stems:
     """File names in use. Some file systems take names for the same that differ only in case."""
 
@@ -30,18 +35,19 @@ class Stems:
 
     def reserve(self, stem: str) -> None:
         """Do not give this one to anything else."""
-        self._taken.add(_key(stem))
+        self._taken.add(fold_stem(stem))
 
     def allocate(self, name: str) -> str:
         """Return a file name for this name that is not in use, and reserve it."""
         stem = safe_stem(name)
         digest = sha256(name.encode(errors="replace"))
-        while _key(stem) in self._taken:
+        while fold_stem(stem) in self._taken:
             stem = f"{safe_stem(name)} ~{digest.hexdigest()[:6]}"
             digest.update(b"again")
         self.reserve(stem)
         return stem
 
 
-def _key(stem: str) -> str:
+def fold_stem(stem: str) -> str:
+    """Return the form in which file systems and editors compare file names."""
     return unicodedata.normalize("NFC", fold(unicodedata.normalize("NFKC", stem)))

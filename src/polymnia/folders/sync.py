@@ -13,6 +13,7 @@ from polymnia.engine.reconcile import Conflict, State, adopt_ids, reconcile, row
 from polymnia.engine.transfer import Content
 from polymnia.errors import BadInput, NotSupported
 from polymnia.folders.folder import Contents, Places, lay_out, read_folder
+from polymnia.folders.front_matter import add_property_lines
 from polymnia.importers.source import Source
 from polymnia.model import Change, ChangeQuery, Entity, Note, Relation, Rows
 from polymnia.stores.contract import Reader
@@ -87,7 +88,7 @@ def sync_folder(
     with map_os_errors(str(path)):
         if path.exists() and not path.is_dir():
             raise BadInput(f"{path} is not a folder")
-        contents = read_folder(Source(str(path))) if path.exists() else Contents({}, [], {}, {}, [])
+        contents = read_folder(Source(str(path))) if path.exists() else Contents({}, [], {}, {}, [], {})
         if contents.data and not memory.store.capabilities.history:
             raise NotSupported(f"{memory.store.url} keeps no history; use a SQLite store: a path ending in .db")
         base = read_base(memory, path) or Base(State(), Places({}, {}))
@@ -222,7 +223,9 @@ class _Writing:
         return [*paths, *[path for path in self._contents.notes if path not in placed]]
 
     def _write(self, path: str, data: bytes, former: str) -> None:
-        """Move a file to its new path, if that is another one, and write what it says now."""
+        """Move a file to its new path, if that is another one, and write what it says now. Keep others' properties."""
+        if others := self._contents.other_properties.get(former):
+            data = add_property_lines(data.decode(), "\n".join(others.values())).encode()
         known = self._contents.data.get(former)
         if known == data and former == path:
             return

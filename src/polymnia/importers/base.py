@@ -191,11 +191,14 @@ def tags_of(value: Any) -> tuple[str, ...]:
 
 
 def time_of(value: Any) -> int:
-    """Return a model time for ISO 8601 text or for seconds or milliseconds since 1970; 0 for anything else."""
+    """Return a model time for ISO 8601 text or for seconds or milliseconds since 1970; 0 for anything else.
+
+    Only a text can be a time before 1970, which is negative. A negative number means that there is no time.
+    """
     try:
         if isinstance(value, str) and value:
             moment = datetime.fromisoformat(value.strip())
-            return max((moment.replace(tzinfo=moment.tzinfo or UTC) - _EPOCH) // timedelta(microseconds=1), 0)
+            return (moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC) - _EPOCH) // timedelta(microseconds=1)
         if isinstance(value, int | float) and not isinstance(value, bool):
             seconds = value / 1000 if abs(value) > _MAX_SECONDS else value
             return max((_EPOCH + timedelta(seconds=seconds) - _EPOCH) // timedelta(microseconds=1), 0)

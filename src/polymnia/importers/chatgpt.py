@@ -13,6 +13,8 @@ _FILE = re.compile(r"(?:.*/)?conversations(?:-\d+)?\.json")
 _SPEAKERS = ("user", "assistant")
 # To whom a message is that people read. Others are for a tool: code to run, a search.
 _READERS = ("", "all")
+# The parts of a message that have what was said in voice mode.
+_SPEECH = "audio_transcription"
 
 
 def recognizes(source: Source) -> bool:
@@ -70,12 +72,22 @@ def _branch(nodes: dict[str, Any], last: Any) -> list[str]:
 def _turn(message: dict[str, Any]) -> Turn | None:
     author, content, metadata = [_object(message.get(each)) for each in ("author", "content", "metadata")]
     speaker = text_of(author, "role")
-    text = "\n".join(texts_of(content.get("parts"))) or text_of(content, "text")
+    text = "\n".join(_said(content.get("parts"))) or text_of(content, "text")
     if speaker not in _SPEAKERS or not text or metadata.get("is_visually_hidden_from_conversation"):
         return None
     if text_of(message, "recipient") not in _READERS:
         return None
     return Turn(speaker, text, time_of(message.get("create_time")))
+
+
+def _said(parts: Any) -> list[str]:
+    """Return the texts of a message, typed or spoken. Images and sounds have none."""
+    listed = parts if isinstance(parts, list) else [parts]
+    return texts_of([each.get("text") if _is_speech(each) else each for each in listed])
+
+
+def _is_speech(part: Any) -> bool:
+    return isinstance(part, dict) and part.get("content_type") == _SPEECH
 
 
 def _object(value: Any) -> dict[str, Any]:

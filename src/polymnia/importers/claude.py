@@ -13,7 +13,10 @@ from polymnia.importers.conversation import Conversation, Turn, conversation_ent
 from polymnia.importers.source import Source
 from polymnia.model import Entity, Observation
 
-_FILES = re.compile(r"(?:.*/)?(?:(?:conversations|memories|projects)(?:-\d+)?|(?:projects|memories)/[^/]+)\.json")
+# Recent exports have an archive for each kind, and a file for each project, which is named by its id.
+_FILES = re.compile(
+    r"(?:.*/)?(?:(?:conversations|memories|projects)(?:-\d+)?|(?:projects|memories)/[^/]+|[0-9a-f]{8}-[0-9a-f-]{27})\.json"
+)
 _SPEAKERS = {"human": "user", "assistant": "assistant"}
 _BLANK_LINES = re.compile(r"\n\s*\n")
 
@@ -43,7 +46,7 @@ def _files(source: Source) -> list[str]:
 
 
 def _list(source: Source, name: str) -> list[Raw]:
-    """Return the elements of the file. Recent exports have a file for each project, which is one object."""
+    """Return the elements of the file, or the object that it is."""
     outline = source.outline(name)
     return [Raw(encode(outline))] if isinstance(outline, dict) else outline or []
 

@@ -12,7 +12,7 @@ _SPEAKERS = ("user", "assistant")
 _TITLES = {"ai-title": "aiTitle", "custom-title": "customTitle"}
 # Lines with one of these marks: notes of the program, sessions of subagents, summaries for the model, failed requests.
 _NOT_SAID = ("isMeta", "isSidechain", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
-# How messages begin that the program writes in the name of the user.
+# How messages begin that the program writes in the name of the user or the model.
 _BY_PROGRAM = (
     "<command-",
     "<local-command-",
@@ -21,10 +21,15 @@ _BY_PROGRAM = (
     "<user-memory-input>",
     "<teammate-message",
     "<cross-session-message",
+    "<agent-message",
     "<tick>",
     "[Request interrupted by user",
+    "(no content)",
 )
-_REMINDER = ("<system-reminder>", "</system-reminder>")
+# The model of messages that the program writes in the name of the model, such as "No response requested."
+_NO_MODEL = "<synthetic>"
+# What the program and the editor add to a message for the model.
+_ADDED = ("system-reminder", "ide_opened_file", "ide_selection")
 
 
 def is_line(value: dict[str, Any]) -> bool:
@@ -42,7 +47,10 @@ def read_line(value: dict[str, Any]) -> Line | None:
     if isinstance(kind, str) and kind in _TITLES:
         return Line(summary=text_of(value, _TITLES[kind]))
     speaker, content = _said(value)
-    text = _without_reminders(joined_texts(content, ("text",))).strip()
+    text = joined_texts(content, ("text",))
+    for tag in _ADDED:
+        text = _without(tag, text)
+    text = text.strip()
     if not text or text.startswith(_BY_PROGRAM) or any(value.get(each) is True for each in _NOT_SAID):
         return None
     turn = Turn(speaker, replace_unstorable(text), time_of(value.get("timestamp")))
@@ -53,15 +61,15 @@ def _said(value: dict[str, Any]) -> tuple[str, Any]:
     """Return who said something and the content of the message; nothing for other lines."""
     kind, message, attachment = value.get("type"), value.get("message"), value.get("attachment")
     if kind in _SPEAKERS and isinstance(message, dict):
-        return str(kind), message.get("content")
+        return str(kind), message.get("content") if message.get("model") != _NO_MODEL else None
     if isinstance(attachment, dict) and attachment.get("type") == "queued_command" and not attachment.get("isMeta"):
         return "user", attachment.get("prompt")  # typed while the agent worked
     return "", None
 
 
-def _without_reminders(text: str) -> str:
-    """Return the text without what the program added for the model."""
-    start, end = _REMINDER
+def _without(tag: str, text: str) -> str:
+    """Return the text without what is between such tags."""
+    start, end = f"<{tag}>", f"</{tag}>"
     kept: list[str] = []
     position = 0
     while (opened := text.find(start, position)) >= 0 and (closed := text.find(end, opened)) >= 0:

@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 
 from polymnia.engine.intake import Item
-from polymnia.importers.base import Importer, Report
+from polymnia.importers.base import Importer, Report, leave_fields
 from polymnia.importers.prose import LinkedNames, Page, blocks, entity_of, pages, without_code
 from polymnia.importers.source import Source
 
 _INDEX = "MEMORY.md"
+_KNOWN = ("name", "description", "type", "metadata.type", "tags")
 
 
 def recognizes(source: Source) -> bool:
@@ -23,12 +24,13 @@ def read(source: Source, report: Report) -> Iterator[Item]:
     for page in pages(source):
         name = _name(page)
         found = list(blocks(page.body))
-        texts = [each.text for each in found]
         if page.stem == "MEMORY":
-            texts = [each for each in texts if "](" not in each]  # lines that lead to the other files repeat them
+            found = [each for each in found if "](" not in each.text]  # lines that lead to the other files repeat them
+        texts = [each.text for each in found]
         if not texts and not page.properties:
             report.skip(page.path, "lists other files only" if page.stem == "MEMORY" else "without content")
             continue
+        leave_fields(page.properties, _KNOWN, report, page.path)
         kind = page.text("metadata.type", "type") or "memory"
         yield entity_of(page, name, kind, texts, report, tags=page.texts("tags"), summary=page.text("description"))
         yield from names.links(name, without_code(found))

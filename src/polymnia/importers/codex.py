@@ -1,4 +1,8 @@
-"""Codex: the transcripts of its sessions ("rollouts"), `~/.codex/sessions/**/*.jsonl`."""
+"""Codex: the transcripts of its sessions ("rollouts"), `~/.codex/sessions/**/*.jsonl`.
+
+A line has its content in `payload`. Until September 2025 it was the line itself, without a time, and the first line was
+the session.
+"""
 
 from typing import Any
 
@@ -8,6 +12,7 @@ from polymnia.importers.sessions import Format, Line, joined_texts, make_importe
 from polymnia.importers.source import replace_unstorable
 
 _TYPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state")
+_EARLY_SESSION = {"id", "timestamp", "instructions"}
 _SPEAKERS = ("user", "assistant")
 _TEXT_BLOCKS = ("input_text", "output_text", "text")
 # How messages begin that the program writes in the name of the user.
@@ -30,27 +35,52 @@ _BY_PROGRAM = (
     "<permissions instructions>",
 )
 
+# How messages begin to which an editor adds its context, and the line after which the user's own words come.
+_BY_EDITOR = ("# Context from my IDE setup:", "# Files mentioned by the user:")
+_REQUEST = "## My request for Codex:"
+
 
 def is_line(value: dict[str, Any]) -> bool:
     """Return True for a line of a rollout."""
-    return value.get("type") in _TYPES and isinstance(value.get("payload"), dict)
+    if isinstance(value.get("payload"), dict):
+        return value.get("type") in _TYPES
+    return _is_early_session(value)
 
 
 def read_line(value: dict[str, Any]) -> Line | None:
     """Return what a line tells; None for what nobody said."""
     payload = value.get("payload")
     if not isinstance(payload, dict):
-        return None
+        return _session(value) if _is_early_session(value) else _message(value, 0)
     if value.get("type") == "session_meta":
-        at, directory = time_of(payload.get("timestamp")), text_of(payload, "cwd")
-        return Line(session=text_of(payload, "id"), started_at=at, directory=directory)
-    speaker = payload.get("role")
-    if value.get("type") != "response_item" or payload.get("type") != "message" or speaker not in _SPEAKERS:
+        return _session(payload)
+    return _message(payload, time_of(value.get("timestamp"))) if value.get("type") == "response_item" else None
+
+
+def _is_early_session(value: dict[str, Any]) -> bool:
+    return value.keys() >= _EARLY_SESSION and "type" not in value
+
+
+def _session(value: dict[str, Any]) -> Line:
+    source = value.get("source")
+    return Line(
+        session=text_of(value, "id"),
+        started_at=time_of(value.get("timestamp")),
+        directory=text_of(value, "cwd"),
+        is_subagent=isinstance(source, dict) and "subagent" in source,
+    )
+
+
+def _message(value: dict[str, Any], at: int) -> Line | None:
+    speaker = value.get("role")
+    if value.get("type") != "message" or speaker not in _SPEAKERS:
         return None
-    text = joined_texts(payload.get("content"), _TEXT_BLOCKS).strip()
+    text = joined_texts(value.get("content"), _TEXT_BLOCKS).strip()
+    if text.startswith(_BY_EDITOR):
+        text = text.partition(f"\n{_REQUEST}")[2].strip() or text
     if not text or text.startswith(_BY_PROGRAM):
         return None
-    return Line(Turn(str(speaker), replace_unstorable(text), time_of(value.get("timestamp"))))
+    return Line(Turn(str(speaker), replace_unstorable(text), at))
 
 
 FORMAT = Format("codex", "Codex session transcripts (a file or a folder of .jsonl)", is_line, read_line)

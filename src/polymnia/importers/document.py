@@ -30,6 +30,7 @@ _PARSERS: dict[str, Callable[[bytes, str], Item]] = {
     "relations": parse_relation,
     "notes": parse_note,
 }
+_FORMAT = "polymnia"
 _SECTION = re.compile(rb'"(\w+)":(?:\[|\{"columns":(\[.*\]),"rows":\[)\n')
 # Tables have names that other sections have too.
 _TABLE = "history.tables."
@@ -57,21 +58,14 @@ class Sections(Protocol):
 
 
 def recognizes(source: Source) -> bool:
-    """Return True for our header, or an object whose first entities and relations have our fields."""
+    """Return True for our header, or an object that says that it is ours."""
     if not source.is_file:
         return False
     name = source.names[0]
     if source.head(name).startswith(HEADER):
         return True
     outline = source.outline(name)
-    if not isinstance(outline, dict) or not {"entities", "relations"} <= set(outline):
-        return False
-    values = [decode_part(outline[name]) for name in ("entities", "relations")]
-    expected = ({"name", "entityType", "observations"}, {"from", "to", "relationType"})
-    return all(
-        isinstance(value, list) and (not value or (isinstance(value[0], dict) and names <= set(value[0])))
-        for value, names in zip(values, expected, strict=True)
-    )
+    return isinstance(outline, dict) and "format" in outline and decode_part(outline["format"]) == _FORMAT
 
 
 def read(source: Source, report: Report) -> Iterator[Item]:
@@ -184,11 +178,11 @@ class _Lines:
                 section = _TABLE + section
             if found:
                 self._starts[section] = (offset, 0)
-            end = line
-        if not end.endswith(b"}\n"):
+            end = line.rstrip() or end  # editors add and remove the last line end
+        seals = _decode(b"{" + end[2:-1], Seals) if end.startswith(b'},"document":') else Seals()
+        if seals is None or not end.endswith(b"}"):
             raise BadInput(f"{self._source.path}: the end of the document is missing")
-        if end.startswith(b'},"document":'):
-            self.seals = _decode(b"{" + end[2:-2], Seals) or Seals()
+        self.seals = seals
 
 
 class _Outline:

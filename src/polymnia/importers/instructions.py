@@ -1,5 +1,6 @@
 """Instructions for coding agents: `CLAUDE.md`, `AGENTS.md` and their relatives, alone or in a project."""
 
+import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
@@ -7,10 +8,12 @@ from polymnia.engine.intake import Item
 from polymnia.importers.base import Importer, Report
 from polymnia.importers.obsidian import is_vault
 from polymnia.importers.prose import Page, blocks, entity_of, pages
-from polymnia.importers.source import Source
+from polymnia.importers.source import Source, replace_unstorable
 
 _FILES = {"CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "AGENTS.override.md", "GEMINI.md"}
 TYPE = "rules"
+# How instructions name another file that is read with them.
+_IMPORT = re.compile(r"(?:^|(?<=\s))@([\w./~-]{1,400}\.md)\b")
 
 
 def recognizes(source: Source) -> bool:
@@ -24,6 +27,8 @@ def read(source: Source, report: Report) -> Iterator[Item]:
         if PurePosixPath(page.path).name not in _FILES and not source.is_file:
             report.skip(page.path, "no instructions for agents")
             continue
+        for path in _IMPORT.findall(page.body):
+            report.skip(f"{page.path}: @{path}", "imported by the instructions; import that file too")
         texts = [": ".join([*each.headings[-1:], each.text]) for each in blocks(page.body)]
         if texts:
             yield entity_of(page, _name(source, page), TYPE, texts, report)
@@ -36,7 +41,7 @@ def _name(source: Source, page: Page) -> str:
     project = top.parent.name if source.is_file else top.stem if source.is_archive else top.name
     folder = PurePosixPath(page.path).parent
     inside = [each for each in folder.parts if each not in (".", "..", "/")]
-    return f"{'/'.join([project, *inside])}: rules"
+    return replace_unstorable(f"{'/'.join([project, *inside])}: rules")
 
 
 IMPORTER = Importer("instructions", "CLAUDE.md, AGENTS.md or a project with such files", recognizes, read)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from polymnia.engine.intake import Item
-from polymnia.importers.base import Importer, Report
+from polymnia.importers.base import Importer, Report, leave_fields
 from polymnia.importers.prose import LinkedNames, blocks, entity_of, first_pages, pages, without_code
 from polymnia.importers.source import Source
 
@@ -28,6 +28,7 @@ def read(source: Source, report: Report) -> Iterator[Item]:
         if not texts and not page.text("description"):
             report.skip(page.path, "without content")
             continue
+        leave_fields(page.properties, ("description",), report, page.path)
         yield entity_of(page, name, "memory block", texts, report, tags=tags, summary=page.text("description"))
         yield from names.links(name, without_code(found))
 

@@ -21,6 +21,9 @@ def read(source: Source, report: Report) -> Iterator[Item]:
     contents = read_folder(source)
     for path in contents.others:
         report.skip(path, "not a file of ours: it has no `polymnia` property")
+    for path, properties in contents.other_properties.items():
+        for name in properties:
+            report.leave(path, name)
     yield from map(with_ordinals, contents.entities.values())
     yield from contents.relations
     yield from contents.notes.values()

@@ -14,11 +14,14 @@ from polymnia.importers.prose import (
     inline_tags,
     link_targets,
     pages,
+    property_texts,
     without_code,
 )
 from polymnia.importers.source import Source
 
 _SETTINGS = ".obsidian"
+# Properties that say how Obsidian shows a page.
+_LOOKS = ("cssclass", "cssclasses", "publish")
 
 
 def recognizes(source: Source) -> bool:
@@ -42,12 +45,13 @@ def read(source: Source, report: Report) -> Iterator[Item]:
     for page in pages(source):
         names.add(_name(page, counts), page.path)
     for page in pages(source):
-        names.add(_name(page, counts), page.text("title"), *page.texts("aliases", "alias"))
+        names.add(_name(page, counts), page.stem, page.text("title"), *page.texts("aliases", "alias"))
     for page in pages(source):
         name = _name(page, counts)
         found = list(blocks(page.body))
-        texts, prose = [each.text for each in found], without_code(found)
-        tags = [each.removeprefix("#") for each in page.texts("tags", "tag")]
+        texts = [*[each.text for each in found], *property_texts(page, *_LOOKS)]
+        prose = without_code(found)
+        tags = [tag.removeprefix("#") for each in page.texts("tags", "tag") for tag in each.split()]
         yield entity_of(page, name, page.text("type") or "note", texts, report, tags=[*tags, *inline_tags(prose)])
         properties = [
             each for value in page.properties.values() for each in ([value] if isinstance(value, str) else value)

@@ -4,11 +4,11 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
+from urllib.parse import unquote
 
 from msgspec import Struct
 
-from polymnia.folders.front_matter import Value
-from polymnia.folders.markdown import split_file
+from polymnia.folders.front_matter import Value, split_file
 from polymnia.importers.base import Report, time_of
 from polymnia.importers.source import Source
 from polymnia.model import Entity, Observation, Relation
@@ -16,13 +16,21 @@ from polymnia.search.text import fold
 
 LINKS_TO = "links_to"
 _LINK = re.compile(r"(?<!!)\[\[([^\[\]|#^\n]{1,400})(?:[#^][^\[\]|\n]{0,400})?(?:\|[^\[\]\n]{0,400})?\]\]")
+# Links to other files, as people write them who do not use [[links]].
+_FILE_LINK = re.compile(r"(?<!!)\[[^\[\]\n]{0,400}\]\(<?([^()<>:\n]{1,400}?)\.md(?:#[^()<>\n]{0,400})?>?\)")
+_CODE = re.compile(r"(?<!`)(`{1,8})(?!`).*?(?<!`)\1(?!`)", re.DOTALL)
 _TAG = re.compile(r"(?:^|(?<=\s))#([^\W\d][\w/-]*)")
 _HEADING = re.compile(r"(#{1,6})\s(.*)", re.DOTALL)
 _ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])(?:\s+(.*))?", re.DOTALL)
 _FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
 _RULE = re.compile(r"\s*(?:[-*_]\s*){3,}")
+# Folders of Obsidian's own, which an archive of a vault has.
+_OBSIDIANS_OWN = {".obsidian", ".trash"}
 _CREATED = ("created", "created_at", "date", "date created")
 _UPDATED = ("modified", "updated", "updated_at", "last_modified", "date modified")
+# The properties that become something else than facts.
+_OWN_PROPERTIES = {"type", "tags", "tag", *_CREATED, *_UPDATED}
+_NOT_UTF_8 = "bytes that are not UTF-8, which became U+FFFD"
 
 
 class Page(Struct, frozen=True):
@@ -59,15 +67,19 @@ class Block(Struct, frozen=True):
 
 def pages(source: Source) -> Iterator[Page]:
     """Yield the Markdown files."""
-    for path in source.names:
-        if path.endswith((".md", ".markdown")):
-            yield Page(path, *split_file(source.read(path)))
+    for path in _paths(source):
+        yield Page(path, *split_file(source.read(path)))
 
 
 def first_pages(source: Source, limit: int = 200) -> Iterator[Page]:
     """Yield how the first Markdown files begin, to recognize a format by."""
-    names = [path for path in source.names if path.endswith(".md")]
-    return (Page(path, *split_file(source.head(path))) for path in names[:limit])
+    return (Page(path, *split_file(source.head(path))) for path in _paths(source)[:limit])
+
+
+def _paths(source: Source) -> list[str]:
+    """Return the Markdown files."""
+    names = [path for path in source.names if path.endswith((".md", ".markdown"))]
+    return [path for path in names if _OBSIDIANS_OWN.isdisjoint(path.split("/"))]
 
 
 def stem_of(path: str) -> str:
@@ -109,8 +121,9 @@ def entity_of(
     summary: str = "",
 ) -> Entity:
     """Return the entity of a page, each text as an observation with the page as its source."""
-    created_at = next((at for each in _CREATED if (at := time_of(page.properties.get(each)))), 0)
-    updated_at = next((at for each in _UPDATED if (at := time_of(page.properties.get(each)))), 0)
+    created_at, updated_at = _time_in(page, _CREATED), _time_in(page, _UPDATED)
+    if "\ufffd" in page.body:
+        report.skip(page.path, _NOT_UTF_8)
     said = dict.fromkeys([report.screen(page.path, each) for each in texts])
     observations = [Observation(number, text, created_at, 0, page.path) for number, text in enumerate(said, 1)]
     return Entity(
@@ -126,9 +139,21 @@ def entity_of(
     )
 
 
+def _time_in(page: Page, names: Iterable[str]) -> int:
+    """Return the first time in these properties; 0 if there is none. A date before 1970 is that of an old event."""
+    return next((at for each in names if (at := time_of(page.properties.get(each))) > 0), 0)
+
+
+def property_texts(page: Page, *known: str) -> list[str]:
+    """Return the properties as sentences, without those that become something else and the known ones."""
+    listed = {name: [value] if isinstance(value, str) else value for name, value in page.properties.items()}
+    texts = {name: ", ".join(value).strip() for name, value in listed.items()}
+    return [f"{name}: {text}" for name, text in texts.items() if text and name not in {*_OWN_PROPERTIES, *known}]
+
+
 def without_code(found: Iterable[Block]) -> str:
     """Return the texts in which links and tags count."""
-    return "\n".join([each.text for each in found if not _FENCE.match(each.text)])
+    return "\n".join([_CODE.sub(" ", each.text) for each in found if not _FENCE.match(each.text)])
 
 
 def inline_tags(body: str) -> list[str]:
@@ -137,8 +162,8 @@ def inline_tags(body: str) -> list[str]:
 
 
 def link_targets(text: str) -> list[str]:
-    """Return the targets of [[links]] in a text, without those that embed a file."""
-    return [each.strip() for each in _LINK.findall(text)]
+    """Return the targets of [[links]] and of [links](to.md) in a text, without those that embed a file."""
+    return [each.strip() for each in (*_LINK.findall(text), *map(unquote, _FILE_LINK.findall(text)))]
 
 
 class LinkedNames:

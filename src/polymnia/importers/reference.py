@@ -11,7 +11,17 @@ from msgspec import DecodeError, Raw, Struct, field
 from msgspec.json import Decoder
 
 from polymnia.engine.intake import Item
-from polymnia.importers.base import Importer, Report, decode_part, objects, tags_of, text_of, texts_of, time_of
+from polymnia.importers.base import (
+    Importer,
+    Report,
+    decode_part,
+    leave_fields,
+    objects,
+    tags_of,
+    text_of,
+    texts_of,
+    time_of,
+)
 from polymnia.importers.source import Source, parse_line
 from polymnia.model import Entity, Observation, Relation
 
@@ -21,6 +31,11 @@ _SOURCES = ("from", "from_id", "fromId", "source", "from_entity")
 _TARGETS = ("to", "to_id", "toId", "target", "to_entity")
 _RELATION_TYPES = ("relationType", "relation_type")
 _LISTS = ("entities", "relations")
+_TIMES = ("createdAt", "created_at", "updatedAt", "updated_at")
+_KNOWN = {
+    *("type", "observations", "summary", "tags", *_TIMES),
+    *(*_NAMES, *_TYPES, *_SOURCES, *_TARGETS, *_RELATION_TYPES),
+}
 _LINES_TO_TRY = 10
 
 
@@ -50,8 +65,9 @@ def recognizes(source: Source) -> bool:
     (name,) = source.names
     if source.head(name).lstrip()[:1] == b"{" and any(map(_is_line, islice(source.lines(name), _LINES_TO_TRY))):
         return True
-    elements = islice(_elements(source.outline(name), Report()), _LINES_TO_TRY)
-    return any(_kind(value, kind) for kind, value in elements)
+    outline = source.outline(name)
+    elements = islice(_elements(outline, Report()), _LINES_TO_TRY)
+    return any(_kind(value, kind) for kind, value in elements) or _is_empty(outline)
 
 
 def read(source: Source, report: Report) -> Iterator[Item]:
@@ -66,6 +82,7 @@ def read(source: Source, report: Report) -> Iterator[Item]:
         if item is None:
             report.skip(f"element {number + 1}", "neither an entity nor a relation")
         else:
+            leave_fields(value, _KNOWN, report, f"element {number + 1}")
             yield item
 
 
@@ -78,7 +95,8 @@ def _read_lines(lines: Iterator[bytes], report: Report) -> Iterator[Item]:
             continue
         value = parse_line(line)
         item = None if value is None else _item(value)
-        if item is not None:
+        if value is not None and item is not None:
+            leave_fields(value, _KNOWN, report, f"line {number}")
             yield item
         else:
             reason = "not valid JSON" if value is None else "neither an entity nor a relation"
@@ -121,6 +139,13 @@ def _elements(outline: list[Raw] | dict[str, Raw] | None, report: Report) -> Ite
                 yield kind, value
             else:
                 report.skip(name, "not a JSON object")
+
+
+def _is_empty(outline: list[Raw] | dict[str, Raw] | None) -> bool:
+    """Return True for an object that has both arrays, without elements."""
+    if not isinstance(outline, dict) or not set(_LISTS) <= set(outline):
+        return False
+    return all(decode_part(outline[name]) == [] for name in _LISTS)
 
 
 def _kind(value: dict[str, Any], known: str = "") -> str:

@@ -99,14 +99,17 @@ def _obstacle(memory: Memory, history: TableReader) -> str:
 
 
 def _restore(memory: Memory, history: TableReader, progress: Callable[[int], None] | None) -> Receipt:
-    """Copy all rows, and count what is living."""
-    copy = copy_tables(history, memory.store, progress=progress and (lambda done, _: progress(done)))
+    """Copy the rows that the store does not have, and count what is living."""
+    before = _count_rows(memory)
+    copy_tables(history, memory.store, progress=progress and (lambda done, _: progress(done)))
+    entities, relations, notes, observations, changes = [
+        Tally(read=now, new=now - known) for now, known in zip(_count_rows(memory), before, strict=True)
+    ]
+    return Receipt(entities, relations, notes, observations=observations.new, restored=changes.new)
+
+
+def _count_rows(memory: Memory) -> tuple[int, int, int, int, int]:
+    """Return how many entities, relations, notes and observations are living, and how many changes there are."""
     with memory.reading() as read:
-        counts, note_count = read.counts(), read.notes.count(VAULT, ())
-    return Receipt(
-        entities=Tally(counts.entities, counts.entities),
-        relations=Tally(counts.relations, counts.relations),
-        notes=Tally(note_count, note_count),
-        observations=counts.observations,
-        restored=copy.rows["changes"],
-    )
+        counts, changes = read.counts(), read.tables.count("changes")
+        return counts.entities, counts.relations, read.notes.count(VAULT, ()), counts.observations, changes

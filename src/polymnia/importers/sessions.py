@@ -28,7 +28,8 @@ _NAME = re.compile(r"^.*[/\\]", re.DOTALL)
 class Line(Struct, frozen=True):
     """What one line of a transcript tells: a turn and its id, the session's id, start and directory, a summary.
 
-    `last_turn` names the session that a summary is about by one of its turns; empty means this session.
+    `last_turn` names the session that a summary is about by one of its turns; empty means this session. The turns of
+    a subagent's session are left out.
     """
 
     turn: Turn | None = None
@@ -38,6 +39,7 @@ class Line(Struct, frozen=True):
     directory: str = ""
     summary: str = ""
     last_turn: str = ""
+    is_subagent: bool = False
 
 
 class Format(Struct, frozen=True):
@@ -56,19 +58,22 @@ class Session:
         self.turns: list[Turn] = []
         self.conversation = known
         self.form = form
-        self._id = fallback_id
+        self._id = ""
+        self._fallback_id = fallback_id
         self._started_at = 0
         self._directory = ""
+        self._is_subagent = False
         self._turn_ids: set[str] = set()
         self._summaries: list[Line] = []
 
     def add(self, line: Line) -> None:
-        """Add one line of the transcript."""
-        self._id = line.session or self._id
+        """Add one line of the transcript. A copy of another session has that session's id too, after its own."""
+        self._is_subagent = self._is_subagent or (line.is_subagent and not self._id)
+        self._id = self._id or line.session
         self._started_at = self._started_at or line.started_at
         self._directory = self._directory or line.directory
         self._summaries += [line] if line.summary else []
-        if line.turn is None:
+        if line.turn is None or self._is_subagent:
             return
         self.turns.append(line.turn)
         self._turn_ids.add(line.turn_id)
@@ -76,7 +81,9 @@ class Session:
             title = line.turn.text if not find_secret(line.turn.text) else ""
             at = self._started_at or line.turn.at
             project = _NAME.sub("", self._directory.rstrip("/\\"))
-            self.conversation = Conversation(self.form.kind, self._id, title_of(title), at, project=project)
+            self.conversation = Conversation(
+                self.form.kind, self._id or self._fallback_id, title_of(title), at, project=project
+            )
 
     def take_entity(self, report: Report) -> Item | None:
         """Return an entity with the turns since the last call; None if there are none."""

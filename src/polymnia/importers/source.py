@@ -2,8 +2,10 @@
 
 import os
 import re
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -22,6 +24,9 @@ HEAD_BYTES = 64 << 10
 # A member of an archive may be this many times larger than its compressed form, once it is larger than MIN_BOMB_BYTES.
 MAX_RATIO = 200
 MIN_BOMB_BYTES = 64 << 20
+NAME_NOT_UTF_8 = "the name of the file is not UTF-8; rename it"
+# The bit by which a member of an archive says that its name is UTF-8.
+_UTF_8_FLAG = 0x800
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
@@ -41,6 +46,8 @@ class Source:
 
         with map_os_errors(path):
             self.is_archive = self.path.is_file() and is_zipfile(self.path)
+        self._zip: ZipFile | None = None  # open from its first use on
+        self._members: dict[str, ZipInfo] = {}
         self.skipped: list[tuple[str, str]] = []
         self.names = tuple(self._find_names())
         self._outlines: dict[str, list[Raw] | dict[str, Raw] | None] = {}
@@ -93,7 +100,7 @@ class Source:
         elif self.path.is_dir():
             yield from self._walk()
         else:
-            yield self.path.name
+            yield replace_unstorable(self.path.name)
 
     def _find_members(self) -> Iterator[str]:
         with self._archive() as archive:
@@ -103,17 +110,21 @@ class Source:
         total = sum([each.file_size for each in members])
         if total > max(MIN_BOMB_BYTES, self.path.stat().st_size * MAX_RATIO):
             raise BadInput(f"{self.path} would unpack to {total >> 20:,} MB; unpack it yourself and import the folder")
-        yield from (each.filename for each in members)
+        self._members = {_member_name(each): each for each in members}
+        yield from (name for name in self._members if not _is_made_by_macos(name))
 
     def _walk(self) -> Iterator[str]:
         count = 0
         for folder, folders, files in os.walk(self.path):  # does not follow links to folders
             folders[:] = sorted([each for each in folders if not each.startswith(".")])
-            for name in sorted(files):
+            for name in sorted([each for each in files if not _is_made_by_macos(each)]):
                 path = Path(folder, name)
                 place = path.relative_to(self.path).as_posix()
                 if path.is_symlink() or not path.is_file():
-                    self.skipped.append((place, "a link or a special file"))
+                    self.skipped.append((replace_unstorable(place), "a link or a special file"))
+                    continue
+                if not is_storable(place):
+                    self.skipped.append((replace_unstorable(place), NAME_NOT_UTF_8))
                     continue
                 count += 1
                 if count > MAX_FILES:
@@ -124,22 +135,24 @@ class Source:
     def _open(self, name: str) -> Iterator[IO[bytes]]:
         if self.is_archive:
             with self._archive() as archive:
-                member = archive.getinfo(name)
+                member = self._members[name]
                 self._require_harmless(member)
                 with archive.open(member) as file:
-                    yield file
+                    yield _as_utf_8(file)
             return
         path = self.path if self.path.is_file() else self.path / name
         with map_os_errors(str(path)), path.open("rb") as file:
-            yield file
+            yield _as_utf_8(file)
 
     @contextmanager
     def _archive(self) -> "Iterator[ZipFile]":
+        """Open the archive once: it may list many thousand members."""
         from zipfile import BadZipFile, ZipFile
 
         try:
-            with map_os_errors(str(self.path)), ZipFile(self.path) as archive:
-                yield archive
+            with map_os_errors(str(self.path)):
+                self._zip = self._zip or ZipFile(self.path)
+                yield self._zip
         except (BadZipFile, NotImplementedError, RuntimeError, EOFError) as exc:
             raise BadInput(f"{self.path} is a damaged or encrypted archive: {exc}") from exc
 
@@ -152,9 +165,36 @@ class Source:
             )
 
 
+def _member_name(member: "ZipInfo") -> str:
+    """Return the name of a member. Many programs write UTF-8 without saying so, and it is taken for code page 437."""
+    if member.flag_bits & _UTF_8_FLAG:
+        return member.filename
+    try:
+        return member.filename.encode("cp437").decode()
+    except UnicodeError:
+        return member.filename
+
+
+def _is_made_by_macos(name: str) -> bool:
+    """Return True for a file in which macOS keeps what another file system cannot hold."""
+    return name.startswith("__MACOSX/") or name.rsplit("/", 1)[-1].startswith("._")
+
+
+def _as_utf_8(file: IO[bytes]) -> IO[bytes]:
+    """Return the file; if it begins with a mark of UTF-16, as some programs on Windows write it, its text as UTF-8."""
+    is_utf_16 = file.read(2) in (BOM_UTF16_LE, BOM_UTF16_BE)
+    file.seek(0)
+    return BytesIO(file.read(MAX_FILE_BYTES).decode("utf-16", "replace").encode()) if is_utf_16 else file
+
+
 def replace_unstorable(text: str) -> str:
     """Return the text with U+FFFD for what no store can hold: NUL, and halves of surrogate pairs."""
-    return _UNSTORABLE.sub("\ufffd", text) if _UNSTORABLE.search(text) else text
+    return text if is_storable(text) else _UNSTORABLE.sub("\ufffd", text)
+
+
+def is_storable(text: str) -> bool:
+    """Return True if a store can hold the text."""
+    return _UNSTORABLE.search(text) is None
 
 
 def _parse_outline(data: bytes) -> list[Raw] | dict[str, Raw] | None:

@@ -64,7 +64,7 @@ class TemporalGraph:
         if not source or not target or not fact.relation:
             report.skip(place, "a fact without both ends and a type")
             return
-        has_ended = 0 < fact.until <= self._now
+        has_ended = fact.until != 0 and fact.until <= self._now
         if not has_ended:
             self._relations.append(Relation(source, target, fact.relation, fact.created_at))
         if fact.text:

@@ -148,7 +148,7 @@ def store_exists(url: str) -> bool:
 def holds_a_store(path: str) -> bool:
     """Return True if one of our stores, other than JSON lines, is at the path. Read only how its files begin."""
     if Path(path).is_dir():
-        return any((Path(path) / name).exists() for name in ("_meta.db", "projects"))
+        return (Path(path) / "_meta.db").exists() or any((Path(path) / "projects").glob("*.db"))
     with map_os_errors(path):
         from polymnia.stores.sqlite.foreign import is_sqlite, table_columns
 
