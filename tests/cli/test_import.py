@@ -120,6 +120,15 @@ def test_one_workspace_of_a_directory_is_imported(tmp_path: Path) -> None:
     assert '"name":"two"' in run("export", "--store", "new.db", directory=tmp_path).stdout
 
 
+def test_a_file_is_not_imported_into_itself(tmp_path: Path) -> None:
+    document = b'{"entities": [], "relations": []}'
+    (tmp_path / "memory.json").write_bytes(document)
+    done = run("import", "memory.json", "--store", "./memory.json", directory=tmp_path)
+    sentence = "memory.json is the store itself: name another file, or another store with --store"
+    assert (done.returncode, done.stderr) == (1, f"polymnia: {sentence}\n")
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("memory.json", document)]
+
+
 def _interrupt(*_: object) -> int:
     """Do what Python does on Ctrl-C, also where a shell ignores the signal for programs in the background."""
     raise KeyboardInterrupt

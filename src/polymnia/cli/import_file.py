@@ -63,6 +63,7 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Add everything that the store does not have. Raise BadInput for a format that is not known."""
     report = Report(settings.secrets)
+    _require_another_file(options.file, settings.store)
     kind, items, history, apply = _find(options, report)  # opening the store may create it, so read first
     with _open_target(settings, dry_run=options.dry_run) as store:
         memory = Memory(store)
@@ -99,6 +100,13 @@ class _Found(NamedTuple):
     items: Iterator[Item]
     history: TableReader | None = None
     apply: Callable[[Memory], SyncReport | None] | None = None
+
+
+def _require_another_file(file: str, store: str) -> None:
+    """Raise BadInput if the input is the file of the store, which may be opened as another format."""
+    path = Path(store_kind(store)[1])
+    if Path(file).is_file() and path.is_file() and path.samefile(file):
+        raise BadInput(f"{file} is the store itself: name another file, or another store with --store")
 
 
 def _find(options: argparse.Namespace, report: Report) -> "_Found":
