@@ -1,16 +1,20 @@
 """The change feed in PostgreSQL: other servers are woken at once, but only while somebody follows."""
 
+import logging
 from threading import Event
 
 import psycopg
+import pytest
 
 from polymnia.engine import entities, notes, sessions
 from polymnia.engine.memory import Memory
+from polymnia.engine.workspaces import open_workspaces
 from polymnia.model import EntityDraft, Note, NoteScope
 from polymnia.stores import open_store
 from polymnia.stores.contract import Store
 from tests.postgres import new_database, new_workspace, shared_server
 from tests.processes import TIMEOUT_S
+from tests.stores.proxy import proxied
 
 ME = "test"
 
@@ -61,6 +65,23 @@ def test_a_feed_misses_nothing_when_its_connection_is_lost() -> None:
         assert [change.after.entities[0].name for change in feed.read()] == ["Ann", "Ben"]
         for store in (mine, theirs):
             store.close()
+
+
+def test_a_server_of_many_workspaces_follows_them_again_after_an_outage(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "polymnia.engine.follower")
+    with new_database(shared_server()) as database, proxied(database) as (proxy, url):
+        theirs = open_store(f"{database}?workspace=one")
+        mine = open_workspaces(f"{url}?timeout=1")
+        is_told = Event()
+        mine.follow(lambda workspace, change: is_told.set(), lambda: True, "one")
+        proxy.stall()
+        while "cannot be followed" not in caplog.text:
+            pass  # the database is out of reach for longer than a call waits
+        proxy.resume()
+        entities.create(Memory(theirs), [EntityDraft("Ann", "person")], by=ME)
+        assert is_told.wait(TIMEOUT_S)
+        mine.close()
+        theirs.close()
 
 
 def _abandoned(store: Store) -> list[NoteScope]:
