@@ -48,6 +48,19 @@ def test_writers_notify_nobody_while_nobody_follows() -> None:
         store.close()
 
 
+def test_a_read_only_store_follows_without_writing() -> None:
+    """So a replica can be followed, and a role that may only select."""
+    with new_database(shared_server()) as database:
+        theirs = open_store(f"{database}?workspace=one")
+        replica = "target_session_attrs=any&options=-c%20default_transaction_read_only%3Don"
+        mine = open_store(f"{database}?workspace=one&{replica}", read_only=True)
+        feed = mine.follow()
+        entities.create(Memory(theirs), [EntityDraft("Ann", "person")], by=ME)
+        assert [change.after.entities[0].name for change in feed.read()] == ["Ann"]
+        for store in (mine, theirs):
+            store.close()
+
+
 def test_a_feed_misses_nothing_when_its_connection_is_lost() -> None:
     with new_database(shared_server()) as database:
         url = f"{database}?workspace=one"

@@ -106,16 +106,16 @@ def open_workspaces(
     return OneWorkspace(memory, only or DEFAULT, trash_days=trash_days)
 
 
-def first_workspace(workspaces: Workspaces, named: str, *, may_choose: bool) -> str | None:
+def first_workspace(workspaces: Workspaces, named: str, *, may_choose: bool, read_only: bool = False) -> str | None:
     """Return the workspace of clients that name none: the named one, else the only one, else `default`.
 
     Return None if there are many and the client may choose. Only `default` is created when it is missing, because a
-    typed name may be a mistake. Raise WorkspaceNotFound.
+    typed name may be a mistake, and not by a read-only server. Raise WorkspaceNotFound.
     """
     if named:
         return workspaces.find(named).name
     if workspaces.sole is not None or not may_choose:
-        return workspaces.sole or _default(workspaces)
+        return workspaces.sole or _default(workspaces, may_create=not read_only)
     return None
 
 
@@ -330,10 +330,12 @@ class ManyWorkspaces:
             listener(workspace, change)
 
 
-def _default(workspaces: Workspaces) -> str:
+def _default(workspaces: Workspaces, *, may_create: bool) -> str:
     try:
         return workspaces.find(DEFAULT).name
     except WorkspaceNotFound:
+        if not may_create:
+            raise
         with suppress(BadInput):  # another process that starts at the same time was first
             workspaces.create(DEFAULT)
         return workspaces.find(DEFAULT).name

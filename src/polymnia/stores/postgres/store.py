@@ -78,7 +78,7 @@ class PostgresStore:
     def follow(self, wake: Callable[[], None] | None = None) -> "PostgresChangeFeed":
         from polymnia.stores.postgres.feed import PostgresChangeFeed
 
-        return PostgresChangeFeed(self._database, self.workspace, self._name, wake)
+        return PostgresChangeFeed(self._database, self.workspace, self._name, wake, read_only=self._read_only)
 
     def purge(self, before: int) -> PurgeCounts:
         from polymnia.stores.postgres.history import PostgresRows

@@ -1,7 +1,7 @@
 """The URL of a store on PostgreSQL: what concerns the connection, and what concerns Polymnia."""
 
 from contextlib import suppress
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import quote, unquote, urlencode
 
 import psycopg
 from msgspec import Struct
@@ -65,11 +65,12 @@ def parse_url(url: str) -> PostgresUrl:
 
     Raise SettingsError.
     """
-    parts = urlsplit(url)
-    given = dict(parse_qsl(parts.query, keep_blank_values=True))
+    address, _, query = url.partition("?")
+    # Not parse_qsl: libpq reads "+" as itself, and so must we.
+    given = {name: unquote(value) for name, _, value in [each.partition("=") for each in query.split("&") if each]}
     ours = {name: given.pop(name) for name in ("workspace", "timeout", "connections", "row_security") if name in given}
     try:
-        plain = parts._replace(query=urlencode(given)).geturl()
+        plain = f"{address}?{urlencode(given, quote_via=quote)}"
         wanted = {name: value for name, value in _NETWORK.items() if name not in conninfo_to_dict(plain)}
         return PostgresUrl(
             make_conninfo(plain, **wanted),
