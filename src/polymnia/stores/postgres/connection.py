@@ -52,6 +52,10 @@ class ConnectionLost(psycopg.OperationalError):
     """The connection ended, or the server did not answer in time."""
 
 
+class CommitLost(ConnectionLost):
+    """The connection ended during a commit, and nobody knows whether it took place."""
+
+
 class Pipeline:
     """The statements of one transaction. Results arrive in the order in which statements were sent."""
 

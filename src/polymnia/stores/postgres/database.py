@@ -12,6 +12,7 @@ from psycopg import errors, pq
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from polymnia.errors import (
+    ChangeInDoubt,
     StoreBusy,
     StoreDamaged,
     StoreError,
@@ -19,7 +20,7 @@ from polymnia.errors import (
     StoreSealed,
     StoreUnavailable,
 )
-from polymnia.stores.postgres.connection import Connection, ConnectionLost, Pipeline, Row
+from polymnia.stores.postgres.connection import CommitLost, Connection, ConnectionLost, Pipeline, Row
 from polymnia.stores.postgres.presence import ServerPresence
 from polymnia.stores.postgres.url import PostgresUrl
 
@@ -260,15 +261,15 @@ class WorkspaceConnection:
     def commit(self) -> None:
         """Carry out what is queued, and make everything durable, in one round trip.
 
-        Raise psycopg.Error. If it is ConnectionLost, nobody knows whether the commit took place.
+        Raise psycopg.Error. If it is CommitLost, nobody knows whether the commit took place.
         """
         pipeline = self._send_queue()
         try:
             pipeline.send("commit")
             pipeline.end()
         except psycopg.Error as exc:
-            if self._is_lost(exc) and not isinstance(exc, ConnectionLost):
-                raise ConnectionLost(str(exc)) from exc
+            if self._is_lost(exc):
+                raise CommitLost(str(exc)) from exc
             raise
         self._pipeline = None
 
@@ -347,6 +348,8 @@ def store_error(title: str, exc: psycopg.Error) -> StoreError:
         return StoreUnavailable(f"{title}: no connection became free in time; try again")
     if isinstance(exc, errors.InvalidAuthorizationSpecification | errors.InsufficientPrivilege):
         return StoreError(f"{title} refused the role: {said}; check the URL and the role's privileges")
+    if isinstance(exc, CommitLost):
+        return ChangeInDoubt(f"{title}: connection lost during a commit; look whether the change was made: {said}")
     if isinstance(exc, psycopg.OperationalError | PoolClosed):
         return StoreUnavailable(f"{title} cannot be reached: {said}; nothing was changed, try again")
     return StoreError(f"{title}: {said}")
