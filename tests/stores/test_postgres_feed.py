@@ -32,6 +32,20 @@ def test_a_follower_is_woken_by_the_change_of_another_server() -> None:
         store.close()
 
 
+def test_a_notification_of_another_program_does_no_harm() -> None:
+    url = new_workspace()
+    mine, theirs = open_store(url), open_store(url)
+    is_woken = Event()
+    feed = mine.follow(is_woken.set)
+    with psycopg.connect(shared_server(), autocommit=True) as connection:
+        connection.execute("NOTIFY polymnia, 'hello'")
+    entities.create(Memory(theirs), [EntityDraft("Ann", "person")], by=ME)
+    assert is_woken.wait(TIMEOUT_S)
+    assert [change.after.entities[0].name for change in feed.read()] == ["Ann"]
+    for store in (mine, theirs):
+        store.close()
+
+
 def test_writers_notify_nobody_while_nobody_follows() -> None:
     with new_database(shared_server()) as database:
         store = open_store(f"{database}?workspace=one")

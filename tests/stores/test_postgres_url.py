@@ -4,7 +4,10 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from polymnia.errors import SettingsError
+from polymnia.stores.postgres.catalogue import PostgresCatalogue
+from polymnia.stores.postgres.database import open_database
 from polymnia.stores.postgres.url import parse_url
+from tests.postgres import new_database, shared_server
 
 
 @pytest.mark.parametrize(
@@ -32,3 +35,19 @@ def test_our_parameters_are_not_libpqs() -> None:
 def test_a_parameter_that_makes_no_sense_is_an_error(parameter: str) -> None:
     with pytest.raises(SettingsError, match=parameter.partition("=")[0]):
         parse_url(f"postgresql://one/memory?{parameter}")
+
+
+def test_settings_of_connections_do_not_come_with_the_login() -> None:
+    """A pooler such as PgBouncer refuses logins with settings."""
+    with new_database(shared_server()) as database:
+        url = f"{database}?timeout=3&connections=1"
+        catalogue = PostgresCatalogue(url)
+        catalogue.create("one")
+        catalogue.open("one").compact()
+        shared = open_database(parse_url(url))
+        with shared.connection() as connection:
+            assert connection.info.options == ""
+            assert connection.execute("SHOW default_transaction_isolation").fetchone() == ("repeatable read",)
+            assert connection.execute("SHOW statement_timeout").fetchone() == ("3s",)
+        shared.close()
+        catalogue.close()

@@ -8,7 +8,7 @@ more than the statement it runs, so its wrapper of libpq is used directly.
 import re
 import selectors
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
@@ -46,6 +46,11 @@ class Connection(psycopg.Connection[Row]):
         self.prepared: set[str] = set()
         self.answers = _Selector()
         self.answers.register(pgconn.socket, selectors.EVENT_READ)
+
+
+def apply_settings(connection: psycopg.Connection[Row], settings: Mapping[str, str]) -> None:
+    """Give a connection its settings. Raise psycopg.Error. They do not come with the login: poolers refuse that."""
+    connection.execute(QUERIES["apply_settings"], [list(settings), list(settings.values())])
 
 
 class ConnectionLost(psycopg.OperationalError):

@@ -20,7 +20,7 @@ from polymnia.errors import (
     StoreSealed,
     StoreUnavailable,
 )
-from polymnia.stores.postgres.connection import CommitLost, Connection, ConnectionLost, Pipeline, Row
+from polymnia.stores.postgres.connection import CommitLost, Connection, ConnectionLost, Pipeline, Row, apply_settings
 from polymnia.stores.postgres.presence import ServerPresence
 from polymnia.stores.postgres.url import PostgresUrl
 
@@ -38,6 +38,11 @@ _ENDED = (
     errors.ReadOnlySqlTransaction,
 )
 
+_ARGUMENTS: dict[str, Any] = {
+    "autocommit": True,
+    "cursor_factory": psycopg.RawCursor,
+    "prepare_threshold": None,  # psycopg would remove the statements that pipelines prepare
+}
 
 # What a policy of row-level security raises in a transaction that has not named its workspace.
 _UNNAMED = (errors.UndefinedObject, errors.InvalidTextRepresentation)
@@ -54,7 +59,8 @@ class Database:
         self._pool: ConnectionPool[Connection] = ConnectionPool(
             url.conninfo,
             connection_class=Connection,
-            kwargs=self._arguments(),
+            kwargs=_ARGUMENTS,
+            configure=self._configure,
             min_size=1,
             max_size=max(url.connections, 1),
             timeout=url.timeout,
@@ -133,17 +139,13 @@ class Database:
 
     def _connect_apart(self) -> Connection:
         """Return a connection that is not in the pool."""
-        connection = Connection.connect(self.url.conninfo, **self._arguments())
+        connection = Connection.connect(self.url.conninfo, **_ARGUMENTS)
+        self._configure(connection)
         connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         return connection
 
-    def _arguments(self) -> dict[str, Any]:
-        return {
-            "autocommit": True,
-            "options": self.url.options,
-            "cursor_factory": psycopg.RawCursor,
-            "prepare_threshold": None,  # psycopg would remove the statements that pipelines prepare
-        }
+    def _configure(self, connection: Connection) -> None:
+        apply_settings(connection, self.url.settings)
 
 
 _opening = Lock()

@@ -385,6 +385,10 @@ DELETE FROM vectors WHERE workspace_id = $1
 INSERT INTO vectors (workspace_id, model, template, passage, raw, vector)
 SELECT $1, m.id, 1, $3::bigint, $4::bytea, $5::halfvec FROM models AS m WHERE m.workspace_id = $1 AND m.identity = $2::text;
 
+-- name: apply_settings
+-- Set settings of the connection: names and values.
+SELECT set_config(s.name, s.value, false) FROM unnest($1::text[], $2::text[]) AS s (name, value);
+
 -- name: has_schema
 -- Whether a Polymnia has been here before.
 SELECT to_regclass('polymnia.migrations') IS NOT NULL;
@@ -547,10 +551,6 @@ ON CONFLICT (workspace_id) DO UPDATE SET expires_at = excluded.expires_at;
 -- name: without_timeout
 -- Let maintenance take as long as it needs.
 SET statement_timeout = 0;
-
--- name: with_timeout
--- Go back to the connection's own timeout.
-RESET statement_timeout;
 
 -- name: vacuum
 -- Free the space of deleted rows, and update the statistics of the planner.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from polymnia.errors import ChangeInDoubt, StoreBusy, StoreError, StoreUnavailable
 from polymnia.model import PurgeCounts
 from polymnia.stores.contract import Capabilities
-from polymnia.stores.postgres.connection import QUERIES, CommitLost
+from polymnia.stores.postgres.connection import QUERIES, CommitLost, apply_settings
 from polymnia.stores.postgres.database import Database, WorkspaceConnection
 from polymnia.stores.postgres.reader import PostgresReader, PostgresWriter
 from polymnia.stores.postgres.rows import run
@@ -98,7 +98,7 @@ class PostgresStore:
             try:
                 connection.execute(QUERIES["vacuum"])
             finally:
-                connection.execute(QUERIES["with_timeout"])
+                apply_settings(connection, self._database.url.settings)
 
     def check(self) -> list[str]:
         with self._database.transaction(self.workspace) as connection:

@@ -46,18 +46,17 @@ class PostgresUrl(Struct, frozen=True):
         return f"PostgreSQL at {host}{f':{port}' if port else ''}/{parts.get('dbname') or ''}"
 
     @property
-    def options(self) -> str:
+    def settings(self) -> dict[str, str]:
         """The settings of every connection: what it reads outside of BEGIN and COMMIT is one snapshot."""
-        given = conninfo_to_dict(self.conninfo).get("options")
-        ours = {
-            "default_transaction_isolation": "repeatable\\ read",
+        timeout_ms = int(self.timeout * 1000)
+        return {
+            "default_transaction_isolation": "repeatable read",
             "search_path": "polymnia,public",
             "plan_cache_mode": "force_generic_plan",  # every query is about one workspace, found by an index
-            "statement_timeout": int(self.timeout * 1000),
-            "lock_timeout": min(_LOCK_TIMEOUT_MS, int(self.timeout * 1000)),
-            "idle_in_transaction_session_timeout": int(2 * self.timeout * 1000),
+            "statement_timeout": str(timeout_ms),
+            "lock_timeout": str(min(_LOCK_TIMEOUT_MS, timeout_ms)),
+            "idle_in_transaction_session_timeout": str(2 * timeout_ms),
         }
-        return " ".join([*[f"-c {name}={value}" for name, value in ours.items()], str(given or "")]).strip()
 
 
 def parse_url(url: str) -> PostgresUrl:
