@@ -1,6 +1,7 @@
 """The change feed in PostgreSQL: other servers are woken at once, but only while somebody follows."""
 
 import logging
+from queue import Queue
 from threading import Event
 
 import psycopg
@@ -9,7 +10,7 @@ import pytest
 from polymnia.engine import entities, notes, sessions
 from polymnia.engine.memory import Memory
 from polymnia.engine.workspaces import open_workspaces
-from polymnia.model import EntityDraft, Note, NoteScope
+from polymnia.model import Change, EntityDraft, Note, NoteScope
 from polymnia.stores import open_store
 from polymnia.stores.contract import Store
 from tests.postgres import new_database, new_workspace, shared_server
@@ -92,6 +93,25 @@ def test_a_feed_misses_nothing_when_its_connection_is_lost() -> None:
         assert [change.after.entities[0].name for change in feed.read()] == ["Ann", "Ben"]
         for store in (mine, theirs):
             store.close()
+
+
+def test_a_server_follows_more_workspaces_than_a_directory_has_files_open() -> None:
+    with new_database(shared_server()) as database:
+        mine, theirs = open_workspaces(database), open_workspaces(f"{database}?timeout=29")
+        told: Queue[str] = Queue()
+
+        def listen(workspace: str, _: Change) -> None:
+            told.put(workspace)
+
+        names = [f"w{number}" for number in range(40)]
+        for name in names:
+            mine.create(name)
+            mine.follow(listen, lambda: True, name)
+        for name in names:
+            entities.create(theirs.memory(name), [EntityDraft("Ann", "person")], by=ME)
+        assert {told.get(timeout=TIMEOUT_S) for _ in names} == set(names)
+        mine.close()
+        theirs.close()
 
 
 def test_a_server_of_many_workspaces_follows_them_again_after_an_outage(caplog: pytest.LogCaptureFixture) -> None:

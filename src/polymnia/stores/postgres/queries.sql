@@ -451,6 +451,10 @@ $$;
 SELECT uid, name, description, status, created_at, updated_at, workspace_id, generation
 FROM catalogue WHERE folded = $1 AND name = $2;
 
+-- name: workspaces_active
+-- The active workspaces of these names, whatever their case, with the ids that their rows have and their generations.
+SELECT name, workspace_id, generation FROM catalogue WHERE folded = ANY ($1::text[]) AND status = 'active';
+
 -- name: workspaces_listed
 -- The workspaces of a status, or all, by name.
 SELECT uid, name, description, status, created_at, updated_at FROM catalogue
