@@ -341,7 +341,7 @@ def store_error(title: str, exc: psycopg.Error) -> StoreError:
     if isinstance(exc, errors.LockNotAvailable | errors.DeadlockDetected | errors.SerializationFailure):
         return StoreBusy(f"{title}: the workspace is being written by another process; nothing was changed, try again")
     if isinstance(exc, errors.QueryCanceled):
-        return StoreBusy(f"{title} needed too long; nothing was changed, try again")
+        return StoreBusy(f"{title} needed too long; nothing was changed, try again, or raise `timeout` in the URL")
     if isinstance(exc, errors.DiskFull):
         return StoreFull(f"no space left on the disk of {title}; nothing was changed, free some space")
     if isinstance(exc, errors.DataCorrupted | errors.IndexCorrupted):
