@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from secrets import token_hex
 from threading import Event
 
+import psycopg
 import pytest
 
 from polymnia.engine import entities, observations
@@ -166,6 +167,13 @@ def test_a_call_that_finds_no_free_connection_says_so(faulty: Faulty) -> None:
         with store.reading() as read:
             assert read.counts().entities == 0
         store.close()
+
+
+def test_a_purge_does_not_wait_for_a_table_that_another_server_maintains(faulty: Faulty) -> None:
+    entities.delete(faulty.memory, ["Ann"], by=ME)
+    with psycopg.connect(shared_server()) as other:
+        other.execute("LOCK TABLE polymnia.cards IN SHARE UPDATE EXCLUSIVE MODE")
+        assert faulty.memory.store.purge(faulty.changes()[-1].at + 1).entities == 1
 
 
 def test_writers_that_wait_for_one_another_hold_no_connection(faulty: Faulty) -> None:

@@ -557,8 +557,9 @@ ON CONFLICT (workspace_id) DO UPDATE SET expires_at = excluded.expires_at;
 SET statement_timeout = 0;
 
 -- name: vacuum
--- Free the space of deleted rows, and update the statistics of the planner.
-VACUUM (ANALYZE) changes, entities, cards, observations, relations, notes, note_tags, session_notes, words, terms, vectors;
+-- Free the space of deleted rows, and update the statistics of the planner. Another server may be at it, or build an index: what
+-- it has locked is left to autovacuum.
+VACUUM (ANALYZE, SKIP_LOCKED) changes, entities, cards, observations, relations, notes, note_tags, session_notes, words, terms, vectors;
 
 -- name: count_problems
 -- Observations without an entity, passages that a search by words does not find, indexed ones that do not live, and how far
