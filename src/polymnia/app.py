@@ -112,7 +112,8 @@ def _make_server(settings: Settings, dialect: Dialect, workspaces: Workspaces) -
         # A server for many clients runs in none of their projects.
         found = PERSONAL if settings.transport != "stdio" else default_workspace(workspaces, Path.cwd())
         return Server(dialect, workspaces, workspace=settings.workspace or found)
-    first = first_workspace(workspaces, settings.workspace, may_choose=dialect.chooses_workspace)
+    may_choose = dialect.chooses_workspace
+    first = first_workspace(workspaces, settings.workspace, may_choose=may_choose, read_only=settings.read_only)
     return Server(dialect, workspaces, workspace=first)
 
 

@@ -24,6 +24,7 @@
     └── StoreError            the store failed
         ├── StoreBusy         another process locked it for too long
         ├── StoreUnavailable  the database cannot be reached at the moment
+        │   └── ChangeInDoubt the connection was lost during a commit: the change may have been made
         ├── StoreFull         the disk is full; existing data is intact
         ├── StoreDamaged      the data on disk is damaged
         ├── StoreTooNew       a later version wrote it
@@ -204,6 +205,12 @@ class StoreUnavailable(StoreError):
     """The database cannot be reached at the moment."""
 
     summary = "the database cannot be reached at the moment; try again"
+
+
+class ChangeInDoubt(StoreUnavailable):
+    """The connection to the database was lost during a commit: the change may have been made."""
+
+    summary = "the connection to the database was lost; look whether the change was made before you repeat it"
 
 
 class StoreFull(StoreError):

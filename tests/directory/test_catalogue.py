@@ -445,6 +445,12 @@ def test_a_default_project_is_created_for_clients_that_cannot_choose(workspaces:
     assert [each.name for each in workspaces.find_all()] == ["default"]
 
 
+def test_a_read_only_server_says_that_its_default_project_is_missing(workspaces: ManyWorkspaces) -> None:
+    with pytest.raises(WorkspaceNotFound, match="'default'"):
+        first_workspace(workspaces, "", may_choose=False, read_only=True)
+    assert workspaces.find_all() == []
+
+
 def test_a_project_requested_by_name_must_exist(workspaces: ManyWorkspaces) -> None:
     with pytest.raises(WorkspaceNotFound):
         first_workspace(workspaces, "typo", may_choose=False)

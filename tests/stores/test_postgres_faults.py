@@ -2,16 +2,19 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from secrets import token_hex
 from threading import Event
 
+import psycopg
 import pytest
 
 from polymnia.engine import entities, observations
 from polymnia.engine.memory import Memory
-from polymnia.errors import Cancelled, StoreBusy, StoreUnavailable
+from polymnia.errors import Cancelled, ChangeInDoubt, StoreBusy, StoreUnavailable
 from polymnia.model import Change, EntityDraft, ObservationDraft
 from polymnia.stores import open_store
 from polymnia.stores.contract.limits import LIMITS, ReadLimits
+from polymnia.stores.postgres.catalogue import PostgresCatalogue
 from tests.postgres import new_workspace, shared_server
 from tests.stores.proxy import Proxy, proxied
 
@@ -74,6 +77,23 @@ def test_a_commit_whose_answer_was_lost_is_made_once(faulty: Faulty) -> None:
     assert faulty.texts() == ("tea",)
     assert [each.id for each in faulty.changes()] == [1, 2]
     assert faulty.memory.store.check() == []
+
+
+def test_a_client_is_told_if_nobody_knows_whether_its_change_was_made(faulty: Faulty) -> None:
+    with pytest.raises(ChangeInDoubt) as raised, faulty.memory.store.writing() as writer:
+        writer.apply(Change("test", ME, writer.clock()))
+        faulty.proxy.close()
+    assert "look whether the change was made" in raised.value.public
+
+
+def test_a_workspace_whose_creation_was_not_confirmed_may_exist(faulty: Faulty) -> None:
+    catalogue = PostgresCatalogue(faulty.url)
+    name = f"test-{token_hex(8)}"
+    faulty.proxy.lose_answer = True
+    with pytest.raises(ChangeInDoubt, match="look whether the change was made"):
+        catalogue.create(name)
+    assert catalogue.find(name).name == name
+    catalogue.close()
 
 
 def test_a_lost_commit_is_not_repeated_after_the_change_of_another_server(faulty: Faulty) -> None:
@@ -147,6 +167,13 @@ def test_a_call_that_finds_no_free_connection_says_so(faulty: Faulty) -> None:
         with store.reading() as read:
             assert read.counts().entities == 0
         store.close()
+
+
+def test_a_purge_does_not_wait_for_a_table_that_another_server_maintains(faulty: Faulty) -> None:
+    entities.delete(faulty.memory, ["Ann"], by=ME)
+    with psycopg.connect(shared_server()) as other:
+        other.execute("LOCK TABLE polymnia.cards IN SHARE UPDATE EXCLUSIVE MODE")
+        assert faulty.memory.store.purge(faulty.changes()[-1].at + 1).entities == 1
 
 
 def test_writers_that_wait_for_one_another_hold_no_connection(faulty: Faulty) -> None:

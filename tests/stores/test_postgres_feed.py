@@ -1,16 +1,21 @@
 """The change feed in PostgreSQL: other servers are woken at once, but only while somebody follows."""
 
+import logging
+from queue import Queue
 from threading import Event
 
 import psycopg
+import pytest
 
 from polymnia.engine import entities, notes, sessions
 from polymnia.engine.memory import Memory
-from polymnia.model import EntityDraft, Note, NoteScope
+from polymnia.engine.workspaces import open_workspaces
+from polymnia.model import Change, EntityDraft, Note, NoteScope
 from polymnia.stores import open_store
 from polymnia.stores.contract import Store
 from tests.postgres import new_database, new_workspace, shared_server
 from tests.processes import TIMEOUT_S
+from tests.stores.proxy import proxied
 
 ME = "test"
 
@@ -21,6 +26,20 @@ def test_a_follower_is_woken_by_the_change_of_another_server() -> None:
     is_woken = Event()
     feed = mine.follow(is_woken.set)
     assert feed.read() == []
+    entities.create(Memory(theirs), [EntityDraft("Ann", "person")], by=ME)
+    assert is_woken.wait(TIMEOUT_S)
+    assert [change.after.entities[0].name for change in feed.read()] == ["Ann"]
+    for store in (mine, theirs):
+        store.close()
+
+
+def test_a_notification_of_another_program_does_no_harm() -> None:
+    url = new_workspace()
+    mine, theirs = open_store(url), open_store(url)
+    is_woken = Event()
+    feed = mine.follow(is_woken.set)
+    with psycopg.connect(shared_server(), autocommit=True) as connection:
+        connection.execute("NOTIFY polymnia, 'hello'")
     entities.create(Memory(theirs), [EntityDraft("Ann", "person")], by=ME)
     assert is_woken.wait(TIMEOUT_S)
     assert [change.after.entities[0].name for change in feed.read()] == ["Ann"]
@@ -44,6 +63,19 @@ def test_writers_notify_nobody_while_nobody_follows() -> None:
         store.close()
 
 
+def test_a_read_only_store_follows_without_writing() -> None:
+    """So a replica can be followed, and a role that may only select."""
+    with new_database(shared_server()) as database:
+        theirs = open_store(f"{database}?workspace=one")
+        replica = "target_session_attrs=any&options=-c%20default_transaction_read_only%3Don"
+        mine = open_store(f"{database}?workspace=one&{replica}", read_only=True)
+        feed = mine.follow()
+        entities.create(Memory(theirs), [EntityDraft("Ann", "person")], by=ME)
+        assert [change.after.entities[0].name for change in feed.read()] == ["Ann"]
+        for store in (mine, theirs):
+            store.close()
+
+
 def test_a_feed_misses_nothing_when_its_connection_is_lost() -> None:
     with new_database(shared_server()) as database:
         url = f"{database}?workspace=one"
@@ -61,6 +93,42 @@ def test_a_feed_misses_nothing_when_its_connection_is_lost() -> None:
         assert [change.after.entities[0].name for change in feed.read()] == ["Ann", "Ben"]
         for store in (mine, theirs):
             store.close()
+
+
+def test_a_server_follows_more_workspaces_than_a_directory_has_files_open() -> None:
+    with new_database(shared_server()) as database:
+        mine, theirs = open_workspaces(database), open_workspaces(f"{database}?timeout=29")
+        told: Queue[str] = Queue()
+
+        def listen(workspace: str, _: Change) -> None:
+            told.put(workspace)
+
+        names = [f"w{number}" for number in range(40)]
+        for name in names:
+            mine.create(name)
+            mine.follow(listen, lambda: True, name)
+        for name in names:
+            entities.create(theirs.memory(name), [EntityDraft("Ann", "person")], by=ME)
+        assert {told.get(timeout=TIMEOUT_S) for _ in names} == set(names)
+        mine.close()
+        theirs.close()
+
+
+def test_a_server_of_many_workspaces_follows_them_again_after_an_outage(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "polymnia.engine.follower")
+    with new_database(shared_server()) as database, proxied(database) as (proxy, url):
+        theirs = open_store(f"{database}?workspace=one")
+        mine = open_workspaces(f"{url}?timeout=1")
+        is_told = Event()
+        mine.follow(lambda workspace, change: is_told.set(), lambda: True, "one")
+        proxy.stall()
+        while "cannot be followed" not in caplog.text:
+            pass  # the database is out of reach for longer than a call waits
+        proxy.resume()
+        entities.create(Memory(theirs), [EntityDraft("Ann", "person")], by=ME)
+        assert is_told.wait(TIMEOUT_S)
+        mine.close()
+        theirs.close()
 
 
 def _abandoned(store: Store) -> list[NoteScope]:

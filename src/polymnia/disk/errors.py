@@ -4,7 +4,7 @@ import errno
 from collections.abc import Callable
 from typing import Any
 
-from polymnia.errors import StoreError, StoreFull
+from polymnia.errors import PolymniaError, StoreError, StoreFull
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
@@ -17,7 +17,7 @@ class ErrorMapping:
 
     __slots__ = ("_map", "_path", "_types")
 
-    def __init__(self, path: str, types: tuple[type[Exception], ...], map_error: Callable[[str, Any], StoreError]):
+    def __init__(self, path: str, types: tuple[type[Exception], ...], map_error: Callable[[str, Any], PolymniaError]):
         self._path = path
         self._types = types
         self._map = map_error

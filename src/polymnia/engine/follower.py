@@ -51,9 +51,7 @@ class Follower:
 
     def _run(self) -> None:
         while self._continues():
-            with self._lock:
-                stores = self._open_feeds()
-            for workspace, store in stores.items():
+            for workspace, store in self._followed().items():
                 self._read(workspace, store)
             self._pause.wait(POLL_INTERVAL_S)
             self._pause.clear()
@@ -62,6 +60,15 @@ class Follower:
         with self._lock:
             self._is_running = not self._is_stopped and self._is_wanted()
             return self._is_running
+
+    def _followed(self) -> dict[str, Store]:
+        """Return the stores that have a feed; none while the database cannot be reached."""
+        try:
+            with self._lock:
+                return self._open_feeds()
+        except StoreError as exc:
+            logger.info("changes of other servers cannot be followed at the moment: %s", exc)
+            return {}
 
     def _open_feeds(self) -> dict[str, Store]:
         """Return the stores that have a feed, with a new feed for those opened since."""

@@ -24,8 +24,6 @@ logger = logging.getLogger(__name__)
 
 # The name of a store's only workspace, unless another one is given.
 DEFAULT = "default"
-# A store holds a handful of file handles, and processes are commonly limited to a thousand.
-MAX_OPEN_STORES = 32
 _ONLY_ID = "00000000-0000-4000-8000-000000000000"
 
 WorkspaceListener = Callable[[str, Change], None]
@@ -106,16 +104,16 @@ def open_workspaces(
     return OneWorkspace(memory, only or DEFAULT, trash_days=trash_days)
 
 
-def first_workspace(workspaces: Workspaces, named: str, *, may_choose: bool) -> str | None:
+def first_workspace(workspaces: Workspaces, named: str, *, may_choose: bool, read_only: bool = False) -> str | None:
     """Return the workspace of clients that name none: the named one, else the only one, else `default`.
 
     Return None if there are many and the client may choose. Only `default` is created when it is missing, because a
-    typed name may be a mistake. Raise WorkspaceNotFound.
+    typed name may be a mistake, and not by a read-only server. Raise WorkspaceNotFound.
     """
     if named:
         return workspaces.find(named).name
     if workspaces.sole is not None or not may_choose:
-        return workspaces.sole or _default(workspaces)
+        return workspaces.sole or _default(workspaces, may_create=not read_only)
     return None
 
 
@@ -204,12 +202,12 @@ class ManyWorkspaces:
         self,
         catalogue: Catalogue,
         *,
-        max_open: int = MAX_OPEN_STORES,
+        max_open: int | None = None,
         trash_days: int = 0,
         meaning: "Meaning | None" = None,
     ) -> None:
         self._catalogue = catalogue
-        self._max_open = max_open
+        self._max_open = max_open or catalogue.max_open
         self._retention = Retention(trash_days)
         self._meaning = meaning
         self._open: OrderedDict[str, Memory] = OrderedDict()  # by name
@@ -307,16 +305,25 @@ class ManyWorkspaces:
         """Return the stores in use, and those of the workspaces that are followed."""
         with self._lock:
             followed = list(self._followed)
-        for name in followed:
-            try:
-                self.memory(name)
-            except (WorkspaceNotFound, WorkspaceArchived):
-                self._followed.pop(name, None)
-            except StoreError as exc:
-                logger.info("the changes of %s cannot be followed at the moment: %s", name, exc)
+            for name in self._open.keys() & followed:
+                self._open.move_to_end(name)
+            known: dict[str, Store] = {name: memory.store for name, memory in self._open.items()}
+        current = self._catalogue.find_open(known)
+        current |= {name for name in followed if name not in current and self._can_open(name)}
         with self._lock:
-            current = [(name, memory.store) for name, memory in self._open.items()]
-        return {name: store for name, store in current if self._catalogue.is_open(name, store)}
+            return {name: memory.store for name, memory in self._open.items() if name in current}
+
+    def _can_open(self, followed: str) -> bool:
+        """Open a workspace that is followed. Return False if that is impossible, perhaps for ever."""
+        try:
+            self.memory(followed)
+        except (WorkspaceNotFound, WorkspaceArchived):
+            self._followed.pop(followed, None)
+            return False
+        except StoreError as exc:
+            logger.info("the changes of %s cannot be followed at the moment: %s", followed, exc)
+            return False
+        return True
 
     def _retire(self, change: Callable[[str], Workspace], name: str) -> Workspace:
         """Change a workspace in a way that makes its open store unusable."""
@@ -330,10 +337,12 @@ class ManyWorkspaces:
             listener(workspace, change)
 
 
-def _default(workspaces: Workspaces) -> str:
+def _default(workspaces: Workspaces, *, may_create: bool) -> str:
     try:
         return workspaces.find(DEFAULT).name
     except WorkspaceNotFound:
+        if not may_create:
+            raise
         with suppress(BadInput):  # another process that starts at the same time was first
             workspaces.create(DEFAULT)
         return workspaces.find(DEFAULT).name

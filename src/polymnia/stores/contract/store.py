@@ -1,6 +1,6 @@
 """A store: one workspace's memory, read in snapshots and written one change at a time. A catalogue: many of them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -129,6 +129,10 @@ class ChangeFeed(Protocol):
 class Catalogue(Protocol):
     """The workspaces of a data directory or a database. Safe for several threads and several processes."""
 
+    @property
+    def max_open(self) -> int:
+        """How many stores one process should keep open."""
+
     def find(self, name: str) -> Workspace:
         """Return the workspace with that name, whatever its status. Raise WorkspaceNotFound."""
 
@@ -170,6 +174,9 @@ class Catalogue(Protocol):
 
         It is not after the workspace was archived, restored, deleted or renamed.
         """
+
+    def find_open(self, stores: Mapping[str, Store]) -> set[str]:
+        """Return the names of those stores of which `is_open` is true."""
 
     def close_store(self, store: Store) -> None:
         """Close a store that `open` returned. A new store at the same place is not affected."""

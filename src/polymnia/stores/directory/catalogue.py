@@ -6,7 +6,7 @@ died. It is completed if the file had passed the point of no return, else undone
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
@@ -35,10 +35,14 @@ from polymnia.stores.sqlite.store import SqliteStore
 logger = logging.getLogger(__name__)
 
 ACTIVE, ARCHIVE = "projects", "archive"
+# A store holds a handful of file handles, and processes are commonly limited to a thousand.
+_MAX_OPEN = 32
 
 
 class DirectoryCatalogue:
     """The workspaces of one directory. Safe for several threads and several processes."""
+
+    max_open = _MAX_OPEN
 
     def __init__(self, directory: str, *, read_only: bool = False) -> None:
         """Open the directory, a new one if there is none. A read-only catalogue changes nothing. Raise StoreError."""
@@ -160,6 +164,9 @@ class DirectoryCatalogue:
         except (WorkspaceNotFound, WorkspaceArchived):
             return False
         return isinstance(store, SqliteStore) and store.url == str(self._path(found.id)) and store.in_place
+
+    def find_open(self, stores: Mapping[str, Store]) -> set[str]:
+        return {name for name, store in stores.items() if self.is_open(name, store)}
 
     def close_store(self, store: Store) -> None:
         assert isinstance(store, SqliteStore)  # `open` returns no others

@@ -1,6 +1,6 @@
 """The workspaces of a database."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from time import time_ns
 from uuid import uuid4
@@ -19,9 +19,14 @@ from polymnia.stores.postgres.store import PostgresStore
 from polymnia.stores.postgres.url import parse_url
 from polymnia.stores.postgres.vector_index import VectorIndexes
 
+# A store holds nothing but the workspace's id, but while clients follow changes, each is read every two seconds.
+_MAX_OPEN = 200
+
 
 class PostgresCatalogue:
     """The workspaces of one database. Safe for several threads and several processes."""
+
+    max_open = _MAX_OPEN
 
     def __init__(self, url: str, *, read_only: bool = False) -> None:
         """Connect, and create the tables in a new database. A read-only catalogue changes nothing. Raise StoreError."""
@@ -102,10 +107,12 @@ class PostgresCatalogue:
         return PostgresStore(self._database, found[6], name, found[7], read_only=read_only)
 
     def is_open(self, name: str, store: Store) -> bool:
-        found = self._find_rows(name)
-        return isinstance(store, PostgresStore) and [(row[3], row[6], row[7]) for row in found] == [
-            ("active", store.workspace, store.generation)
-        ]
+        return name in self.find_open({name: store})
+
+    def find_open(self, stores: Mapping[str, Store]) -> set[str]:
+        current = set(self._database.ask("workspaces_active", list(map(fold, stores))))
+        ours = [(name, store) for name, store in stores.items() if isinstance(store, PostgresStore)]
+        return {name for name, store in ours if (name, store.workspace, store.generation) in current}
 
     def close_store(self, store: Store) -> None:
         store.close()

@@ -8,7 +8,7 @@ more than the statement it runs, so its wrapper of libpq is used directly.
 import re
 import selectors
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
@@ -48,8 +48,17 @@ class Connection(psycopg.Connection[Row]):
         self.answers.register(pgconn.socket, selectors.EVENT_READ)
 
 
+def apply_settings(connection: psycopg.Connection[Row], settings: Mapping[str, str]) -> None:
+    """Give a connection its settings. Raise psycopg.Error. They do not come with the login: poolers refuse that."""
+    connection.execute(QUERIES["apply_settings"], [list(settings), list(settings.values())])
+
+
 class ConnectionLost(psycopg.OperationalError):
     """The connection ended, or the server did not answer in time."""
+
+
+class CommitLost(ConnectionLost):
+    """The connection ended during a commit, and nobody knows whether it took place."""
 
 
 class Pipeline:

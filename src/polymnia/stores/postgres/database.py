@@ -12,6 +12,7 @@ from psycopg import errors, pq
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from polymnia.errors import (
+    ChangeInDoubt,
     StoreBusy,
     StoreDamaged,
     StoreError,
@@ -19,7 +20,7 @@ from polymnia.errors import (
     StoreSealed,
     StoreUnavailable,
 )
-from polymnia.stores.postgres.connection import Connection, ConnectionLost, Pipeline, Row
+from polymnia.stores.postgres.connection import CommitLost, Connection, ConnectionLost, Pipeline, Row, apply_settings
 from polymnia.stores.postgres.presence import ServerPresence
 from polymnia.stores.postgres.url import PostgresUrl
 
@@ -37,6 +38,11 @@ _ENDED = (
     errors.ReadOnlySqlTransaction,
 )
 
+_ARGUMENTS: dict[str, Any] = {
+    "autocommit": True,
+    "cursor_factory": psycopg.RawCursor,
+    "prepare_threshold": None,  # psycopg would remove the statements that pipelines prepare
+}
 
 # What a policy of row-level security raises in a transaction that has not named its workspace.
 _UNNAMED = (errors.UndefinedObject, errors.InvalidTextRepresentation)
@@ -53,7 +59,8 @@ class Database:
         self._pool: ConnectionPool[Connection] = ConnectionPool(
             url.conninfo,
             connection_class=Connection,
-            kwargs=self._arguments(),
+            kwargs=_ARGUMENTS,
+            configure=self._configure,
             min_size=1,
             max_size=max(url.connections, 1),
             timeout=url.timeout,
@@ -132,17 +139,13 @@ class Database:
 
     def _connect_apart(self) -> Connection:
         """Return a connection that is not in the pool."""
-        connection = Connection.connect(self.url.conninfo, **self._arguments())
+        connection = Connection.connect(self.url.conninfo, **_ARGUMENTS)
+        self._configure(connection)
         connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         return connection
 
-    def _arguments(self) -> dict[str, Any]:
-        return {
-            "autocommit": True,
-            "options": self.url.options,
-            "cursor_factory": psycopg.RawCursor,
-            "prepare_threshold": None,  # psycopg would remove the statements that pipelines prepare
-        }
+    def _configure(self, connection: Connection) -> None:
+        apply_settings(connection, self.url.settings)
 
 
 _opening = Lock()
@@ -260,15 +263,15 @@ class WorkspaceConnection:
     def commit(self) -> None:
         """Carry out what is queued, and make everything durable, in one round trip.
 
-        Raise psycopg.Error. If it is ConnectionLost, nobody knows whether the commit took place.
+        Raise psycopg.Error. If it is CommitLost, nobody knows whether the commit took place.
         """
         pipeline = self._send_queue()
         try:
             pipeline.send("commit")
             pipeline.end()
         except psycopg.Error as exc:
-            if self._is_lost(exc) and not isinstance(exc, ConnectionLost):
-                raise ConnectionLost(str(exc)) from exc
+            if self._is_lost(exc):
+                raise CommitLost(str(exc)) from exc
             raise
         self._pipeline = None
 
@@ -338,7 +341,7 @@ def store_error(title: str, exc: psycopg.Error) -> StoreError:
     if isinstance(exc, errors.LockNotAvailable | errors.DeadlockDetected | errors.SerializationFailure):
         return StoreBusy(f"{title}: the workspace is being written by another process; nothing was changed, try again")
     if isinstance(exc, errors.QueryCanceled):
-        return StoreBusy(f"{title} needed too long; nothing was changed, try again")
+        return StoreBusy(f"{title} needed too long; nothing was changed, try again, or raise `timeout` in the URL")
     if isinstance(exc, errors.DiskFull):
         return StoreFull(f"no space left on the disk of {title}; nothing was changed, free some space")
     if isinstance(exc, errors.DataCorrupted | errors.IndexCorrupted):
@@ -347,6 +350,8 @@ def store_error(title: str, exc: psycopg.Error) -> StoreError:
         return StoreUnavailable(f"{title}: no connection became free in time; try again")
     if isinstance(exc, errors.InvalidAuthorizationSpecification | errors.InsufficientPrivilege):
         return StoreError(f"{title} refused the role: {said}; check the URL and the role's privileges")
+    if isinstance(exc, CommitLost):
+        return ChangeInDoubt(f"{title}: connection lost during a commit; look whether the change was made: {said}")
     if isinstance(exc, psycopg.OperationalError | PoolClosed):
         return StoreUnavailable(f"{title} cannot be reached: {said}; nothing was changed, try again")
     return StoreError(f"{title}: {said}")

@@ -19,18 +19,30 @@ _POLL_S = 2.0
 class PostgresChangeFeed:
     """The changes that other servers make to one workspace."""
 
-    def __init__(self, database: Database, workspace: int, name: str, listener: Callable[[], None] | None) -> None:
-        """Follow from now on what others than the store of that name change. Raise StoreError."""
+    def __init__(
+        self,
+        database: Database,
+        workspace: int,
+        name: str,
+        listener: Callable[[], None] | None,
+        *,
+        read_only: bool = False,
+    ) -> None:
+        """Follow from now on what others than the store of that name change. Raise StoreError.
+
+        With `read_only`, ask nobody to notify: that writes a row, and a replica cannot listen.
+        """
         self.workspace = workspace
         self._database = database
         self._name = name
         self._listener = listener
         self._is_awake = Event()
         self._next_poll = 0.0
-        with database.transaction(workspace, write=True) as connection:
-            database.server.wake(self)
-            connection.write("follow_workspace")
-            connection.commit()
+        if not read_only:
+            with database.transaction(workspace, write=True) as connection:
+                database.server.wake(self)
+                connection.write("follow_workspace")
+                connection.commit()
         with database.transaction(workspace) as connection:
             self._since: int = run(connection, "last_change")[0][0]
 

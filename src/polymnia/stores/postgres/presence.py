@@ -77,7 +77,7 @@ class ServerPresence:
                     connection = self._appear()
                     self._wake_all()
                 for notification in connection.notifies(timeout=_PAUSE_S, stop_after=1):
-                    self._wake_all(int(notification.payload))
+                    self._wake_all(notification.payload)
                 if monotonic() > renewed + _RENEW_S:
                     self._renew(connection)
                     renewed = monotonic()
@@ -90,9 +90,9 @@ class ServerPresence:
         if connection is not None:
             connection.close()
 
-    def _wake_all(self, workspace: int | None = None) -> None:
+    def _wake_all(self, workspace: str | None = None) -> None:
         for feed in list(self._feeds):
-            if workspace is None or feed.workspace == workspace:
+            if workspace in (None, str(feed.workspace)):
                 feed.wake()
 
     def _renew(self, connection: Connection) -> None:

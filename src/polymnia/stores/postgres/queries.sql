@@ -385,6 +385,10 @@ DELETE FROM vectors WHERE workspace_id = $1
 INSERT INTO vectors (workspace_id, model, template, passage, raw, vector)
 SELECT $1, m.id, 1, $3::bigint, $4::bytea, $5::halfvec FROM models AS m WHERE m.workspace_id = $1 AND m.identity = $2::text;
 
+-- name: apply_settings
+-- Set settings of the connection: names and values.
+SELECT set_config(s.name, s.value, false) FROM unnest($1::text[], $2::text[]) AS s (name, value);
+
 -- name: has_schema
 -- Whether a Polymnia has been here before.
 SELECT to_regclass('polymnia.migrations') IS NOT NULL;
@@ -446,6 +450,10 @@ $$;
 -- One workspace by its name, with the id that its rows have and its generation.
 SELECT uid, name, description, status, created_at, updated_at, workspace_id, generation
 FROM catalogue WHERE folded = $1 AND name = $2;
+
+-- name: workspaces_active
+-- The active workspaces of these names, whatever their case, with the ids that their rows have and their generations.
+SELECT name, workspace_id, generation FROM catalogue WHERE folded = ANY ($1::text[]) AND status = 'active';
 
 -- name: workspaces_listed
 -- The workspaces of a status, or all, by name.
@@ -548,13 +556,10 @@ ON CONFLICT (workspace_id) DO UPDATE SET expires_at = excluded.expires_at;
 -- Let maintenance take as long as it needs.
 SET statement_timeout = 0;
 
--- name: with_timeout
--- Go back to the connection's own timeout.
-RESET statement_timeout;
-
 -- name: vacuum
--- Free the space of deleted rows, and update the statistics of the planner.
-VACUUM (ANALYZE) changes, entities, cards, observations, relations, notes, note_tags, session_notes, words, terms, vectors;
+-- Free the space of deleted rows, and update the statistics of the planner. Another server may be at it, or build an index: what
+-- it has locked is left to autovacuum.
+VACUUM (ANALYZE, SKIP_LOCKED) changes, entities, cards, observations, relations, notes, note_tags, session_notes, words, terms, vectors;
 
 -- name: count_problems
 -- Observations without an entity, passages that a search by words does not find, indexed ones that do not live, and how far

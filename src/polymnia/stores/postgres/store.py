@@ -7,10 +7,10 @@ from itertools import count
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from polymnia.errors import StoreBusy, StoreError, StoreUnavailable
+from polymnia.errors import ChangeInDoubt, StoreBusy, StoreError, StoreUnavailable
 from polymnia.model import PurgeCounts
 from polymnia.stores.contract import Capabilities
-from polymnia.stores.postgres.connection import QUERIES, ConnectionLost
+from polymnia.stores.postgres.connection import QUERIES, CommitLost, apply_settings
 from polymnia.stores.postgres.database import Database, WorkspaceConnection
 from polymnia.stores.postgres.reader import PostgresReader, PostgresWriter
 from polymnia.stores.postgres.rows import run
@@ -71,14 +71,14 @@ class PostgresStore:
             try:
                 if connection.has_written:
                     connection.commit()
-            except ConnectionLost:
+            except CommitLost:
                 connection.close()  # so that the server releases the lock
                 self._settle(connection, writer)
 
     def follow(self, wake: Callable[[], None] | None = None) -> "PostgresChangeFeed":
         from polymnia.stores.postgres.feed import PostgresChangeFeed
 
-        return PostgresChangeFeed(self._database, self.workspace, self._name, wake)
+        return PostgresChangeFeed(self._database, self.workspace, self._name, wake, read_only=self._read_only)
 
     def purge(self, before: int) -> PurgeCounts:
         from polymnia.stores.postgres.history import PostgresRows
@@ -98,7 +98,7 @@ class PostgresStore:
             try:
                 connection.execute(QUERIES["vacuum"])
             finally:
-                connection.execute(QUERIES["with_timeout"])
+                apply_settings(connection, self._database.url.settings)
 
     def check(self) -> list[str]:
         with self._database.transaction(self.workspace) as connection:
@@ -144,7 +144,7 @@ class PostgresStore:
         """Find out whether a commit took place whose answer was lost. Repeat it if it did not.
 
         The lock tells: once it is ours, the lost transaction has ended. Raise StoreBusy if somebody else changed the
-        workspace meanwhile, StoreUnavailable if nobody can tell.
+        workspace meanwhile, ChangeInDoubt if nobody can tell.
         """
         for _ in range(_MAX_ATTEMPTS):
             try:
@@ -159,7 +159,7 @@ class PostgresStore:
                     return
             except StoreUnavailable:
                 continue
-        raise StoreUnavailable(
+        raise ChangeInDoubt(
             f"{self.url}: the connection was lost while a change was committed, and cannot be restored; "
             "look whether the change was made before you repeat it"
         )

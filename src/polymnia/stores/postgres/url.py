@@ -1,7 +1,7 @@
 """The URL of a store on PostgreSQL: what concerns the connection, and what concerns Polymnia."""
 
 from contextlib import suppress
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import quote, unquote, urlencode
 
 import psycopg
 from msgspec import Struct
@@ -46,18 +46,17 @@ class PostgresUrl(Struct, frozen=True):
         return f"PostgreSQL at {host}{f':{port}' if port else ''}/{parts.get('dbname') or ''}"
 
     @property
-    def options(self) -> str:
+    def settings(self) -> dict[str, str]:
         """The settings of every connection: what it reads outside of BEGIN and COMMIT is one snapshot."""
-        given = conninfo_to_dict(self.conninfo).get("options")
-        ours = {
-            "default_transaction_isolation": "repeatable\\ read",
+        timeout_ms = int(self.timeout * 1000)
+        return {
+            "default_transaction_isolation": "repeatable read",
             "search_path": "polymnia,public",
             "plan_cache_mode": "force_generic_plan",  # every query is about one workspace, found by an index
-            "statement_timeout": int(self.timeout * 1000),
-            "lock_timeout": min(_LOCK_TIMEOUT_MS, int(self.timeout * 1000)),
-            "idle_in_transaction_session_timeout": int(2 * self.timeout * 1000),
+            "statement_timeout": str(timeout_ms),
+            "lock_timeout": str(min(_LOCK_TIMEOUT_MS, timeout_ms)),
+            "idle_in_transaction_session_timeout": str(2 * timeout_ms),
         }
-        return " ".join([*[f"-c {name}={value}" for name, value in ours.items()], str(given or "")]).strip()
 
 
 def parse_url(url: str) -> PostgresUrl:
@@ -65,11 +64,12 @@ def parse_url(url: str) -> PostgresUrl:
 
     Raise SettingsError.
     """
-    parts = urlsplit(url)
-    given = dict(parse_qsl(parts.query, keep_blank_values=True))
+    address, _, query = url.partition("?")
+    # Not parse_qsl: libpq reads "+" as itself, and so must we.
+    given = {name: unquote(value) for name, _, value in [each.partition("=") for each in query.split("&") if each]}
     ours = {name: given.pop(name) for name in ("workspace", "timeout", "connections", "row_security") if name in given}
     try:
-        plain = parts._replace(query=urlencode(given)).geturl()
+        plain = f"{address}?{urlencode(given, quote_via=quote)}"
         wanted = {name: value for name, value in _NETWORK.items() if name not in conninfo_to_dict(plain)}
         return PostgresUrl(
             make_conninfo(plain, **wanted),

@@ -10,7 +10,7 @@ from threading import Lock, Thread
 import psycopg
 from psycopg import sql
 
-from polymnia.stores.postgres.connection import QUERIES, Row
+from polymnia.stores.postgres.connection import QUERIES, Row, apply_settings
 from polymnia.stores.postgres.database import Database
 
 logger = logging.getLogger(__name__)
@@ -112,13 +112,16 @@ class VectorIndexes:
         """Return a connection without time limits, outside the pool, whose connections are for requests."""
         settings = {
             "search_path": "polymnia,public",
-            "polymnia.workspace": self._workspace,  # for row-level security
-            "statement_timeout": 0,
+            "polymnia.workspace": str(self._workspace),  # for row-level security
+            "statement_timeout": "0",
             "maintenance_work_mem": _MEMORY,
         }
-        options = " ".join([f"-c {name}={value}" for name, value in settings.items()])
         conninfo = self._database.url.conninfo
-        return psycopg.connect(conninfo, autocommit=True, options=options, cursor_factory=psycopg.RawCursor)
+        connection: psycopg.Connection[Row] = psycopg.connect(
+            conninfo, autocommit=True, cursor_factory=psycopg.RawCursor
+        )
+        apply_settings(connection, settings)
+        return connection
 
 
 def _run(connection: psycopg.Connection[Row], query: str, *values: object) -> list[Row]:

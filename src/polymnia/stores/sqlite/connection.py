@@ -10,6 +10,7 @@ import apsw
 
 from polymnia.disk.errors import ErrorMapping
 from polymnia.errors import (
+    BadInput,
     PolymniaError,
     ReadTooLong,
     StoreBusy,
@@ -21,8 +22,8 @@ from polymnia.errors import (
 from polymnia.stores.contract import ReadLimits, cancellation, read_limits
 from polymnia.stores.sqlite.read_only import file_state
 
-# What reading and writing may raise. Text that is not UTF-8 is damage.
-DRIVER_ERRORS = (apsw.Error, UnicodeDecodeError)
+# What reading and writing may raise. Stored text that is not UTF-8 is damage.
+DRIVER_ERRORS = (apsw.Error, UnicodeError)
 
 # How long a writer waits for another process before it gives up.
 BUSY_TIMEOUT_MS = 15_000
@@ -142,15 +143,17 @@ def _enable_wal(connection: apsw.Connection) -> None:
             sleep(_WAL_RETRY_S)
 
 
-def read_error(path: str, exc: apsw.Error | UnicodeDecodeError) -> PolymniaError:
+def read_error(path: str, exc: apsw.Error | UnicodeError) -> PolymniaError:
     """Return our error for what the driver raised during a read."""
     if read_limits().is_short and isinstance(exc, apsw.InterruptError | apsw.TooBigError):
         return ReadTooLong("the read takes too long for an event loop")
     return cancellation() if isinstance(exc, apsw.InterruptError) else store_error(path, exc)
 
 
-def store_error(path: str, exc: apsw.Error | UnicodeDecodeError) -> StoreError:
+def store_error(path: str, exc: apsw.Error | UnicodeError) -> PolymniaError:
     """Return our error for what the driver raised about the store at that path."""
+    if isinstance(exc, UnicodeEncodeError):
+        return BadInput("a text contains half of a surrogate pair, which is no character; remove it")
     if isinstance(exc, apsw.BusyError | apsw.LockedError):
         return StoreBusy(f"{path} is being written by another process; nothing was changed, try again")
     if isinstance(exc, apsw.FullError):
