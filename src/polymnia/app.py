@@ -19,7 +19,7 @@ from polymnia.mcp.server import Server
 from polymnia.model import OWNER, Capability
 from polymnia.settings import Settings
 from polymnia.stores.contract import Store
-from polymnia.stores.open import adopt_legacy, store_kind
+from polymnia.stores.open import adopt_legacy, hide_passwords, store_kind
 
 if TYPE_CHECKING:
     from polymnia.auth.authenticator import Authenticator
@@ -340,7 +340,7 @@ class _ClientLog(logging.Handler):
 def _greet(settings: Settings) -> None:
     sys.stderr.write(
         f"polymnia speaks MCP ({settings.dialect} dialect) on standard input and output; "
-        f"the memory is {settings.store}.\n"
+        f"the memory is {hide_passwords(settings.store)}.\n"
         "An MCP client is supposed to start it: the README says how to add it to yours.\n"
         "To look inside, press Ctrl-D and run `polymnia export` or `polymnia doctor`.\n"
     )

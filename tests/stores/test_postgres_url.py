@@ -1,9 +1,14 @@
 """The URL of a store on PostgreSQL: libpq's own, with some parameters of ours."""
 
+from pathlib import Path
+from urllib.parse import urlsplit
+
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
+from polymnia.cli.main import main
 from polymnia.errors import SettingsError
+from polymnia.stores import hide_passwords
 from polymnia.stores.postgres.catalogue import PostgresCatalogue
 from polymnia.stores.postgres.database import open_database
 from polymnia.stores.postgres.url import parse_url
@@ -24,6 +29,32 @@ from tests.postgres import new_database, shared_server
 def test_libpq_gets_its_part_of_a_url_as_it_is(url: str, expected: dict[str, str]) -> None:
     found = conninfo_to_dict(parse_url(url).conninfo)
     assert {name: found.get(name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("postgresql://ann:pass@one/memory", "postgresql://ann:***@one/memory"),
+        ("postgres://ann:p@ss@one:5433/memory?workspace=w", "postgres://ann:***@one:5433/memory?workspace=w"),
+        ("postgresql://one/memory?password=pass&timeout=5", "postgresql://one/memory?password=***&timeout=5"),
+        ("x in postgresql://ann:pass@one/memory; try again", "x in postgresql://ann:***@one/memory; try again"),
+        ("postgresql://ann@one:5432/memory", "postgresql://ann@one:5432/memory"),
+        ("memory.db", "memory.db"),
+    ],
+)
+def test_a_password_is_not_shown(text: str, shown: str) -> None:
+    assert hide_passwords(text) == shown
+
+
+def test_commands_show_no_password(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "memory.jsonl").write_text('{"type":"entity","name":"Ada","entityType":"x","observations":[]}', "utf-8")
+    with new_database(shared_server()) as url:
+        store = ["--store", f"{url}?workspace=default"]
+        for command in (["import", str(tmp_path / "memory.jsonl")], ["stats"], ["doctor"], ["show", "Bob"]):
+            main([*command, *store])
+        said = "".join(capsys.readouterr())
+        assert said.count(hide_passwords(url)) >= 3
+        assert str(urlsplit(url).password) not in said
 
 
 def test_our_parameters_are_not_libpqs() -> None:

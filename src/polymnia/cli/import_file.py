@@ -32,7 +32,7 @@ from polymnia.importers.source import Source
 from polymnia.importers.stores import read_store
 from polymnia.search.text import count_noun
 from polymnia.settings import Settings
-from polymnia.stores import open_store
+from polymnia.stores import hide_passwords, open_store
 from polymnia.stores.contract import Store, TableReader
 from polymnia.stores.open import has_files, store_kind
 
@@ -160,7 +160,7 @@ def _undo_command(settings: Settings, receipt: Receipt) -> str:
     """Return the command that takes the import back; empty if it changed nothing."""
     if not receipt.changes:
         return ""
-    where = f" --store {quote(settings.store)}"
+    where = f" --store {quote(hide_passwords(settings.store))}"
     if settings.workspace:
         where += f" --workspace {quote(settings.workspace)}"
     if len(receipt.changes) <= _MAX_UNDO_IDS:
@@ -173,9 +173,9 @@ def _shape(
 ) -> dict[str, Any]:
     relations, vault = receipt.relations, receipt.notes
     return {
-        "file": options.file,
+        "file": hide_passwords(options.file),
         "from": kind,
-        "store": settings.store,
+        "store": hide_passwords(settings.store),
         "dry_run": options.dry_run,
         "entities": receipt.entities,
         "observations": {"new": receipt.observations},
@@ -197,9 +197,10 @@ def _print(settings: Settings, options: argparse.Namespace, receipt: Receipt, re
     verb = "would import" if options.dry_run else "imported"
     told = f" and {count_noun(vault.read, 'note')} ({vault.new} new, {vault.merged} updated)" if vault.read else ""
     merged = f", {entities.merged} merged" if entities.merged else ""
+    file, store = hide_passwords(options.file), hide_passwords(settings.store)
     lines = [
-        f"{options.file}: {verb} {count_noun(entities.read, 'entity')} ({entities.new} new{merged}) and "
-        f"{count_noun(relations.read, 'relation')} ({relations.new} new){told} into {settings.store}"
+        f"{file}: {verb} {count_noun(entities.read, 'entity')} ({entities.new} new{merged}) and "
+        f"{count_noun(relations.read, 'relation')} ({relations.new} new){told} into {store}"
     ]
     lines += [count_noun(receipt.observations, "new fact")] if receipt.observations else []
     lines += [f"restored the history of {count_noun(receipt.restored, 'change')}"] if receipt.restored else []

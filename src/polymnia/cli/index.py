@@ -16,6 +16,7 @@ from polymnia.cli.common import (
 from polymnia.errors import BadInput
 from polymnia.search.text import count_noun
 from polymnia.settings import Settings
+from polymnia.stores import hide_passwords
 
 if TYPE_CHECKING:
     from polymnia.cli.common import Subparsers
@@ -37,6 +38,8 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
         if memory.meaning is None:
             raise BadInput("nothing to index with: the embedder is `none`, or this kind of store has no vectors")
         count = memory.meaning.index(memory.store, progress_bar)
-    result = {"store": settings.store, "embedded": count}
-    print_result(f"{settings.store}: {count_noun(count, 'passage')} embedded", result, as_json=options.json)
+    result = {"store": hide_passwords(settings.store), "embedded": count}
+    print_result(
+        f"{hide_passwords(settings.store)}: {count_noun(count, 'passage')} embedded", result, as_json=options.json
+    )
     return 0

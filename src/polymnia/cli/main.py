@@ -146,9 +146,10 @@ def _flags(options: argparse.Namespace) -> dict[str, Any]:
 
 def _complain(sentence: str) -> None:
     from polymnia.cli.common import printable
+    from polymnia.stores import hide_passwords
 
     with suppress(OSError):
-        print(f"polymnia: {printable(sentence)}", file=sys.stderr)
+        print(f"polymnia: {hide_passwords(printable(sentence))}", file=sys.stderr)
 
 
 def _discard_output() -> None:

@@ -15,6 +15,7 @@ from polymnia.cli.common import (
 )
 from polymnia.model import VAULT, TypeCount
 from polymnia.settings import Settings
+from polymnia.stores import hide_passwords
 from polymnia.stores.contract import Reader, Store
 from polymnia.stores.size import file_bytes
 
@@ -36,7 +37,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     """Print the numbers of the store of the settings. Raise BadInput."""
     require_store(settings.store)
     with open_workspace_store(settings, read_only=True) as store, store.reading() as read:
-        numbers = {"store": settings.store, "bytes": file_bytes(store.url), **_numbers(store, read)}
+        numbers = {"store": hide_passwords(settings.store), "bytes": file_bytes(store.url), **_numbers(store, read)}
     if options.json:
         print_json(numbers)
     else:

@@ -21,6 +21,7 @@ from polymnia.engine.reconcile import Conflict
 from polymnia.folders.sync import Counts, SyncReport, sync_folder
 from polymnia.search.text import count_noun
 from polymnia.settings import Settings
+from polymnia.stores import hide_passwords
 
 if TYPE_CHECKING:
     from polymnia.cli.common import Subparsers
@@ -60,12 +61,12 @@ def print_sync(settings: Settings, options: argparse.Namespace, folder: str, rep
     undo = ""
     if report.change:
         where = f" --workspace {quote(settings.workspace)}" if settings.workspace else ""
-        undo = f"polymnia undo {report.change} --store {quote(settings.store)}{where}"
+        undo = f"polymnia undo {report.change} --store {quote(hide_passwords(settings.store))}{where}"
     if options.json:
         print_json(
             {
                 "folder": folder,
-                "store": settings.store,
+                "store": hide_passwords(settings.store),
                 "dry_run": options.dry_run,
                 "report": report,
                 "undo": undo or None,
@@ -73,7 +74,10 @@ def print_sync(settings: Settings, options: argparse.Namespace, folder: str, rep
         )
         return
     would = "would be " if options.dry_run else ""
-    lines = [f"{settings.store}: {would}{_tell(report.memory)}", f"{folder}: {would}{_tell(report.files, 'file')}"]
+    lines = [
+        f"{hide_passwords(settings.store)}: {would}{_tell(report.memory)}",
+        f"{folder}: {would}{_tell(report.files, 'file')}",
+    ]
     lines += [f"conflict: {_tell_conflict(each)}" for each in report.conflicts]
     lines += [f"kept the folder's version in {each}" for each in report.conflict_files]
     lines += [f"skipped {each}" for each in report.skipped[:_MAX_LISTED]]

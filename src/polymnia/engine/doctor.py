@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from polymnia.errors import StoreDamaged, StoreError
 from polymnia.model import VAULT, Counts
-from polymnia.stores import check_catalogue, store_kind
+from polymnia.stores import check_catalogue, hide_passwords, store_kind
 from polymnia.stores.contract import Store
 
 _ADVICE_DIRECTORY = (
@@ -39,7 +39,9 @@ def check_all(url: str) -> Findings:
         for each in check_catalogue(url)
     )
     sound = not any(each.problems for each in findings)
-    return Findings(store=url, sound=sound, findings=findings, advice="" if sound else _ADVICE_DIRECTORY)
+    return Findings(
+        store=hide_passwords(url), sound=sound, findings=findings, advice="" if sound else _ADVICE_DIRECTORY
+    )
 
 
 def check_one(store: Store, url: str) -> Findings:
@@ -49,13 +51,15 @@ def check_one(store: Store, url: str) -> Findings:
         counts = read.counts()
         notes = read.notes.count(VAULT, ()) if store.capabilities.notes else 0
     finding = Finding(counts=counts, notes=notes, problems=tuple(problems))
-    return Findings(store=url, sound=not problems, findings=(finding,), advice=_advice(url) if problems else "")
+    return Findings(
+        store=hide_passwords(url), sound=not problems, findings=(finding,), advice=_advice(url) if problems else ""
+    )
 
 
 def cannot_read(url: str, exc: StoreError) -> Findings:
     """Return what to say about a store that cannot be read."""
     advice = _advice_if_damaged(url) if isinstance(exc, StoreDamaged) else ""
-    return Findings(store=url, sound=False, error=str(exc), advice=advice)
+    return Findings(store=hide_passwords(url), sound=False, error=str(exc), advice=advice)
 
 
 def _advice_if_damaged(store: str) -> str:

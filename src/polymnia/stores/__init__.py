@@ -3,10 +3,19 @@
 from polymnia.stores.open import (
     adopt_legacy,
     check_catalogue,
+    hide_passwords,
     open_catalogue,
     open_store,
     rebuild_catalogue,
     store_kind,
 )
 
-__all__ = ["adopt_legacy", "check_catalogue", "open_catalogue", "open_store", "rebuild_catalogue", "store_kind"]
+__all__ = [
+    "adopt_legacy",
+    "check_catalogue",
+    "hide_passwords",
+    "open_catalogue",
+    "open_store",
+    "rebuild_catalogue",
+    "store_kind",
+]

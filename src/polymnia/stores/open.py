@@ -1,6 +1,7 @@
 """Open the store that a URL names. Its scheme or ending tells the kind, and only that kind is imported."""
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -190,6 +191,12 @@ def is_in_memory(kind: str, path: str) -> bool:
 def has_files(kind: str, path: str) -> bool:
     """Return True if the store is a file or a directory."""
     return kind != "postgres" and not is_in_memory(kind, path)
+
+
+def hide_passwords(text: str) -> str:
+    """Return a URL, or a text with URLs, with asterisks in place of the passwords of databases."""
+    hidden = re.sub(r"(postgres(?:ql)?://[^:/?\s]*):\S*@", r"\1:***@", text)
+    return re.sub(r"([?&](?:ssl)?password=)[^&\s]*", r"\1***", hidden)
 
 
 def store_kind(url: str) -> tuple[str, str]:

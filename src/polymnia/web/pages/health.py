@@ -10,7 +10,7 @@ from polymnia.engine.doctor import Findings, cannot_read, check_all, check_one
 from polymnia.engine.overview import overview
 from polymnia.errors import BadInput, NotAllowed, StoreError
 from polymnia.stores.backup import back_up_now, backup_folder, find_backups
-from polymnia.stores.open import store_kind
+from polymnia.stores.open import hide_passwords, store_kind
 from polymnia.stores.size import file_bytes
 from polymnia.web.page import Page
 from polymnia.web.response import Response
@@ -65,7 +65,7 @@ def _render(page: Page, *, fragment: str = "", findings: Findings | None = None)
         fragment=fragment,
         holds=overview(memory),
         meaning=memory.meaning,
-        store=page.site.parts.store if is_admin else "",
+        store=hide_passwords(page.site.parts.store) if is_admin else "",
         store_bytes=file_bytes(store_kind(page.site.parts.store)[1]) if is_admin else None,
         folder=_folder(page) if is_admin else None,
         backups=_backups(page) if is_admin else [],
