@@ -106,6 +106,13 @@ def test_a_part_of_a_word_is_found_though_it_is_close_to_another_word(memory: Me
     assert [hit.match_kind for hit in found.hits] == ["substring"]
 
 
+def test_a_text_that_names_the_asked_date_is_found_though_it_was_said_at_another(memory: Memory) -> None:
+    create(memory, EntityDraft("Sync", "meeting"))
+    talk(memory, datetime(2023, 5, 22, tzinfo=UTC), ("Sync", "[22 May 2023] Launch postponed to 19 June 2023"))
+    talk(memory, datetime(2023, 6, 12, tzinfo=UTC), ("Sync", "[12 June 2023] The office was painted all white"))
+    assert keys(memory, "What is planned for 19 June 2023?")[0] == ("Sync", 1)
+
+
 def test_a_word_that_is_asked_for_twice_counts_twice(memory: Memory) -> None:
     create(memory, EntityDraft("A", "text", ("shells are heated",)), EntityDraft("Between", "text", ("else", "other")))
     create(memory, EntityDraft("B", "text", ("wings are heavy",)))

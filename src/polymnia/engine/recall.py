@@ -12,7 +12,14 @@ from polymnia.engine.memory import Memory
 from polymnia.engine.spelling import repair_spelling, terms_starting
 from polymnia.model import Hit, Neighbours, Passage, PassageKey, Within, WordCounts
 from polymnia.search import hits
-from polymnia.search.question import content_without, content_words, match_names, parse_question, text_without
+from polymnia.search.question import (
+    Question,
+    content_without,
+    content_words,
+    match_names,
+    parse_question,
+    text_without,
+)
 from polymnia.search.scoring import (
     MIN_COVERAGE,
     Matcher,
@@ -244,10 +251,15 @@ def _by_words(read: Reader, query: Query, within: Within | None) -> list[Passage
         found += read.candidates(query.terms[:MAX_SEARCH_TERMS], MAX_WORD_CANDIDATES, within, every=True)
     if query.names:
         found += read.candidates(query.find_by, MAX_WORD_CANDIDATES, _about(query))
-    period = query.question.period
-    if period is not None and period.bounds is not None:
-        found += read.between(*period.bounds, MAX_WORD_CANDIDATES)
-    return found
+    return found + _by_date(read, query.question, within)
+
+
+def _by_date(read: Reader, question: Question, within: Within | None) -> list[Passage]:
+    """Return the candidates by the date in the question: what was said then, and what names the date."""
+    if question.period is None or question.period.bounds is None:
+        return []
+    found = read.between(*question.period.bounds, MAX_WORD_CANDIDATES)
+    return found + read.candidates(question.date_terms, MAX_WORD_CANDIDATES, within, every=True)
 
 
 def _about(query: Query) -> Within:

@@ -1,9 +1,10 @@
 """Dates in English text: the date in a question, how well other times agree with it, and words that tell a time."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import cache
+from itertools import islice
 
 from msgspec import Struct
 
@@ -47,10 +48,15 @@ _ASKS_WHEN = (
 # A date at the start of a text, in brackets or as ISO 8601, and what may stand beside it: a time and a weekday.
 _STAMP = r"\s*(?:\[([^\]\n]{6,40})\]|\(([^)\n]{6,40})\)|((?:19|20)\d\d-[01]\d-[0-3]\d)(?![\d-]))"
 _BESIDE_DATE = r"[\s\d:.,+TZ-]*(?:(?:[ap]\.?m\.?|on|at|utc|(?:mon|tues|wednes|thurs|fri|satur|sun)day)[\s,:.]*)*"
+_COUNT = r"(\d{1,2}|an?|one|two|three|four|five|six)\s+(day|week|month|year)s?"
 _RELATIVE = (
     r"\b(?:(?P<day>yesterday|today|tonight|tomorrow)|(?P<which>last|next)\s+(?P<unit>week|month|year)|"
-    r"(?P<count>\d{1,2}|an?|one|two|three|four|five|six)\s+(?P<units>day|week|month|year)s?\s+ago)\b"
+    rf"(?P<past>{_COUNT})\s+ago|in\s+(?P<future>{_COUNT}))\b"
 )
+# A month alone, as in "due July". `May` and `March` are words too.
+_MONTH_ALONE = r"\b(january|february|april|june|july|august|september|october|november|december)\b"
+# Of the dates that a text names, so many are compared with that of a question.
+MAX_NAMED_DATES = 8
 _DAYS_OFF = {"yesterday": -1, "today": 0, "tonight": 0, "tomorrow": 1}
 _UNIT_DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
 _NUMBERS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
@@ -113,14 +119,28 @@ def agreement(period: Period, at: int) -> float:
 
 def text_agreement(period: Period, text: str, at: int) -> float:
     """Return how well the times that a text mentions agree with the period. `at` is when it was said."""
-    return max([agreement(period, each) for each in mentioned_times(text, at)], default=0.0)
+    # A year alone says nothing about the month.
+    of_year = Period(period.year, 0, 0)
+    named = [
+        agreement(period if each.month else of_year, _micros(_start(each, at)))
+        for each in islice(named_periods(text), MAX_NAMED_DATES)
+    ]
+    return max([*named, *[agreement(period, each) for each in relative_times(text, at)]], default=0.0)
 
 
-def mentioned_times(text: str, at: int) -> list[int]:
-    """Return the times a text mentions, in microseconds: a date, and days such as `yesterday` or `two weeks ago`."""
-    found, _ = find_period(text)
-    times = [_micros(_start(found, at))] if found else []
-    return times + [at + _days_off(each) * _DAY_MICROS for each in _compiled(_RELATIVE, re.IGNORECASE).finditer(text)]
+def named_periods(text: str) -> Iterator[Period]:
+    """Yield the dates that a text names: `8 May 2023`, `in May`, `2023`, and months alone."""
+    found, rest = find_period(text)
+    while found:
+        yield found
+        found, rest = find_period(rest)
+    for month in _compiled(_MONTH_ALONE, re.IGNORECASE).findall(rest):
+        yield Period(0, 1 + _MONTHS.index(month[:3].lower()), 0)
+
+
+def relative_times(text: str, at: int) -> list[int]:
+    """Return the days that a text counts from when it was said, in microseconds: `yesterday`, `two weeks ago`."""
+    return [at + _days_off(each) * _DAY_MICROS for each in _compiled(_RELATIVE, re.IGNORECASE).finditer(text)]
 
 
 def stamped_time(text: str) -> int:
@@ -186,8 +206,9 @@ def _days_off(found: re.Match[str]) -> int:
         return _DAYS_OFF[parts["day"]]
     if parts["unit"]:
         return _UNIT_DAYS[parts["unit"]] * (1 if parts["which"] == "next" else -1)
-    count = _NUMBERS.get(parts["count"]) or int(parts["count"])
-    return -count * _UNIT_DAYS[parts["units"]]
+    count, unit = (parts["past"] or parts["future"]).split()
+    days = (_NUMBERS.get(count) or int(count)) * _UNIT_DAYS[unit.removesuffix("s")]
+    return -days if parts["past"] else days
 
 
 def _micros(when: datetime) -> int:

@@ -1,6 +1,7 @@
 """Parse a question: its words, the date in it, and the entities it names."""
 
 import re
+from collections import Counter
 from collections.abc import Collection, Sequence
 
 from msgspec import Struct
@@ -16,13 +17,18 @@ _MAY = re.compile(r"(?<!\S)may(?!\S)")
 
 
 class Question(Struct, frozen=True):
-    """A parsed question. `spoken` has the terms of all words in order, `content` those without stop words."""
+    """A parsed question.
+
+    `spoken` has the terms of all words in order, `content` those without stop words and without the date, whose terms
+    `date_terms` has.
+    """
 
     text: str
     spoken: tuple[str, ...]
     content: tuple[str, ...]
     capitalised: frozenset[str]
     period: Period | None
+    date_terms: tuple[str, ...]
     asks_when: bool
 
     @property
@@ -43,6 +49,7 @@ def parse_question(text: str) -> Question:
         tuple(dict.fromkeys(terms_of(" ".join(content + parts)))),
         frozenset(terms_of(" ".join(capitalised))),
         period,
+        tuple((Counter(terms_of(" ".join(content_words(text)))) - Counter(terms_of(rest))) if period else ()),
         asks_when(text),
     )
 
