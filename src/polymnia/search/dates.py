@@ -39,11 +39,12 @@ spring autumn fall monday tuesday wednesday thursday friday saturday sunday janu
 september october november december
 """
 _ORDINAL = r"\d+(?:st|nd|rd|th)"
-# "When" in the middle of a sentence asks for a time only before one of these verbs; else it states a condition.
+# "When" in the middle of a sentence asks for a time only before one of these verbs; else it states a condition. How long
+# something may, must or should be is mostly a length.
 _AUXILIARIES = "am|are|can|could|did|do|does|had|has|have|is|may|might|must|shall|should|was|were|will|would"
 _ASKS_WHEN = (
     rf"(?:^\W*when|\bwhen\s+(?:{_AUXILIARIES})|\b(?:since|till|until)\s+when|\bwhat\s+(?:date|day|month|year|time)|"
-    r"\bwhich\s+(?:date|day|month|year)|\bhow\s+long\s+ago)\b"
+    r"\bwhich\s+(?:date|day|month|year)|\bhow\s+(?:often|long(?!\s+(?:may|must|should)\b)))\b"
 )
 # A date at the start of a text, in brackets or as ISO 8601, and what may stand beside it: a time and a weekday.
 _STAMP = r"\s*(?:\[([^\]\n]{6,40})\]|\(([^)\n]{6,40})\)|((?:19|20)\d\d-[01]\d-[0-3]\d)(?![\d-]))"
@@ -153,7 +154,7 @@ def stamped_time(text: str) -> int:
 
 
 def asks_when(text: str) -> bool:
-    """Return True if the text asks for a time."""
+    """Return True if the text asks for a time: when, how long or how often."""
     return _compiled(_ASKS_WHEN, re.IGNORECASE).search(text) is not None
 
 
