@@ -39,8 +39,8 @@ spring autumn fall monday tuesday wednesday thursday friday saturday sunday janu
 september october november december
 """
 _ORDINAL = r"\d+(?:st|nd|rd|th)"
-# "When" in the middle of a sentence asks for a time only before one of these verbs; else it states a condition. How long
-# something may, must or should be is mostly a length.
+# "When" in the middle of a sentence asks for a time only before one of these verbs; else it states a condition.
+# How long something may, must or should be is mostly a length.
 _AUXILIARIES = "am|are|can|could|did|do|does|had|has|have|is|may|might|must|shall|should|was|were|will|would"
 _ASKS_WHEN = (
     rf"(?:^\W*when|\bwhen\s+(?:{_AUXILIARIES})|\b(?:since|till|until)\s+when|\bwhat\s+(?:date|day|month|year|time)|"
