@@ -99,10 +99,14 @@ def start_searches(
     memory: Memory, read: Reader, texts: Sequence[str], within: Within | None, timeout: float | None
 ) -> list["Search"]:
     """Start to search for the first text, and for those of the others that have words it has not."""
-    prepared = [_prepare(read, text[:MAX_QUESTION_CHARACTERS]) for text in texts]
-    known = set(prepared[0][0].question.content)
-    others = [each for each in prepared[1:] if not known.issuperset(each[0].question.content)]
-    searches = [Search(*each, _ask(memory, read, each[0], timeout)) for each in (prepared[0], *others)]
+    first, *rest = [_prepare(read, text[:MAX_QUESTION_CHARACTERS]) for text in texts]
+    asked = first[0]
+    others = [
+        (query.about_the_same(asked), corrections)
+        for query, corrections in rest
+        if not asked.known_terms.issuperset(query.question.content)
+    ]
+    searches = [Search(*each, _ask(memory, read, each[0], timeout)) for each in (first, *others)]
     for search in searches:
         search.propose(read, within)  # while the embedder works
     return searches

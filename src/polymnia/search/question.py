@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence
+from functools import cache
 
 from msgspec import Struct
 
@@ -12,6 +13,10 @@ from polymnia.search.terms import STOP_WORDS, parts_of, plain, terms_of, words_o
 # How much a part of a name counts, compared with the whole name.
 NAME_PART_SHARE = 0.4
 _WORD = re.compile(r"[^\W_]+")
+# Words that ask a memory, whatever it is asked for: they make no phrasing of a question new.
+_REQUEST_WORDS = """
+tell know remember recall remind describe explain mention everything anything something information details please
+"""
 # The verb: what is left of `may` in lower case once the date is removed.
 _MAY = re.compile(r"(?<!\S)may(?!\S)")
 
@@ -57,6 +62,12 @@ def parse_question(text: str) -> Question:
 def content_words(text: str) -> list[str]:
     """Return the words of a text that are not stop words."""
     return [word for word in words_of(text) if word not in STOP_WORDS]
+
+
+@cache
+def request_terms() -> frozenset[str]:
+    """Return the terms of words such as `tell` and `everything`, which say nothing about what is asked for."""
+    return frozenset(terms_of(_REQUEST_WORDS))
 
 
 def match_names(question: Question, names: Collection[str]) -> dict[str, float]:
