@@ -10,6 +10,7 @@ from polymnia.search.dates import (
     asks_when,
     find_period,
     named_periods,
+    relative_period,
     relative_times,
     stamped_time,
     tells_time,
@@ -133,6 +134,25 @@ def test_a_date_at_the_start_of_a_text_is_its_time(text: str, day: tuple[int, in
 def test_days_that_a_text_mentions_count_from_when_it_was_said(text: str, day: tuple[int, int, int]) -> None:
     (found,) = relative_times(text, micros(2023, 5, 10))
     assert datetime.fromtimestamp(found / 1_000_000, UTC).date() == datetime(*day, tzinfo=UTC).date()
+
+
+@pytest.mark.parametrize(
+    ("question", "period"),
+    [
+        ("What did we decide yesterday?", Period(2024, 3, 30)),
+        ("What did we discuss last week?", Period(2024, 3, 24)),
+        ("What happened this week?", Period(2024, 3, 31)),
+        ("what was planned last month", Period(2024, 2, 0)),
+        ("who moved two months ago", Period(2024, 1, 0)),
+        ("plans for next month", Period(2024, 4, 0)),
+        ("trips last year", Period(2023, 0, 0)),
+        ("three days ago", Period(2024, 3, 28)),
+        ("Where does he live today?", None),
+        ("Where does he live?", None),
+    ],
+)
+def test_a_question_may_count_from_now(question: str, period: Period | None) -> None:
+    assert relative_period(question, micros(2024, 3, 31)) == period
 
 
 def test_a_text_that_mentions_the_asked_day_agrees_with_it() -> None:

@@ -3,6 +3,7 @@
 from collections import Counter, deque
 from collections.abc import Collection, Sequence
 from itertools import accumulate
+from time import time_ns
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -175,7 +176,7 @@ class _Vectors(Struct, frozen=True):
 def _prepare(read: Reader, asked: str) -> tuple[Query, dict[str, str]]:
     """Return the question as the store understands it, and the words of it that were corrected."""
     text, corrections = repair_spelling(read, asked)
-    question = parse_question(text)
+    question = parse_question(text, now=time_ns() // 1000)
     counts = read.word_counts(question.name_terms)
     rare = [term for term in question.name_terms if 0 < counts.having.get(term, 0) <= MAX_NAME_TERM_PASSAGES]
     names = match_names(question, {*read.known([text.strip()]), *read.names_with(rare, 5 * MAX_NAMES)})
@@ -263,7 +264,9 @@ def _by_date(read: Reader, question: Question, within: Within | None) -> list[Pa
     if question.period is None or question.period.bounds is None:
         return []
     found = read.between(*question.period.bounds, MAX_WORD_CANDIDATES)
-    return found + read.candidates(question.date_terms, MAX_WORD_CANDIDATES, within, every=True)
+    if question.date_terms:
+        found += read.candidates(question.date_terms, MAX_WORD_CANDIDATES, within, every=True)
+    return found
 
 
 def _about(query: Query) -> Within:

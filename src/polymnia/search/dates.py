@@ -51,7 +51,7 @@ _STAMP = r"\s*(?:\[([^\]\n]{6,40})\]|\(([^)\n]{6,40})\)|((?:19|20)\d\d-[01]\d-[0
 _BESIDE_DATE = r"[\s\d:.,+TZ-]*(?:(?:[ap]\.?m\.?|on|at|utc|(?:mon|tues|wednes|thurs|fri|satur|sun)day)[\s,:.]*)*"
 _COUNT = r"(\d{1,2}|an?|one|two|three|four|five|six)\s+(day|week|month|year)s?"
 _RELATIVE = (
-    r"\b(?:(?P<day>yesterday|today|tonight|tomorrow)|(?P<which>last|next)\s+(?P<unit>week|month|year)|"
+    r"\b(?:(?P<day>yesterday|today|tonight|tomorrow)|(?P<which>last|this|next)\s+(?P<unit>week|month|year)|"
     rf"(?P<past>{_COUNT})\s+ago|in\s+(?P<future>{_COUNT}))\b"
 )
 # A month alone, as in "due July". `May` and `March` are words too.
@@ -59,6 +59,9 @@ _MONTH_ALONE = r"\b(january|february|april|june|july|august|september|october|no
 # Of the dates that a text names, so many are compared with that of a question.
 MAX_NAMED_DATES = 8
 _DAYS_OFF = {"yesterday": -1, "today": 0, "tonight": 0, "tomorrow": 1}
+_WHICH = {"last": -1, "this": 0, "next": 1}
+# In a question these mean nowadays as often as the day.
+_NOWADAYS = r"\b(?:today|tonight)\b"
 _UNIT_DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
 _NUMBERS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
 # A day this far from the named one no longer agrees with it.
@@ -141,7 +144,24 @@ def named_periods(text: str) -> Iterator[Period]:
 
 def relative_times(text: str, at: int) -> list[int]:
     """Return the days that a text counts from when it was said, in microseconds: `yesterday`, `two weeks ago`."""
-    return [at + _days_off(each) * _DAY_MICROS for each in _compiled(_RELATIVE, re.IGNORECASE).finditer(text)]
+    offsets = [_offset(each) for each in _compiled(_RELATIVE, re.IGNORECASE).finditer(text)]
+    return [at + count * _UNIT_DAYS[unit] * _DAY_MICROS for count, unit in offsets]
+
+
+def relative_period(text: str, now: int) -> Period | None:
+    """Return the day, month or year that a question counts from now, as in `yesterday` or `last month`; else None."""
+    found = _compiled(_RELATIVE, re.IGNORECASE).search(_compiled(_NOWADAYS, re.IGNORECASE).sub(" ", text))
+    if found is None:
+        return None
+    count, unit = _offset(found)
+    today = datetime.fromtimestamp(now / 1_000_000, UTC)
+    if unit == "year":
+        return Period(today.year + count, 0, 0)
+    if unit == "month":
+        months = 12 * today.year + today.month - 1 + count
+        return Period(months // 12, months % 12 + 1, 0)
+    day = today + timedelta(count * _UNIT_DAYS[unit])
+    return Period(day.year, day.month, day.day)
 
 
 def stamped_time(text: str) -> int:
@@ -201,15 +221,16 @@ def _start(period: Period, at: int) -> datetime:
         return datetime(year, period.month, 28, tzinfo=UTC)
 
 
-def _days_off(found: re.Match[str]) -> int:
+def _offset(found: re.Match[str]) -> tuple[int, str]:
+    """Return how many of which unit lie between the time of a text and the day it speaks of."""
     parts = {name: (value or "").lower() for name, value in found.groupdict().items()}
     if parts["day"]:
-        return _DAYS_OFF[parts["day"]]
+        return _DAYS_OFF[parts["day"]], "day"
     if parts["unit"]:
-        return _UNIT_DAYS[parts["unit"]] * (1 if parts["which"] == "next" else -1)
+        return _WHICH[parts["which"]], parts["unit"]
     count, unit = (parts["past"] or parts["future"]).split()
-    days = (_NUMBERS.get(count) or int(count)) * _UNIT_DAYS[unit.removesuffix("s")]
-    return -days if parts["past"] else days
+    number = _NUMBERS.get(count) or int(count)
+    return -number if parts["past"] else number, unit.removesuffix("s")
 
 
 def _micros(when: datetime) -> int:

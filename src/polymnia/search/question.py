@@ -7,7 +7,7 @@ from functools import cache
 
 from msgspec import Struct
 
-from polymnia.search.dates import Period, asks_when, find_period
+from polymnia.search.dates import Period, asks_when, find_period, relative_period
 from polymnia.search.terms import STOP_WORDS, parts_of, plain, terms_of, words_of
 
 # How much a part of a name counts, compared with the whole name.
@@ -42,8 +42,11 @@ class Question(Struct, frozen=True):
         return list(dict.fromkeys((*self.content, *[term for term in self.spoken if term in self.capitalised])))
 
 
-def parse_question(text: str) -> Question:
-    """Parse a text as a question. If it has only stop words, they are its content."""
+def parse_question(text: str, *, now: int = 0) -> Question:
+    """Parse a text as a question that is asked at a time in microseconds.
+
+    If it has only stop words, they are its content. Words such as `yesterday` are a date and content.
+    """
     period, rest = find_period(text)
     content = content_words(_MAY.sub(" ", rest)) or words_of(rest) or words_of(text)
     parts = words_of(parts_of(rest))
@@ -53,7 +56,7 @@ def parse_question(text: str) -> Question:
         tuple(terms_of(" ".join(words_of(text)))),
         tuple(dict.fromkeys(terms_of(" ".join(content + parts)))),
         frozenset(terms_of(" ".join(capitalised))),
-        period,
+        period or (relative_period(text, now) if now else None),
         tuple((Counter(terms_of(" ".join(content_words(text)))) - Counter(terms_of(rest))) if period else ()),
         asks_when(text),
     )
