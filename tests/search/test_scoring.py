@@ -214,7 +214,7 @@ def test_another_phrasing_counts_by_what_is_new_in_it() -> None:
     ]
     more = [*scores[:1], score_passages(repeat, [found, guessed], {}, {}, scale=[found, guessed], coverage=0)]
     assert fuse(scores)[1].score == pytest.approx(scores[0][1].score + 0.3 * (scores[1][1].score - scores[0][1].score))
-    assert 0 < repeat.matcher.new_share(["rare"]) < guess.matcher.new_share(["rare"]) == 1
+    assert 0 < repeat.matcher.new_share(["rare", "odd"], ["rare"]) < guess.matcher.new_share(["odd"], ["rare"]) == 1
     assert abs(fuse(more)[1].score - scores[0][1].score) < abs(more[1][1].score - scores[0][1].score) * 0.3
     assert fuse([scores[0]]) == scores[0]
     assert fuse([[], []]) == []

@@ -116,10 +116,10 @@ class Matcher:
         by_rarity = sum([self._rarity[term] for term in present]) / total if total else 1.0
         return max(by_rarity, len(present) / max(1, len(asked)))
 
-    def share_of(self, part: Collection[str], terms: Collection[str]) -> float:
-        """Return the share of a part of the question's terms in some of them, by rarity."""
+    def new_share(self, terms: Collection[str], known: Collection[str]) -> float:
+        """Return the share of some terms of the question, by rarity, that are not known."""
         total = sum([self._rarity[term] for term in terms])
-        return sum([self._rarity[term] for term in terms if term in part]) / total if total else 0.0
+        return sum([self._rarity[term] for term in terms if term not in known]) / total if total else 0.0
 
     def proximity(self, terms: Sequence[str]) -> float:
         """Return how close together neighbouring words of the question stand among the terms."""
@@ -250,8 +250,8 @@ def fuse(scored: Sequence[Sequence[ScoredPassage]]) -> list[ScoredPassage]:
     asked, *others = scored
     if not asked or not others:
         return list(asked)
-    known = asked[0].query.known_terms
-    weight = ALSO_SHARE * max([_new_share(each[0].query, known) for each in others])
+    known, queries = asked[0].query.known_terms, [each[0].query for each in others]
+    weight = ALSO_SHARE * max([each.matcher.new_share(each.terms, known) for each in queries])
     return [_fuse(each, weight) for each in zip(*scored, strict=True)]
 
 
@@ -317,11 +317,6 @@ def question_share(text: str) -> float:
     sentences = [(len(each.split()), "?" in each or "\uff1f" in each) for each in _SENTENCE.findall(text)]
     total = sum([count for count, _ in sentences])
     return sum([count for count, asks in sentences if asks]) / total if total else 0.0
-
-
-def _new_share(query: Query, known: Collection[str]) -> float:
-    new = [term for term in query.terms if term not in known]
-    return query.matcher.share_of(new, query.terms)
 
 
 def _fuse(scored: Sequence[ScoredPassage], weight: float) -> ScoredPassage:
