@@ -194,7 +194,8 @@ def test_a_rarely_named_entity_has_a_higher_bonus_up_to_a_limit() -> None:
     assert entity_bonus(100, 100) == 0.75
     assert entity_bonus(100, 50) == pytest.approx(1.1, abs=0.01)
     assert entity_bonus(100, 5) > entity_bonus(100, 50)
-    assert entity_bonus(10**6, 1) == 2.5
+    assert entity_bonus(1000, 5) == pytest.approx(3.4, abs=0.01)
+    assert entity_bonus(10**6, 1) == 4
     assert entity_bonus(0, 0) == 0.75
 
 

@@ -52,8 +52,9 @@ MAX_LENGTH_WORDS = 60
 STATEMENT_LEAD = 0.5
 # A text with this many words depends on its neighbours half as much as an empty one.
 HALF_CONTEXT_WORDS = 30
-# The lowest bonus of a named entity, its growth with the entity's rarity, and the highest.
-MIN_ENTITY_BONUS, ENTITY_RARITY, MAX_ENTITY_BONUS = 0.75, 0.5, 2.5
+# The lowest bonus of a named entity, its growth with the entity's rarity, and the highest. An entity with a high bonus
+# has few passages, so a wrong name puts only these few before the answer.
+MIN_ENTITY_BONUS, ENTITY_RARITY, MAX_ENTITY_BONUS = 0.75, 0.5, 4.0
 # Both grow with a match above 1, so that a wrong name or a wrong date raises only passages that match.
 MATCH_SHARE = 0.35
 
