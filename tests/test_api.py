@@ -66,6 +66,13 @@ def test_times_are_datetimes(tmp_path: Path) -> None:
     assert observation.recorded_at > said_at
 
 
+def test_a_hit_says_whether_it_is_weak() -> None:
+    with polymnia.open("memory:") as memory:
+        memory.remember("Ada", "likes green tea")
+        asked = ("green tea", "tea with penguins near glaciers and volcanoes")
+        assert [memory.recall(each)[0].is_weak for each in asked] == [False, True]
+
+
 def test_only_some_types_can_be_recalled() -> None:
     with polymnia.open("memory:") as memory:
         memory.remember("Ada", "likes tea", type="person")

@@ -1,6 +1,6 @@
 """Recall by words on every store: kinds of match, names, times, conversations, filters, and invariants."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
@@ -100,10 +100,27 @@ def test_typos_in_known_words_are_corrected_and_reported(memory: Memory, typed: 
 
 
 def test_a_part_of_a_word_is_found_though_it_is_close_to_another_word(memory: Memory) -> None:
-    create(memory, EntityDraft("Cluster", "service", ("runs on Kubernetes",)))
-    found = recall(memory, "ubern")
+    create(memory, EntityDraft("Cluster", "service", ("needs a deinstallation",)))
+    found = recall(memory, "nstallation")
     assert found.corrections  # otherwise this would test nothing
     assert [hit.match_kind for hit in found.hits] == ["substring"]
+
+
+def test_a_text_that_names_the_asked_date_is_found_though_it_was_said_at_another(memory: Memory) -> None:
+    create(memory, EntityDraft("Sync", "meeting"))
+    talk(memory, datetime(2023, 5, 22, tzinfo=UTC), ("Sync", "[22 May 2023] Launch postponed to 19 June 2023"))
+    talk(memory, datetime(2023, 6, 12, tzinfo=UTC), ("Sync", "[12 June 2023] The office was painted all white"))
+    assert keys(memory, "What is planned for 19 June 2023?")[0] == ("Sync", 1)
+
+
+def test_a_question_may_ask_for_yesterday(memory: Memory) -> None:
+    create(memory, EntityDraft("Sync", "meeting"))
+    today = datetime.now(UTC)
+    talk(memory, today - timedelta(60), ("Sync", "We agreed on a budget of five thousand"))
+    talk(memory, today - timedelta(1), ("Sync", "We agreed on a new logo"))
+    talk(memory, today - timedelta(30), ("Sync", "Yesterday it rained all day long"))
+    assert keys(memory, "What did we agree on yesterday?")[0] == ("Sync", 2)
+    assert hits(memory, "What did we agree on yesterday?")[0].reasons[-1].startswith("time: ")
 
 
 def test_a_word_that_is_asked_for_twice_counts_twice(memory: Memory) -> None:

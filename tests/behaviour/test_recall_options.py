@@ -1,5 +1,7 @@
 """Options of recall on every store: other phrasings, neighbours of a hit, and filters by tag."""
 
+import pytest
+
 from polymnia.engine import observations
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall import MAX_ALSO, recall
@@ -33,6 +35,30 @@ def test_a_phrasing_without_new_words_changes_nothing(memory: Memory) -> None:
     create(memory, EntityDraft("Ann", "person", ("keeps goats on a farm", "has a farm", "goats are loud")))
     alone = recall(memory, "Does Ann keep goats?").hits
     assert recall(memory, "Does Ann keep goats?", also=["goats", "keep goats", "", "  "]).hits == alone
+
+
+@pytest.mark.parametrize("phrasing", ["tell me everything you know about goats", "Please remember: Ann keeps goats"])
+def test_words_that_only_ask_are_not_new(memory: Memory, phrasing: str) -> None:
+    facts = ("keeps goats on a farm", "I know everything, tell me", "please remember the milk")
+    create(memory, EntityDraft("Ann", "person", facts))
+    alone = recall(memory, "Does Ann keep goats?").hits
+    assert recall(memory, "Does Ann keep goats?", also=[phrasing]).hits == alone
+
+
+def test_wrong_guesses_do_not_weaken_the_right_one(memory: Memory) -> None:
+    at_home = ("went home by bus", "stayed home all day", "called home from work", "came home late again")
+    create(memory, EntityDraft("Ann", "person", ("bought some ochre paint", *at_home, "the colour of her home")))
+    for guesses in (["ochre"], ["ochre", "green", "white", "black"]):
+        found = texts(memory, "Which colour has the home?", *guesses)
+        assert found[:2] == ["the colour of her home", "bought some ochre paint"]
+
+
+def test_a_guess_is_about_the_entities_that_the_question_names(memory: Memory) -> None:
+    people = ("Bob", "Ann", "Eve")
+    create(memory, *[EntityDraft(name, "person", ("bought a house in Lisbon", "has a dog")) for name in people])
+    found = recall(memory, "Where does Ann live?", also=["Lisbon"]).hits[0]
+    assert found.passage.key == ("Ann", 1)
+    assert found.reasons == ("word: lisbon", "about: Ann")
 
 
 def test_the_evidence_is_that_of_the_phrasing_that_matches_best(memory: Memory) -> None:

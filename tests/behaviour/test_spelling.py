@@ -101,6 +101,7 @@ def test_wrong_letters_are_no_slips() -> None:
     assert only_slips("tommorow", "tomorrow")
     assert only_slips("accomodaton", "accommodation")
     assert not only_slips("housework", "homework")
+    assert not only_slips("cocitation", "citation")
 
 
 @pytest.mark.parametrize(
@@ -132,6 +133,39 @@ def test_words_are_corrected_as_the_store_writes_them(memory: Memory, typed: str
     create(memory, EntityDraft("Andrew", "person", told), EntityDraft("Deborah", "person"))
     with memory.reading() as read:
         assert repair_spelling(read, typed)[1].get(typed) == meant
+
+
+@pytest.mark.parametrize(
+    ("question", "corrections"),
+    [
+        ("Is Sam vegan?", {}),
+        ("Did they fly to vegan?", {"vegan": "vegas"}),
+        ("vegan", {"vegan": "vegas"}),
+        ("Is Sam a vgeas fan?", {"vgeas": "vegas"}),
+        ("What did Denix cook?", {"denix": "deniz"}),
+    ],
+)
+def test_a_wrong_letter_in_a_short_word_is_corrected_to_what_fits_the_question(
+    memory: Memory, question: str, corrections: dict[str, str]
+) -> None:
+    create(
+        memory, EntityDraft("Sam", "person", ("Sam cooks at home", "They fly to Vegas")), EntityDraft("Deniz", "person")
+    )
+    with memory.reading() as read:
+        assert repair_spelling(read, question)[1] == corrections
+
+
+@pytest.mark.parametrize("typed", ["alergy", "quand", "cocitation", "dislocation"])
+def test_a_rare_word_is_not_corrected_to_another_word(memory: Memory, typed: str) -> None:
+    create(memory, EntityDraft("A", "text", ("citation of works", "it was disclosed", "allergic to peanuts")))
+    with memory.reading() as read:
+        assert repair_spelling(read, typed)[1] == {}
+
+
+def test_a_long_word_is_corrected_to_a_word_that_the_store_lacks(memory: Memory) -> None:
+    create(memory, EntityDraft("A", "text", ("the pressure fell",)))
+    with memory.reading() as read:
+        assert repair_spelling(read, "devreased pressure")[1] == {"devreased": "decreased"}
 
 
 def test_nine_of_ten_mistakes_in_words_of_the_store_are_repaired(memory: Memory) -> None:

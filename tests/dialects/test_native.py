@@ -349,6 +349,14 @@ def test_recall_names_the_words_that_it_corrected(client: Client) -> None:
     assert found["note"] == "took 'servise' for 'service'"
 
 
+def test_recall_marks_a_weak_match(client: Client) -> None:
+    client.text("remember", {"entities": [{"name": "Ada", "facts": ["drinks green tea"]}]})
+    weak, good = {"query": "tea with penguins near glaciers and volcanoes"}, {"query": "green tea"}
+    assert [each["weak"] for each in client.call("recall", weak)["structuredContent"]["items"]] == [True]
+    assert "drinks green tea [weak match, " in client.text("recall", weak)
+    assert "weak" not in client.text("recall", good)
+
+
 def test_one_fact_is_not_some_facts(client: Client) -> None:
     relation = {"from": "Ada", "type": "knows", "to": "Bob"}
     entities = [{"name": "Ada", "facts": ["drinks tea"]}, {"name": "Bob"}]

@@ -9,7 +9,9 @@ from polymnia.search.dates import (
     agreement,
     asks_when,
     find_period,
-    mentioned_times,
+    named_periods,
+    relative_period,
+    relative_times,
     stamped_time,
     tells_time,
     text_agreement,
@@ -87,6 +89,9 @@ def test_questions_for_a_time_and_texts_with_a_time_are_recognized() -> None:
     assert asks_when("what year was it")
     assert asks_when("In which month did they meet, and when was the wedding?")
     assert asks_when("since when")
+    assert asks_when("How long has she been painting?")
+    assert asks_when("how often do they meet")
+    assert not asks_when("how long may lines be")
     assert not asks_when("whenever you like")
     assert not asks_when("what happens to the flow when heat is added")
     assert tells_time(terms_of("I went yesterday"))
@@ -122,16 +127,54 @@ def test_a_date_at_the_start_of_a_text_is_its_time(text: str, day: tuple[int, in
         ("We meet tomorrow", (2023, 5, 11)),
         ("two weeks ago I moved", (2023, 4, 26)),
         ("I moved last week", (2023, 5, 3)),
-        ("we met on 3 March 2021", (2021, 3, 3)),
-        ("the party is on July 6", (2023, 7, 6)),
-        ("it was on February 29", (2023, 2, 28)),
+        ("The launch is in two weeks", (2023, 5, 24)),
+        ("In 3 days we leave", (2023, 5, 13)),
     ],
 )
 def test_days_that_a_text_mentions_count_from_when_it_was_said(text: str, day: tuple[int, int, int]) -> None:
-    (found,) = mentioned_times(text, micros(2023, 5, 10))
+    (found,) = relative_times(text, micros(2023, 5, 10))
     assert datetime.fromtimestamp(found / 1_000_000, UTC).date() == datetime(*day, tzinfo=UTC).date()
+
+
+@pytest.mark.parametrize(
+    ("question", "period"),
+    [
+        ("What did we decide yesterday?", Period(2024, 3, 30)),
+        ("What did we discuss last week?", Period(2024, 3, 24)),
+        ("What happened this week?", Period(2024, 3, 31)),
+        ("what was planned last month", Period(2024, 2, 0)),
+        ("who moved two months ago", Period(2024, 1, 0)),
+        ("plans for next month", Period(2024, 4, 0)),
+        ("trips last year", Period(2023, 0, 0)),
+        ("three days ago", Period(2024, 3, 28)),
+        ("Where does he live today?", None),
+        ("Where does he live?", None),
+    ],
+)
+def test_a_question_may_count_from_now(question: str, period: Period | None) -> None:
+    assert relative_period(question, micros(2024, 3, 31)) == period
 
 
 def test_a_text_that_mentions_the_asked_day_agrees_with_it() -> None:
     assert text_agreement(Period(2023, 5, 9), "I went there yesterday", micros(2023, 5, 10)) == 1
     assert text_agreement(Period(2023, 5, 9), "I went there", micros(2023, 5, 10)) == 0
+    assert text_agreement(Period(2023, 7, 6), "the party is on July 6", micros(2023, 5, 10)) == 1
+    assert text_agreement(Period(2023, 2, 28), "it was on February 29", micros(2023, 5, 10)) == 1
+
+
+def test_every_date_in_a_text_counts() -> None:
+    text = "[22 May 2023] Launch moved from 5 June 2023 to 19 June 2023, review in August, party in September 2024"
+    periods = [Period(2023, 5, 22), Period(2023, 6, 5), Period(2023, 6, 19), Period(2024, 9, 0), Period(0, 8, 0)]
+    assert list(named_periods(text)) == periods
+    assert text_agreement(Period(2023, 6, 19), text, micros(2023, 5, 22)) == 1
+    assert text_agreement(Period(2023, 8, 0), text, micros(2023, 5, 22)) == 1
+
+
+def test_a_month_without_a_preposition_counts_in_a_text() -> None:
+    assert text_agreement(Period(0, 7, 0), "[19 June 2023] Tom will do July", micros(2023, 6, 19)) == 1
+    assert text_agreement(Period(2022, 7, 0), "[19 June 2023] Tom will do July", micros(2023, 6, 19)) == 0
+
+
+def test_a_year_alone_does_not_agree_with_a_month() -> None:
+    assert 0 < text_agreement(Period(2018, 7, 0), "built in 2018", micros(2023, 6, 19)) < 0.5
+    assert text_agreement(Period(0, 7, 0), "built in 2018", micros(2023, 6, 19)) == 0

@@ -29,6 +29,7 @@ def test_reasons_name_words_entity_and_time() -> None:
 
 def test_without_a_word_the_kind_of_match_is_the_reason() -> None:
     assert reasons(scored(ask("deploy"), "roll it out", Signals(meaning=0.2)), "meaning") == ("meaning",)
+    assert reasons(scored(ask("deploy"), "roll it out", Signals(meaning=0.5)), "meaning") == ("meaning: 0.50",)
 
 
 def test_a_match_is_weak_if_it_has_few_words_and_little_meaning() -> None:

@@ -194,7 +194,8 @@ def test_a_rarely_named_entity_has_a_higher_bonus_up_to_a_limit() -> None:
     assert entity_bonus(100, 100) == 0.75
     assert entity_bonus(100, 50) == pytest.approx(1.1, abs=0.01)
     assert entity_bonus(100, 5) > entity_bonus(100, 50)
-    assert entity_bonus(10**6, 1) == 2.5
+    assert entity_bonus(1000, 5) == pytest.approx(3.4, abs=0.01)
+    assert entity_bonus(10**6, 1) == 4
     assert entity_bonus(0, 0) == 0.75
 
 
@@ -214,7 +215,7 @@ def test_another_phrasing_counts_by_what_is_new_in_it() -> None:
     ]
     more = [*scores[:1], score_passages(repeat, [found, guessed], {}, {}, scale=[found, guessed], coverage=0)]
     assert fuse(scores)[1].score == pytest.approx(scores[0][1].score + 0.3 * (scores[1][1].score - scores[0][1].score))
-    assert 0 < repeat.matcher.new_share(["rare"]) < guess.matcher.new_share(["rare"]) == 1
+    assert 0 < repeat.matcher.new_share(["rare", "odd"], ["rare"]) < guess.matcher.new_share(["odd"], ["rare"]) == 1
     assert abs(fuse(more)[1].score - scores[0][1].score) < abs(more[1][1].score - scores[0][1].score) * 0.3
     assert fuse([scores[0]]) == scores[0]
     assert fuse([[], []]) == []

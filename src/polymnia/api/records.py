@@ -46,7 +46,10 @@ class EntityRecord(Struct, frozen=True, kw_only=True):
 
 
 class SearchHit(Struct, frozen=True, kw_only=True):
-    """What a search found: an observation, an entity (ordinal 0) or a note, whose name is its key."""
+    """What a search found: an observation, an entity (ordinal 0) or a note, whose name is its key.
+
+    A hit is weak if it has little in common with the question: nothing may answer it.
+    """
 
     kind: str
     name: str
@@ -55,6 +58,7 @@ class SearchHit(Struct, frozen=True, kw_only=True):
     text: str
     score: float
     at: datetime | None
+    is_weak: bool
 
 
 class NoteRecord(Struct, frozen=True, kw_only=True):
@@ -133,6 +137,7 @@ def search_hit(hit: Hit) -> SearchHit:
         text=passage.text,
         score=hit.score,
         at=to_datetime(passage.valid_at or passage.created_at),
+        is_weak=hit.is_weak,
     )
 
 

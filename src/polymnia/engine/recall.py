@@ -3,6 +3,7 @@
 from collections import Counter, deque
 from collections.abc import Collection, Sequence
 from itertools import accumulate
+from time import time_ns
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -12,7 +13,14 @@ from polymnia.engine.memory import Memory
 from polymnia.engine.spelling import repair_spelling, terms_starting
 from polymnia.model import Hit, Neighbours, Passage, PassageKey, Within, WordCounts
 from polymnia.search import hits
-from polymnia.search.question import content_without, content_words, match_names, parse_question, text_without
+from polymnia.search.question import (
+    Question,
+    content_without,
+    content_words,
+    match_names,
+    parse_question,
+    text_without,
+)
 from polymnia.search.scoring import (
     MIN_COVERAGE,
     Matcher,
@@ -92,10 +100,14 @@ def start_searches(
     memory: Memory, read: Reader, texts: Sequence[str], within: Within | None, timeout: float | None
 ) -> list["Search"]:
     """Start to search for the first text, and for those of the others that have words it has not."""
-    prepared = [_prepare(read, text[:MAX_QUESTION_CHARACTERS]) for text in texts]
-    known = set(prepared[0][0].question.content)
-    others = [each for each in prepared[1:] if not known.issuperset(each[0].question.content)]
-    searches = [Search(*each, _ask(memory, read, each[0], timeout)) for each in (prepared[0], *others)]
+    first, *rest = [_prepare(read, text[:MAX_QUESTION_CHARACTERS]) for text in texts]
+    asked = first[0]
+    others = [
+        (query.about_the_same(asked), corrections)
+        for query, corrections in rest
+        if not asked.known_terms.issuperset(query.question.content)
+    ]
+    searches = [Search(*each, _ask(memory, read, each[0], timeout)) for each in (first, *others)]
     for search in searches:
         search.propose(read, within)  # while the embedder works
     return searches
@@ -164,7 +176,7 @@ class _Vectors(Struct, frozen=True):
 def _prepare(read: Reader, asked: str) -> tuple[Query, dict[str, str]]:
     """Return the question as the store understands it, and the words of it that were corrected."""
     text, corrections = repair_spelling(read, asked)
-    question = parse_question(text)
+    question = parse_question(text, now=time_ns() // 1000)
     counts = read.word_counts(question.name_terms)
     rare = [term for term in question.name_terms if 0 < counts.having.get(term, 0) <= MAX_NAME_TERM_PASSAGES]
     names = match_names(question, {*read.known([text.strip()]), *read.names_with(rare, 5 * MAX_NAMES)})
@@ -244,9 +256,16 @@ def _by_words(read: Reader, query: Query, within: Within | None) -> list[Passage
         found += read.candidates(query.terms[:MAX_SEARCH_TERMS], MAX_WORD_CANDIDATES, within, every=True)
     if query.names:
         found += read.candidates(query.find_by, MAX_WORD_CANDIDATES, _about(query))
-    period = query.question.period
-    if period is not None and period.bounds is not None:
-        found += read.between(*period.bounds, MAX_WORD_CANDIDATES)
+    return found + _by_date(read, query.question, within)
+
+
+def _by_date(read: Reader, question: Question, within: Within | None) -> list[Passage]:
+    """Return the candidates by the date in the question: what was said then, and what names the date."""
+    if question.period is None or question.period.bounds is None:
+        return []
+    found = read.between(*question.period.bounds, MAX_WORD_CANDIDATES)
+    if question.date_terms:
+        found += read.candidates(question.date_terms, MAX_WORD_CANDIDATES, within, every=True)
     return found
 
 

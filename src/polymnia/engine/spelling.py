@@ -15,8 +15,11 @@ from polymnia.stores.contract import Reader
 
 # Shorter words have too many similar ones: they are corrected only to names, or if a letter was left out.
 MIN_WORD_LETTERS, MIN_NAME_LETTERS = 4, 3
-# Words of this many letters may have two mistakes.
-MIN_TWO_EDIT_LETTERS = 8
+# A shorter word with a wrong letter may well be one that the store lacks: it is corrected only to a name, or to a word
+# that a passage has together with another word of the question. So many of these are tried, the rarest first.
+MIN_DISTINCT_LETTERS, MAX_OTHER_TERMS = 6, 12
+# Words of this many letters may have two mistakes, and are also corrected to English words that the store lacks.
+MIN_LONG_LETTERS = 8
 # How many names are considered as corrections.
 MAX_NAMES = 100
 # How many stems are confirmed, the most likely first, and by how many passages each.
@@ -45,7 +48,8 @@ def repair_spelling(read: Reader, text: str) -> tuple[str, dict[str, str]]:
     english = english_words() if unknown else {}
     wrong = [word for word in unknown if not is_form(word, english)]
     corrections = {word: _correct(read, word) for word in wrong[:MAX_CORRECTED_WORDS]}
-    corrections = {word: meant for word, meant in corrections.items() if meant}
+    others = sorted(known, key=lambda term: known[term])[:MAX_OTHER_TERMS]
+    corrections = {word: meant for word, meant in corrections.items() if meant and _fits(read, word, meant, others)}
     return (replace_words(text, corrections) if corrections else text), corrections
 
 
@@ -68,7 +72,8 @@ def _correct(read: Reader, word: str) -> str:
     possible = {each: _term(each) for each in edits(word)}
     having = read.word_counts(set(possible.values())).having
     names = _name_terms(read, having)
-    possible = {each: term for each, term in possible.items() if term in having or each in english}
+    is_long = len(word) >= MIN_LONG_LETTERS
+    possible = {each: term for each, term in possible.items() if term in having or (is_long and each in english)}
     if len(word) < MIN_WORD_LETTERS:
         possible = {each: term for each, term in possible.items() if term in names or len(each) > len(word)}
     if terms_starting(read, word, 1):
@@ -78,7 +83,15 @@ def _correct(read: Reader, word: str) -> str:
             each: term for each, term in possible.items() if term in names or (longer and each.startswith(word))
         }
     found = _most_likely(read, word, possible, having, names)
-    return found or (_two_edits_away(read, word) if len(word) >= MIN_TWO_EDIT_LETTERS else "")
+    return found or (_two_edits_away(read, word) if is_long else "")
+
+
+def _fits(read: Reader, word: str, meant: str, others: Collection[str]) -> bool:
+    """Return True for a slip or a long word, and for a correction that fits one of the other terms of the question."""
+    if len(word) >= MIN_DISTINCT_LETTERS or slip_weight(word, meant) > 1 or not others:
+        return True
+    term = _term(meant)
+    return term in _name_terms(read, [term]) or any(read.candidates([term, each], 1, every=True) for each in others)
 
 
 def _most_likely(
@@ -118,10 +131,9 @@ def _two_edits_away(read: Reader, word: str) -> str:
         return ""
     best = max(having, key=lambda term: (having[term], term))
     passages = read.candidates([best], CONFIRMING_PASSAGES)
-    written = [found for each in passages for found in words_of(f"{each.entity} {each.words}") if _term(found) == best]
-    return min(
-        written, key=lambda each: (not within_two_edits(word, each), abs(len(each) - len(word)), each), default=""
-    )
+    written = {found for each in passages for found in words_of(f"{each.entity} {each.words}") if _term(found) == best}
+    near = [each for each in written if within_two_edits(word, each)]
+    return min(near, key=lambda each: (abs(len(each) - len(word)), each), default="")
 
 
 def _may_be_meant(typed: str, word: str) -> bool:

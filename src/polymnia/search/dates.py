@@ -1,9 +1,10 @@
 """Dates in English text: the date in a question, how well other times agree with it, and words that tell a time."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import cache
+from itertools import islice
 
 from msgspec import Struct
 
@@ -39,19 +40,28 @@ september october november december
 """
 _ORDINAL = r"\d+(?:st|nd|rd|th)"
 # "When" in the middle of a sentence asks for a time only before one of these verbs; else it states a condition.
+# How long something may, must or should be is mostly a length.
 _AUXILIARIES = "am|are|can|could|did|do|does|had|has|have|is|may|might|must|shall|should|was|were|will|would"
 _ASKS_WHEN = (
     rf"(?:^\W*when|\bwhen\s+(?:{_AUXILIARIES})|\b(?:since|till|until)\s+when|\bwhat\s+(?:date|day|month|year|time)|"
-    r"\bwhich\s+(?:date|day|month|year)|\bhow\s+long\s+ago)\b"
+    r"\bwhich\s+(?:date|day|month|year)|\bhow\s+(?:often|long(?!\s+(?:may|must|should)\b)))\b"
 )
 # A date at the start of a text, in brackets or as ISO 8601, and what may stand beside it: a time and a weekday.
 _STAMP = r"\s*(?:\[([^\]\n]{6,40})\]|\(([^)\n]{6,40})\)|((?:19|20)\d\d-[01]\d-[0-3]\d)(?![\d-]))"
 _BESIDE_DATE = r"[\s\d:.,+TZ-]*(?:(?:[ap]\.?m\.?|on|at|utc|(?:mon|tues|wednes|thurs|fri|satur|sun)day)[\s,:.]*)*"
+_COUNT = r"(\d{1,2}|an?|one|two|three|four|five|six)\s+(day|week|month|year)s?"
 _RELATIVE = (
-    r"\b(?:(?P<day>yesterday|today|tonight|tomorrow)|(?P<which>last|next)\s+(?P<unit>week|month|year)|"
-    r"(?P<count>\d{1,2}|an?|one|two|three|four|five|six)\s+(?P<units>day|week|month|year)s?\s+ago)\b"
+    r"\b(?:(?P<day>yesterday|today|tonight|tomorrow)|(?P<which>last|this|next)\s+(?P<unit>week|month|year)|"
+    rf"(?P<past>{_COUNT})\s+ago|in\s+(?P<future>{_COUNT}))\b"
 )
+# A month alone, as in "due July". `May` and `March` are words too.
+_MONTH_ALONE = r"\b(january|february|april|june|july|august|september|october|november|december)\b"
+# Of the dates that a text names, so many are compared with that of a question.
+MAX_NAMED_DATES = 8
 _DAYS_OFF = {"yesterday": -1, "today": 0, "tonight": 0, "tomorrow": 1}
+_WHICH = {"last": -1, "this": 0, "next": 1}
+# In a question these mean nowadays as often as the day.
+_NOWADAYS = r"\b(?:today|tonight)\b"
 _UNIT_DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
 _NUMBERS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
 # A day this far from the named one no longer agrees with it.
@@ -113,14 +123,45 @@ def agreement(period: Period, at: int) -> float:
 
 def text_agreement(period: Period, text: str, at: int) -> float:
     """Return how well the times that a text mentions agree with the period. `at` is when it was said."""
-    return max([agreement(period, each) for each in mentioned_times(text, at)], default=0.0)
+    # A year alone says nothing about the month.
+    of_year = Period(period.year, 0, 0)
+    named = [
+        agreement(period if each.month else of_year, _micros(_start(each, at)))
+        for each in islice(named_periods(text), MAX_NAMED_DATES)
+    ]
+    return max([*named, *[agreement(period, each) for each in relative_times(text, at)]], default=0.0)
 
 
-def mentioned_times(text: str, at: int) -> list[int]:
-    """Return the times a text mentions, in microseconds: a date, and days such as `yesterday` or `two weeks ago`."""
-    found, _ = find_period(text)
-    times = [_micros(_start(found, at))] if found else []
-    return times + [at + _days_off(each) * _DAY_MICROS for each in _compiled(_RELATIVE, re.IGNORECASE).finditer(text)]
+def named_periods(text: str) -> Iterator[Period]:
+    """Yield the dates that a text names: `8 May 2023`, `in May`, `2023`, and months alone."""
+    found, rest = find_period(text)
+    while found:
+        yield found
+        found, rest = find_period(rest)
+    for month in _compiled(_MONTH_ALONE, re.IGNORECASE).findall(rest):
+        yield Period(0, 1 + _MONTHS.index(month[:3].lower()), 0)
+
+
+def relative_times(text: str, at: int) -> list[int]:
+    """Return the days that a text counts from when it was said, in microseconds: `yesterday`, `two weeks ago`."""
+    offsets = [_offset(each) for each in _compiled(_RELATIVE, re.IGNORECASE).finditer(text)]
+    return [at + count * _UNIT_DAYS[unit] * _DAY_MICROS for count, unit in offsets]
+
+
+def relative_period(text: str, now: int) -> Period | None:
+    """Return the day, month or year that a question counts from now, as in `yesterday` or `last month`; else None."""
+    found = _compiled(_RELATIVE, re.IGNORECASE).search(_compiled(_NOWADAYS, re.IGNORECASE).sub(" ", text))
+    if found is None:
+        return None
+    count, unit = _offset(found)
+    today = datetime.fromtimestamp(now / 1_000_000, UTC)
+    if unit == "year":
+        return Period(today.year + count, 0, 0)
+    if unit == "month":
+        months = 12 * today.year + today.month - 1 + count
+        return Period(months // 12, months % 12 + 1, 0)
+    day = today + timedelta(count * _UNIT_DAYS[unit])
+    return Period(day.year, day.month, day.day)
 
 
 def stamped_time(text: str) -> int:
@@ -133,7 +174,7 @@ def stamped_time(text: str) -> int:
 
 
 def asks_when(text: str) -> bool:
-    """Return True if the text asks for a time."""
+    """Return True if the text asks for a time: when, how long or how often."""
     return _compiled(_ASKS_WHEN, re.IGNORECASE).search(text) is not None
 
 
@@ -180,14 +221,16 @@ def _start(period: Period, at: int) -> datetime:
         return datetime(year, period.month, 28, tzinfo=UTC)
 
 
-def _days_off(found: re.Match[str]) -> int:
+def _offset(found: re.Match[str]) -> tuple[int, str]:
+    """Return how many of which unit lie between the time of a text and the day it speaks of."""
     parts = {name: (value or "").lower() for name, value in found.groupdict().items()}
     if parts["day"]:
-        return _DAYS_OFF[parts["day"]]
+        return _DAYS_OFF[parts["day"]], "day"
     if parts["unit"]:
-        return _UNIT_DAYS[parts["unit"]] * (1 if parts["which"] == "next" else -1)
-    count = _NUMBERS.get(parts["count"]) or int(parts["count"])
-    return -count * _UNIT_DAYS[parts["units"]]
+        return _WHICH[parts["which"]], parts["unit"]
+    count, unit = (parts["past"] or parts["future"]).split()
+    number = _NUMBERS.get(count) or int(count)
+    return -number if parts["past"] else number, unit.removesuffix("s")
 
 
 def _micros(when: datetime) -> int:

@@ -22,9 +22,10 @@ _CUT = "\u2026"
 def reasons(scored: ScoredPassage, kind: str) -> tuple[str, ...]:
     """Return why a passage was found, most important first: `words: deploy, steps`, `about: Ada`, `time: May 2023`."""
     query, signals = scored.query, scored.signals
-    found = [_word_reason(query, scored.passage, scored.terms) or kind]
+    first = _word_reason(query, scored.passage, scored.terms) or kind
+    found = [first]
     if signals.meaning is not None and signals.meaning >= MIN_REASON_COSINE:
-        found.append(f"meaning: {signals.meaning:.2f}")
+        found = [*([first] if first != "meaning" else []), f"meaning: {signals.meaning:.2f}"]
     if signals.entity:
         found.append(f"about: {scored.passage.entity}" + ("" if signals.entity == 1 else " (part of the name)"))
     if signals.linked:

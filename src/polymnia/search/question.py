@@ -1,28 +1,39 @@
 """Parse a question: its words, the date in it, and the entities it names."""
 
 import re
+from collections import Counter
 from collections.abc import Collection, Sequence
+from functools import cache
 
 from msgspec import Struct
 
-from polymnia.search.dates import Period, asks_when, find_period
+from polymnia.search.dates import Period, asks_when, find_period, relative_period
 from polymnia.search.terms import STOP_WORDS, parts_of, plain, terms_of, words_of
 
 # How much a part of a name counts, compared with the whole name.
 NAME_PART_SHARE = 0.4
 _WORD = re.compile(r"[^\W_]+")
+# Words that ask a memory, whatever it is asked for: they make no phrasing of a question new.
+_REQUEST_WORDS = """
+tell know remember recall remind describe explain mention everything anything something information details please
+"""
 # The verb: what is left of `may` in lower case once the date is removed.
 _MAY = re.compile(r"(?<!\S)may(?!\S)")
 
 
 class Question(Struct, frozen=True):
-    """A parsed question. `spoken` has the terms of all words in order, `content` those without stop words."""
+    """A parsed question.
+
+    `spoken` has the terms of all words in order, `content` those without stop words and without the date, whose terms
+    `date_terms` has.
+    """
 
     text: str
     spoken: tuple[str, ...]
     content: tuple[str, ...]
     capitalised: frozenset[str]
     period: Period | None
+    date_terms: tuple[str, ...]
     asks_when: bool
 
     @property
@@ -31,8 +42,11 @@ class Question(Struct, frozen=True):
         return list(dict.fromkeys((*self.content, *[term for term in self.spoken if term in self.capitalised])))
 
 
-def parse_question(text: str) -> Question:
-    """Parse a text as a question. If it has only stop words, they are its content."""
+def parse_question(text: str, *, now: int = 0) -> Question:
+    """Parse a text as a question that is asked at a time in microseconds.
+
+    If it has only stop words, they are its content. Words such as `yesterday` are a date and content.
+    """
     period, rest = find_period(text)
     content = content_words(_MAY.sub(" ", rest)) or words_of(rest) or words_of(text)
     parts = words_of(parts_of(rest))
@@ -42,7 +56,8 @@ def parse_question(text: str) -> Question:
         tuple(terms_of(" ".join(words_of(text)))),
         tuple(dict.fromkeys(terms_of(" ".join(content + parts)))),
         frozenset(terms_of(" ".join(capitalised))),
-        period,
+        period or (relative_period(text, now) if now else None),
+        tuple((Counter(terms_of(" ".join(content_words(text)))) - Counter(terms_of(rest))) if period else ()),
         asks_when(text),
     )
 
@@ -50,6 +65,12 @@ def parse_question(text: str) -> Question:
 def content_words(text: str) -> list[str]:
     """Return the words of a text that are not stop words."""
     return [word for word in words_of(text) if word not in STOP_WORDS]
+
+
+@cache
+def request_terms() -> frozenset[str]:
+    """Return the terms of words such as `tell` and `everything`, which say nothing about what is asked for."""
+    return frozenset(terms_of(_REQUEST_WORDS))
 
 
 def match_names(question: Question, names: Collection[str]) -> dict[str, float]:

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from polymnia.model import Neighbours, Passage, PassageKey, Signals, WordCounts
 from polymnia.search.dates import Period, agreement, tells_time, text_agreement
-from polymnia.search.question import Question
+from polymnia.search.question import Question, request_terms
 from polymnia.search.terms import plain, terms_of
 from polymnia.search.text import fold
 
@@ -52,12 +52,13 @@ MAX_LENGTH_WORDS = 60
 STATEMENT_LEAD = 0.5
 # A text with this many words depends on its neighbours half as much as an empty one.
 HALF_CONTEXT_WORDS = 30
-# The lowest bonus of a named entity, its growth with the entity's rarity, and the highest.
-MIN_ENTITY_BONUS, ENTITY_RARITY, MAX_ENTITY_BONUS = 0.75, 0.5, 2.5
+# The lowest bonus of a named entity, its growth with the entity's rarity, and the highest. An entity with a high bonus
+# has few passages, so a wrong name puts only these few before the answer.
+MIN_ENTITY_BONUS, ENTITY_RARITY, MAX_ENTITY_BONUS = 0.75, 0.5, 4.0
 # Both grow with a match above 1, so that a wrong name or a wrong date raises only passages that match.
 MATCH_SHARE = 0.35
 
-# How much the other phrasings of a question count together: a wrong guess at the answer then does little harm.
+# How much another phrasing of a question counts: a wrong guess at the answer then does little harm.
 ALSO_SHARE = 0.3
 
 # The name of a signal, its value and its weight.
@@ -116,10 +117,10 @@ class Matcher:
         by_rarity = sum([self._rarity[term] for term in present]) / total if total else 1.0
         return max(by_rarity, len(present) / max(1, len(asked)))
 
-    def new_share(self, known: Collection[str]) -> float:
-        """Return the share of the question's words, by rarity, that are not among the known terms."""
-        total = sum(self._rarity.values())
-        return sum([rarity for term, rarity in self._rarity.items() if term not in known]) / total if total else 0.0
+    def new_share(self, terms: Collection[str], known: Collection[str]) -> float:
+        """Return the share of some terms of the question, by rarity, that are not known."""
+        total = sum([self._rarity[term] for term in terms])
+        return sum([self._rarity[term] for term in terms if term not in known]) / total if total else 0.0
 
     def proximity(self, terms: Sequence[str]) -> float:
         """Return how close together neighbouring words of the question stand among the terms."""
@@ -182,6 +183,25 @@ class Query(Struct, frozen=True):
         """The entities whose whole name the question contains."""
         return [name for name, share in self.names.items() if share == 1]
 
+    @property
+    def known_terms(self) -> frozenset[str]:
+        """The terms that another phrasing must go beyond."""
+        return request_terms().union(self.question.content)
+
+    def about_the_same(self, asked: "Query") -> "Query":
+        """Return the query with the names of another, its date, and whether it asks for a time.
+
+        A guess at the answer hardly repeats them.
+        """
+        period, asks_when = self.question.period or asked.question.period, asked.question.asks_when
+        return replace(
+            self,
+            question=replace(self.question, period=period, asks_when=asks_when or self.question.asks_when),
+            names=self.names | asked.names,
+            bonuses=self.bonuses | asked.bonuses,
+            linked=self.linked | asked.linked,
+        )
+
     def is_in(self, passage: Passage) -> bool:
         """Return True if the passage contains the question as a substring."""
         return bool(self.folded) and self.folded in fold(passage.words)
@@ -225,15 +245,15 @@ def score_passages(
 def fuse(scored: Sequence[Sequence[ScoredPassage]]) -> list[ScoredPassage]:
     """Join the scores of the same passages for a question and for other phrasings of it.
 
-    A phrasing counts by the share of its words that are new. Each passage has the evidence for the phrasing that it
-    answers best.
+    The score of a passage moves towards that for the phrasing that it answers best, the further the more is new in
+    the phrasings. It has the evidence for the text that it answers best.
     """
     asked, *others = scored
     if not asked or not others:
         return list(asked)
-    known = asked[0].query.question.content
-    weights = [ALSO_SHARE / len(others) * each[0].query.matcher.new_share(known) for each in others]
-    return [_fuse(each, weights) for each in zip(*scored, strict=True)]
+    known, queries = asked[0].query.known_terms, [each[0].query for each in others]
+    weight = ALSO_SHARE * max([each.matcher.new_share(each.terms, known) for each in queries])
+    return [_fuse(each, weight) for each in zip(*scored, strict=True)]
 
 
 def score(signals: Signals, bonus: float, coverage: float) -> float:
@@ -300,11 +320,10 @@ def question_share(text: str) -> float:
     return sum([count for count, asks in sentences if asks]) / total if total else 0.0
 
 
-def _fuse(scored: Sequence[ScoredPassage], weights: Sequence[float]) -> ScoredPassage:
+def _fuse(scored: Sequence[ScoredPassage], weight: float) -> ScoredPassage:
     asked, *others = scored
-    best = max(scored, key=lambda each: each.score)
-    gains = [weight * (each.score - asked.score) for weight, each in zip(weights, others, strict=True)]
-    return replace(best, score=asked.score + sum(gains))
+    best = max([each.score for each in others])
+    return replace(max(scored, key=lambda each: each.score), score=asked.score + weight * (best - asked.score))
 
 
 class _Measures:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import groupby
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 # How many letters come before an ending with two spellings.
@@ -89,13 +90,12 @@ def slip_weight(typed: str, meant: str) -> float:
     """Return how likely it is that somebody types the one who means the other, a word one edit away."""
     if len(typed) < len(meant) or sorted(typed) == sorted(meant):
         return SLIP_WEIGHT  # a letter left out, or two swapped
-    doubled = len(typed) > len(meant) and set(typed) == set(meant)
-    return SLIP_WEIGHT if doubled else 1.0
+    return SLIP_WEIGHT if _without_doubles(typed) == _without_doubles(meant) else 1.0
 
 
 def only_slips(typed: str, meant: str) -> bool:
     """Return True if letters were left out, doubled, or typed in another order, but none is wrong."""
-    return set(typed) == set(meant) or not Counter(typed) - Counter(meant)
+    return not Counter(_without_doubles(typed)) - Counter(meant)
 
 
 def within_two_edits(one: str, other: str) -> bool:
@@ -114,6 +114,10 @@ def within_two_edits(one: str, other: str) -> bool:
         if min(row) > 2:
             return False
     return row[-1] <= 2
+
+
+def _without_doubles(word: str) -> str:
+    return "".join([letter for letter, _ in groupby(word)])
 
 
 def _variants(word: str) -> Iterator[str]:

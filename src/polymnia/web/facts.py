@@ -74,15 +74,10 @@ def hit_row(signed: SignedHit, best: float) -> FactRow:
         actor=signed.actor,
         tags=passage.tags,
         score=max(0.0, min(1.0, signed.hit.score / best)) if best > 0 else 0.0,
-        reasons=_reasons(signed.hit.reasons),
+        reasons=signed.hit.reasons,
         alike=signed.hit.alike,
         is_weak=signed.hit.is_weak,
     )
-
-
-def _reasons(found: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the reasons, without one that the next repeats with more detail: `meaning`, `meaning: 0.64`."""
-    return found[1:] if len(found) > 1 and found[1].startswith(f"{found[0]}: ") else found
 
 
 def observation_rows(memory: Memory, entity: Entity) -> list[FactRow]:

@@ -13,7 +13,7 @@ _MAX_DIFFERENCE_LETTERS = 120
 
 
 def hit_item(hit: Hit, workspace: str, author: Author | None, detail: str) -> Item:
-    """Return a hit with where, when and by whom it was written."""
+    """Return a hit with where, when and by whom it was written, and whether it is a weak match."""
     passage = hit.passage
     data: dict[str, Any] = {"name": passage.entity, "type": passage.type}
     if passage.kind == "observation":
@@ -25,11 +25,13 @@ def hit_item(hit: Hit, workspace: str, author: Author | None, detail: str) -> It
     if told:
         data["when"] = told
     data |= provenance(author)
+    if hit.is_weak:
+        data["weak"] = True
     if detail == "full":
         data |= {"score": round(hit.score, 3), "matched": hit.match_kind, "alike": hit.alike, "source": passage.source}
     number = f" #{passage.ordinal}" if passage.ordinal > 0 else ""
     text = f": {one_line(passage.text)}" if "text" in data else ""
-    about = ", ".join([*_told(data), workspace])
+    about = ", ".join([*(["weak match"] if hit.is_weak else []), *_told(data), workspace])
     data["text"] = one_line(passage.text) if "text" in data else ""
     around = {side: [one_line(each.text) for each in getattr(hit, side)] for side in ("before", "after")}
     data |= around
