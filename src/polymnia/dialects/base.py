@@ -158,8 +158,11 @@ class Call(Struct, frozen=True):
         if missing:
             raise InputRequired(missing)
 
-    def agreed(self, question: Question[Elicited], *, otherwise: bool) -> bool | None:
-        """Return whether the user agrees. If the client cannot ask, return True or, without `otherwise`, None."""
+    def confirm(self, question: Question[Elicited], *, otherwise: bool) -> bool | None:
+        """Ask the user, and return True if they agree.
+
+        If the client cannot ask, return True with `otherwise`, and None without it.
+        """
         if self.may_ask(question.needs):
             return self.ask(question).is_accepted
         return otherwise or None

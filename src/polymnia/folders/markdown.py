@@ -97,7 +97,7 @@ def encode_note(note: Note, stem: str) -> str:
 
 def encode_loose(relations: Sequence[Relation], link: Link) -> str:
     """Return the file of relations that start at names without an entity."""
-    items = [f"- {_linked(each, link) or _quote([each.source, each.type, each.target])}" for each in relations]
+    items = [f"- {_link_line(each, link) or _quote([each.source, each.type, each.target])}" for each in relations]
     records = [
         encode(Record(relation=each.key, created=iso_time(each.created_at))).replace(b">", b"\\u003e").decode()
         for each in relations
@@ -374,7 +374,7 @@ def _parse_relation(content: str, ordinal: int, resolve: Resolve) -> tuple[str, 
     return (found[1], resolve(found[2], found[3] or "")) if found else None
 
 
-def _linked(relation: Relation, link: Link) -> str:
+def _link_line(relation: Relation, link: Link) -> str:
     """Return a relation with both ends as links; empty if it would not come back as it was."""
     ends = {name: link(name) for name in (relation.source, relation.target)}
     links = [f"[[{end}|{shown}]]" if shown else f"[[{end}]]" for end, shown in map(ends.__getitem__, relation.key[:2])]

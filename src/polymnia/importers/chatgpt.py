@@ -72,7 +72,7 @@ def _branch(nodes: dict[str, Any], last: Any) -> list[str]:
 def _turn(message: dict[str, Any]) -> Turn | None:
     author, content, metadata = [_object(message.get(each)) for each in ("author", "content", "metadata")]
     speaker = text_of(author, "role")
-    text = "\n".join(_said(content.get("parts"))) or text_of(content, "text")
+    text = "\n".join(_texts_of_parts(content.get("parts"))) or text_of(content, "text")
     if speaker not in _SPEAKERS or not text or metadata.get("is_visually_hidden_from_conversation"):
         return None
     if text_of(message, "recipient") not in _READERS:
@@ -80,7 +80,7 @@ def _turn(message: dict[str, Any]) -> Turn | None:
     return Turn(speaker, text, time_of(message.get("create_time")))
 
 
-def _said(parts: Any) -> list[str]:
+def _texts_of_parts(parts: Any) -> list[str]:
     """Return the texts of a message, typed or spoken. Images and sounds have none."""
     listed = parts if isinstance(parts, list) else [parts]
     return texts_of([each.get("text") if _is_speech(each) else each for each in listed])

@@ -46,7 +46,7 @@ def read_line(value: dict[str, Any]) -> Line | None:
         return Line(summary=text_of(value, "summary"), last_turn=text_of(value, "leafUuid"))
     if isinstance(kind, str) and kind in _TITLES:
         return Line(summary=text_of(value, _TITLES[kind]))
-    speaker, content = _said(value)
+    speaker, content = _speech_of(value)
     text = joined_texts(content, ("text",))
     for tag in _ADDED:
         text = _without(tag, text)
@@ -57,7 +57,7 @@ def read_line(value: dict[str, Any]) -> Line | None:
     return Line(turn, text_of(value, "uuid"), text_of(value, "sessionId"), directory=text_of(value, "cwd"))
 
 
-def _said(value: dict[str, Any]) -> tuple[str, Any]:
+def _speech_of(value: dict[str, Any]) -> tuple[str, Any]:
     """Return who said something and the content of the message; nothing for other lines."""
     kind, message, attachment = value.get("type"), value.get("message"), value.get("attachment")
     if kind in _SPEAKERS and isinstance(message, dict):

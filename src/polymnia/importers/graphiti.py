@@ -72,19 +72,19 @@ def _elements(source: Source, report: Report) -> Elements:
     (name,) = source.names
     outline = source.outline(name)
     if isinstance(outline, list):
-        yield from _decoded(outline, "element", report)
+        yield from _decode_all(outline, "element", report)
     elif isinstance(outline, dict) and (
         arrays := [(key, parts) for key, part in outline.items() if (parts := parts_of(part))]
     ):
         for key, parts in arrays:
-            yield from _decoded(parts, key, report)
+            yield from _decode_all(parts, key, report)
     elif source.head(name).lstrip()[:1] == b"{":
         for number, line in enumerate(source.lines(name), 1):
             if not line.isspace():
                 yield from _plain(parse_line(line), f"line {number}", report)
 
 
-def _decoded(parts: list[Raw], place: str, report: Report) -> Elements:
+def _decode_all(parts: list[Raw], place: str, report: Report) -> Elements:
     for number, part in enumerate(parts):
         yield from _plain(decode_part(part), f"{place}[{number}]", report)
 

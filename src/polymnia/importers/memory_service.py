@@ -104,7 +104,7 @@ def _entity(memory: Mapping[str, Any], report: Report, place: str) -> Entity | N
     at = time_of(values.get("created_at")) or time_of(values.get("created_at_iso"))
     name = f"{title_of(content)} ({digest[:_HASH_LENGTH]})" if digest else title_of(content)
     source = f"mcp-memory-service:{digest}" if digest else "mcp-memory-service"
-    texts = [content, *_metadata_texts(_parsed(values.get("metadata")), report, place)]
+    texts = [content, *_metadata_texts(_parse_json(values.get("metadata")), report, place)]
     store = tags_of(values.get("store")) if values.get("store") != _DEFAULT_STORE else ()
     leave_fields(values, _KNOWN, report, place)
     return Entity(
@@ -112,7 +112,7 @@ def _entity(memory: Mapping[str, Any], report: Report, place: str) -> Entity | N
         text_of(values, "memory_type") or "memory",
         tuple([Observation(number, text, at, at, source) for number, text in enumerate(texts, 1)]),
         next_ordinal=len(texts) + 1,
-        tags=(*tags_of(_parsed(values.get("tags"))), *store),
+        tags=(*tags_of(_parse_json(values.get("tags"))), *store),
         created_at=at,
         updated_at=time_of(values.get("updated_at")) or at,
     )
@@ -126,7 +126,7 @@ def _metadata_texts(metadata: Any, report: Report, place: str) -> Iterator[str]:
     return attribute_texts(facts, report, place, "metadata.")
 
 
-def _parsed(value: Any) -> Any:
+def _parse_json(value: Any) -> Any:
     """Return a value as it is, or what its JSON says: the file has metadata and, of some releases, tags as JSON."""
     if not isinstance(value, str) or not value.startswith(("[", "{")):
         return value

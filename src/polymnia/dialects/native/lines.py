@@ -31,7 +31,7 @@ def hit_item(hit: Hit, workspace: str, author: Author | None, detail: str) -> It
         data |= {"score": round(hit.score, 3), "matched": hit.match_kind, "alike": hit.alike, "source": passage.source}
     number = f" #{passage.ordinal}" if passage.ordinal > 0 else ""
     text = f": {one_line(passage.text)}" if "text" in data else ""
-    about = ", ".join([*(["weak match"] if hit.is_weak else []), *_told(data), workspace])
+    about = ", ".join([*(["weak match"] if hit.is_weak else []), *_provenance_phrases(data), workspace])
     data["text"] = one_line(passage.text) if "text" in data else ""
     around = {side: [one_line(each.text) for each in getattr(hit, side)] for side in ("before", "after")}
     data |= around
@@ -47,7 +47,7 @@ def fact_data(observation: Observation, author: Author | None) -> dict[str, Any]
 def fact_item(name: str, observation: Observation, author: Author | None, note: str = "") -> Item:
     """Return a fact of an entity, which the line indents below its name."""
     data = fact_data(observation, author)
-    told = ", ".join([each for each in (*_told(data), data.get("source", ""), note) if each])
+    told = ", ".join([each for each in (*_provenance_phrases(data), data.get("source", ""), note) if each])
     line = f"  #{observation.ordinal} {data['text']}" + (f" [{told}]" if told else "")
     return line_item(line, _without_blanks({"name": name, **data, "note": note}))
 
@@ -104,7 +104,7 @@ def describe_difference(difference: Difference) -> str:
     return f"- {what}: {before}" if difference.after is None else f"~ {what}: {before or 'none'} => {after or 'none'}"
 
 
-def _told(data: dict[str, Any]) -> list[str]:
+def _provenance_phrases(data: dict[str, Any]) -> list[str]:
     """Return when a fact was true, and when and by whom it was written."""
     written = f"written {data['written']} by {data['by']}" if "written" in data else ""
     return [each for each in (data.get("when", ""), written) if each]

@@ -21,7 +21,7 @@ def history(call: Call, arguments: History) -> Reply:
     read = places(call, arguments.workspace)
     if not read:
         return bounded_reply([], max_tokens=arguments.max_tokens, note="Nothing was ever changed here.")
-    reached = _reached(arguments.cursor, len(read))
+    reached = _parse_cursor(arguments.cursor, len(read))
     pages = [_page(place, arguments, before) for place, before in zip(read, reached, strict=True)]
     # Each workspace counts its own changes, so that only their times put them in one order.
     told = [[(place, change) for change in page.changes] for place, page in zip(read, pages, strict=True)]
@@ -50,7 +50,7 @@ def _differences(place: Place, change: Change, name: str) -> list[histories.Diff
     return histories.differences(change, histories.names_of(place.memory, name) if name else None)
 
 
-def _reached(cursor: str, workspaces: int) -> list[int]:
+def _parse_cursor(cursor: str, workspaces: int) -> list[int]:
     """Return the id of the last change shown of each workspace, 0 if none was. Raise BadInput."""
     parts = [offset_of(each) for each in cursor.split(".")] if cursor else [0] * workspaces
     if len(parts) != workspaces:

@@ -36,13 +36,13 @@ def places(call: Call, wanted: str = "") -> list[Place]:
 
     Raise NotAllowed, or WorkspaceNotFound for a name that does not exist and is not the client's own.
     """
-    found = [_open(call, name) for name in _chosen(call, wanted) if _is_open_to(call, name, wanted)]
+    found = [_open(call, name) for name in _choose(call, wanted) if _is_open_to(call, name, wanted)]
     return [each for each in found if each is not None]
 
 
 def target(call: Call, wanted: str = "") -> Place:
     """Return the workspace to write to: the project, unless another is named. Create it if it is the client's own."""
-    name = _chosen(call, wanted)[0]
+    name = _choose(call, wanted)[0]
     call.client.principal.require_entry(name)
     if _may_be_missing(call, name):
         create_missing(call.workspaces, name, _description(call, name))
@@ -67,7 +67,7 @@ def describe_workspaces(workspaces: Workspaces, client: Client) -> str:
     return f"Workspaces: {client.workspace} (this project; the default for writes) and {PERSONAL} (about the user)."
 
 
-def _chosen(call: Call, wanted: str) -> list[str]:
+def _choose(call: Call, wanted: str) -> list[str]:
     own = own_names(call)
     if not wanted:
         return own

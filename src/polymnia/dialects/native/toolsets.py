@@ -277,7 +277,7 @@ def _note_item(place: Place, note: Note) -> Item:
 def _confirm_deletion(call: Call, arguments: ManageWorkspace) -> None:
     """Raise BadInput if the user declines, or nobody confirms where no user can be asked."""
     question = confirmation("delete", f"Delete the workspace {arguments.name} with everything in it?")
-    is_agreed = call.agreed(question, otherwise=arguments.confirm)
+    is_agreed = call.confirm(question, otherwise=arguments.confirm)
     if is_agreed is None:
         raise BadInput(f"that would delete everything in {arguments.name}: pass confirm: true")
     if not is_agreed:

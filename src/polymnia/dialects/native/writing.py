@@ -66,7 +66,7 @@ def revise(call: Call, arguments: Revise) -> Reply:
             }
         )
     if revision != Revision():
-        items.append(_revised(revise_entity(place.memory, arguments.name, revision, by=call.by)))
+        items.append(_revision_item(revise_entity(place.memory, arguments.name, revision, by=call.by)))
     if not items:
         raise BadInput("nothing to revise: give a new name, type, summary, tags, facts, or names to merge")
     return _plain_reply(items)
@@ -76,12 +76,12 @@ def revise(call: Call, arguments: Revise) -> Reply:
 def forget(call: Call, arguments: Forget) -> Reply:
     """Delete facts or relations; whole deletes the entity. dry_run counts first. undo brings it back."""
     place = target(call, arguments.workspace)
-    unwanted = _unwanted(arguments)
+    unwanted = _parse_unwanted(arguments)
     planned = forget_rows(place.memory, unwanted, by=call.by, dry_run=True)
     if not arguments.dry_run:
         _confirm_forgetting(call, planned, is_confirmed=arguments.confirm)
     receipt = planned if arguments.dry_run else forget_rows(place.memory, unwanted, by=call.by)
-    return _plain_reply([_forgotten(receipt, dry_run=arguments.dry_run)])
+    return _plain_reply([_forget_item(receipt, dry_run=arguments.dry_run)])
 
 
 @tool(Undo, needs="write", returns=Items, destructive=True, brief=True)
@@ -170,7 +170,7 @@ def _reference(text: str) -> int | str:
     return int(number) if number.isascii() and number.isdigit() and len(number) < 10 else text
 
 
-def _revised(receipt: RevisionReceipt) -> dict[str, Any]:
+def _revision_item(receipt: RevisionReceipt) -> dict[str, Any]:
     after = receipt.after
     return _clean(
         {
@@ -185,7 +185,7 @@ def _revised(receipt: RevisionReceipt) -> dict[str, Any]:
     )
 
 
-def _unwanted(arguments: Forget) -> Unwanted:
+def _parse_unwanted(arguments: Forget) -> Unwanted:
     if arguments.name and not arguments.facts and not arguments.whole:
         raise BadInput(f"say which facts of {arguments.name} to forget, or pass whole: true for the entity itself")
     if not arguments.name and (arguments.facts or arguments.whole):
@@ -207,14 +207,14 @@ def _confirm_forgetting(call: Call, planned: ForgetReceipt, *, is_confirmed: boo
         return
     names = dict.fromkeys([each.name for each in planned.entities] + [each.entity for each in planned.observations])
     question = f"Forget {', '.join(names) or 'relations'}: {rows} facts and relations in all?"
-    is_agreed = call.agreed(confirmation("forget", question), otherwise=is_confirmed)
+    is_agreed = call.confirm(confirmation("forget", question), otherwise=is_confirmed)
     if is_agreed is None:
         raise BadInput(f"that would forget {rows} facts and relations: look with dry_run, or pass confirm: true")
     if not is_agreed:
         raise BadInput("the user declined; nothing was forgotten")
 
 
-def _forgotten(receipt: ForgetReceipt, *, dry_run: bool) -> dict[str, Any]:
+def _forget_item(receipt: ForgetReceipt, *, dry_run: bool) -> dict[str, Any]:
     facts = sum([len(each.observations) for each in receipt.entities])
     facts += sum([len(each.observations) for each in receipt.observations])
     return _clean(
