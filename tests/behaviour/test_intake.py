@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from polymnia.engine import entities
-from polymnia.engine.intake import MAX_CONFLICTS, Conflict, Item, take_in
+from polymnia.engine.intake import MAX_CONFLICTS, IntakeConflict, Item, take_in
 from polymnia.engine.memory import Memory
 from polymnia.engine.transfer import vault_notes
 from polymnia.engine.undo import undo, undo_since
@@ -60,9 +60,9 @@ def test_what_the_memory_knows_otherwise_is_a_conflict_and_stays(full: Memory) -
     take_in(full, [Note("key", "ours", updated_at=9)], by=ME)
     receipt = take_in(full, [*ITEMS, Note("key", "theirs", updated_at=8)], by=ME)
     assert receipt.conflicts == [
-        Conflict("type", "Alice", "robot", "person"),
-        Conflict("summary", "Alice", "mine", "S"),
-        Conflict("note", "key", "ours", "theirs"),
+        IntakeConflict("type", "Alice", "robot", "person"),
+        IntakeConflict("summary", "Alice", "mine", "S"),
+        IntakeConflict("note", "key", "ours", "theirs"),
     ]
     assert receipt.conflict_count == 3
     (alice,) = entities.open_named(full, ["Alice"]).entities

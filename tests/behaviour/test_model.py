@@ -28,7 +28,7 @@ from polymnia.engine.curation.orphans import orphans
 from polymnia.engine.curation.pending import pending
 from polymnia.engine.forget import Unwanted, forget
 from polymnia.engine.memory import Memory
-from polymnia.engine.remember import EntityFacts, FactDraft, Receipt, remember
+from polymnia.engine.remember import EntityFacts, FactDraft, RememberReceipt, remember
 from polymnia.engine.revise import Edit, Revision, revise
 from polymnia.errors import BadInput, EntityNotFound
 from polymnia.model import (
@@ -317,7 +317,7 @@ def _either(verb: Callable[..., object], *arguments: object, **options: object) 
 
 def _outcomes(receipt: object) -> object:
     """Return what became of each item; names that look alike are found by words, which stores index differently."""
-    if not isinstance(receipt, Receipt):
+    if not isinstance(receipt, RememberReceipt):
         return receipt
     entities = [(each.name, each.outcome, [fact.outcome for fact in each.facts]) for each in receipt.entities]
     return entities, [(each.relation.key, each.outcome, each.reason) for each in receipt.relations]

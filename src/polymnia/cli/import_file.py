@@ -21,7 +21,7 @@ from polymnia.cli.common import (
 )
 from polymnia.cli.sync import print_sync
 from polymnia.dialects.times import iso_time
-from polymnia.engine.intake import Item, Receipt
+from polymnia.engine.intake import IntakeReceipt, Item
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput
 from polymnia.folders.sync import SyncReport
@@ -156,7 +156,7 @@ def _tell_interruption(*, dry_run: bool) -> Iterator[None]:
         raise KeyboardInterrupt(f"interrupted: {'nothing was changed' if dry_run else kept}") from None
 
 
-def _undo_command(settings: Settings, receipt: Receipt) -> str:
+def _undo_command(settings: Settings, receipt: IntakeReceipt) -> str:
     """Return the command that takes the import back; empty if it changed nothing."""
     if not receipt.changes:
         return ""
@@ -169,7 +169,7 @@ def _undo_command(settings: Settings, receipt: Receipt) -> str:
 
 
 def _shape(
-    settings: Settings, options: argparse.Namespace, kind: str, receipt: Receipt, report: Report, undo: str
+    settings: Settings, options: argparse.Namespace, kind: str, receipt: IntakeReceipt, report: Report, undo: str
 ) -> dict[str, Any]:
     relations, vault = receipt.relations, receipt.notes
     return {
@@ -192,7 +192,7 @@ def _shape(
     }
 
 
-def _print(settings: Settings, options: argparse.Namespace, receipt: Receipt, report: Report, undo: str) -> None:
+def _print(settings: Settings, options: argparse.Namespace, receipt: IntakeReceipt, report: Report, undo: str) -> None:
     entities, relations, vault = receipt.entities, receipt.relations, receipt.notes
     verb = "would import" if options.dry_run else "imported"
     told = f" and {count_noun(vault.read, 'note')} ({vault.new} new, {vault.merged} updated)" if vault.read else ""
@@ -215,7 +215,7 @@ def _print(settings: Settings, options: argparse.Namespace, receipt: Receipt, re
         print(printable(line))
 
 
-def _tell_conflicts(receipt: Receipt) -> str:
+def _tell_conflicts(receipt: IntakeReceipt) -> str:
     first = receipt.conflicts[0]
     more = f" and {receipt.conflict_count - 1} more" if receipt.conflict_count > 1 else ""
     return f"kept what the store says differently: the {first.what} of {first.name}{more}"

@@ -17,7 +17,7 @@ from polymnia.cli.common import (
     show_elapsed_time,
 )
 from polymnia.engine.memory import Memory
-from polymnia.engine.reconcile import Conflict
+from polymnia.engine.reconcile import MergeConflict
 from polymnia.folders.sync import Counts, SyncReport, sync_folder
 from polymnia.search.text import count_noun
 from polymnia.settings import Settings
@@ -93,7 +93,7 @@ def _tell(counts: Counts, what: str = "") -> str:
     return ", ".join(told) or "unchanged"
 
 
-def _tell_conflict(conflict: Conflict) -> str:
+def _tell_conflict(conflict: MergeConflict) -> str:
     """Return what both sides say, and what became of it."""
     what, name, memory, copy = conflict.what, conflict.name, conflict.memory, conflict.copy
     if what in ("deleted entity", "deleted note"):

@@ -34,7 +34,7 @@ class Tally(Struct):
     merged: int = 0
 
 
-class Conflict(Struct, frozen=True):
+class IntakeConflict(Struct, frozen=True):
     """An entity or note of which an item says something else: what differs, the known value and the item's."""
 
     what: Literal["type", "summary", "note"]
@@ -43,7 +43,7 @@ class Conflict(Struct, frozen=True):
     given: str
 
 
-class Receipt(Struct):
+class IntakeReceipt(Struct):
     """What an intake did, or would do. `changes` are the ids of its changes, `at` is the time of the first one.
 
     `new_names` are the names of the first new entities.
@@ -62,9 +62,9 @@ class Receipt(Struct):
     changes: list[int] = []
     at: int = 0
     conflict_count: int = 0
-    conflicts: list[Conflict] = []
+    conflicts: list[IntakeConflict] = []
 
-    def add_conflicts(self, found: Iterable[Conflict]) -> None:
+    def add_conflicts(self, found: Iterable[IntakeConflict]) -> None:
         """Count the conflicts and keep the first ones."""
         for each in found:
             self.conflict_count += 1
@@ -80,7 +80,7 @@ def take_in(
     dry_run: bool = False,
     replace_conflicts: bool = False,
     progress: Callable[[int], None] | None = None,
-) -> Receipt:
+) -> IntakeReceipt:
     """Add the items to the memory. Report to `progress` how many are done. Raise NotSupported for notes it cannot hold.
 
     A dry run changes nothing and returns what would happen. If an item contradicts the memory, the memory stays as it
@@ -100,7 +100,7 @@ class _Intake:
     """One intake: what was done so far and, in a dry run, what the memory would contain."""
 
     def __init__(self, memory: Memory, by: str, dry_run: bool, replace_conflicts: bool) -> None:
-        self.receipt = Receipt(Tally(), Tally(), Tally(), changes=[], conflicts=[], new_names=[])
+        self.receipt = IntakeReceipt(Tally(), Tally(), Tally(), changes=[], conflicts=[], new_names=[])
         self._memory = memory
         self._by = by
         self._dry_run = dry_run
@@ -191,7 +191,7 @@ class _Intake:
         pairs = [(old, note) for key, note in latest.items() if (old := known[key]) is not None]
         other = [(old, note) for old, note in pairs if note.content != old.content]
         kept = [(old, note) for old, note in other if note.updated_at <= old.updated_at]
-        self.receipt.add_conflicts(Conflict("note", old.key, old.content, note.content) for old, note in kept)
+        self.receipt.add_conflicts(IntakeConflict("note", old.key, old.content, note.content) for old, note in kept)
         older = [old for old, note in pairs if note.updated_at > old.updated_at]
         older += [old for old, _ in kept] if self._replace_conflicts else []
         newer = [_fill_times(latest[old.key], old.created_at) for old in older]
@@ -252,12 +252,12 @@ def _overwrite(known: Entity, entity: Entity, at: int) -> tuple[Entity, tuple[Ob
     return changed, added
 
 
-def _conflicts(known: Entity, entity: Entity) -> Iterator[Conflict]:
+def _conflicts(known: Entity, entity: Entity) -> Iterator[IntakeConflict]:
     """Yield what the other entity says differently."""
     if entity.type != known.type:
-        yield Conflict("type", known.name, known.type, entity.type)
+        yield IntakeConflict("type", known.name, known.type, entity.type)
     if entity.summary and known.summary and entity.summary != known.summary:
-        yield Conflict("summary", known.name, known.summary, entity.summary)
+        yield IntakeConflict("summary", known.name, known.summary, entity.summary)
 
 
 def _missing_observations(known: Entity, entity: Entity, at: int) -> tuple[Observation, ...]:

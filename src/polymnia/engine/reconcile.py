@@ -27,7 +27,7 @@ class State(Struct):
     notes: dict[str, Note] = field(default_factory=dict)
 
 
-class Conflict(Struct, frozen=True):
+class MergeConflict(Struct, frozen=True):
     """Something that both sides changed, with both versions. If `lost`, the merged state lacks the copy's."""
 
     what: str
@@ -38,9 +38,9 @@ class Conflict(Struct, frozen=True):
     lost: bool = True
 
 
-def reconcile(base: State, memory: State, copy: State) -> tuple[State, list[Conflict]]:
+def reconcile(base: State, memory: State, copy: State) -> tuple[State, list[MergeConflict]]:
     """Return what the memory and the copy should both become, and where they disagree."""
-    conflicts: list[Conflict] = []
+    conflicts: list[MergeConflict] = []
     merged = State()
     for key in dict.fromkeys((*memory.entities, *copy.entities)):
         sides = (base.entities.get(key), memory.entities.get(key), copy.entities.get(key))
@@ -116,7 +116,7 @@ def with_ordinals(entity: Entity) -> Entity:
 
 
 def _entity(
-    base: Entity | None, memory: Entity | None, copy: Entity | None, conflicts: list[Conflict]
+    base: Entity | None, memory: Entity | None, copy: Entity | None, conflicts: list[MergeConflict]
 ) -> Entity | None:
     if memory is not None and copy is not None:
         return _both(base, memory, copy, conflicts)
@@ -125,24 +125,24 @@ def _entity(
             return memory
         if _content(base) == _content(memory):
             return None
-        conflicts.append(Conflict("deleted entity", memory.id, memory.name, "changed", "deleted", lost=False))
+        conflicts.append(MergeConflict("deleted entity", memory.id, memory.name, "changed", "deleted", lost=False))
         return memory
     if copy is None or base is None:
         return copy and with_ordinals(copy)
     if _content(base) == _content(copy):
         return None
-    conflicts.append(Conflict("deleted entity", copy.id, copy.name, "deleted", "changed", lost=False))
+    conflicts.append(MergeConflict("deleted entity", copy.id, copy.name, "deleted", "changed", lost=False))
     return with_ordinals(copy)
 
 
-def _both(base: Entity | None, memory: Entity, copy: Entity, conflicts: list[Conflict]) -> Entity:
+def _both(base: Entity | None, memory: Entity, copy: Entity, conflicts: list[MergeConflict]) -> Entity:
     def choose(what: str, old: str | None, mine: str | None, theirs: str | None) -> str | None:
         if mine == theirs or theirs == old:
             return mine
         if mine == old:
             return theirs
         if mine and theirs:
-            conflicts.append(Conflict(what, memory.id, memory.name, mine, theirs))
+            conflicts.append(MergeConflict(what, memory.id, memory.name, mine, theirs))
         return mine or theirs
 
     old_tags = base.tags if base else ()
@@ -161,7 +161,7 @@ def _both(base: Entity | None, memory: Entity, copy: Entity, conflicts: list[Con
 
 
 def _observations(
-    base: Entity | None, memory: Entity, copy: Entity, conflicts: list[Conflict]
+    base: Entity | None, memory: Entity, copy: Entity, conflicts: list[MergeConflict]
 ) -> tuple[tuple[Observation, ...], int]:
     """Merge the observations by their ordinals. A text that both sides added is one observation."""
     old = {each.ordinal: each.text for each in base.observations} if base else {}
@@ -171,7 +171,7 @@ def _observations(
     new: list[Observation] = []
 
     def report(mine: str, theirs: str) -> None:
-        conflicts.append(Conflict("observation", memory.id, memory.name, mine, theirs, lost=False))
+        conflicts.append(MergeConflict("observation", memory.id, memory.name, mine, theirs, lost=False))
 
     for theirs in copy.observations:
         mine, was = merged.get(theirs.ordinal), old.get(theirs.ordinal)
@@ -198,20 +198,20 @@ def _observations(
     return (*[merged[ordinal] for ordinal in sorted(merged)], *numbered), memory.next_ordinal + len(new)
 
 
-def _note(base: Note | None, memory: Note | None, copy: Note | None, conflicts: list[Conflict]) -> Note | None:
+def _note(base: Note | None, memory: Note | None, copy: Note | None, conflicts: list[MergeConflict]) -> Note | None:
     was, mine, theirs = [_note_content(each) for each in (base, memory, copy)]
     if theirs in (mine, was):
         return memory
     if memory is None:
         if base is not None and copy is not None:
-            conflicts.append(Conflict("deleted note", copy.key, copy.key, "deleted", "changed", lost=False))
+            conflicts.append(MergeConflict("deleted note", copy.key, copy.key, "deleted", "changed", lost=False))
         return copy
     if mine == was:  # only the copy changed it
         return copy and _rewrite_note(memory, copy)
     if copy is None:
-        conflicts.append(Conflict("deleted note", memory.key, memory.key, "changed", "deleted", lost=False))
+        conflicts.append(MergeConflict("deleted note", memory.key, memory.key, "changed", "deleted", lost=False))
     else:
-        conflicts.append(Conflict("note", memory.key, memory.key, memory.content, copy.content))
+        conflicts.append(MergeConflict("note", memory.key, memory.key, memory.content, copy.content))
     return memory
 
 
@@ -254,7 +254,7 @@ def _ids(state: State) -> dict[str, str]:
     return {each.name: key for key, each in state.entities.items()}
 
 
-def _require_distinct_names(merged: State, memory: State, conflicts: list[Conflict]) -> None:
+def _require_distinct_names(merged: State, memory: State, conflicts: list[MergeConflict]) -> None:
     """Take back renames to names that are taken, and leave out new entities with such names."""
     names = _ids(memory)
     taken = {each.name for key, each in merged.entities.items() if names.get(each.name) == key}
@@ -265,7 +265,9 @@ def _require_distinct_names(merged: State, memory: State, conflicts: list[Confli
             taken.add(each.name)
             continue
         own = memory.entities.get(key)
-        conflicts.append(Conflict("name", key, own.name if own else each.name, own.name if own else "taken", each.name))
+        conflicts.append(
+            MergeConflict("name", key, own.name if own else each.name, own.name if own else "taken", each.name)
+        )
         if own is None:
             del merged.entities[key]
         else:

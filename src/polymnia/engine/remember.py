@@ -77,7 +77,7 @@ class RelationReceipt(Struct, frozen=True):
     reason: str = ""
 
 
-class Receipt(Struct, frozen=True):
+class RememberReceipt(Struct, frozen=True):
     """What was remembered, item by item. The change is 0 if nothing changed or the store has no history."""
 
     change: int
@@ -93,7 +93,7 @@ def remember(
     *,
     by: str,
     secrets: SecretRule = "warn",
-) -> Receipt:
+) -> RememberReceipt:
     """Create or extend entities and relate them, as one change. Return a receipt for each item.
 
     A text that an entity already has, whatever its case and spaces, is not added again. Raise BadInput for a blank name
@@ -124,7 +124,7 @@ def remember(
     receipts = {each.entity.name: each.receipt(found) for each in extended}
     receipts |= {each.name: _created_receipt(each, similar[each.name], found) for each in created}
     change = transaction.change.id if transaction.change else 0
-    return Receipt(change, transaction.at, tuple([receipts[each.name] for each in wanted]), links)
+    return RememberReceipt(change, transaction.at, tuple([receipts[each.name] for each in wanted]), links)
 
 
 def _join(entities: Sequence[EntityFacts]) -> list[EntityFacts]:

@@ -8,7 +8,7 @@ from msgspec import Struct
 from polymnia.engine.history import find_actors, history_of
 from polymnia.engine.memory import Memory
 from polymnia.engine.relations import ends_of
-from polymnia.engine.undo_plan import Conflict, plan_undo
+from polymnia.engine.undo_plan import UndoConflict, plan_undo
 from polymnia.errors import BadInput
 from polymnia.model import Change, ChangeQuery, Rows
 from polymnia.stores.contract import HistoryReader
@@ -27,7 +27,7 @@ class UndoReceipt(Struct, frozen=True):
     undone: tuple[int, ...]
     before: Rows
     after: Rows
-    conflicts: tuple[Conflict, ...]
+    conflicts: tuple[UndoConflict, ...]
 
 
 def undo(

@@ -25,7 +25,7 @@ from polymnia.stores.contract import Reader, check_cancelled
 _MAX_SEARCHED = 1_000
 
 
-class Conflict(Struct, frozen=True):
+class UndoConflict(Struct, frozen=True):
     """Something that cannot be undone: what it is, the name it belongs to, why, and the change that would be undone.
 
     Pass `key` as `overwrite` to undo it anyway; it is empty if that is not possible. `now` is the text that stays and
@@ -46,7 +46,7 @@ class UndoPlan(Struct, frozen=True):
 
     before: Rows
     after: Rows
-    conflicts: tuple[Conflict, ...]
+    conflicts: tuple[UndoConflict, ...]
 
 
 def plan_undo(read: Reader, changes: Sequence[Change], at: int, overwrite: Collection[str] = ()) -> UndoPlan:
@@ -75,7 +75,7 @@ class _Planner:
         self._names |= {identity: each.name for identity, each in self._living.items()}
         self._now = self._present_values()
         self._targets: dict[Item, Value] = {}
-        self.conflicts: list[Conflict] = []
+        self.conflicts: list[UndoConflict] = []
 
     def compare(self) -> None:
         """Decide for each item on its own: leave it, reset it, or refuse because others changed it since."""
@@ -143,7 +143,7 @@ class _Planner:
         what, name = describe_item(item, self._names)
         span = self._spans[item]
         now, then = _text(self._now.get(item)), _text(span.before)
-        self.conflicts.append(Conflict(what, name, reason, span.last.id, key, now, then))
+        self.conflicts.append(UndoConflict(what, name, reason, span.last.id, key, now, then))
 
     def _require_unused(self, identity: str) -> None:
         """Refuse to delete an entity that the changes created if others have added to it or changed it since."""

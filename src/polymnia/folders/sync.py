@@ -9,7 +9,7 @@ from msgspec.json import decode, encode
 from polymnia.disk.errors import map_os_errors
 from polymnia.disk.replace import dated_name, replace_file, replace_quickly, sync_files
 from polymnia.engine.memory import Memory
-from polymnia.engine.reconcile import Conflict, State, adopt_ids, reconcile, rows_between
+from polymnia.engine.reconcile import MergeConflict, State, adopt_ids, reconcile, rows_between
 from polymnia.engine.transfer import Content
 from polymnia.errors import BadInput, NotSupported
 from polymnia.folders.folder import Contents, Places, lay_out, read_folder
@@ -37,7 +37,7 @@ class SyncReport(Struct):
     files: Counts = field(default_factory=Counts)
     change: int = 0
     at: int = 0
-    conflicts: list[Conflict] = []
+    conflicts: list[MergeConflict] = []
     conflict_files: list[str] = []
     skipped: list[str] = []
     others: int = 0

@@ -5,7 +5,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from polymnia.engine import notes
-from polymnia.engine.intake import Item, Receipt, Tally, take_in
+from polymnia.engine.intake import IntakeReceipt, Item, Tally, take_in
 from polymnia.engine.memory import Memory
 from polymnia.engine.migrate import copy_tables, first_difference
 from polymnia.errors import BadInput, NotSupported
@@ -76,7 +76,7 @@ def run_import(
     dry_run: bool = False,
     replace_conflicts: bool = False,
     progress: Callable[[int], None] | None = None,
-) -> Receipt:
+) -> IntakeReceipt:
     """Add the items to the memory or, if it is empty, all rows of their history. Report what could not be kept.
 
     Raise NotSupported for notes that the memory cannot hold, BadInput, StoreError.
@@ -98,14 +98,14 @@ def _obstacle(memory: Memory, history: TableReader) -> str:
     return _NOT_EMPTY if first_difference(history, store) else ""
 
 
-def _restore(memory: Memory, history: TableReader, progress: Callable[[int], None] | None) -> Receipt:
+def _restore(memory: Memory, history: TableReader, progress: Callable[[int], None] | None) -> IntakeReceipt:
     """Copy the rows that the store does not have, and count what is living."""
     before = _count_rows(memory)
     copy_tables(history, memory.store, progress=progress and (lambda done, _: progress(done)))
     entities, relations, notes, observations, changes = [
         Tally(read=now, new=now - known) for now, known in zip(_count_rows(memory), before, strict=True)
     ]
-    return Receipt(entities, relations, notes, observations=observations.new, restored=changes.new)
+    return IntakeReceipt(entities, relations, notes, observations=observations.new, restored=changes.new)
 
 
 def _count_rows(memory: Memory) -> tuple[int, int, int, int, int]:

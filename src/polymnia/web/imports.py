@@ -11,7 +11,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from polymnia.engine.intake import Item, Receipt
+from polymnia.engine.intake import IntakeReceipt, Item
 from polymnia.engine.memory import Memory
 from polymnia.engine.secrets import SecretRule
 from polymnia.errors import BadInput, PolymniaError
@@ -36,7 +36,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     """What a run did, or would do."""
 
     importer: Importer
-    receipt: Receipt
+    receipt: IntakeReceipt
     skipped: list[Places]
     flagged: list[Places]
     left_fields: list[Places]

@@ -14,14 +14,14 @@ from polymnia.dialects.questions import Elicited, Question, confirmation
 from polymnia.dialects.times import parse_moment
 from polymnia.engine.forget import ForgetReceipt, Unwanted
 from polymnia.engine.forget import forget as forget_rows
-from polymnia.engine.remember import EntityFacts, EntityReceipt, FactDraft, FactReceipt, Receipt
+from polymnia.engine.remember import EntityFacts, EntityReceipt, FactDraft, FactReceipt, RememberReceipt
 from polymnia.engine.remember import remember as remember_facts
 from polymnia.engine.revise import Edit, Revision, RevisionReceipt, merge
 from polymnia.engine.revise import revise as revise_entity
 from polymnia.engine.secrets import SecretRule
 from polymnia.engine.undo import UndoReceipt, undo_since
 from polymnia.engine.undo import undo as undo_changes
-from polymnia.engine.undo_plan import Conflict
+from polymnia.engine.undo_plan import UndoConflict
 from polymnia.errors import BadInput
 from polymnia.model import Relation
 
@@ -110,7 +110,7 @@ def _relation(shape: RelationShape) -> Relation:
     return Relation(shape.source, shape.target, shape.type)
 
 
-def _receipt_reply(receipt: Receipt, workspace: str) -> Reply:
+def _receipt_reply(receipt: RememberReceipt, workspace: str) -> Reply:
     items = [_entity_receipt(each) for each in receipt.entities]
     items += [
         _clean({"relation": " ".join((each.relation.source, each.relation.type, each.relation.target)),
@@ -250,7 +250,7 @@ def _conflict_text(receipt: UndoReceipt) -> str:
     return "; ".join(told) + (f"; and {more} more" if more else "")
 
 
-def _describe_conflict(conflict: Conflict) -> str:
+def _describe_conflict(conflict: UndoConflict) -> str:
     return f"{conflict.what}: {conflict.reason} (undoing change {conflict.change})"
 
 

@@ -5,7 +5,7 @@ import time
 from polymnia.engine.history import latest
 from polymnia.engine.projects import PERSONAL, create_missing
 from polymnia.engine.undo import undo
-from polymnia.engine.undo_plan import Conflict
+from polymnia.engine.undo_plan import UndoConflict
 from polymnia.errors import BadInput
 from polymnia.importers.registry import IMPORTERS
 from polymnia.model import Change
@@ -92,7 +92,7 @@ def save(page: Page) -> Response:
     return send_file(file, name, EXPORTS[key].content_type)
 
 
-def _render(page: Page, found: Import | None, conflicts: tuple[Conflict, ...] = ()) -> Response:
+def _render(page: Page, found: Import | None, conflicts: tuple[UndoConflict, ...] = ()) -> Response:
     return page.render(
         "imports/page.html",
         fragment="imports/report.html",
