@@ -18,6 +18,7 @@ from polymnia.search.terms import terms_of
 from polymnia.search.text import fold
 from polymnia.stores import open_store
 from polymnia.stores.contract import Reader
+from polymnia.stores.postgres.connection import QUERIES as SQL
 from polymnia.stores.postgres.store import PostgresStore
 from tests.conftest import STORES
 
@@ -200,4 +201,24 @@ def test_a_purge_removes_the_words_of_deleted_texts(tmp_path: Path) -> None:
     with store._database.connection() as connection:
         rows = connection.execute("SELECT term FROM terms WHERE workspace_id = $1", (store.workspace,)).fetchall()
     assert {term for (term,) in rows} == {"two", "thing", "share"}
+    store.close()
+
+
+def test_a_search_for_a_word_reads_no_more_observations_than_have_it(postgres_database: str) -> None:
+    store = open_store(f"{postgres_database}?workspace=one")
+    texts = tuple(f"word{number} river lake" for number in range(60))
+    entities.create(Memory(store), [EntityDraft(f"E{number}", "thing", texts) for number in range(100)], by="test")
+    entities.create(Memory(store), [EntityDraft("Rare", "thing", ("a zebra",))], by="test")
+    assert isinstance(store, PostgresStore)
+    store.compact()  # with statistics for the planner
+    zebra = (["zebra"], ["'zebra'"], ["ABCD"], [8.0, 4.0, 1.0, 0.5])
+    with store._database.connection() as connection, connection.transaction():
+        found = connection.execute(
+            SQL["match_words"], (store.workspace, "'zebra'", *zebra, ["observation"], None)
+        ).fetchall()
+        read = connection.execute(
+            "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables "
+            "WHERE relname = 'observations' AND schemaname = 'polymnia'"
+        ).fetchall()
+    assert (len(found), read) == (1, [(1,)])
     store.close()

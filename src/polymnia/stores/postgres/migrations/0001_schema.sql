@@ -243,8 +243,9 @@ BEGIN
     END LOOP;
 END
 $$;
--- A search reads all entries that wait to be sorted into the index, so there are never many, here and below.
-CREATE INDEX words_terms ON words USING gin (terms) WITH (gin_pending_list_limit = 256);
+-- The workspace is part of the index: otherwise a search reads the keys of all its passages to leave out other workspaces.
+-- A search also reads all entries that wait to be sorted into the index, so there are never many, here and below.
+CREATE INDEX words_terms ON words USING gin (workspace_id, terms) WITH (gin_pending_list_limit = 256);
 
 -- The distinct words that were ever indexed, to find those that are spelled alike.
 CREATE TABLE terms (
@@ -272,6 +273,8 @@ END;
 CREATE FUNCTION word_scores(
     workspace bigint, query tsquery, lexemes text[], queries tsquery[], labels text[], weights float8[]
 ) RETURNS TABLE (passage bigint, score float8) LANGUAGE sql STABLE
+-- Few, so that hits are looked up: for the default of 1,000, a search reads all observations of the workspace.
+ROWS 10
 -- Planning takes longer than most searches, and there is only one good plan.
 SET plan_cache_mode = force_generic_plan
 BEGIN ATOMIC
