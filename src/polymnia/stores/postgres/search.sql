@@ -56,7 +56,7 @@ SELECT passage FROM words WHERE workspace_id = $1 ORDER BY passage DESC LIMIT $2
 -- name: match_words
 -- The passages of some kinds that have some or all of some stems, best first, with their scores.
 WITH found AS MATERIALIZED (
-    SELECT * FROM word_scores($1::bigint, $2::tsquery, $3::text[], $4::tsquery[], $5::text[], $6::float8[])
+    SELECT * FROM word_scores($1::bigint, $2::tsquery, $3::text[], $4::tsquery[], $5::text[], $6::float8[], NULL)
 )
 SELECT f.passage, c.name, 'entity' AS kind, f.score
 FROM found AS f JOIN cards AS c ON c.workspace_id = $1 AND c.id = f.passage
@@ -74,19 +74,31 @@ ORDER BY 4 DESC, 1 LIMIT $8::bigint;
 
 -- name: best_words
 -- The passages that have some or all of some stems, best first.
-SELECT passage FROM word_scores($1::bigint, $2::tsquery, $3::text[], $4::tsquery[], $5::text[], $6::float8[])
+SELECT passage FROM word_scores($1::bigint, $2::tsquery, $3::text[], $4::tsquery[], $5::text[], $6::float8[], NULL)
 ORDER BY score DESC, passage LIMIT $7::bigint;
 
 -- name: best_words_within
--- The same among the passages of some names, some types, a period and all of some tags; NULL allows any.
+-- The same among the passages of some names, some types, a period and all of some tags; NULL allows any. Only the passages of
+-- the names are scored: a common word has many others.
 SELECT f.passage
-FROM word_scores($1::bigint, $2::tsquery, $3::text[], $4::tsquery[], $5::text[], $6::float8[]) AS f
+FROM word_scores($1::bigint, $2::tsquery, $3::text[], $4::tsquery[], $5::text[], $6::float8[], CASE WHEN $8::text[] IS NOT NULL THEN ARRAY(
+    SELECT c.id FROM cards AS c
+    WHERE c.workspace_id = $1 AND text_key(c.name) = ANY (ARRAY(SELECT text_key(n) FROM unnest($8::text[]) AS n))
+        AND c.name = ANY ($8::text[]) AND c.until IS NULL
+    UNION ALL
+    SELECT o.id FROM cards AS c JOIN observations AS o ON o.workspace_id = $1 AND o.entity = c.entity AND o.until IS NULL
+    WHERE c.workspace_id = $1 AND text_key(c.name) = ANY (ARRAY(SELECT text_key(n) FROM unnest($8::text[]) AS n))
+        AND c.name = ANY ($8::text[]) AND c.until IS NULL
+    UNION ALL
+    SELECT n.id FROM notes AS n
+    WHERE n.workspace_id = $1 AND text_key(n.key) = ANY (ARRAY(SELECT text_key(k) FROM unnest($8::text[]) AS k))
+        AND n.key = ANY ($8::text[]) AND n.until IS NULL
+) END) AS f
 LEFT JOIN observations AS o ON o.workspace_id = $1 AND o.id = f.passage
 LEFT JOIN notes AS n ON n.workspace_id = $1 AND n.id = f.passage
 LEFT JOIN cards AS own ON own.workspace_id = $1 AND own.id = f.passage
 LEFT JOIN cards AS c ON c.workspace_id = $1 AND c.entity = coalesce(o.entity, own.entity) AND c.until IS NULL
-WHERE ($8::text[] IS NULL OR coalesce(c.name, n.key) = ANY ($8::text[]))
-    AND ($9::text[] IS NULL OR coalesce(c.type, 'note') = ANY ($9::text[]))
+WHERE ($9::text[] IS NULL OR coalesce(c.type, 'note') = ANY ($9::text[]))
     AND ($10::bigint IS NULL OR coalesce(o.valid_at, o.created_at, c.created_at, n.updated_at) >= $10::bigint)
     AND ($11::bigint IS NULL OR coalesce(o.valid_at, o.created_at, c.created_at, n.updated_at) < $11::bigint)
     AND ($12::text[] IS NULL OR coalesce(c.tags, n.tags, '{}') @> $12::text[])

@@ -243,9 +243,8 @@ BEGIN
     END LOOP;
 END
 $$;
--- The workspace is part of the index: otherwise a search reads the keys of all its passages to leave out other workspaces.
--- A search also reads all entries that wait to be sorted into the index, so there are never many, here and below.
-CREATE INDEX words_terms ON words USING gin (workspace_id, terms) WITH (gin_pending_list_limit = 256);
+-- A search reads all entries that wait to be sorted into the index, so there are never many, here and below.
+CREATE INDEX words_terms ON words USING gin (terms) WITH (gin_pending_list_limit = 256);
 
 -- The distinct words that were ever indexed, to find those that are spelled alike.
 CREATE TABLE terms (
@@ -270,8 +269,9 @@ END;
 
 -- BM25 as FTS5 computes it, for the passages that a query finds. Each stem of the query comes with a query for it alone, by
 -- which its passages are counted, and with the labels of the columns where it counts. The weights are those of A, B, C, D.
+-- Only passages in `among` are scored, unless it is NULL.
 CREATE FUNCTION word_scores(
-    workspace bigint, query tsquery, lexemes text[], queries tsquery[], labels text[], weights float8[]
+    workspace bigint, query tsquery, lexemes text[], queries tsquery[], labels text[], weights float8[], among bigint[]
 ) RETURNS TABLE (passage bigint, score float8) LANGUAGE sql STABLE
 -- Few, so that hits are looked up: for the default of 1,000, a search reads all observations of the workspace.
 ROWS 10
@@ -299,6 +299,7 @@ BEGIN ATOMIC
             ts_rank('{0, 1, 0, 0}'::float4[], w.terms, q.query) AS in_content
         FROM words AS w CROSS JOIN wanted AS q
         WHERE w.workspace_id = word_scores.workspace AND w.terms @@ word_scores.query
+            AND (word_scores.among IS NULL OR w.passage = ANY (word_scores.among))
         OFFSET 0 -- so that ranks are computed once
     ), hits AS (
         SELECT r.passage, r.length, r.number, r.rarity, r.average, coalesce(
