@@ -47,7 +47,7 @@ COMMANDS = {
 _HELP_COLUMN = 18
 # What a shell reports for a program that a closed pipe ended.
 _BROKEN_PIPE = 141
-# And for one that Ctrl-C ended.
+# What a shell reports for a program that Ctrl-C ended.
 _INTERRUPTED = 130
 
 

@@ -16,7 +16,8 @@ from polymnia.stores.contract import Reader
 # Shorter words have too many similar ones: they are corrected only to names, or if a letter was left out.
 MIN_WORD_LETTERS, MIN_NAME_LETTERS = 4, 3
 # A shorter word with a wrong letter may well be one that the store lacks: it is corrected only to a name, or to a word
-# that a passage has together with another word of the question. So many of these are tried, the rarest first.
+# that a passage has together with another word of the question. At most MAX_OTHER_TERMS of these words are tried, the
+# rarest first.
 MIN_DISTINCT_LETTERS, MAX_OTHER_TERMS = 6, 12
 # Words of this many letters may have two mistakes, and are also corrected to English words that the store lacks.
 MIN_LONG_LETTERS = 8

@@ -21,7 +21,7 @@ from polymnia.importers.source import Source
 
 _SETTINGS = ".obsidian"
 # Properties that say how Obsidian shows a page.
-_LOOKS = ("cssclass", "cssclasses", "publish")
+_DISPLAY_PROPERTIES = ("cssclass", "cssclasses", "publish")
 
 
 def recognizes(source: Source) -> bool:
@@ -49,7 +49,7 @@ def read(source: Source, report: Report) -> Iterator[Item]:
     for page in pages(source):
         name = _name(page, counts)
         found = list(blocks(page.body))
-        texts = [*[each.text for each in found], *property_texts(page, *_LOOKS)]
+        texts = [*[each.text for each in found], *property_texts(page, *_DISPLAY_PROPERTIES)]
         prose = without_code(found)
         tags = [tag.removeprefix("#") for each in page.texts("tags", "tag") for tag in each.split()]
         yield entity_of(page, name, page.text("type") or "note", texts, report, tags=[*tags, *inline_tags(prose)])

@@ -25,7 +25,7 @@ _ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])(?:\s+(.*))?", re.DOTALL)
 _FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
 _RULE = re.compile(r"\s*(?:[-*_]\s*){3,}")
 # Folders of Obsidian's own, which an archive of a vault has.
-_OBSIDIANS_OWN = {".obsidian", ".trash"}
+_OBSIDIAN_FOLDERS = {".obsidian", ".trash"}
 _CREATED = ("created", "created_at", "date", "date created")
 _UPDATED = ("modified", "updated", "updated_at", "last_modified", "date modified")
 # The properties that become something else than facts.
@@ -79,7 +79,7 @@ def first_pages(source: Source, limit: int = 200) -> Iterator[Page]:
 def _paths(source: Source) -> list[str]:
     """Return the Markdown files."""
     names = [path for path in source.names if path.endswith((".md", ".markdown"))]
-    return [path for path in names if _OBSIDIANS_OWN.isdisjoint(path.split("/"))]
+    return [path for path in names if _OBSIDIAN_FOLDERS.isdisjoint(path.split("/"))]
 
 
 def stem_of(path: str) -> str:

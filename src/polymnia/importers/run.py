@@ -33,7 +33,7 @@ def open_source(source: Source, kind: str | None, report: Report) -> Reading:
         report.skip(place, reason)
     history = importer.read_history(source, report) if importer.read_history else None
     items = importer.read(source, report)
-    if history is not None:  # and with it the items, which may not be needed
+    if history is not None:  # the items were checked with it, and may not be needed
         return Reading(importer, items, history)
     return Reading(importer, require_some(items, source.path.name, report), None)
 

@@ -56,7 +56,7 @@ _RELATIVE = (
 )
 # A month alone, as in "due July". `May` and `March` are words too.
 _MONTH_ALONE = r"\b(january|february|april|june|july|august|september|october|november|december)\b"
-# Of the dates that a text names, so many are compared with that of a question.
+# The most dates of a text that are compared with the date of a question.
 MAX_NAMED_DATES = 8
 _DAYS_OFF = {"yesterday": -1, "today": 0, "tonight": 0, "tomorrow": 1}
 _WHICH = {"last": -1, "this": 0, "next": 1}
