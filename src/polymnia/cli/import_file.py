@@ -1,7 +1,6 @@
 """`polymnia import`: add the memories of another program, or of another store, to a store."""
 
 import argparse
-import gc
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
@@ -72,7 +71,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
             print_sync(settings, options, options.file, edits)
             return 0
         left_out = NotesLeftOut(memory)
-        with _few_collections(), _tell_interruption(dry_run=options.dry_run):
+        with _tell_interruption(dry_run=options.dry_run):
             receipt = run_import(
                 memory,
                 left_out.filter(items),
@@ -132,17 +131,6 @@ def _open_target(settings: Settings, *, dry_run: bool) -> AbstractContextManager
         has_notes = kind in ("sqlite", "directory") or not has_files(kind, path)
         return closing(open_store(":memory:" if has_notes else "memory:"))
     return open_workspace_store(settings, read_only=True)
-
-
-@contextmanager
-def _few_collections() -> Iterator[None]:
-    """Let Python collect garbage less often during the block."""
-    first, *others = gc.get_threshold()
-    gc.set_threshold(_GC_THRESHOLD, *others)
-    try:
-        yield
-    finally:
-        gc.set_threshold(first, *others)
 
 
 @contextmanager
