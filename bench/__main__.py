@@ -43,7 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the arguments."""
-    new = argparse.ArgumentParser(prog="python -m bench", description="Measure Polymnia beside its peers, over stdio.")
+    new = argparse.ArgumentParser(
+        prog="python -m bench", description="Measure Polymnia beside its peers, over stdio."
+    )
     new.add_argument(
         "--sizes",
         type=sizes,

@@ -73,13 +73,24 @@ class Bench:
         folder = self._home / "sessions"
         folder.mkdir()
         for number in range(0, turns, TURNS_OF_A_SESSION):
-            lines = [_line(f"{number:08}", turn) for turn in range(min(TURNS_OF_A_SESSION, turns - number))]
+            lines = [
+                _line(f"{number:08}", turn)
+                for turn in range(min(TURNS_OF_A_SESSION, turns - number))
+            ]
             (folder / f"{number:08}.jsonl").write_text("".join(lines), "utf-8")
-        return self._run([*POLYMNIA, "import", str(folder), "--store", str(self._home / "imported.db")])
+        return self._run(
+            [*POLYMNIA, "import", str(folder), "--store", str(self._home / "imported.db")]
+        )
 
     def _run(self, command: Sequence[str]) -> Cost:
-        given = json.dumps({"cwd": str(self.project), "transcript_path": str(self.transcript)}).encode()
-        environment = {**clean_environment(), "HOME": str(self._home), "XDG_DATA_HOME": str(self._home / "data")}
+        given = json.dumps(
+            {"cwd": str(self.project), "transcript_path": str(self.transcript)}
+        ).encode()
+        environment = {
+            **clean_environment(),
+            "HOME": str(self._home),
+            "XDG_DATA_HOME": str(self._home / "data"),
+        }
         before, began = _children_seconds(), perf_counter()
         subprocess.run(command, input=given, env=environment, stdout=subprocess.DEVNULL, check=True)
         return Cost(perf_counter() - began, _children_seconds() - before)
@@ -91,10 +102,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.cache.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix="agents-", dir=options.cache.resolve()) as home:
         bench = Bench(Path(home), options.entities)
-        print(f"{options.entities:,} entities with {options.entities * FACTS:,} facts; load {os.getloadavg()[0]:.1f}")
-        print(f"{'hook':<24} {'clock, ms':>10} {'processor, ms':>14}  (medians; budget {HOOK_BUDGET_MS})")
+        print(
+            f"{options.entities:,} entities with {options.entities * FACTS:,} facts; load {os.getloadavg()[0]:.1f}"
+        )
+        print(
+            f"{'hook':<24} {'clock, ms':>10} {'processor, ms':>14}  (medians; budget {HOOK_BUDGET_MS})"
+        )
         for name, costs in _rounds(bench, options.rounds).items():
-            wall, processor = (median([getattr(each, part) for each in costs]) for part in ("wall", "processor"))
+            wall, processor = (
+                median([getattr(each, part) for each in costs]) for part in ("wall", "processor")
+            )
             verdict = "" if name == BARE else _verdict(wall * 1000, HOOK_BUDGET_MS)
             print(f"{name:<24} {wall * 1000:>10.0f} {processor * 1000:>14.0f}{verdict}")
         cost = bench.import_transcripts(options.turns)
@@ -123,7 +140,9 @@ def _verdict(measured: float, budget: float) -> str:
 
 def _entities(count: int) -> Iterator[Entity]:
     for number in range(count):
-        facts = [Observation(each, f"fact {each} of thing {number}") for each in range(1, FACTS + 1)]
+        facts = [
+            Observation(each, f"fact {each} of thing {number}") for each in range(1, FACTS + 1)
+        ]
         yield Entity(f"thing {number}", "thing", tuple(facts), next_ordinal=FACTS + 1)
 
 
@@ -133,7 +152,10 @@ def _line(session: str, number: int) -> str:
     text = f"Turn {number} says that the deployment of service {number % 97} needs {number % 13} steps, and why."
     at = f"2026-03-{number // 86400 % 28 + 1:02}T{number // 3600 % 24:02}:{number // 60 % 60:02}:{number % 60:02}Z"
     message = {"role": speaker, "content": [{"type": "text", "text": text}]}
-    return json.dumps({"type": speaker, "sessionId": session, "timestamp": at, "message": message}) + "\n"
+    return (
+        json.dumps({"type": speaker, "sessionId": session, "timestamp": at, "message": message})
+        + "\n"
+    )
 
 
 def _children_seconds() -> float:
@@ -142,11 +164,19 @@ def _children_seconds() -> float:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m bench.agents", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--entities", type=int, default=ENTITIES, help="in the memory (default: %(default)s)")
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.agents", description=(__doc__ or "").splitlines()[0]
+    )
+    parser.add_argument(
+        "--entities", type=int, default=ENTITIES, help="in the memory (default: %(default)s)"
+    )
     parser.add_argument("--turns", type=int, default=TURNS, help="to import (default: %(default)s)")
-    parser.add_argument("--rounds", type=int, default=15, help="of each hook (default: %(default)s)")
-    parser.add_argument("--cache", type=Path, default=Path(".bench-cache"), help="where the stores go")
+    parser.add_argument(
+        "--rounds", type=int, default=15, help="of each hook (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--cache", type=Path, default=Path(".bench-cache"), help="where the stores go"
+    )
     return parser
 
 

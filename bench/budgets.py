@@ -80,7 +80,9 @@ def point_writes(figures: Figures) -> Iterator[Verdict]:
     for size in figures.sizes():
         write = figures.raw(POINT_WRITE.key, SQLITE, size)
         commit = figures.raw(BARE_COMMIT.key, PROBE, size)
-        yield at_most(f"point write, {short(size)}, sqlite", ratio(write, commit), 3.0, "x a bare commit")
+        yield at_most(
+            f"point write, {short(size)}, sqlite", ratio(write, commit), 3.0, "x a bare commit"
+        )
 
 
 def growth(figures: Figures) -> Iterator[Verdict]:
@@ -110,7 +112,9 @@ def bulk_imports(figures: Figures) -> Iterator[Verdict]:
     """Judge the import of each size, per 50,000 entities; a small one is mostly the start of the process."""
     for size in [each for each in figures.sizes() if each >= IMPORTED] or [LARGE]:
         seconds = ratio(figures.raw(IMPORT.key, SQLITE, size), size / IMPORTED)
-        yield at_most(f"import of {short(size)}, per 50k entities, sqlite", seconds, 5, " s of processor time")
+        yield at_most(
+            f"import of {short(size)}, per 50k entities, sqlite", seconds, 5, " s of processor time"
+        )
 
 
 def store_size(figures: Figures) -> Iterator[Verdict]:
@@ -125,7 +129,9 @@ def past_reads(figures: Figures) -> Iterator[Verdict]:
     for size in figures.sizes():
         past = figures.raw(PAST_READ.key, SQLITE, size)
         times = ratio(past, figures.raw(DIRECT_READ.key, SQLITE, size))
-        yield at_most(f"as_of read of one entity, {short(size)}, sqlite", times, 1.5, "x the point read")
+        yield at_most(
+            f"as_of read of one entity, {short(size)}, sqlite", times, 1.5, "x the point read"
+        )
 
 
 def loaded_start(figures: Figures) -> Iterator[Verdict]:

@@ -54,26 +54,38 @@ _BUDGETS_S = {"relation gaps": 5.0, "similar pairs": 5.0, "consolidation report"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m bench.curation", description=__doc__)
-    parser.add_argument("--entities", type=int, default=20_000, metavar="N", help="(default: %(default)s)")
-    parser.add_argument("--store", metavar="URL", help="a store to keep, which is filled if it is empty")
+    parser.add_argument(
+        "--entities", type=int, default=20_000, metavar="N", help="(default: %(default)s)"
+    )
+    parser.add_argument(
+        "--store", metavar="URL", help="a store to keep, which is filled if it is empty"
+    )
     options = parser.parse_args(arguments)
     machine = describe_machine()
-    print(f"{machine.cores} cores, load {machine.load_before} before the run, Python {machine.python}")
+    print(
+        f"{machine.cores} cores, load {machine.load_before} before the run, Python {machine.python}"
+    )
     with TemporaryDirectory() as folder:
         url = options.store or str(Path(folder) / "memory.db")
         _fill(url, options.entities)
         costs = {name: _measure(url, name) for name in VERBS}
     for name, cost in costs.items():
-        print(f"{name}: {cost.wall:.2f} s, {cost.processor:.2f} s of processor time, peak memory {cost.peak:.0f} MB")
+        print(
+            f"{name}: {cost.wall:.2f} s, {cost.processor:.2f} s of processor time, peak memory {cost.peak:.0f} MB"
+        )
     for each in _judge(costs):
-        print(f"{each.what}: {each.measured}, budget {each.budget}: {'met' if each.met else 'missed'}")
+        print(
+            f"{each.what}: {each.measured}, budget {each.budget}: {'met' if each.met else 'missed'}"
+        )
     return 0
 
 
 def _judge(costs: dict[str, Cost]) -> Iterator[Verdict]:
     for name, seconds in _BUDGETS_S.items():
         yield at_most(name, costs[name].wall, seconds, " s")
-    yield at_most("highest memory of any", max(cost.peak for cost in costs.values()), _BUDGET_MB, " MB")
+    yield at_most(
+        "highest memory of any", max(cost.peak for cost in costs.values()), _BUDGET_MB, " MB"
+    )
 
 
 def _measure(url: str, name: str) -> Cost:
@@ -113,7 +125,10 @@ def _fill(url: str, count: int) -> None:
         relations.create(memory, batch, by=ME)
     _fill_vectors(store, names)
     store.close()
-    print(f"{count} entities, {_PER_ENTITY * count} observations of {_WORDS} words and their vectors", end=" ")
+    print(
+        f"{count} entities, {_PER_ENTITY * count} observations of {_WORDS} words and their vectors",
+        end=" ",
+    )
     print(f"written in {perf_counter() - began:.0f} s")
 
 
@@ -121,7 +136,9 @@ def _related_pair(source: random.Random, names: Sequence[str]) -> tuple[str, str
     """Return two entities, which are of the same topic more often than not."""
     one, topics = source.randrange(len(names)), _topics(len(names))
     other = (
-        source.randrange(one % topics, len(names), topics) if source.random() < 0.75 else source.randrange(len(names))
+        source.randrange(one % topics, len(names), topics)
+        if source.random() < 0.75
+        else source.randrange(len(names))
     )
     return names[one], names[other]
 
@@ -137,7 +154,10 @@ def _fill_text(memory: Memory, count: int) -> list[str]:
     words = ["".join(source.choices(letters, k=source.randint(3, 9))) for _ in range(_VOCABULARY)]
     shares = list(accumulate([1 / (place + 10) for place in range(_VOCABULARY)]))
     names = list(
-        {" ".join(source.choices(words, k=source.choice((1, 2, 2, 3)))).title(): None for _ in range(2 * count)}
+        {
+            " ".join(source.choices(words, k=source.choice((1, 2, 2, 3)))).title(): None
+            for _ in range(2 * count)
+        }
     )
     names = names[:count]
 
@@ -169,7 +189,10 @@ def _fill_vectors(store: Store, names: Sequence[str]) -> None:
             passages = read.passages_by_id(waiting)
         if not waiting:
             return
-        rows = [(each.id, (near[each.entity] + _noise(source)).astype("<f4").tobytes()) for each in passages]
+        rows = [
+            (each.id, (near[each.entity] + _noise(source)).astype("<f4").tobytes())
+            for each in passages
+        ]
         store.vectors.put(model, rows)
         below = min(waiting)
 

@@ -32,7 +32,11 @@ def measure_install() -> Install:
 def required_names(package: Distribution) -> list[str]:
     """Return the packages that this one requires here, without extras."""
     requirements = [Requirement(each) for each in package.requires or ()]
-    return [each.name for each in requirements if each.marker is None or each.marker.evaluate({"extra": ""})]
+    return [
+        each.name
+        for each in requirements
+        if each.marker is None or each.marker.evaluate({"extra": ""})
+    ]
 
 
 def size_of(package: Distribution) -> int:

@@ -51,8 +51,12 @@ class Cost(Struct, frozen=True):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print. Return 1 if a long call reports nothing, or goes on for long after it was cancelled."""
     parser = argparse.ArgumentParser(prog="python -m bench.long_calls", description=__doc__)
-    parser.add_argument("--entities", type=int, default=100_000, metavar="N", help="(default: %(default)s)")
-    parser.add_argument("--store", metavar="FILE", help="a store of that many entities that exists already")
+    parser.add_argument(
+        "--entities", type=int, default=100_000, metavar="N", help="(default: %(default)s)"
+    )
+    parser.add_argument(
+        "--store", metavar="FILE", help="a store of that many entities that exists already"
+    )
     parser.add_argument("--dialects", metavar="NAMES", help="only these, separated by commas")
     options = parser.parse_args(arguments)
     with TemporaryDirectory() as home:
@@ -73,7 +77,10 @@ def calls_of(size: int) -> Mapping[str, Mapping[str, Arguments]]:
     first, last = entity_name(0), entity_name(size - 1)
     word = "to"  # in nearly every observation
     new = [entity_of(number) for number in range(5_000)]
-    rows = [{"name": each["name"], "type": each["entityType"], "facts": each["observations"]} for each in new]
+    rows = [
+        {"name": each["name"], "type": each["entityType"], "facts": each["observations"]}
+        for each in new
+    ]
     return {
         "reference": {
             "read_graph": {},
@@ -150,7 +157,9 @@ def _session(path: Path, dialect: str) -> Iterator[Session]:
         workspaces = OneWorkspace(Memory(store))
         server = Server(open_dialect(dialect, rules), workspaces)
         session = Session(server, client=Client(principal=OWNER, workspace=workspaces.sole))
-        session.handle(_message("initialize", {"protocolVersion": "2025-11-25", "capabilities": {}}))
+        session.handle(
+            _message("initialize", {"protocolVersion": "2025-11-25", "capabilities": {}})
+        )
         yield session
         session.close()
     finally:
@@ -158,7 +167,9 @@ def _session(path: Path, dialect: str) -> Iterator[Session]:
 
 
 def _call(session: Session, tool: str, arguments: Arguments) -> tuple[float, int]:
-    message = _message("tools/call", {"name": tool, "arguments": arguments, "_meta": {"progressToken": tool}})
+    message = _message(
+        "tools/call", {"name": tool, "arguments": arguments, "_meta": {"progressToken": tool}}
+    )
     began = time.perf_counter()
     body, _ = _handle(session, message, cancel_after=TIMEOUT_S)
     seconds = time.perf_counter() - began
@@ -183,7 +194,11 @@ def _handle(session: Session, message: bytes, *, cancel_after: float) -> tuple[b
 
     def cancel() -> None:
         cancelled_at.append(time.perf_counter())
-        session.handle(encode({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}))
+        session.handle(
+            encode(
+                {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
+            )
+        )
 
     timer = threading.Timer(cancel_after, cancel)
     timer.start()

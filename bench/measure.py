@@ -28,7 +28,9 @@ def measure(
             # A commit waits for everything that was written before it: without this, one server
             # would pay for the unwritten data of another.
             settle = os.sync if row.writes and not row.alternate else nothing
-            samples |= take_rounds(samplers, replace(limits, most=most, rounds=rounds), settle=settle)
+            samples |= take_rounds(
+                samplers, replace(limits, most=most, rounds=rounds), settle=settle
+            )
     return Figures(samples)
 
 
@@ -37,7 +39,8 @@ def open_samplers(row: Row, stages: Sequence[Stage]) -> Iterator[Mapping[Key, Sa
     """Open the contestants of a row: its stages, and its probe for each size."""
     taking_part = [stage for stage in stages if takes_part(row, stage)]
     samplers: dict[Key, Sampler] = {
-        Key(row.key, stage.server.name, stage.size): partial(row.sample, stage) for stage in taking_part
+        Key(row.key, stage.server.name, stage.size): partial(row.sample, stage)
+        for stage in taking_part
     }
     with ExitStack() as stack:
         if row.probe is not None:

@@ -28,20 +28,34 @@ _BUDGET_MB = 600
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m bench.moving", description=__doc__)
-    parser.add_argument("--entities", type=int, default=50_000, metavar="N", help="(default: %(default)s)")
-    parser.add_argument("--turns", type=int, default=100_000, metavar="N", help="(default: %(default)s)")
     parser.add_argument(
-        "--files", type=int, default=5_000, metavar="N", help="files of a folder (default: %(default)s)"
+        "--entities", type=int, default=50_000, metavar="N", help="(default: %(default)s)"
+    )
+    parser.add_argument(
+        "--turns", type=int, default=100_000, metavar="N", help="(default: %(default)s)"
+    )
+    parser.add_argument(
+        "--files",
+        type=int,
+        default=5_000,
+        metavar="N",
+        help="files of a folder (default: %(default)s)",
     )
     options = parser.parse_args(arguments)
     machine = describe_machine()
-    print(f"{machine.cores} cores, load {machine.load_before} before the run, Python {machine.python}")
+    print(
+        f"{machine.cores} cores, load {machine.load_before} before the run, Python {machine.python}"
+    )
     with TemporaryDirectory() as folder:
         costs = dict(_measure_all(Path(folder), options))
     for name, cost in costs.items():
-        print(f"{name}: {cost.wall:.2f} s, {cost.processor:.2f} s of processor time, peak memory {cost.peak:.0f} MB")
+        print(
+            f"{name}: {cost.wall:.2f} s, {cost.processor:.2f} s of processor time, peak memory {cost.peak:.0f} MB"
+        )
     for each in _judge(costs):
-        print(f"{each.what}: {each.measured}, budget {each.budget}: {'met' if each.met else 'missed'}")
+        print(
+            f"{each.what}: {each.measured}, budget {each.budget}: {'met' if each.met else 'missed'}"
+        )
     return 0
 
 
@@ -50,13 +64,19 @@ def _measure_all(folder: Path, options: argparse.Namespace) -> Iterator[tuple[st
     _run(folder, "import", "one.jsonl", "--store", "one.db")  # writes bytecode
     write_dataset(options.entities, folder / "memory.jsonl")
     yield "import memory.jsonl", _run(folder, "import", "memory.jsonl", "--store", "graph.db")
-    yield "export document", _run(folder, "export", "--format", "json", "-o", "all.json", "--store", "graph.db")
+    yield (
+        "export document",
+        _run(folder, "export", "--format", "json", "-o", "all.json", "--store", "graph.db"),
+    )
     yield "import document", _run(folder, "import", "all.json", "--store", "copy.db")
     _write_chats(options.turns, folder / "conversations.json")
     yield "import chats", _run(folder, "import", "conversations.json", "--store", "chats.db")
     write_dataset(options.files, folder / "small.jsonl")
     _run(folder, "import", "small.jsonl", "--store", "small.db")
-    yield "export folder", _run(folder, "export", "--format", "markdown", "-o", "vault", "--store", "small.db")
+    yield (
+        "export folder",
+        _run(folder, "export", "--format", "markdown", "-o", "vault", "--store", "small.db"),
+    )
     yield "sync folder", _run(folder, "sync", "vault", "--store", "small.db")
     yield "import folder", _run(folder, "import", "vault", "--store", "other.db")
 
@@ -75,12 +95,24 @@ def _chat(rng: Random, number: int) -> dict[str, object]:
     for turn in range(_TURNS_PER_CHAT):
         message = {
             "author": {"role": "assistant" if turn % 2 else "user"},
-            "content": {"content_type": "text", "parts": [" ".join([sentence(rng) for _ in range(4)])]},
+            "content": {
+                "content_type": "text",
+                "parts": [" ".join([sentence(rng) for _ in range(4)])],
+            },
             "create_time": 1_700_000_000 + number * 1000 + turn,
         }
-        nodes[f"n{turn}"] = {"id": f"n{turn}", "parent": f"n{turn - 1}" if turn else None, "message": message}
+        nodes[f"n{turn}"] = {
+            "id": f"n{turn}",
+            "parent": f"n{turn - 1}" if turn else None,
+            "message": message,
+        }
     last = f"n{_TURNS_PER_CHAT - 1}"
-    return {"conversation_id": f"c{number:06d}", "title": f"Chat {number}", "mapping": nodes, "current_node": last}
+    return {
+        "conversation_id": f"c{number:06d}",
+        "title": f"Chat {number}",
+        "mapping": nodes,
+        "current_node": last,
+    }
 
 
 def _run(folder: Path, *arguments: str) -> Cost:

@@ -21,7 +21,10 @@ ROWS = {
     "add_observation": "add an observation",
     "create_relation": "create a relation",
 }
-SERVERS = {"sqlite": ("Polymnia on SQLite", "#3f51b5"), "jsonl": ("Polymnia on the same file", "#9fa8da")}
+SERVERS = {
+    "sqlite": ("Polymnia on SQLite", "#3f51b5"),
+    "jsonl": ("Polymnia on the same file", "#9fa8da"),
+}
 PEER = "npm"
 _LEFT, _WIDTH, _BAR, _GAP, _TOP = 170, 640, 14, 12, 44
 _LOWEST = 1e-3  # what is faster than a thousandth of the peer is drawn so
@@ -40,7 +43,9 @@ def chart(medians: Mapping[tuple[str, str], float], size: int) -> str:
     ]
     for place, row in enumerate(shown):
         y = _TOP + place * (len(SERVERS) * _BAR + _GAP)
-        parts.append(f'<text x="{_LEFT - 8}" y="{y + _BAR + 4}" text-anchor="end">{escape(ROWS[row])}</text>')
+        parts.append(
+            f'<text x="{_LEFT - 8}" y="{y + _BAR + 4}" text-anchor="end">{escape(ROWS[row])}</text>'
+        )
         parts += _bars(medians, row, y)
     return "\n".join([*parts, "</svg>"]) + "\n"
 
@@ -52,8 +57,12 @@ def _bars(medians: Mapping[tuple[str, str], float], row: str, y: int) -> list[st
             continue
         ratio = medians[row, server] / medians[row, PEER]
         width, top = _x(ratio) - _LEFT, y + number * _BAR
-        bars.append(f'<rect x="{_LEFT}" y="{top}" width="{width:.1f}" height="{_BAR - 2}" fill="{color}"/>')
-        bars.append(f'<text x="{_LEFT + width + 5:.1f}" y="{top + 10}" font-size="10">{ratio:.3g}x</text>')
+        bars.append(
+            f'<rect x="{_LEFT}" y="{top}" width="{width:.1f}" height="{_BAR - 2}" fill="{color}"/>'
+        )
+        bars.append(
+            f'<text x="{_LEFT + width + 5:.1f}" y="{top + 10}" font-size="10">{ratio:.3g}x</text>'
+        )
     return bars
 
 
@@ -70,7 +79,9 @@ def _grid(height: int) -> list[str]:
     found = []
     for tick in (0.001, 0.01, 0.1, 1.0):
         x = _x(tick)
-        found.append(f'<line x1="{x:.1f}" y1="{_TOP - 4}" x2="{x:.1f}" y2="{height - 22}" stroke="#bbb"/>')
+        found.append(
+            f'<line x1="{x:.1f}" y1="{_TOP - 4}" x2="{x:.1f}" y2="{height - 22}" stroke="#bbb"/>'
+        )
         found.append(f'<text x="{x:.1f}" y="{height - 8}" text-anchor="middle">{tick:g}x</text>')
     return found
 
@@ -95,7 +106,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     document = json.decode(options.numbers.read_bytes())
     options.directory.mkdir(parents=True, exist_ok=True)
     for size in sorted({each["size"] for each in document["figures"] if each["size"]}):
-        (options.directory / f"{size}.svg").write_text(chart(medians_of(document, size), size), "utf-8")
+        (options.directory / f"{size}.svg").write_text(
+            chart(medians_of(document, size), size), "utf-8"
+        )
     return 0
 
 

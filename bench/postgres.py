@@ -37,7 +37,9 @@ KINDS: tuple[PassageKind, ...] = ("observation",)
 # The numbers of vectors in the workspaces of another database. From 30,000 on they get an index.
 VECTORS = (1_000, 29_000, 40_000)
 READ_BUDGET, WRITE_BUDGET, GROWTH_BUDGET, SERVERS_BUDGET, RECALL_BUDGET = 3.5, 4.0, 2.0, 1.6, 0.98
-_WORDS = [f"{first}{second}{third}" for first in "bdfgklmn" for second in "aeiou" for third in "prstvz"]
+_WORDS = [
+    f"{first}{second}{third}" for first in "bdfgklmn" for second in "aeiou" for third in "prstvz"
+]
 
 Sampler = Callable[[], float]
 
@@ -57,7 +59,11 @@ class Database:
             self._workspaces.create(f"w{place}")
             self._fill(self._workspaces.memory(f"w{place}"), place)
         self._bare = psycopg.connect(url, autocommit=True, prepare_threshold=0)
-        for statement in ("CREATE TABLE tally (value bigint)", "INSERT INTO tally VALUES (0)", "VACUUM ANALYZE"):
+        for statement in (
+            "CREATE TABLE tally (value bigint)",
+            "INSERT INTO tally VALUES (0)",
+            "VACUUM ANALYZE",
+        ):
             self._bare.execute(statement)
 
     def rows(self) -> dict[str, Sampler]:
@@ -97,7 +103,9 @@ class Database:
         """Return the seconds of one new entity with three observations."""
         memory, _, _ = self._any()
         self._new += 1
-        draft = EntityDraft(f"new {self._new}", "thing", tuple([_text(self._random) for _ in range(OBSERVATIONS)]))
+        draft = EntityDraft(
+            f"new {self._new}", "thing", tuple([_text(self._random) for _ in range(OBSERVATIONS)])
+        )
         began = perf_counter()
         entities.create(memory, [draft], by=ME)
         return perf_counter() - began
@@ -140,9 +148,15 @@ class Database:
 
     def _fill(self, memory: Memory, place: int) -> None:
         numbers = range(self._entities)
-        drafts = [EntityDraft(f"entity {number}", "thing", self._texts(place, number)) for number in numbers]
+        drafts = [
+            EntityDraft(f"entity {number}", "thing", self._texts(place, number))
+            for number in numbers
+        ]
         entities.create(memory, drafts, by=ME)
-        links = [Relation(f"entity {number}", f"entity {(number + 1) % self._entities}", "next") for number in numbers]
+        links = [
+            Relation(f"entity {number}", f"entity {(number + 1) % self._entities}", "next")
+            for number in numbers
+        ]
         relations.create(memory, links, by=ME)
 
     def _texts(self, place: int, number: int) -> tuple[str, ...]:
@@ -158,7 +172,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with ExitStack() as stack:
         server = options.postgres or stack.enter_context(running_server(fsync=True)).url
         databases = [
-            stack.enter_context(_filled(server, size, min(options.workspaces, size // 6))) for size in options.sizes
+            stack.enter_context(_filled(server, size, min(options.workspaces, size // 6)))
+            for size in options.sizes
         ]
         # All sizes in the same rounds, so that a busy machine slows all alike.
         rows = {(each.size, title): row for each in databases for title, row in each.rows().items()}
@@ -168,7 +183,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"\n{machine_line(machine)}\n")
     verdicts = [
         *_report(samples, sorted(each.size for each in databases)),
-        _at_least("two servers with a client each beside one", report_servers(servers), SERVERS_BUDGET),
+        _at_least(
+            "two servers with a client each beside one", report_servers(servers), SERVERS_BUDGET
+        ),
         _at_least(f"recall@{K} of vectors", report_vectors(searches), RECALL_BUDGET),
     ]
     for text, _ in verdicts:
@@ -181,25 +198,35 @@ def _filled(server: str, size: int, workspaces: int) -> Iterator[Database]:
     began = perf_counter()
     with new_database(server) as url, closing(Database(url, size, workspaces)) as database:
         print(
-            f"{size:,} observations in {workspaces:,} workspaces: filled in {perf_counter() - began:.0f} s", flush=True
+            f"{size:,} observations in {workspaces:,} workspaces: filled in {perf_counter() - began:.0f} s",
+            flush=True,
         )
         yield database
 
 
-def _report(samples: dict[tuple[int, str], list[float]], sizes: list[int]) -> list[tuple[str, bool]]:
+def _report(
+    samples: dict[tuple[int, str], list[float]], sizes: list[int]
+) -> list[tuple[str, bool]]:
     """Print the times of calls. Return the verdicts on them."""
     figures = {key: median(each) for key, each in samples.items()}
     titles = list(dict.fromkeys(title for _, title in samples))
     growth = {title: figures[sizes[-1], title] / figures[sizes[0], title] for title in titles}
-    print(f"| ms, median (least) | {' | '.join(f'{size:,} observations' for size in sizes)} | most / fewest |")
+    print(
+        f"| ms, median (least) | {' | '.join(f'{size:,} observations' for size in sizes)} | most / fewest |"
+    )
     print(f"|---|{'---|' * (len(sizes) + 1)}")
     for title in titles:
-        shown = [f"{number(figures[size, title] * 1e3)} ({number(min(samples[size, title]) * 1e3)})" for size in sizes]
+        shown = [
+            f"{number(figures[size, title] * 1e3)} ({number(min(samples[size, title]) * 1e3)})"
+            for size in sizes
+        ]
         print(f"| {title} | {' | '.join(shown)} | {growth[title]:.2f} |")
     return [*_beside_bare(samples, sizes), *_growth(growth)]
 
 
-def _beside_bare(samples: dict[tuple[int, str], list[float]], sizes: list[int]) -> Iterator[tuple[str, bool]]:
+def _beside_bare(
+    samples: dict[tuple[int, str], list[float]], sizes: list[int]
+) -> Iterator[tuple[str, bool]]:
     """Yield verdicts on reads and writes, by medians and by the least of all samples."""
     for title, bare, budget in (
         ("point read", "SELECT 1", READ_BUDGET),
@@ -241,11 +268,19 @@ def _text(random: Random) -> str:
 
 def _parser() -> argparse.ArgumentParser:
     new = argparse.ArgumentParser(prog="python -m bench.postgres", description=__doc__)
-    new.add_argument("--sizes", type=_sizes, default=SIZES, metavar="N,N", help="numbers of observations")
-    new.add_argument("--vectors", type=_sizes, default=VECTORS, metavar="N,N", help="numbers of vectors")
+    new.add_argument(
+        "--sizes", type=_sizes, default=SIZES, metavar="N,N", help="numbers of observations"
+    )
+    new.add_argument(
+        "--vectors", type=_sizes, default=VECTORS, metavar="N,N", help="numbers of vectors"
+    )
     new.add_argument("--workspaces", type=int, default=WORKSPACES, help="(default: %(default)s)")
-    new.add_argument("--seconds", type=float, default=3.0, help="time for each figure (default: %(default)s)")
-    new.add_argument("--postgres", metavar="URL", help="a superuser's URL of a server with pgvector")
+    new.add_argument(
+        "--seconds", type=float, default=3.0, help="time for each figure (default: %(default)s)"
+    )
+    new.add_argument(
+        "--postgres", metavar="URL", help="a superuser's URL of a server with pgvector"
+    )
     return new
 
 

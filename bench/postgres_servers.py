@@ -65,12 +65,17 @@ def measure_servers(url: str, workspace: str, seconds: float) -> list[list[Turn]
     """Return the turns of each setup, taken alternately."""
     with TemporaryDirectory() as home, ExitStack() as stack:
         store = f"{url}?workspace={workspace}"
-        servers = [stack.enter_context(_serving(store, Path(home) / f"{place}.log")) for place in range(2)]
+        servers = [
+            stack.enter_context(_serving(store, Path(home) / f"{place}.log")) for place in range(2)
+        ]
         database = stack.enter_context(psycopg.connect(url, autocommit=True))
         for each in servers:
             _take_turn([each], 2, database, _WARM_UP_S)
         rounds = [
-            [_take_turn(servers[:count], clients, database, seconds / _ROUNDS) for count, clients in SETUPS]
+            [
+                _take_turn(servers[:count], clients, database, seconds / _ROUNDS)
+                for count, clients in SETUPS
+            ]
             for _ in range(_ROUNDS)
         ]
     return [list(turns) for turns in zip(*rounds, strict=True)]
@@ -78,12 +83,17 @@ def measure_servers(url: str, workspace: str, seconds: float) -> list[list[Turn]
 
 def report_servers(turns: Sequence[Sequence[Turn]]) -> float:
     """Print what each setup did. Return how many times as many calls two servers answered, with a client each."""
-    heads = [f"{count} server{'s' * (count > 1)}, {clients} client{'s' * (clients > 1)}" for count, clients in SETUPS]
+    heads = [
+        f"{count} server{'s' * (count > 1)}, {clients} client{'s' * (clients > 1)}"
+        for count, clients in SETUPS
+    ]
     print(f"\n| point reads | {' | '.join(heads)} |\n|---|{'---|' * len(SETUPS)}")
     rates = [median([each.calls / each.seconds for each in some]) for some in turns]
     print(f"| calls per second | {' | '.join([number(rate) for rate in rates])} |")
     for party in ("servers", "database", "clients"):
-        print(f"| {party}: cores in use (processor ms of a call) | {' | '.join([_usage(s, party) for s in turns])} |")
+        print(
+            f"| {party}: cores in use (processor ms of a call) | {' | '.join([_usage(s, party) for s in turns])} |"
+        )
     print()
     return rates[-1] / rates[0]
 
@@ -103,7 +113,10 @@ def _serving(store: str, log: Path) -> Iterator[Process]:
 
 
 def _take_turn(
-    servers: Sequence[Process], clients: int, database: psycopg.Connection[tuple[Any, ...]], seconds: float
+    servers: Sequence[Process],
+    clients: int,
+    database: psycopg.Connection[tuple[Any, ...]],
+    seconds: float,
 ) -> Turn:
     with closing(Load([each.port for each in servers], clients, _requests())) as load:
         backends = [pid for (pid,) in database.execute(_BACKENDS)]

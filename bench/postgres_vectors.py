@@ -62,7 +62,9 @@ class Filled:
         """Write the vectors. Those that are there stay."""
         for start in range(0, len(self.passages), _BATCH):
             batch = zip(self.passages[start:][:_BATCH], self.vectors[start:][:_BATCH], strict=True)
-            self.store.vectors.put(self.model, [(passage, vector.tobytes()) for passage, vector in batch])
+            self.store.vectors.put(
+                self.model, [(passage, vector.tobytes()) for passage, vector in batch]
+            )
 
     def build_index(self) -> None:
         """Let the store see that there are many vectors, and wait until it has built the index."""
@@ -77,13 +79,18 @@ def measure_vectors(url: str, sizes: Sequence[int]) -> list[Searches]:
     Those that are many are searched one by one, and by their index.
     """
     with ExitStack() as stack:
-        workspaces = [stack.enter_context(_filled(f"{url}?workspace=v{size}", size)) for size in sizes]
+        workspaces = [
+            stack.enter_context(_filled(f"{url}?workspace=v{size}", size)) for size in sizes
+        ]
         searches = [each.search("one by one") for each in workspaces]
         for each in workspaces:
             if len(each.vectors) > INDEXED_FROM:
                 began = perf_counter()
                 each.build_index()
-                print(f"index of {len(each.vectors):,} vectors: built in {perf_counter() - began:.0f} s", flush=True)
+                print(
+                    f"index of {len(each.vectors):,} vectors: built in {perf_counter() - began:.0f} s",
+                    flush=True,
+                )
                 searches.append(each.search("an index"))
     return searches
 
@@ -92,7 +99,9 @@ def report_vectors(searches: Sequence[Searches]) -> float:
     """Print the searches. Return the smallest share of the nearest that was found."""
     print(f"| the {K} nearest vectors | compared by | ms, median | found |\n|---|---|---|---|")
     for each in searches:
-        print(f"| of {each.vectors:,} | {each.by} | {1e3 * each.seconds:.1f} | {100 * each.recall:.2f} % |")
+        print(
+            f"| of {each.vectors:,} | {each.by} | {1e3 * each.seconds:.1f} | {100 * each.recall:.2f} % |"
+        )
     print()
     return min([each.recall for each in searches])
 
@@ -102,7 +111,10 @@ def _filled(url: str, size: int) -> Iterator[Filled]:
     store = open_store(url)
     assert isinstance(store, PostgresStore)
     store.vectors.indexes.indexed_from = sys.maxsize
-    texts = [tuple([f"text {start + at}" for at in range(_OBSERVATIONS)]) for start in range(0, size, _OBSERVATIONS)]
+    texts = [
+        tuple([f"text {start + at}" for at in range(_OBSERVATIONS)])
+        for start in range(0, size, _OBSERVATIONS)
+    ]
     drafts = [EntityDraft(f"entity {number}", "thing", each) for number, each in enumerate(texts)]
     for start in range(0, len(drafts), _BATCH // _OBSERVATIONS):
         entities.create(Memory(store), drafts[start:][: _BATCH // _OBSERVATIONS], by="bench")

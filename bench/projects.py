@@ -66,9 +66,15 @@ ROWS: dict[str, Sampler] = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print a table. Return 1 if switching exceeds the budget or a server fails."""
     parser = argparse.ArgumentParser(prog="python -m bench.projects", description=__doc__)
-    parser.add_argument("--sizes", type=_sizes, default=SIZES, metavar="N,N", help="numbers of projects")
-    parser.add_argument("--seconds", type=float, default=2.0, help="time for each figure (default: %(default)s)")
-    parser.add_argument("--cache", type=Path, default=Path(".bench-cache"), help="where the directories go")
+    parser.add_argument(
+        "--sizes", type=_sizes, default=SIZES, metavar="N,N", help="numbers of projects"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=2.0, help="time for each figure (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--cache", type=Path, default=Path(".bench-cache"), help="where the directories go"
+    )
     options = parser.parse_args(arguments)
     options.cache.mkdir(parents=True, exist_ok=True)
     try:
@@ -79,7 +85,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
 
 
-def _measure(sizes: Sequence[int], home: Path, seconds: float) -> tuple[dict[tuple[str, int], float], dict[int, int]]:
+def _measure(
+    sizes: Sequence[int], home: Path, seconds: float
+) -> tuple[dict[tuple[str, int], float], dict[int, int]]:
     """Return the medians in seconds by row and size, and how many files each server has open at the end."""
     figures: dict[tuple[str, int], float] = {}
     limits = Limits(least=5, most=1000, seconds=seconds)
@@ -103,7 +111,9 @@ def _report(figures: dict[tuple[str, int], float], handles: dict[int, int]) -> i
     print(f"| open files | {' | '.join(str(handles[size]) for size in sizes)} | |")
     met = growth["switch_project"] <= BUDGET
     verdict = "met" if met else "missed"
-    print(f"\nswitching among {sizes[-1]:,}: {growth['switch_project']:.2f}x (budget {BUDGET}x): {verdict}")
+    print(
+        f"\nswitching among {sizes[-1]:,}: {growth['switch_project']:.2f}x (budget {BUDGET}x): {verdict}"
+    )
     return 0 if met else 1
 
 
@@ -115,7 +125,9 @@ def _serve(home: Path, size: int) -> Iterator[Session]:
     for place in range(size):
         name = f"project-{place}"
         workspaces.create(name)
-        entities.create(workspaces.memory(name), [EntityDraft(name, "project", ("one fact",))], by="bench")
+        entities.create(
+            workspaces.memory(name), [EntityDraft(name, "project", ("one fact",))], by="bench"
+        )
     workspaces.close()
     command = (*POLYMNIA, "serve", "--dialect", "project", "--data-dir", str(directory))
     environment = {**clean_environment(), **POLYMNIA_VARIABLES}

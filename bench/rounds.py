@@ -47,7 +47,9 @@ def nothing() -> None:
     """Do nothing, for contestants that write nothing."""
 
 
-def take_rounds(samplers: Mapping[K, Sampler], limits: Limits, *, settle: Settle = nothing) -> dict[K, list[float]]:
+def take_rounds(
+    samplers: Mapping[K, Sampler], limits: Limits, *, settle: Settle = nothing
+) -> dict[K, list[float]]:
     """Give every sampler a turn, round after round, until each has enough samples.
 
     Each round has a random order, because a turn is not independent of the one before it. `settle` runs before each

@@ -168,7 +168,11 @@ def past_read(stage: Stage) -> float:
     with stage.direct().reading() as read:
         rows = read.history.at(stage.loaded_at, [name])
     seconds = perf_counter() - began
-    return expect(stage, seconds, [(each.name, len(each.observations)) for each in rows.entities] == [(name, 3)])
+    return expect(
+        stage,
+        seconds,
+        [(each.name, len(each.observations)) for each in rows.entities] == [(name, 3)],
+    )
 
 
 def expect(stage: Stage, seconds: float, is_right: bool) -> float:
@@ -228,25 +232,52 @@ def check(stage: Stage, session: Session, answer: Answer, right: Check) -> None:
 # In this order: starts while no session is open, then reads, then writes. Few writes keep the small store small.
 START = Row("start", "start to initialize reply", MILLISECONDS, start, most=15, on_empty=True)
 START_AND_READ = Row(
-    "start_and_read", "start to first point read", MILLISECONDS, start_and_read, most=15, servers=(*SPEAKERS, LOG)
+    "start_and_read",
+    "start to first point read",
+    MILLISECONDS,
+    start_and_read,
+    most=15,
+    servers=(*SPEAKERS, LOG),
 )
 IMPORT = Row("import", "import, processor time", SECONDS, bulk_import, most=1, servers=(SQLITE,))
 ON_DISK = Row("on_disk", "size on disk", MEGABYTES, on_disk, most=1, servers=REAL)
-ON_DISK_RATIO = Row("on_disk_ratio", "size on disk / JSON lines", TIMES, on_disk_ratio, most=1, servers=(SQLITE,))
+ON_DISK_RATIO = Row(
+    "on_disk_ratio", "size on disk / JSON lines", TIMES, on_disk_ratio, most=1, servers=(SQLITE,)
+)
 POINT_READ = Row("point_read", "point read", MILLISECONDS, point_read)
 SEARCH = Row("search", "one-hit search", MILLISECONDS, one_hit_search)
 READ_GRAPH = Row(
-    "read_graph", "read_graph", MILLISECONDS, read_graph, most=50, servers=REAL, max_size=WHOLE_MEMORY_LIMIT
+    "read_graph",
+    "read_graph",
+    MILLISECONDS,
+    read_graph,
+    most=50,
+    servers=REAL,
+    max_size=WHOLE_MEMORY_LIMIT,
 )
 DESCRIBE = Row("describe", "describe_entity", MILLISECONDS, describe, servers=FOLLOWERS)
 NEIGHBOURS = Row("neighbours", "get_neighbors", MILLISECONDS, neighbours, servers=FOLLOWERS)
 SUBGRAPH = Row("subgraph", "extract_subgraph, depth 2", MILLISECONDS, subgraph, servers=FOLLOWERS)
 PATH = Row("path", "find_path, up to 3 relations", MILLISECONDS, path, most=300, servers=FOLLOWERS)
-DELETE_ONE = Row("delete_one", "delete_entities x1", MILLISECONDS, delete_one, most=100, servers=FOLLOWERS, writes=True)
-ADD_OBSERVATION = Row("add_observation", "add_observations x1", MILLISECONDS, add_observation, most=200, writes=True)
-CREATE_RELATION = Row("create_relation", "create_relations x1", MILLISECONDS, create_relation, most=200, writes=True)
+DELETE_ONE = Row(
+    "delete_one",
+    "delete_entities x1",
+    MILLISECONDS,
+    delete_one,
+    most=100,
+    servers=FOLLOWERS,
+    writes=True,
+)
+ADD_OBSERVATION = Row(
+    "add_observation", "add_observations x1", MILLISECONDS, add_observation, most=200, writes=True
+)
+CREATE_RELATION = Row(
+    "create_relation", "create_relations x1", MILLISECONDS, create_relation, most=200, writes=True
+)
 BARE_COMMIT = Probe("bare_commit", "one bare durable SQLite commit", MILLISECONDS, CommitProbe)
-CREATE_ONE = Row("create_one", "create_entities x1", MILLISECONDS, create_one, most=200, writes=True)
+CREATE_ONE = Row(
+    "create_one", "create_entities x1", MILLISECONDS, create_one, most=200, writes=True
+)
 POINT_WRITE = Row(
     "point_write",
     "create_entities x1, in turn with bare commits",
@@ -259,10 +290,21 @@ POINT_WRITE = Row(
     probe=BARE_COMMIT,
 )
 CREATE_HUNDRED = Row(
-    "create_hundred", "create_entities x100", HUNDREDS_PER_SECOND, create_hundred, most=30, writes=True
+    "create_hundred",
+    "create_entities x100",
+    HUNDREDS_PER_SECOND,
+    create_hundred,
+    most=30,
+    writes=True,
 )
 DIRECT_READ = Row("direct_read", "read in process", MILLISECONDS, direct_read, servers=(SQLITE,))
-PAST_READ = Row("past_read", "read in process, as of before the writes", MILLISECONDS, past_read, servers=(SQLITE,))
+PAST_READ = Row(
+    "past_read",
+    "read in process, as of before the writes",
+    MILLISECONDS,
+    past_read,
+    servers=(SQLITE,),
+)
 RESIDENT = Row("resident", "resident memory, after all", MEGABYTES, resident, most=1, on_empty=True)
 
 ROWS = (

@@ -54,7 +54,9 @@ class Server:
         return self.max_size is None or size <= self.max_size
 
 
-def open_servers(names: Sequence[str], *, cache: Path, polymnia: Sequence[str]) -> tuple[Server, ...]:
+def open_servers(
+    names: Sequence[str], *, cache: Path, polymnia: Sequence[str]
+) -> tuple[Server, ...]:
     """Return the named servers, ready to start. Raise BenchError if one cannot be installed."""
     makers: Mapping[str, Callable[[], Server]] = {
         SQLITE: lambda: polymnia_sqlite(polymnia),
@@ -79,7 +81,9 @@ def polymnia_sqlite(polymnia: Sequence[str]) -> Server:
     )
 
 
-def polymnia_graph(polymnia: Sequence[str], name: str, file: str, max_size: int | None = None) -> Server:
+def polymnia_graph(
+    polymnia: Sequence[str], name: str, file: str, max_size: int | None = None
+) -> Server:
     """Return Polymnia's graph catalogue, on SQLite or on the binary log."""
     return Server(
         name=name,

@@ -43,7 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with TemporaryDirectory(prefix="vault-", dir=options.cache) as home:
         path = Path(home) / "memory.db"
         fill(path, options.notes, options.dimension)
-        session = open_session(_launch(path, options.dimension, without_numpy=options.without_numpy))
+        session = open_session(
+            _launch(path, options.dimension, without_numpy=options.without_numpy)
+        )
         try:
             report(session, options)
         finally:
@@ -67,14 +69,20 @@ def report(session: Session, options: argparse.Namespace) -> None:
     vector = list(_vector(random.Random(7), options.dimension))
     began = perf_counter()
     _search(session, "zzz", vector)
-    with_numpy = "without numpy" if options.without_numpy or not find_spec("numpy") else "with numpy"
-    print(f"{options.notes} notes, {options.dimension} numbers a vector, {with_numpy}; medians in milliseconds")
+    with_numpy = (
+        "without numpy" if options.without_numpy or not find_spec("numpy") else "with numpy"
+    )
+    print(
+        f"{options.notes} notes, {options.dimension} numbers a vector, {with_numpy}; medians in milliseconds"
+    )
     print(f"first search by meaning: {(perf_counter() - began) * 1000:.0f} ms")
     print(f"{'one note in':>12} {'words':>8} {'both':>8} {'ratio':>6}  (budget: {BUDGET:g})")
     for rarity in RARITIES:
         words, both = _turns(session, f"rare{rarity}", vector, options.rounds)
         verdict = "" if both <= BUDGET * words else "  over"
-        print(f"{rarity:>12} {words * 1000:>8.2f} {both * 1000:>8.2f} {both / words:>6.2f}{verdict}")
+        print(
+            f"{rarity:>12} {words * 1000:>8.2f} {both * 1000:>8.2f} {both / words:>6.2f}{verdict}"
+        )
     print(f"resident memory: {session.resident_bytes() / 1e6:.0f} MB")
 
 
@@ -100,7 +108,14 @@ def _notes(count: int, dimension: int) -> Iterator[Note]:
         words += [f"rare{rarity}" for rarity in RARITIES if chance.randrange(rarity) == 0]
         at = time_ns() // 1000
         vector = _vector(chance, dimension).tobytes()
-        yield Note(f"note_{number}", " ".join(words), ("bench",), embedding=vector, created_at=at, updated_at=at)
+        yield Note(
+            f"note_{number}",
+            " ".join(words),
+            ("bench",),
+            embedding=vector,
+            created_at=at,
+            updated_at=at,
+        )
 
 
 def _vector(chance: random.Random, dimension: int) -> "array[float]":
@@ -110,18 +125,32 @@ def _vector(chance: random.Random, dimension: int) -> "array[float]":
 
 def _launch(path: Path, dimension: int, *, without_numpy: bool) -> Launch:
     command = _WITHOUT_NUMPY if without_numpy else POLYMNIA
-    settings = {**clean_environment(), **POLYMNIA_VARIABLES, "POLYMNIA_EMBEDDING_DIMENSION": str(dimension)}
+    settings = {
+        **clean_environment(),
+        **POLYMNIA_VARIABLES,
+        "POLYMNIA_EMBEDDING_DIMENSION": str(dimension),
+    }
     serve = (*command, "serve", "--dialect", "vault", "--store", str(path))
     return Launch("polymnia", serve, settings, path.with_name("stderr"))
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m bench.vault", description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.vault", description=(__doc__ or "").splitlines()[0]
+    )
     parser.add_argument("--notes", type=int, default=NOTES, help="how many (default: %(default)s)")
-    parser.add_argument("--dimension", type=int, default=DIMENSION, help="numbers a vector (default: %(default)s)")
-    parser.add_argument("--rounds", type=int, default=15, help="searches of each kind (default: %(default)s)")
-    parser.add_argument("--without-numpy", action="store_true", help="as in an install that does not have it")
-    parser.add_argument("--cache", type=Path, default=Path(".bench-cache"), help="where the store goes")
+    parser.add_argument(
+        "--dimension", type=int, default=DIMENSION, help="numbers a vector (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--rounds", type=int, default=15, help="searches of each kind (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--without-numpy", action="store_true", help="as in an install that does not have it"
+    )
+    parser.add_argument(
+        "--cache", type=Path, default=Path(".bench-cache"), help="where the store goes"
+    )
     return parser
 
 

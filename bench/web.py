@@ -64,18 +64,26 @@ class Client:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m bench.web", description=__doc__)
-    parser.add_argument("--entities", type=int, default=100_000, metavar="N", help="(default: %(default)s)")
-    parser.add_argument("--requests", type=int, default=20, metavar="N", help="for each page (default: %(default)s)")
+    parser.add_argument(
+        "--entities", type=int, default=100_000, metavar="N", help="(default: %(default)s)"
+    )
+    parser.add_argument(
+        "--requests", type=int, default=20, metavar="N", help="for each page (default: %(default)s)"
+    )
     options = parser.parse_args(arguments)
     machine = describe_machine()
-    print(f"{machine.cores} cores, load {machine.load_before} before the run, Python {machine.python}")
+    print(
+        f"{machine.cores} cores, load {machine.load_before} before the run, Python {machine.python}"
+    )
     with TemporaryDirectory() as folder:
         figures = _measure(Path(folder), options.entities, options.requests)
     for name, each in figures.items():
         times = f"{each.usual:.1f} ms, first {each.first:.0f} ms"
         print(f"{name}: {times}, {each.size / 1024:.1f} KB, {each.rows} rows")
     for verdict in _judge(figures):
-        print(f"{verdict.what}: {verdict.measured}, budget {verdict.budget}: {'met' if verdict.met else 'missed'}")
+        print(
+            f"{verdict.what}: {verdict.measured}, budget {verdict.budget}: {'met' if verdict.met else 'missed'}"
+        )
     return 0
 
 
@@ -91,21 +99,37 @@ def _measure(folder: Path, entities: int, requests: int) -> dict[str, Figure]:
     store, port = folder / "memory.db", free_port()
     dataset = write_dataset(entities, folder / "memory.jsonl")
     assert polymnia(["import", str(dataset.path), "--store", str(store)]) == 0
-    command = [sys.executable, "-m", "polymnia", "serve", "--store", str(store), "--transport", "http"]
+    command = [
+        sys.executable,
+        "-m",
+        "polymnia",
+        "serve",
+        "--store",
+        str(store),
+        "--transport",
+        "http",
+    ]
     log = folder / "log"
     with running([*command, "--port", str(port), "--embedder", "none"], log) as process:
         await_port(port, process, log)
         client = Client(port)
-        return {name: _time(client, list(asked), requests) for name, asked in _pages(entities, requests)}
+        return {
+            name: _time(client, list(asked), requests) for name, asked in _pages(entities, requests)
+        }
 
 
-def _pages(entities: int, requests: int) -> Iterator[tuple[str, Iterator[tuple[str, dict[str, str] | None]]]]:
+def _pages(
+    entities: int, requests: int
+) -> Iterator[tuple[str, Iterator[tuple[str, dict[str, str] | None]]]]:
     """Yield the name of each page and the requests for it: paths, and forms if they are sent."""
     numbers = [place * 7919 % entities for place in range(requests)]
 
     def pages(path: str, **fields: str) -> Iterator[tuple[str, dict[str, str] | None]]:
         for number in numbers:
-            filled = {key: value.format(name=entity_name(number), word=token(number)) for key, value in fields.items()}
+            filled = {
+                key: value.format(name=entity_name(number), word=token(number))
+                for key, value in fields.items()
+            }
             yield path + ("?" + urlencode(filled) if filled else ""), None
 
     yield _HOME, pages("/ui/")

@@ -25,7 +25,13 @@ _URL, _TOKEN = "https://memory.example.com/mcp", "TOKEN"
 _ROOTS = {
     "Linux": ("~", "~/.config", "~", "~/.codex", "~/.config/zed"),
     "macOS": ("~", "~/Library/Application Support", "~", "~/.codex", "~/.config/zed"),
-    "Windows": ("%USERPROFILE%", "%APPDATA%", "%USERPROFILE%", "%USERPROFILE%/.codex", "%APPDATA%/Zed"),
+    "Windows": (
+        "%USERPROFILE%",
+        "%APPDATA%",
+        "%USERPROFILE%",
+        "%USERPROFILE%/.codex",
+        "%APPDATA%/Zed",
+    ),
 }
 
 _CLIENTS_PAGE = """\
@@ -77,12 +83,17 @@ wrong arguments. Nothing but results goes to standard output, and `--json` makes
 
 def pages() -> Mapping[Path, str]:
     """Return the text of every file that is made, wholly or in part, from code."""
-    made = {ROOT / "docs" / "clients" / f"{name}.md": client_page(client) for name, client in CLIENTS.items()}
+    made = {
+        ROOT / "docs" / "clients" / f"{name}.md": client_page(client)
+        for name, client in CLIENTS.items()
+    }
     made[ROOT / "docs" / "clients" / "index.md"] = clients_page()
     made |= {ROOT / "docs" / "dialects" / f"{name}.md": dialect_page(name) for name in DIALECTS}
     made[ROOT / "docs" / "dialects" / "index.md"] = dialects_page()
     made[ROOT / "docs" / "commands.md"] = commands_page(read_grammar(build_parser()))
-    made[ROOT / "docs" / "man" / "polymnia.1"] = manual_page(read_grammar(build_parser()), __version__)
+    made[ROOT / "docs" / "man" / "polymnia.1"] = manual_page(
+        read_grammar(build_parser()), __version__
+    )
     readme = ROOT / "README.md"
     made[readme] = _with_block(readme.read_text("utf-8"), "clients", readme_clients())
     return made
@@ -141,7 +152,8 @@ def _plugin_part(client: Client) -> str:
 
 def dialects_page() -> str:
     rows = [
-        f"| [`{name}`]({name}.md) | {len(open_dialect(name).tools)} | {_default_store(name)} |" for name in DIALECTS
+        f"| [`{name}`]({name}.md) | {len(open_dialect(name).tools)} | {_default_store(name)} |"
+        for name in DIALECTS
     ]
     return _DIALECTS_PAGE.format(default=DEFAULT_DIALECT, rows="\n".join(rows))
 
@@ -153,10 +165,16 @@ def dialect_page(name: str) -> str:
     if dialect.requires_workspace:
         start = f"polymnia workspace create team --store {DIALECTS[name].store}\n{start} --workspace team"
     rows = [
-        f"| `{tool.name}` | {_first_sentence(tool.description)} | {tool.needs} |" for tool in dialect.tools.values()
+        f"| `{tool.name}` | {_first_sentence(tool.description)} | {tool.needs} |"
+        for tool in dialect.tools.values()
     ]
-    resources = [f"| `{each.uri}` | {_first_sentence(each.description)} |" for each in dialect.resources]
-    resources += [f"| `{each.uri_template}` | {_first_sentence(each.description)} |" for each in dialect.templates]
+    resources = [
+        f"| `{each.uri}` | {_first_sentence(each.description)} |" for each in dialect.resources
+    ]
+    resources += [
+        f"| `{each.uri_template}` | {_first_sentence(each.description)} |"
+        for each in dialect.templates
+    ]
     more = next((page for page in (f"{name}.md", f"{name}s.md") if (DOCS / page).exists()), "")
     parts = [
         f"# The {name} dialect\n",
@@ -164,7 +182,9 @@ def dialect_page(name: str) -> str:
         f"The memory is {_default_store(name)}.\n",
         f"[More about it](../{more}).\n" if more else "",
         "## Tools\n\n| tool | what it does | needs |\n|---|---|---|\n" + "\n".join(rows) + "\n",
-        "## Resources\n\n| URI | what it is |\n|---|---|\n" + "\n".join(resources) + "\n" if resources else "",
+        "## Resources\n\n| URI | what it is |\n|---|---|\n" + "\n".join(resources) + "\n"
+        if resources
+        else "",
     ]
     return "\n".join(part for part in parts if part)
 
@@ -177,7 +197,8 @@ def commands_page(root: Command) -> str:
         for each in command.actions or (command,):
             words = [f"polymnia {command.name}", *([each.name] if command.actions else [])]
             words += [
-                f"{argument.metavar}..." if argument.is_repeated else argument.metavar for argument in each.arguments
+                f"{argument.metavar}..." if argument.is_repeated else argument.metavar
+                for argument in each.arguments
             ]
             about = f"{_sentence(each.help)}\n\n" if command.actions else ""
             parts.append(f"```text\n{' '.join(words)}\n```\n\n{about}{_options_table(each)}")
@@ -198,7 +219,11 @@ def _default_store(name: str) -> str:
     spec = DIALECTS[name]
     if not spec.store:
         return "the directory `workspaces` in your data directory, with one for each project and a personal one"
-    return f"`{spec.store}`, or the file in `{spec.store_variable}`" if spec.store_variable else f"`{spec.store}`"
+    return (
+        f"`{spec.store}`, or the file in `{spec.store_variable}`"
+        if spec.store_variable
+        else f"`{spec.store}`"
+    )
 
 
 def _first_sentence(text: str) -> str:
@@ -222,7 +247,9 @@ def _snippet(client: Client, entry: dict[str, object]) -> str:
 
 def _place(client: Client, system: str) -> str:
     names = ("home", "applications", "claude", "codex", "zed")
-    roots = ClientRoots(**{name: Path(each) for name, each in zip(names, _ROOTS[system], strict=True)})
+    roots = ClientRoots(
+        **{name: Path(each) for name, each in zip(names, _ROOTS[system], strict=True)}
+    )
     path = PurePosixPath(client.path("user", roots, Path()) or "")
     return str(path).replace("/", "\\") if system == "Windows" else str(path)
 

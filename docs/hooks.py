@@ -13,7 +13,12 @@ if TYPE_CHECKING:
 DOCS = Path(__file__).parent
 _LINK = re.compile(r"\]\((?P<target>(?![a-z]+:)[^)#\s]+)(?P<anchor>#[^)]*)?\)")
 # Sections of the navigation that list a directory.
-_DIRECTORIES = {"Clients": "clients", "Dialects": "dialects", "Formats": "formats", "Decisions": "decisions"}
+_DIRECTORIES = {
+    "Clients": "clients",
+    "Dialects": "dialects",
+    "Formats": "formats",
+    "Decisions": "decisions",
+}
 
 
 def on_config(config: "MkDocsConfig") -> "MkDocsConfig":
@@ -27,7 +32,10 @@ def _fill(nav: Any) -> Any:
     if isinstance(nav, list):
         return [_fill(each) for each in nav]
     if isinstance(nav, dict):
-        return {name: _pages(_DIRECTORIES[name]) if name in _DIRECTORIES else _fill(nav[name]) for name in nav}
+        return {
+            name: _pages(_DIRECTORIES[name]) if name in _DIRECTORIES else _fill(nav[name])
+            for name in nav
+        }
     return nav
 
 

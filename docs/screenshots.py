@@ -32,9 +32,12 @@ def _import_report(page: Page, ui: Ui) -> None:
         ("Oslo office", "place", "is on the fourth floor"),
     )
     lines: list[dict[str, object]] = [
-        {"type": "entity", "name": name, "entityType": kind, "observations": [fact]} for name, kind, fact in new
+        {"type": "entity", "name": name, "entityType": kind, "observations": [fact]}
+        for name, kind, fact in new
     ]
-    lines.append({"type": "relation", "from": "berth-map", "to": "Harbour", "relationType": "part_of"})
+    lines.append(
+        {"type": "relation", "from": "berth-map", "to": "Harbour", "relationType": "part_of"}
+    )
     content = "\n".join([*map(json.dumps, lines), "{broken"]).encode()
     upload = FilePayload(name="memory.jsonl", mimeType="application/jsonl", buffer=content)
     page.set_input_files("input[name=file]", upload)
@@ -50,7 +53,9 @@ def _new_token(page: Page, ui: Ui) -> None:
 def _live_changes(page: Page, ui: Ui) -> None:
     """Let another process write while the page is open."""
     with closing(open_workspaces(ui.store)) as workspaces:
-        draft = EntityDraft("Port of Tromsø", "place", ("its tide forecast is ready", "opens in December"))
+        draft = EntityDraft(
+            "Port of Tromsø", "place", ("its tide forecast is ready", "opens in December")
+        )
         entities.create(workspaces.memory(MAIN), [draft], by="codex-cli (token ci-agent)")
     page.get_by_text("opens in December").wait_for()
 
@@ -90,7 +95,11 @@ SHOTS: dict[str, tuple[str, Callable[[Page, Ui], None]]] = {
 
 def main(wanted: Sequence[str]) -> int:
     """Take the pictures with these names, or all."""
-    program = shutil.which("chromium") or shutil.which("google-chrome") or sys.exit("chromium is not on the PATH")
+    program = (
+        shutil.which("chromium")
+        or shutil.which("google-chrome")
+        or sys.exit("chromium is not on the PATH")
+    )
     IMAGES.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory() as folder, chromium(program) as browser:
         for theme in get_args(Theme):

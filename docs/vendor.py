@@ -102,7 +102,9 @@ def main() -> int:
 def _fetch(file: VendoredFile) -> bytes:
     with TemporaryDirectory() as directory:
         command = ["npm", "pack", "--silent", f"{file.package}@{file.version}"]
-        packed = subprocess.run(command, cwd=directory, check=True, capture_output=True, text=True).stdout.split()[-1]
+        packed = subprocess.run(
+            command, cwd=directory, check=True, capture_output=True, text=True
+        ).stdout.split()[-1]
         with tarfile.open(fileobj=io.BytesIO((Path(directory) / packed).read_bytes())) as archive:
             found = archive.extractfile(f"package/{file.source}")
             assert found is not None, file

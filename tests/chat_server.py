@@ -45,8 +45,14 @@ class _Handler(BaseHTTPRequestHandler):
     def _reply(self, body: dict[str, Any]) -> bytes:
         if self.server.garbage is not None:
             return self.server.garbage
-        message = {"role": "assistant", "content": f"<think>hm</think>\nDraft: {body['messages'][-1]['content']}"}
-        paths = {"/api/chat": {"message": message}, "/v1/chat/completions": {"choices": [{"message": message}]}}
+        message = {
+            "role": "assistant",
+            "content": f"<think>hm</think>\nDraft: {body['messages'][-1]['content']}",
+        }
+        paths = {
+            "/api/chat": {"message": message},
+            "/v1/chat/completions": {"choices": [{"message": message}]},
+        }
         return msgspec.json.encode(paths.get(self.path, {}))
 
     def log_message(self, *arguments: object) -> None:

@@ -18,7 +18,9 @@ HERE = Path(__file__).parent
 
 # No test depends on how busy the machine is: examples have no deadline and may be slow to generate. Every run takes
 # the same examples; `--hypothesis-profile=explore` takes new ones.
-settings.register_profile("repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.register_profile("explore", settings.get_profile("repeatable"), derandomize=False)
 settings.load_profile("repeatable")
 

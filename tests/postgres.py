@@ -50,7 +50,9 @@ _WITHOUT_FSYNC = {"fsync": "off", "full_page_writes": "off"}
 class PostgresServer:
     """A PostgreSQL server with its data in a directory of its own, on a free port of the loopback interface."""
 
-    def __init__(self, directory: Path, *, fsync: bool = False, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, directory: Path, *, fsync: bool = False, settings: Mapping[str, str] | None = None
+    ) -> None:
         self.port = _free_port()
         self._data = directory / "data"
         self._log = directory / "log"
@@ -84,12 +86,19 @@ class PostgresServer:
         _give_away(password)
         settings = [f"--set={name}={value}" for name, value in self._settings.items()]
         login = ("--auth=scram-sha-256", "--username=postgres", f"--pwfile={password}")
-        locale = ("--encoding=UTF8", "--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C")
+        locale = (
+            "--encoding=UTF8",
+            "--locale-provider=builtin",
+            "--builtin-locale=C.UTF-8",
+            "--locale=C",
+        )
         _run(self._data.parent, "initdb", "-D", self._data, "--no-sync", *login, *locale, *settings)
 
 
 @contextmanager
-def running_server(*, fsync: bool = False, settings: Mapping[str, str] | None = None) -> Iterator[PostgresServer]:
+def running_server(
+    *, fsync: bool = False, settings: Mapping[str, str] | None = None
+) -> Iterator[PostgresServer]:
     """Run a server for the block. It also ends when this process is killed."""
     with _owned_directory() as directory:
         server = PostgresServer(directory, fsync=fsync, settings=settings)
@@ -202,7 +211,9 @@ def _run(directory: Path, program: str, *arguments: str | Path) -> None:
         messages = output.read().decode("utf-8", "replace")
     if done.returncode:
         log = directory / "log"
-        raise RuntimeError(f"{program} failed: {messages}{log.read_text('utf-8') if log.exists() else ''}")
+        raise RuntimeError(
+            f"{program} failed: {messages}{log.read_text('utf-8') if log.exists() else ''}"
+        )
 
 
 def _programs(directory: Path) -> Path:
@@ -218,7 +229,9 @@ def _programs(directory: Path) -> Path:
     if copied.exists():
         return copied / "bin"
     try:
-        subprocess.run([installed / "bin" / "pg_config"], stdout=subprocess.DEVNULL, cwd="/", **_unprivileged())
+        subprocess.run(
+            [installed / "bin" / "pg_config"], stdout=subprocess.DEVNULL, cwd="/", **_unprivileged()
+        )
     except PermissionError:
         shutil.copytree(installed, copied)
         return copied / "bin"

@@ -17,7 +17,12 @@ ROOT = Path(__file__).parent.parent
 
 def test_the_examples_of_the_page_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    text = (ROOT / "docs" / "python.md").read_text("utf-8").replace("```pycon\n", "").replace("```\n", "")
+    text = (
+        (ROOT / "docs" / "python.md")
+        .read_text("utf-8")
+        .replace("```pycon\n", "")
+        .replace("```\n", "")
+    )
     examples = doctest.DocTestParser().get_doctest(text, {}, "docs/python.md", "docs/python.md", 0)
     assert len(examples.examples) > 20
     report: list[str] = []
@@ -45,7 +50,12 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 def test_importing_the_package_loads_nothing_else() -> None:
     program = "import sys, polymnia; print(sorted(name for name in sys.modules if name.startswith('polymnia.')))"
-    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "[]\n"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True
+        ).stdout
+        == "[]\n"
+    )
 
 
 @pytest.mark.parametrize("name", ["memory.db", "memory.jsonl", "memory.mcpmem"])
@@ -54,7 +64,10 @@ def test_what_is_remembered_is_there_the_next_time(name: str, tmp_path: Path) ->
         memory.remember("Ada", "likes tea", type="person")
         memory.remember("Ada", "LIKES  tea", "plays chess")
     with polymnia.open(tmp_path / name) as memory:
-        assert (memory.open("Ada").type, memory.open("Ada").texts) == ("person", ("likes tea", "plays chess"))
+        assert (memory.open("Ada").type, memory.open("Ada").texts) == (
+            "person",
+            ("likes tea", "plays chess"),
+        )
 
 
 def test_times_are_datetimes(tmp_path: Path) -> None:
@@ -101,7 +114,11 @@ def test_forgetting_can_be_tried_first(tmp_path: Path) -> None:
     with polymnia.open(tmp_path / "memory.db") as memory:
         memory.remember("Ada", "likes tea", "plays chess")
         tried = memory.forget(observations={"Ada": ["likes tea"]}, dry_run=True)
-        assert (tried.observations, tried.change, memory.open("Ada").texts) == (1, 0, ("likes tea", "plays chess"))
+        assert (tried.observations, tried.change, memory.open("Ada").texts) == (
+            1,
+            0,
+            ("likes tea", "plays chess"),
+        )
         memory.forget(observations={"Ada": [1]})
         assert memory.open("Ada").texts == ("plays chess",)
         assert memory.forget("Nobody").unknown == ("Nobody",)
@@ -136,7 +153,10 @@ def test_a_store_without_history_says_so(tmp_path: Path) -> None:
 
 def test_a_memory_that_is_read_only_is_not_changed(tmp_path: Path) -> None:
     polymnia.open(tmp_path / "memory.db").close()
-    with polymnia.open(tmp_path / "memory.db", read_only=True) as memory, pytest.raises(PolymniaError):
+    with (
+        polymnia.open(tmp_path / "memory.db", read_only=True) as memory,
+        pytest.raises(PolymniaError),
+    ):
         memory.remember("Ada")
 
 

@@ -73,29 +73,44 @@ def test_only_stores_import_a_concrete_store() -> None:
     offenders = {
         name(path)
         for path in FILES
-        if layer(path) != "stores" and any(is_concrete_store(module) for module in imported_modules(path))
+        if layer(path) != "stores"
+        and any(is_concrete_store(module) for module in imported_modules(path))
     }
     assert offenders == set()
 
 
 def test_only_settings_reads_the_environment() -> None:
-    assert {name(path) for path in FILES if {"os.environ", "os.getenv"} & attributes(path)} == {"settings.py"}
+    assert {name(path) for path in FILES if {"os.environ", "os.getenv"} & attributes(path)} == {
+        "settings.py"
+    }
 
 
 def test_only_the_sqlite_stores_import_the_sqlite_driver() -> None:
-    users = [path for path in FILES if "apsw" in {module.split(".")[0] for module in imported_modules(path)}]
-    offenders = [name(path) for path in users if not {name(path), name(path.parent)} & SQLITE_DRIVER_HOMES]
+    users = [
+        path
+        for path in FILES
+        if "apsw" in {module.split(".")[0] for module in imported_modules(path)}
+    ]
+    offenders = [
+        name(path) for path in users if not {name(path), name(path.parent)} & SQLITE_DRIVER_HOMES
+    ]
     assert offenders == []
 
 
 def test_only_the_postgresql_store_imports_its_driver() -> None:
-    users = [path for path in FILES if "psycopg" in {module.split(".")[0] for module in imported_modules(path)}]
+    users = [
+        path
+        for path in FILES
+        if "psycopg" in {module.split(".")[0] for module in imported_modules(path)}
+    ]
     assert users
     assert [name(path) for path in users if name(path.parent) != "stores/postgres"] == []
 
 
 def test_only_the_command_line_prints() -> None:
-    offenders = [name(path) for path in FILES if layer(path) != "cli" and "print" in called_names(path)]
+    offenders = [
+        name(path) for path in FILES if layer(path) != "cli" and "print" in called_names(path)
+    ]
     assert offenders == []
 
 
@@ -170,7 +185,9 @@ def imported_modules(path: Path) -> Iterator[str]:
 
 def imported_layers(path: Path) -> set[str]:
     """Return the layers that the file imports; `from polymnia import __version__` counts as `__init__`."""
-    below = [module.split(".")[1] for module in imported_modules(path) if module.startswith("polymnia.")]
+    below = [
+        module.split(".")[1] for module in imported_modules(path) if module.startswith("polymnia.")
+    ]
     known = set().union(*LAYERS)
     return {each if each in known or (SOURCE / each).exists() else "__init__" for each in below}
 
@@ -180,7 +197,9 @@ def is_concrete_store(module: str) -> bool:
     parts = module.split(".")
     if parts[:2] != ["polymnia", "stores"] or len(parts) < 3:
         return False
-    return parts[2] == "memory" or (parts[2] != "contract" and (SOURCE / "stores" / parts[2]).is_dir())
+    return parts[2] == "memory" or (
+        parts[2] != "contract" and (SOURCE / "stores" / parts[2]).is_dir()
+    )
 
 
 def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -205,7 +224,9 @@ def attributes(path: Path) -> set[str]:
 
 def called_names(path: Path) -> set[str]:
     return {
-        node.func.id for node in ast.walk(tree(path)) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        node.func.id
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
     }
 
 

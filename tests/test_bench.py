@@ -41,7 +41,9 @@ def test_a_wrong_reply_stops_the_run(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "answered open_nodes wrongly" in capsys.readouterr().err
 
 
-def test_a_server_that_ends_stops_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_server_that_ends_stops_the_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     failing = f"{sys.executable} -c 'raise SystemExit(3)'"
     arguments = ["--quick", "--servers", "jsonl", "--cache", str(tmp_path)]
     assert main([*arguments, "--polymnia-command", failing]) == 1
@@ -67,9 +69,13 @@ def test_long_calls_are_listed_with_their_progress(capsys: pytest.CaptureFixture
 
 
 def test_postgresql_is_measured_beside_the_bare_driver(capsys: pytest.CaptureFixture[str]) -> None:
-    postgres.main(["--sizes", "60,120", "--workspaces", "3", "--seconds", "0.05", "--vectors", "150"])
+    postgres.main(
+        ["--sizes", "60,120", "--workspaces", "3", "--seconds", "0.05", "--vectors", "150"]
+    )
     output = capsys.readouterr()
-    assert "| ms, median (least) | 60 observations | 120 observations | most / fewest |" in output.out
+    assert (
+        "| ms, median (least) | 60 observations | 120 observations | most / fewest |" in output.out
+    )
     assert "point write beside one-row commit, least: " in output.out
     assert "| database: cores in use (processor ms of a call) |" in output.out
     assert "two servers with a client each beside one: " in output.out
@@ -135,9 +141,19 @@ def empty_start(seconds: float) -> Verdict:
     return judge(figures)[0]
 
 
-def test_searching_notes_is_measured_by_words_and_by_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_searching_notes_is_measured_by_words_and_by_both(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     size = ["--notes", "60", "--dimension", "8", "--rounds", "1"]
     assert vault_main([*size, "--cache", str(tmp_path)]) == 0
     printed = capsys.readouterr().out
     assert "60 notes, 8 numbers a vector" in printed
-    assert [line.split()[0] for line in printed.splitlines()[3:-1]] == ["2", "5", "10", "20", "50", "100", "1000"]
+    assert [line.split()[0] for line in printed.splitlines()[3:-1]] == [
+        "2",
+        "5",
+        "10",
+        "20",
+        "50",
+        "100",
+        "1000",
+    ]

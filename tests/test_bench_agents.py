@@ -7,7 +7,9 @@ import pytest
 from bench import agents
 
 
-def test_every_hook_and_the_import_are_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_hook_and_the_import_are_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     small = ["--entities", "20", "--turns", "450", "--rounds", "1", "--cache", str(tmp_path)]
     assert agents.main(small) == 0
     printed = capsys.readouterr().out

@@ -26,7 +26,9 @@ def test_the_workspace_has_something_for_every_verb(tmp_path: Path) -> None:
     path = str(tmp_path / "memory.db")
     curation._fill(path, 200)
     memory = Memory(open_store(path))
-    found = {name: verb(memory) for name, verb in curation.VERBS.items() if name != "duplicate names"}
+    found = {
+        name: verb(memory) for name, verb in curation.VERBS.items() if name != "duplicate names"
+    }
     report = found.pop("consolidation report")
     assert all(found.values())
     assert isinstance(report, ConsolidationReport)

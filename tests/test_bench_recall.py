@@ -41,10 +41,30 @@ CONVERSATION = {
         ],
     },
     "qa": [
-        {"question": "When did Otto harvest the beans?", "answer": "19 June", "evidence": ["D2:1"], "category": 2},
-        {"question": "What did Otto plant by the fence?", "answer": "beans", "evidence": ["D1:2"], "category": 4},
-        {"question": "What colour is Nora's wheelbarrow?", "answer": "red", "evidence": ["D1:3"], "category": 4},
-        {"question": "Where do people of Nora live?", "answer": "Lisbon", "evidence": ["D2:2; D1:1"], "category": 1},
+        {
+            "question": "When did Otto harvest the beans?",
+            "answer": "19 June",
+            "evidence": ["D2:1"],
+            "category": 2,
+        },
+        {
+            "question": "What did Otto plant by the fence?",
+            "answer": "beans",
+            "evidence": ["D1:2"],
+            "category": 4,
+        },
+        {
+            "question": "What colour is Nora's wheelbarrow?",
+            "answer": "red",
+            "evidence": ["D1:3"],
+            "category": 4,
+        },
+        {
+            "question": "Where do people of Nora live?",
+            "answer": "Lisbon",
+            "evidence": ["D2:2; D1:1"],
+            "category": 1,
+        },
         {"question": "Who stole the beans?", "answer": "", "evidence": ["D1:2"], "category": 5},
     ],
 }
@@ -62,7 +82,10 @@ def test_a_conversation_is_loaded_in_order_with_its_times(path: Path) -> None:
     assert [told.label for told in case.told] == ["1:1", "1:2", "1:3", "2:1", "2:2"]
     assert case.told[2].text == "Look at this! [shared image: a photo of a red wheelbarrow]"
     assert case.told[0].valid_at == 1712135100 * 1_000_000
-    assert [(asked.kind, set(asked.answers)) for asked in case.asked][-1] == ("multi-hop", {"2:2", "1:1"})
+    assert [(asked.kind, set(asked.answers)) for asked in case.asked][-1] == (
+        "multi-hop",
+        {"2:2", "1:1"},
+    )
     assert len(case.asked) == 4
 
 
@@ -88,7 +111,10 @@ nothing judged
 
 @pytest.mark.parametrize(
     ("files", "grade", "gain"),
-    [(("cran.all.1400", "cran.qry", "cranqrel"), 2, 3), (("CISI.ALL", "CISI.QRY", "CISI.REL"), 0, 1)],
+    [
+        (("cran.all.1400", "cran.qry", "cranqrel"), 2, 3),
+        (("CISI.ALL", "CISI.QRY", "CISI.REL"), 0, 1),
+    ],
 )
 def test_a_collection_is_read_with_its_judgements(
     tmp_path: Path, files: tuple[str, str, str], grade: int, gain: int
@@ -96,8 +122,13 @@ def test_a_collection_is_read_with_its_judgements(
     for name, text in zip(files, (ABSTRACTS, QUERIES, f"1 2 {grade} 0\n"), strict=True):
         (tmp_path / name).write_text(text)
     (case,) = load_collection(tmp_path)
-    assert [told.text for told in case.told] == ["wings in a slipstream", "Shells the buckling of heated cylinders"]
-    assert [(asked.text, asked.answers) for asked in case.asked] == [("buckling cylinders", {"2": gain})]
+    assert [told.text for told in case.told] == [
+        "wings in a slipstream",
+        "Shells the buckling of heated cylinders",
+    ]
+    assert [(asked.text, asked.answers) for asked in case.asked] == [
+        ("buckling cylinders", {"2": gain})
+    ]
 
 
 def test_a_directory_without_a_collection_is_refused(tmp_path: Path) -> None:
@@ -107,8 +138,16 @@ def test_a_directory_without_a_collection_is_refused(tmp_path: Path) -> None:
 
 def test_questions_are_varied(path: Path) -> None:
     cases = load_locomo(path)
-    asked = {name: [each.text for case in vary(cases) for each in case.asked] for name, vary in VARIANTS.items()}
-    assert asked["plain"][0] == asked["no-times"][0] == asked["one-store"][0] == "When did Otto harvest the beans?"
+    asked = {
+        name: [each.text for case in vary(cases) for each in case.asked]
+        for name, vary in VARIANTS.items()
+    }
+    assert (
+        asked["plain"][0]
+        == asked["no-times"][0]
+        == asked["one-store"][0]
+        == "When did Otto harvest the beans?"
+    )
     assert asked["wrong-names"][0] == "When did Nora harvest the beans?"
     assert asked["keywords"][0] == "otto harvest beans"
     assert all(typed != plain for typed, plain in zip(asked["typos"], asked["plain"], strict=True))
@@ -121,16 +160,22 @@ def test_questions_are_varied(path: Path) -> None:
 def test_questions_about_a_month_are_asked_for_another_one(path: Path) -> None:
     (case,) = load_locomo(path)
     asked = [replace(case.asked[0], text="What did Otto plant in September?"), case.asked[1]]
-    dated = [VARIANTS[name]([replace(case, asked=asked)])[0].asked for name in ("dates", "wrong-dates")]
+    dated = [
+        VARIANTS[name]([replace(case, asked=asked)])[0].asked for name in ("dates", "wrong-dates")
+    ]
     assert [[each.text for each in found] for found in dated] == [
         ["What did Otto plant in September?"],
         ["What did Otto plant in February?"],
     ]
 
 
-def test_questions_are_phrased_otherwise_by_a_rule(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_questions_are_phrased_otherwise_by_a_rule(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert PHRASINGS["keywords"]("Where do people of Nora live?") == ["people nora live"]
-    assert PHRASINGS["statement"]("When did Otto harvest the beans?") == ["I remember that Otto harvest the beans."]
+    assert PHRASINGS["statement"]("When did Otto harvest the beans?") == [
+        "I remember that Otto harvest the beans."
+    ]
     assert main([str(path), "--embedder", "none", "--also", "request"]) == 0
     assert "polymnia, words alone" in capsys.readouterr().out
 
@@ -138,7 +183,11 @@ def test_questions_are_phrased_otherwise_by_a_rule(path: Path, capsys: pytest.Ca
 def test_every_ranking_is_measured(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(path)]) == 0
     printed = capsys.readouterr().out
-    overall = {row.split(" | ")[0][2:]: row.split(" | ") for row in printed.splitlines() if " | all | " in row}
+    overall = {
+        row.split(" | ")[0][2:]: row.split(" | ")
+        for row in printed.splitlines()
+        if " | all | " in row
+    }
     assert list(overall) == [
         "whole query as substring",
         "BM25, all words",
@@ -153,12 +202,16 @@ def test_every_ranking_is_measured(path: Path, capsys: pytest.CaptureFixture[str
     assert "5 observations embedded" in printed
 
 
-def test_the_benchmark_runs_without_an_embedder(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_benchmark_runs_without_an_embedder(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main([str(path), "--embedder", "none"]) == 0
     assert "words and meaning" not in capsys.readouterr().out
 
 
-def test_an_embedder_that_cannot_be_loaded_stops_the_run(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_embedder_that_cannot_be_loaded_stops_the_run(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main([str(path), "--embedder", "onnx:/nowhere"]) == 1
     assert "no model.onnx" in capsys.readouterr().err
 
@@ -181,7 +234,9 @@ def test_scale_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(line.endswith((": met", ": missed")) for line in judged)
 
 
-def test_vector_search_reports_the_share_that_it_finds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_vector_search_reports_the_share_that_it_finds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert vectors.main(["--count", "700", "--questions", "20"]) == 0
     printed = capsys.readouterr().out
     assert "700 vectors of 384 numbers, 20 questions" in printed
@@ -191,7 +246,9 @@ def test_vector_search_reports_the_share_that_it_finds(tmp_path: Path, capsys: p
     assert "140 vectors of 8 numbers, 10 questions" in capsys.readouterr().out
 
 
-def test_perspectives_are_compared_with_one_vector(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_perspectives_are_compared_with_one_vector(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with serve_ollama() as ollama:
         assert perspectives.main([str(path), "--embedder", f"ollama:bag@{ollama.url}"]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -207,7 +264,10 @@ def test_recall_through_the_protocol_ranks_as_the_engine_does(path: Path, tmp_pa
     homes = [tmp_path / way for way in ("engine", "mcp")]
     for home in homes:
         home.mkdir()
-    with closing(Stage(case, homes[0], None)) as engine, closing(McpStage(case, homes[1], None)) as protocol:
+    with (
+        closing(Stage(case, homes[0], None)) as engine,
+        closing(McpStage(case, homes[1], None)) as protocol,
+    ):
         direct = engine.rankings()["polymnia, words alone"]
         remote = protocol.rankings()["through MCP, words alone"]
         found = {asked.text: direct(asked.text) for asked in case.asked}
@@ -215,7 +275,9 @@ def test_recall_through_the_protocol_ranks_as_the_engine_does(path: Path, tmp_pa
     assert any(found.values())
 
 
-@pytest.mark.parametrize("arguments", [("--through", "mcp"), ("--coverage", "40"), ("--variant", "no-names")])
+@pytest.mark.parametrize(
+    "arguments", [("--through", "mcp"), ("--coverage", "40"), ("--variant", "no-names")]
+)
 def test_the_questions_can_be_asked_in_other_ways(
     path: Path, arguments: tuple[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -32,9 +32,13 @@ def test_the_error_of_a_model_that_fails_names_the_server(server: ChatServer) ->
         open_chat_model("ollama:small@http://127.0.0.1:1").complete("", "")
 
 
-@pytest.mark.parametrize("garbage", [b"", b"<html>", b"[]", b'{"choices": []}', b'{"message": {"content": null}}'])
+@pytest.mark.parametrize(
+    "garbage", [b"", b"<html>", b"[]", b'{"choices": []}', b'{"message": {"content": null}}']
+)
 @pytest.mark.parametrize("kind", ["ollama", "openai"])
-def test_a_reply_that_is_no_answer_is_an_error(server: ChatServer, kind: str, garbage: bytes) -> None:
+def test_a_reply_that_is_no_answer_is_an_error(
+    server: ChatServer, kind: str, garbage: bytes
+) -> None:
     server.garbage = garbage
     with pytest.raises(ChatModelError, match="did not return an answer"):
         open_chat_model(f"{kind}:small@{server.url}").complete("", "")

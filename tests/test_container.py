@@ -52,7 +52,11 @@ def service() -> dict[str, Any]:
 
 
 def test_every_copied_file_exists_and_is_not_ignored() -> None:
-    copied = [rest.split()[:-1] for name, rest in instructions() if name == "COPY" and "--from" not in rest]
+    copied = [
+        rest.split()[:-1]
+        for name, rest in instructions()
+        if name == "COPY" and "--from" not in rest
+    ]
     sources = [source for each in copied for source in each]
     assert [source for source in sources if not (ROOT / source).exists()] == []
     not_ignored = re.findall(r"^!(.+)$", (ROOT / ".dockerignore").read_text("utf-8"), re.MULTILINE)
@@ -63,7 +67,9 @@ def test_the_package_has_the_extras_and_the_script_that_the_image_uses() -> None
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     named = re.findall(r"\[([a-z,]+)\]'", (ROOT / "Dockerfile").read_text("utf-8"))
     assert len(set(named)) == 1
-    assert {"semantic", "oauth"} <= set(named[0].split(",")) <= set(project["optional-dependencies"])
+    assert (
+        {"semantic", "oauth"} <= set(named[0].split(",")) <= set(project["optional-dependencies"])
+    )
     assert command()[0] in project["scripts"]
 
 
@@ -82,7 +88,11 @@ def test_the_server_runs_as_an_unprivileged_user() -> None:
 
 def test_the_command_uses_the_port_and_the_volume_of_the_image() -> None:
     flags = dict(zip(command()[2::2], command()[3::2], strict=True))
-    assert (flags["--transport"], flags["--bind"], flags["--port"]) == ("http", "0.0.0.0", last("EXPOSE"))
+    assert (flags["--transport"], flags["--bind"], flags["--port"]) == (
+        "http",
+        "0.0.0.0",
+        last("EXPOSE"),
+    )
     assert flags["--data-dir"] == last("VOLUME")
     assert f"127.0.0.1:{last('EXPOSE')}/healthz" in health_check()[-1]
 
@@ -98,14 +108,23 @@ def test_compose_keeps_the_memory_in_a_volume_and_publishes_the_port_locally(
 
 
 def test_compose_sets_settings_that_exist(service: dict[str, Any]) -> None:
-    assert set(service["environment"]) <= {f"POLYMNIA_{name.upper()}" for name in Settings.__struct_fields__}
+    assert set(service["environment"]) <= {
+        f"POLYMNIA_{name.upper()}" for name in Settings.__struct_fields__
+    }
 
 
 def test_the_servers_of_a_team_share_a_database_and_its_tokens() -> None:
     services = yaml.safe_load((ROOT / "compose.yaml").read_text("utf-8"))["services"]
     servers = [services["team-one"], services["team-two"]]
     settings = [
-        load_settings({}, {name: value for name, value in each["environment"].items() if name.startswith("POLYMNIA_")})
+        load_settings(
+            {},
+            {
+                name: value
+                for name, value in each["environment"].items()
+                if name.startswith("POLYMNIA_")
+            },
+        )
         for each in servers
     ]
     assert {(each.store, each.tokens, each.insecure) for each in settings} == {
@@ -136,10 +155,24 @@ def container_environment(directory: Path) -> dict[str, str]:
 def address(tmp_path: Path) -> Iterator[str]:
     """Create a token, run the container's command and yield the server's address."""
     environment = container_environment(tmp_path)
-    token = [sys.executable, "-m", "polymnia", "token", "create", "me", "--data-dir", str(tmp_path / "data")]
-    subprocess.run([*token, "--can", "admin"], env=environment, stdout=subprocess.DEVNULL, check=True)
+    token = [
+        sys.executable,
+        "-m",
+        "polymnia",
+        "token",
+        "create",
+        "me",
+        "--data-dir",
+        str(tmp_path / "data"),
+    ]
+    subprocess.run(
+        [*token, "--can", "admin"], env=environment, stdout=subprocess.DEVNULL, check=True
+    )
     with subprocess.Popen(
-        container_command(tmp_path), stderr=subprocess.PIPE, env=environment, preexec_fn=end_with_parent
+        container_command(tmp_path),
+        stderr=subprocess.PIPE,
+        env=environment,
+        preexec_fn=end_with_parent,
     ) as server:
         log = Log(server.stderr)
         yield f"127.0.0.1:{log.port}"
@@ -156,7 +189,9 @@ def test_the_health_check_finds_the_server_healthy(address: str, tmp_path: Path)
 
 def test_every_dialect_is_served(address: str, tmp_path: Path) -> None:
     for name in DIALECTS:
-        request = Request(f"http://{address}/{name}/mcp", b"{}", {"Content-Type": "application/json"})
+        request = Request(
+            f"http://{address}/{name}/mcp", b"{}", {"Content-Type": "application/json"}
+        )
         with pytest.raises(HTTPError) as refused:
             urlopen(request, timeout=TIMEOUT_S)
         assert (name, refused.value.code) == (name, 401)  # the path exists and wants a token
@@ -182,5 +217,7 @@ def test_the_server_does_not_start_without_a_token(tmp_path: Path) -> None:
 
 def test_the_health_check_fails_without_a_server() -> None:
     check = [each.replace(f":{PORT}", ":1") for each in health_check()]
-    ended = subprocess.run([sys.executable, *check[1:]], check=False, timeout=TIMEOUT_S, capture_output=True)
+    ended = subprocess.run(
+        [sys.executable, *check[1:]], check=False, timeout=TIMEOUT_S, capture_output=True
+    )
     assert ended.returncode == 1

@@ -23,7 +23,12 @@ _TEXT = {"type": "string", "minLength": 1}
 _ARGUMENT = {
     "type": "object",
     "required": ["type", "value"],
-    "properties": {"type": {"enum": ["positional", "named"]}, "name": _TEXT, "value": _TEXT, "description": _TEXT},
+    "properties": {
+        "type": {"enum": ["positional", "named"]},
+        "name": _TEXT,
+        "value": _TEXT,
+        "description": _TEXT,
+    },
     "additionalProperties": False,
     "if": {"properties": {"type": {"const": "named"}}},
     "then": {"required": ["name"]},
@@ -65,8 +70,15 @@ SERVER = {
     "type": "object",
     "required": ["$schema", "name", "description", "version", "packages"],
     "properties": {
-        "$schema": {"const": "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"},
-        "name": {"type": "string", "pattern": r"^[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+$", "minLength": 3, "maxLength": 200},
+        "$schema": {
+            "const": "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
+        },
+        "name": {
+            "type": "string",
+            "pattern": r"^[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+$",
+            "minLength": 3,
+            "maxLength": 200,
+        },
         "title": {"type": "string", "minLength": 1, "maxLength": 100},
         "description": {"type": "string", "minLength": 1, "maxLength": 100},
         "version": {"type": "string", "pattern": r"^\d+\.\d+\.\d+$"},
@@ -108,19 +120,33 @@ def test_every_file_has_the_version_of_the_package(server: dict[str, Any]) -> No
     manifest = json.loads((ROOT / "packages" / "mcpb" / "manifest.json").read_text("utf-8"))
     bundle = project("packages/mcpb/pyproject.toml")
     pypi, image = server["packages"]
-    versions = [server["version"], pypi["version"], image["identifier"].rpartition(":")[2], manifest["version"]]
-    plugins = [json.loads(path.read_text("utf-8")) for path in (ROOT / "packages" / "plugin").glob(".*/plugin.json")]
+    versions = [
+        server["version"],
+        pypi["version"],
+        image["identifier"].rpartition(":")[2],
+        manifest["version"],
+    ]
+    plugins = [
+        json.loads(path.read_text("utf-8"))
+        for path in (ROOT / "packages" / "plugin").glob(".*/plugin.json")
+    ]
     assert len(plugins) == 2
     assert {*versions, bundle["version"], *[each["version"] for each in plugins]} == {__version__}
     assert bundle["dependencies"] == [f"polymnia[semantic]=={__version__}"]
 
 
-def test_every_file_has_the_description_and_the_addresses_of_the_package(server: dict[str, Any]) -> None:
+def test_every_file_has_the_description_and_the_addresses_of_the_package(
+    server: dict[str, Any],
+) -> None:
     manifest = json.loads((ROOT / "packages" / "mcpb" / "manifest.json").read_text("utf-8"))
     assert {server["description"], manifest["description"]} == {project()["description"]}
     urls = project()["urls"]
-    (repository,) = re.findall(r"^REPOSITORY = \"(.+)\"", (ROOT / "hatch_build.py").read_text("utf-8"), re.MULTILINE)
-    assert {repository, server["repository"]["url"], manifest["repository"]["url"]} == {urls["Source"]}
+    (repository,) = re.findall(
+        r"^REPOSITORY = \"(.+)\"", (ROOT / "hatch_build.py").read_text("utf-8"), re.MULTILINE
+    )
+    assert {repository, server["repository"]["url"], manifest["repository"]["url"]} == {
+        urls["Source"]
+    }
     assert {server["websiteUrl"], manifest["documentation"]} == {urls["Documentation"]}
 
 
@@ -141,8 +167,13 @@ def test_publishing_needs_no_secret_but_the_workflows_own_token() -> None:
 
 def test_dependabot_watches_every_directory_with_dependencies() -> None:
     updates = yaml.safe_load((ROOT / ".github" / "dependabot.yml").read_text("utf-8"))["updates"]
-    watched = {place for each in updates for place in each.get("directories", [each.get("directory")])}
-    manifests = [*ROOT.glob("tests/interop/*/package.json"), ROOT / "packages" / "polymnia-minilm" / "pyproject.toml"]
+    watched = {
+        place for each in updates for place in each.get("directories", [each.get("directory")])
+    }
+    manifests = [
+        *ROOT.glob("tests/interop/*/package.json"),
+        ROOT / "packages" / "polymnia-minilm" / "pyproject.toml",
+    ]
     assert {f"/{path.parent.relative_to(ROOT).as_posix()}" for path in manifests} <= watched
 
 
@@ -163,9 +194,13 @@ def test_the_unit_starts_a_command_that_exists_with_settings_that_exist() -> Non
 
 def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
     analyze = shutil.which("systemd-analyze") or pytest.skip("systemd-analyze is not on the PATH")
-    unit = re.sub(r"/opt/polymnia/bin/polymnia", "/bin/true", operations_block("ini")).replace("User=polymnia\n", "")
+    unit = re.sub(r"/opt/polymnia/bin/polymnia", "/bin/true", operations_block("ini")).replace(
+        "User=polymnia\n", ""
+    )
     (tmp_path / "polymnia.service").write_text(unit, "utf-8")
-    done = subprocess.run([analyze, "verify", "--man=no", "./polymnia.service"], cwd=tmp_path, capture_output=True)
+    done = subprocess.run(
+        [analyze, "verify", "--man=no", "./polymnia.service"], cwd=tmp_path, capture_output=True
+    )
     assert (done.returncode, done.stderr.decode()) == (0, "")
 
 
@@ -173,21 +208,37 @@ def test_nginx_accepts_its_configuration(tmp_path: Path) -> None:
     nginx = shutil.which("nginx") or pytest.skip("nginx is not on the PATH")
     openssl = shutil.which("openssl") or pytest.skip("openssl is not on the PATH")
     key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
-    make = [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=memory.example.com"]
-    subprocess.run([*make, "-keyout", str(key), "-out", str(certificate)], check=True, capture_output=True)
+    make = [
+        openssl,
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-subj",
+        "/CN=memory.example.com",
+    ]
+    subprocess.run(
+        [*make, "-keyout", str(key), "-out", str(certificate)], check=True, capture_output=True
+    )
     block = operations_block("nginx").replace("listen 443 ssl", "listen 127.0.0.1:44399 ssl")
     block = re.sub(r"/etc/letsencrypt\S+fullchain.pem", str(certificate), block)
     block = re.sub(r"/etc/letsencrypt\S+privkey.pem", str(key), block)
     file = tmp_path / "nginx.conf"
     file.write_text(
-        f"pid {tmp_path}/pid;\nerror_log stderr;\nevents {{}}\nhttp {{\naccess_log off;\n{block}}}\n", "utf-8"
+        f"pid {tmp_path}/pid;\nerror_log stderr;\nevents {{}}\nhttp {{\naccess_log off;\n{block}}}\n",
+        "utf-8",
     )
-    done = subprocess.run([nginx, "-t", "-p", str(tmp_path), "-c", str(file)], capture_output=True, text=True)
+    done = subprocess.run(
+        [nginx, "-t", "-p", str(tmp_path), "-c", str(file)], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
 
 
 def test_caddy_accepts_its_configuration(tmp_path: Path) -> None:
     caddy = shutil.which("caddy") or pytest.skip("caddy is not on the PATH")
     (tmp_path / "Caddyfile").write_text(operations_block("caddyfile"), "utf-8")
-    done = subprocess.run([caddy, "validate", "--config", "Caddyfile"], cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(
+        [caddy, "validate", "--config", "Caddyfile"], cwd=tmp_path, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr

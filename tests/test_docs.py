@@ -19,7 +19,12 @@ from polymnia.settings import Settings
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted(
-    [*ROOT.glob("*.md"), *ROOT.glob("bench/*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob(".github/**/*.md")]
+    [
+        *ROOT.glob("*.md"),
+        *ROOT.glob("bench/*.md"),
+        *ROOT.glob("docs/**/*.md"),
+        *ROOT.glob(".github/**/*.md"),
+    ]
 )
 MAX_README_LINES = 160
 # A word for each placeholder of a command that takes only some words.
@@ -28,7 +33,11 @@ EXAMPLES = {"CLIENT": "cursor", "SHELL": "bash", "ID": "1", "ID…": "1", "ID...
 
 def test_every_setting_is_documented() -> None:
     page = text("docs/settings.md")
-    names = [each for name in Settings.__struct_fields__ for each in (f"`{name}`", f"`POLYMNIA_{name.upper()}`")]
+    names = [
+        each
+        for name in Settings.__struct_fields__
+        for each in (f"`{name}`", f"`POLYMNIA_{name.upper()}`")
+    ]
     assert [name for name in names if name not in page] == []
 
 
@@ -41,7 +50,9 @@ def test_every_command_is_in_the_readme() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_every_command_that_a_page_names_takes_these_options(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_that_a_page_names_takes_these_options(
+    page: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     wrong = []
     for command in named_commands(page):
         words = shlex.split(re.sub(r"\$\(.*?\)", "x", command), comments=True)[1:]
@@ -69,7 +80,10 @@ def test_every_table_of_the_database_is_in_the_calls_that_distribute_it() -> Non
     schema = text("src/polymnia/stores/postgres/migrations/0001_schema.sql")
     tables = re.findall(r"^CREATE TABLE (\w+) \(", schema, re.MULTILINE)
     assert "observations" in tables
-    assert re.findall(r"create_(?:distributed|reference)_table\('(\w+)'", text("docs/scaling.md")) == tables
+    assert (
+        re.findall(r"create_(?:distributed|reference)_table\('(\w+)'", text("docs/scaling.md"))
+        == tables
+    )
 
 
 def test_every_relative_link_resolves() -> None:
@@ -86,14 +100,20 @@ def test_every_link_to_a_heading_resolves() -> None:
     broken = [
         f"{page.relative_to(ROOT)}: {target}#{heading}"
         for page in PAGES
-        for target, heading in re.findall(r"\]\((?!https?:)([^)#]*)#([^)]+)\)", page.read_text("utf-8"))
+        for target, heading in re.findall(
+            r"\]\((?!https?:)([^)#]*)#([^)]+)\)", page.read_text("utf-8")
+        )
         if heading not in headings(page.parent / target if target else page)
     ]
     assert broken == []
 
 
 def test_what_is_made_from_code_is_up_to_date() -> None:
-    stale = [str(path.relative_to(ROOT)) for path, made in pages().items() if path.read_text("utf-8") != made]
+    stale = [
+        str(path.relative_to(ROOT))
+        for path, made in pages().items()
+        if path.read_text("utf-8") != made
+    ]
     assert stale == [], "run `python -m docs.generate`"
 
 
@@ -117,7 +137,9 @@ def test_the_gate_runs_the_test_command_of_the_readme() -> None:
 
 def test_every_just_command_that_the_pages_name_exists() -> None:
     recipes = set(re.findall(r"^([a-z]+)(?: .*)?:$", text("justfile"), re.MULTILINE))
-    named = {name for page in PAGES for name in re.findall(r"`just ([a-z]+)", page.read_text("utf-8"))}
+    named = {
+        name for page in PAGES for name in re.findall(r"`just ([a-z]+)", page.read_text("utf-8"))
+    }
     assert "test" in named
     assert named - recipes == set()
 
@@ -142,7 +164,11 @@ def named_commands(page: Path) -> list[str]:
         for line in re.sub(r"\\\n\s*", " ", block).splitlines()
     ]
     either = [*lines, *re.findall(r"`(polymnia [^`]+)`", found)]
-    return [line.replace("\\|", "|") for line in either if re.match(rf"polymnia ({'|'.join(COMMANDS)})\b", line)]
+    return [
+        line.replace("\\|", "|")
+        for line in either
+        if re.match(rf"polymnia ({'|'.join(COMMANDS)})\b", line)
+    ]
 
 
 def first_command(heading: str) -> str:

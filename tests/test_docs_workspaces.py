@@ -21,7 +21,9 @@ from tests.transports.process import Process, call
 
 PAGE = Path(__file__).parent.parent / "docs" / "workspaces.md"
 COMMANDS = [
-    line for block in re.findall(r"```sh\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL) for line in block.splitlines()
+    line
+    for block in re.findall(r"```sh\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    for line in block.splitlines()
 ]
 
 
@@ -38,7 +40,9 @@ def embedder() -> Iterator[str]:
         yield f"ollama:bag@{ollama.url}"
 
 
-def test_the_page_takes_a_team_from_nothing_to_a_shared_workspace(tmp_path: Path, embedder: str) -> None:
+def test_the_page_takes_a_team_from_nothing_to_a_shared_workspace(
+    tmp_path: Path, embedder: str
+) -> None:
     tokens: dict[str, str] = {}
     server: Process | None = None
     host = ""
@@ -66,7 +70,13 @@ def test_the_page_takes_a_team_from_nothing_to_a_shared_workspace(tmp_path: Path
 def run(command: list[str], directory: Path, embedder: str) -> str:
     environment = {**os.environ, "POLYMNIA_EMBEDDER": embedder}
     done = subprocess.run(
-        command, cwd=directory, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+        command,
+        cwd=directory,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
     )
     assert done.returncode == 0, (command, done.stderr)
     return done.stdout
@@ -85,7 +95,11 @@ def share_a_workspace(entry: dict[str, Any], host: str, tokens: dict[str, str]) 
     """Let one agent write and the other read, as the page's client configuration says."""
     workspace = entry["headers"]["X-Memory-Workspace"]
     alice, bob = (Caller(host, tokens[name], workspace) for name in ("alice", "bob"))
-    node = {"name": "billing service", "entity_type": "service", "observations": ["charges customers every month"]}
+    node = {
+        "name": "billing service",
+        "entity_type": "service",
+        "observations": ["charges customers every month"],
+    }
     assert alice.call("create_entities", {"entities": [node]})[0] is False
     is_error, text = bob.call("search_nodes", {"query": "customers", "mode": "text"})
     assert (is_error, "charges customers every month" in text) == (False, True)

@@ -16,12 +16,22 @@ from tests.processes import TIMEOUT_S
 
 
 def settings(tmp_path: Path, chat_model: str) -> Settings:
-    return Settings(dialect="reference", store=str(tmp_path / "memory.db"), embedder="none", chat_model=chat_model)
+    return Settings(
+        dialect="reference",
+        store=str(tmp_path / "memory.db"),
+        embedder="none",
+        chat_model=chat_model,
+    )
 
 
-def test_the_chat_model_of_a_server_drafts_for_its_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_chat_model_of_a_server_drafts_for_its_reports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(drafts, "DRAFT_TIMEOUT_S", TIMEOUT_S)
-    with serve_chat() as chat, open_servers(settings(tmp_path, f"ollama:small@{chat.url}")) as servers:
+    with (
+        serve_chat() as chat,
+        open_servers(settings(tmp_path, f"ollama:small@{chat.url}")) as servers,
+    ):
         memory = servers["reference"].workspaces.memory("default")
         create(memory, [EntityDraft("Ann", "person", ("drinks tea",))], by="test")
         (stale,) = consolidation_report(memory).stale_summaries
@@ -34,5 +44,8 @@ def test_a_server_without_a_chat_model_drafts_nothing(tmp_path: Path) -> None:
 
 
 def test_a_server_does_not_start_with_an_unknown_kind_of_chat_model(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="is not a chat model"), open_servers(settings(tmp_path, "gpt")):
+    with (
+        pytest.raises(SettingsError, match="is not a chat model"),
+        open_servers(settings(tmp_path, "gpt")),
+    ):
         pass

@@ -28,10 +28,14 @@ FIRST_MEMORY = {
     },
     "reference": {
         "name": "create_entities",
-        "arguments": {"entities": [{"name": "Ada", "entityType": "person", "observations": ["likes tea"]}]},
+        "arguments": {
+            "entities": [{"name": "Ada", "entityType": "person", "observations": ["likes tea"]}]
+        },
     },
 }
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the paths are those of a POSIX system")
+pytestmark = pytest.mark.skipif(
+    sys.platform == "win32", reason="the paths are those of a POSIX system"
+)
 
 
 class Newcomer:
@@ -39,9 +43,18 @@ class Newcomer:
 
     def __init__(self, home: Path, wheels: Path) -> None:
         self.home = home
-        kept = ("SSL_CERT_FILE", "SSL_CERT_DIR", "PIP_CERT", "REQUESTS_CA_BUNDLE", "HTTPS_PROXY", "PIP_INDEX_URL")
+        kept = (
+            "SSL_CERT_FILE",
+            "SSL_CERT_DIR",
+            "PIP_CERT",
+            "REQUESTS_CA_BUNDLE",
+            "HTTPS_PROXY",
+            "PIP_INDEX_URL",
+        )
         # Programs of the system, this Python, and what the user installs.
-        path = os.pathsep.join([f"{home}/tools/bin", f"{home}/.local/bin", Path(sys.executable).parent.as_posix()])
+        path = os.pathsep.join(
+            [f"{home}/tools/bin", f"{home}/.local/bin", Path(sys.executable).parent.as_posix()]
+        )
         self.environment = {name: os.environ[name] for name in kept if name in os.environ} | {
             "HOME": str(home),
             "PATH": f"{path}{os.pathsep}/usr/local/bin{os.pathsep}/usr/bin{os.pathsep}/bin",
@@ -75,7 +88,17 @@ class Newcomer:
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("wheels")
-    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(directory), str(ROOT)]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "-q",
+        "--no-deps",
+        "-w",
+        str(directory),
+        str(ROOT),
+    ]
     subprocess.run(command, check=True)
     return directory
 
@@ -87,7 +110,9 @@ def newcomer(wheels: Path, tmp_path: Path) -> Newcomer:
 
 def documented(start: str) -> str:
     """Return the command of the README's first steps that begins like this."""
-    blocks = re.findall(r"```sh\n(.*?)```", README.partition("## Start")[2].partition("\n## ")[0], re.DOTALL)
+    blocks = re.findall(
+        r"```sh\n(.*?)```", README.partition("## Start")[2].partition("\n## ")[0], re.DOTALL
+    )
     lines = [line for block in blocks for line in block.splitlines()]
     either = [part.strip() for line in lines for part in line.split("# or:")]
     return str(next(part for part in either if part.startswith(start)))
@@ -131,11 +156,20 @@ def test_the_path_from_pip_to_a_memory_that_claude_code_can_use(
     assert "likes tea" in found
     programs = client_programs(pytestconfig.rootpath / ".test-cache") / "node_modules"
     newcomer.run(f"node {programs}/@anthropic-ai/claude-code/install.cjs")
-    assert re.search(r"^memory: .* - .*Connected", newcomer.run(f"{programs}/.bin/claude mcp list"), re.MULTILINE)
+    assert re.search(
+        r"^memory: .* - .*Connected", newcomer.run(f"{programs}/.bin/claude mcp list"), re.MULTILINE
+    )
 
 
 def remember(newcomer: Newcomer, entry: dict[str, Any]) -> None:
     """Store the first memory as the client would: start the entry's command and call its tool."""
-    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": FIRST_MEMORY[DEFAULT_DIALECT]}
-    reply = json.loads(newcomer.run(" ".join([entry["command"], *entry["args"]]), json.dumps(message) + "\n"))
+    message = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": FIRST_MEMORY[DEFAULT_DIALECT],
+    }
+    reply = json.loads(
+        newcomer.run(" ".join([entry["command"], *entry["args"]]), json.dumps(message) + "\n")
+    )
     assert not reply["result"].get("isError"), reply

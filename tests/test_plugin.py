@@ -22,7 +22,8 @@ def read(path: Path) -> Any:
 def test_every_hook_runs_the_command_for_its_event() -> None:
     hooks = read(PLUGIN / "hooks" / "hooks.json")["hooks"]
     commands = {
-        event: [each["command"] for group in groups for each in group["hooks"]] for event, groups in hooks.items()
+        event: [each["command"] for group in groups for each in group["hooks"]]
+        for event, groups in hooks.items()
     }
     assert commands == {event: [f"polymnia hook {event}"] for event in EVENTS}
     assert "hook" in COMMANDS
@@ -32,7 +33,9 @@ def test_both_marketplaces_name_the_plugin_and_its_folder() -> None:
     (claude,) = read(ROOT / ".claude-plugin" / "marketplace.json")["plugins"]
     (codex,) = read(ROOT / ".agents" / "plugins" / "marketplace.json")["plugins"]
     assert {claude["source"], codex["source"]["path"]} == {"./packages/plugin"}
-    manifests = [read(PLUGIN / name / "plugin.json") for name in (".claude-plugin", ".codex-plugin")]
+    manifests = [
+        read(PLUGIN / name / "plugin.json") for name in (".claude-plugin", ".codex-plugin")
+    ]
     assert {each["name"] for each in (claude, codex, *manifests)} == {"polymnia"}
     assert len({each["description"] for each in (claude, *manifests)}) == 1
 

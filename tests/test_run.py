@@ -25,17 +25,34 @@ def test_that_blocks(tmp_path):
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux kills a child together with its parent")
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="only Linux kills a child together with its parent"
+)
 @pytest.mark.parametrize("transport", ["http", "tcp"])
 @pytest.mark.parametrize("workers", ["0", "1"])
-def test_killing_pytest_leaves_no_server_behind(tmp_path: Path, workers: str, transport: str) -> None:
+def test_killing_pytest_leaves_no_server_behind(
+    tmp_path: Path, workers: str, transport: str
+) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     blocking = tmp_path / "test_blocking.py"
     blocking.write_text(BLOCKING_TEST.format(pipe=str(pipe), transport=transport))
-    command = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), "-n", workers, str(blocking)]
-    reader = os.open(pipe, os.O_RDWR)  # for writing too, so that opening it does not wait for the writer
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, preexec_fn=end_with_parent) as run:
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-c",
+        str(ROOT / "pyproject.toml"),
+        "-n",
+        workers,
+        str(blocking),
+    ]
+    reader = os.open(
+        pipe, os.O_RDWR
+    )  # for writing too, so that opening it does not wait for the writer
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.DEVNULL, preexec_fn=end_with_parent
+    ) as run:
         assert is_readable(reader)
         server = os.pidfd_open(int(os.read(reader, 100)))
         run.send_signal(signal.SIGKILL)
@@ -56,12 +73,21 @@ def is_readable(descriptor: int) -> bool:
     ("arguments", "selected"),
     [
         ((), {"tests/test_settings.py"}),
-        (("-m", "slow or interop"), {"tests/durability/test_kill.py", "tests/interop/test_vault.py"}),
+        (
+            ("-m", "slow or interop"),
+            {"tests/durability/test_kill.py", "tests/interop/test_vault.py"},
+        ),
     ],
     ids=["default", "marked"],
 )
-def test_a_run_without_paths_leaves_out_marked_tests(arguments: tuple[str, ...], selected: set[str]) -> None:
-    assert collected(*arguments) & {*selected, "tests/test_settings.py", "tests/durability/test_kill.py"} == selected
+def test_a_run_without_paths_leaves_out_marked_tests(
+    arguments: tuple[str, ...], selected: set[str]
+) -> None:
+    assert (
+        collected(*arguments)
+        & {*selected, "tests/test_settings.py", "tests/durability/test_kill.py"}
+        == selected
+    )
 
 
 def test_a_path_selects_marked_tests_too() -> None:

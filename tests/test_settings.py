@@ -37,7 +37,8 @@ def test_the_reference_dialect_chosen_by_name_uses_its_own_file() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/tmp/custom.jsonl", "data/graph.jsonl", "/old/memory.json", "/else/memory.db", "/a/b.mcpmem"]
+    "path",
+    ["/tmp/custom.jsonl", "data/graph.jsonl", "/old/memory.json", "/else/memory.db", "/a/b.mcpmem"],
 )
 def test_the_reference_variable_names_the_file(path: str) -> None:
     assert load({"dialect": "reference"}, MEMORY_FILE_PATH=path).store == path
@@ -53,7 +54,10 @@ def test_flags_override_variables_and_variables_override_the_file(config: Path) 
     here = {"POLYMNIA_CONFIG": str(config)}
     assert load(**here).store == "file.db"
     assert load(**here, MEMORY_FILE_PATH="inherited.jsonl").store == "inherited.jsonl"
-    assert load(**here, MEMORY_FILE_PATH="inherited.jsonl", POLYMNIA_STORE="variable.db").store == "variable.db"
+    assert (
+        load(**here, MEMORY_FILE_PATH="inherited.jsonl", POLYMNIA_STORE="variable.db").store
+        == "variable.db"
+    )
     assert load({"store": "flag.db"}, **here, POLYMNIA_STORE="variable.db").store == "flag.db"
     assert load(**here).log_level == "error"
     assert load(**here, POLYMNIA_LOG_LEVEL="info").log_level == "info"
@@ -63,7 +67,10 @@ def test_the_graph_dialect_uses_its_own_file() -> None:
     graph: dict[str, object] = {"dialect": "graph"}
     assert load(graph).store == "memory.mcpmem"
     assert load(graph, MEMORY_FILE_PATH="notes.data").store == "binlog:notes.data"
-    assert load({**graph, "memory_file": "my-memory.bin"}, MEMORY_FILE_PATH="other.bin").store == "my-memory.bin"
+    assert (
+        load({**graph, "memory_file": "my-memory.bin"}, MEMORY_FILE_PATH="other.bin").store
+        == "my-memory.bin"
+    )
 
 
 def test_the_vault_dialect_uses_its_own_file() -> None:
@@ -77,7 +84,11 @@ def test_the_vault_dialect_uses_its_own_file() -> None:
 def test_our_variables_override_those_of_the_vault_dialect() -> None:
     theirs = {"MEMORY_MCP_SESSION_ID": "one", "MEMORY_MCP_SESSION_PERSIST": "true"}
     settings = load(**theirs)
-    assert (settings.session_id, settings.session_persist, settings.embedding_dimension) == ("one", True, 1536)
+    assert (settings.session_id, settings.session_persist, settings.embedding_dimension) == (
+        "one",
+        True,
+        1536,
+    )
     settings = load(**theirs, POLYMNIA_SESSION_ID="two", POLYMNIA_EMBEDDING_DIMENSION="384")
     assert (settings.session_id, settings.embedding_dimension) == ("two", 384)
     with pytest.raises(SettingsError):
@@ -117,10 +128,16 @@ def test_a_wrong_settings_file_is_a_clear_error(config: Path, text: str) -> None
 @pytest.mark.parametrize(
     ("environment", "sentence"),
     [
-        ({"MEMORY_MCP_SESSION_PERSIST": "yes"}, "MEMORY_MCP_SESSION_PERSIST: expected true or false, got 'yes'"),
+        (
+            {"MEMORY_MCP_SESSION_PERSIST": "yes"},
+            "MEMORY_MCP_SESSION_PERSIST: expected true or false, got 'yes'",
+        ),
         ({"POLYMNIA_TRASH_DAYS": "many"}, "POLYMNIA_TRASH_DAYS: expected an integer, got 'many'"),
         ({"POLYMNIA_TRASH_DAYS": "-1"}, "POLYMNIA_TRASH_DAYS: expected an integer >= 0, got '-1'"),
-        ({"POLYMNIA_TRANSPORT": "pigeon"}, "POLYMNIA_TRANSPORT: 'pigeon' is not one of http, stdio, tcp"),
+        (
+            {"POLYMNIA_TRANSPORT": "pigeon"},
+            "POLYMNIA_TRANSPORT: 'pigeon' is not one of http, stdio, tcp",
+        ),
         (
             {"POLYMNIA_DIALECT": "latin"},
             f"POLYMNIA_DIALECT: unknown dialect 'latin': use {', '.join(sorted(DIALECTS))}",

@@ -23,7 +23,9 @@ from tests.transports.running import Running
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the snippets are for a POSIX shell")
+pytestmark = pytest.mark.skipif(
+    sys.platform == "win32", reason="the snippets are for a POSIX shell"
+)
 # What tests/test_newcomer.py runs: installing takes a network and a minute.
 _INSTALLING = ("uv tool install", "pipx install", "python3 -m venv")
 
@@ -38,7 +40,10 @@ def blocks(page: Path, section: str = "") -> list[Block]:
     text = page.read_text("utf-8")
     if section:
         text = text.partition(f"## {section}\n")[2].partition("\n## ")[0]
-    return [Block(*found) for found in re.findall(r"^```(\w*)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)]
+    return [
+        Block(*found)
+        for found in re.findall(r"^```(\w*)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    ]
 
 
 class Reader:
@@ -50,9 +55,18 @@ class Reader:
         command = home / "bin" / "polymnia"
         command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m polymnia "$@"\n', "utf-8")
         command.chmod(0o755)
-        moved = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "CODEX_HOME", "CLAUDE_CONFIG_DIR", "POLYMNIA_STORE")
+        moved = (
+            "XDG_CONFIG_HOME",
+            "XDG_DATA_HOME",
+            "CODEX_HOME",
+            "CLAUDE_CONFIG_DIR",
+            "POLYMNIA_STORE",
+        )
         self.environment = {name: value for name, value in os.environ.items() if name not in moved}
-        self.environment |= {"HOME": str(home), "PATH": f"{home / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+        self.environment |= {
+            "HOME": str(home),
+            "PATH": f"{home / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        }
 
     def shell(self, text: str) -> str:
         return self._run(["bash", "-ec", text])
@@ -64,13 +78,21 @@ class Reader:
         """Call a tool of the server that `polymnia install` put into Claude Code's configuration."""
         entry = json.loads((self.home / ".claude.json").read_text("utf-8"))["mcpServers"]["memory"]
         message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
-        reply = json.loads(self._run([entry["command"], *entry["args"]], json.dumps(message) + "\n"))
+        reply = json.loads(
+            self._run([entry["command"], *entry["args"]], json.dumps(message) + "\n")
+        )
         result: dict[str, Any] = reply["result"]
         return result
 
     def _run(self, command: list[str], given: str = "") -> str:
         done = subprocess.run(
-            command, input=given, cwd=self.home, env=self.environment, capture_output=True, text=True, timeout=TIMEOUT_S
+            command,
+            input=given,
+            cwd=self.home,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
         )
         assert done.returncode == 0, f"{command[-1]}\n{done.stdout}{done.stderr}"
         return done.stdout
@@ -92,7 +114,9 @@ def test_the_tutorial_works_as_written(reader: Reader) -> None:
         if block.language == "sh" and not block.text.startswith(_INSTALLING):
             printed = reader.shell(block.text)
         elif block.language == "text":
-            assert matches(block.text, printed), f"the page shows\n{block.text}\nbut this is printed\n{printed}"
+            assert matches(block.text, printed), (
+                f"the page shows\n{block.text}\nbut this is printed\n{printed}"
+            )
         elif block.language == "python":
             reader.python(block.text)
         elif block.language == "json":
@@ -102,8 +126,14 @@ def test_the_tutorial_works_as_written(reader: Reader) -> None:
 @pytest.mark.parametrize("name", CLIENTS)
 def test_the_commands_on_the_page_of_a_client_work(name: str, reader: Reader) -> None:
     page = DOCS / "clients" / f"{name}.md"
-    token = run("token", "create", "me", "--can", "write", "--store", "team.db", directory=reader.home).stdout.strip()
-    inline = [found for found in re.findall(r"`(polymnia [^`]+)`", page.read_text("utf-8")) if "--print" not in found]
+    token = run(
+        "token", "create", "me", "--can", "write", "--store", "team.db", directory=reader.home
+    ).stdout.strip()
+    inline = [
+        found
+        for found in re.findall(r"`(polymnia [^`]+)`", page.read_text("utf-8"))
+        if "--print" not in found
+    ]
     # In another directory than home, so that the project's file is not the user's.
     commands = [f"mkdir -p project && cd project && {each}" for each in inline]
     commands += [block.text for block in blocks(page) if block.language == "sh"]
@@ -119,25 +149,38 @@ def test_the_entries_on_the_page_of_a_client_are_what_it_accepts(name: str) -> N
     from jsonschema import Draft202012Validator
 
     client = CLIENTS[name]
-    shown = [block.text for block in blocks(DOCS / "clients" / f"{name}.md") if block.language == client.form]
+    shown = [
+        block.text
+        for block in blocks(DOCS / "clients" / f"{name}.md")
+        if block.language == client.form
+    ]
     assert len(shown) == (2 if client.remote else 1)
     for text in shown:
         entry = tomllib.loads(text) if client.form == "toml" else json.loads(text)
         Draft202012Validator(SCHEMAS[name]).validate(entry)
 
 
-@pytest.mark.parametrize("page", sorted((DOCS / "dialects").glob("*.md")), ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page", sorted((DOCS / "dialects").glob("*.md")), ids=lambda page: page.stem
+)
 def test_the_command_on_the_page_of_a_dialect_starts_a_server(page: Path, reader: Reader) -> None:
     for block in blocks(page):
         message = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
         printed = reader.shell(f"{block.text.strip()} <<'END'\n{message}\nEND")
         listed = json.loads(printed.splitlines()[-1])["result"]["tools"]
-        assert [tool["name"] for tool in listed if f"`{tool['name']}`" not in page.read_text("utf-8")] == []
+        assert [
+            tool["name"] for tool in listed if f"`{tool['name']}`" not in page.read_text("utf-8")
+        ] == []
 
 
 @pytest.mark.parametrize("page", ["backup.md", "tokens.md"])
 def test_the_commands_on_the_pages_about_operations_exist(page: str, reader: Reader) -> None:
-    shown = [line for block in blocks(DOCS / page) for line in block.text.splitlines() if line.startswith("polymnia ")]
+    shown = [
+        line
+        for block in blocks(DOCS / page)
+        for line in block.text.splitlines()
+        if line.startswith("polymnia ")
+    ]
     assert shown
     reader.shell(
         "polymnia serve --store memory.db </dev/null; polymnia serve --dialect project --data-dir data </dev/null"
@@ -149,7 +192,8 @@ def test_the_commands_on_the_pages_about_operations_exist(page: str, reader: Rea
 def test_the_calls_that_the_readme_shows_work(reader: Reader) -> None:
     (block,) = blocks(ROOT / "README.md", "What an agent does with it")
     named = [
-        (found[1], block.text[found.end() :]) for found in re.finditer(r"^(\w+)\s+(?=\{)", block.text, re.MULTILINE)
+        (found[1], block.text[found.end() :])
+        for found in re.finditer(r"^(\w+)\s+(?=\{)", block.text, re.MULTILINE)
     ]
     assert len(named) > 2
     reader.shell("polymnia install claude-code")
@@ -160,7 +204,9 @@ def test_the_calls_that_the_readme_shows_work(reader: Reader) -> None:
 
 
 def test_the_commands_in_the_table_of_the_readme_exist(reader: Reader) -> None:
-    named = re.findall(r"^\| `polymnia ([a-z]+)", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE)
+    named = re.findall(
+        r"^\| `polymnia ([a-z]+)", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE
+    )
     assert len(named) > 10
     for name in named:
         assert f"polymnia {name}" in reader.shell(f"polymnia {name} --help")

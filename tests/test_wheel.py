@@ -18,7 +18,17 @@ WEIGHTS = ROOT / "packages" / "polymnia-minilm"
 
 
 def build(source: Path, target: Path) -> zipfile.ZipFile:
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(target), str(source)]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--wheel-dir",
+        str(target),
+        str(source),
+    ]
     subprocess.run(command, check=True)
     (wheel,) = target.glob("*.whl")
     return zipfile.ZipFile(wheel)
@@ -41,7 +51,10 @@ def metadata(wheel: zipfile.ZipFile) -> Message:
 
 def test_the_wheel_has_every_file_of_the_package(wheel: zipfile.ZipFile) -> None:
     packed = {name for name in wheel.namelist() if name.startswith("polymnia/")}
-    source = {path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src" / "polymnia").rglob("*.*")}
+    source = {
+        path.relative_to(ROOT / "src").as_posix()
+        for path in (ROOT / "src" / "polymnia").rglob("*.*")
+    }
     assert packed == {name for name in source if "__pycache__" not in name}
 
 
@@ -69,7 +82,9 @@ def test_the_base_install_stays_small() -> None:
     assert len(project["dependencies"]) == 6
 
 
-def test_the_weights_are_the_expected_ones_and_their_licences_come_along(weights: zipfile.ZipFile) -> None:
+def test_the_weights_are_the_expected_ones_and_their_licences_come_along(
+    weights: zipfile.ZipFile,
+) -> None:
     readme = (WEIGHTS / "README.md").read_text("utf-8")
     assert hashlib.sha256(weights.read("polymnia_minilm/model.onnx")).hexdigest() in readme
     licences = {name.rpartition("/")[2] for name in weights.namelist() if "/licenses/" in name}
@@ -79,7 +94,9 @@ def test_the_weights_are_the_expected_ones_and_their_licences_come_along(weights
 OPEN = "from polymnia.embedders.onnx import open_minilm; print(open_minilm().identity)"
 
 
-def test_our_package_of_weights_is_used_if_it_is_installed(weights: zipfile.ZipFile, tmp_path: Path) -> None:
+def test_our_package_of_weights_is_used_if_it_is_installed(
+    weights: zipfile.ZipFile, tmp_path: Path
+) -> None:
     weights.extractall(tmp_path)
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     command, environment = [sys.executable, "-c", OPEN], {**os.environ, "PYTHONPATH": path}
@@ -88,12 +105,18 @@ def test_our_package_of_weights_is_used_if_it_is_installed(weights: zipfile.ZipF
     with (tmp_path / "polymnia_minilm" / "model.onnx").open("ab") as file:
         file.write(b"x")
     failed = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert f"{tmp_path / 'polymnia_minilm' / 'model.onnx'} is not the expected model" in failed.stderr
+    assert (
+        f"{tmp_path / 'polymnia_minilm' / 'model.onnx'} is not the expected model" in failed.stderr
+    )
 
 
 def test_mypy_knows_the_types_of_the_package(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
-    program.write_text("import polymnia\nreveal_type(polymnia.open('memory:').remember('Ada').texts)\n", "utf-8")
+    program.write_text(
+        "import polymnia\nreveal_type(polymnia.open('memory:').remember('Ada').texts)\n", "utf-8"
+    )
     mypy = pytest.importorskip("mypy.api", reason="mypy is not installed")
-    said, _, _ = mypy.run(["--config-file", "", "--cache-dir", str(tmp_path / "cache"), str(program)])
+    said, _, _ = mypy.run(
+        ["--config-file", "", "--cache-dir", str(tmp_path / "cache"), str(program)]
+    )
     assert 'Revealed type is "tuple[str, ...]"' in said.replace("builtins.", "")

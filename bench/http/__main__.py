@@ -67,11 +67,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Return the options."""
     parser = argparse.ArgumentParser(prog="python -m bench.http", description=__doc__)
-    parser.add_argument("--entities", type=int, default=1000, help="entities in the store (default: %(default)s)")
-    parser.add_argument("--seconds", type=float, default=1.0, help="seconds of a turn (default: %(default)s)")
-    parser.add_argument("--rounds", type=int, default=7, help="turns of each contestant (default: %(default)s)")
     parser.add_argument(
-        "--polymnia-command", default=f"{sys.executable} -m polymnia", help="command that starts Polymnia"
+        "--entities", type=int, default=1000, help="entities in the store (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=1.0, help="seconds of a turn (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--rounds", type=int, default=7, help="turns of each contestant (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--polymnia-command",
+        default=f"{sys.executable} -m polymnia",
+        help="command that starts Polymnia",
     )
     return parser.parse_args(arguments)
 
@@ -97,7 +105,9 @@ def contestants(options: argparse.Namespace, home: Path) -> Iterator[list[Contes
         session, foreign = session_of(ports[POLYMNIA]), session_of(ports[SDK])
         yield [
             Contestant(POLYMNIA, ports[POLYMNIA], pids[POLYMNIA], reads(options.entities, session)),
-            Contestant(STATELESS, ports[POLYMNIA], pids[POLYMNIA], stateless_reads(options.entities)),
+            Contestant(
+                STATELESS, ports[POLYMNIA], pids[POLYMNIA], stateless_reads(options.entities)
+            ),
             Contestant(WRITES, ports[POLYMNIA], pids[POLYMNIA], writes(session)),
             Contestant(ECHO, ports[ECHO], pids[ECHO], reads(options.entities, session)),
             Contestant(SDK, ports[SDK], pids[SDK], reads(options.entities, foreign)),
@@ -122,7 +132,11 @@ def measure(found: Sequence[Contestant], options: argparse.Namespace) -> Rates:
 
 def report(rates: Rates) -> str:
     """Return a table of medians and whether the budget is met."""
-    heads = ["", *(f"{each} conn., req/s" for each in CONNECTIONS), *(f"{each} conn., x echo" for each in CONNECTIONS)]
+    heads = [
+        "",
+        *(f"{each} conn., req/s" for each in CONNECTIONS),
+        *(f"{each} conn., x echo" for each in CONNECTIONS),
+    ]
     heads += [f"{each} conn., median ms" for each in CONNECTIONS]
     heads += [f"{each} conn., CPU us" for each in CONNECTIONS]
     lines = []
@@ -132,8 +146,14 @@ def report(rates: Rates) -> str:
         waits = [median(wait for _, wait, _ in rates[name, each]) * 1e3 for each in CONNECTIONS]
         spent = [median(cpu for _, _, cpu in rates[name, each]) * 1e6 for each in CONNECTIONS]
         times = [f"{speed / echo:.2f}" for speed, echo in zip(speeds, echoes, strict=True)]
-        lines.append([title, *map(number, speeds), *times, *map(number, waits), *map(number, spent)])
-    return table(heads, lines) + "\n\n" + "\n".join(_budget(rates, name) for name in (POLYMNIA, STATELESS))
+        lines.append(
+            [title, *map(number, speeds), *times, *map(number, waits), *map(number, spent)]
+        )
+    return (
+        table(heads, lines)
+        + "\n\n"
+        + "\n".join(_budget(rates, name) for name in (POLYMNIA, STATELESS))
+    )
 
 
 def _budget(rates: Rates, name: str) -> str:
@@ -141,7 +161,9 @@ def _budget(rates: Rates, name: str) -> str:
     echo = median(rate for rate, _, _ in rates[ECHO, 32])
     ratio = median(rate for rate, _, _ in rates[name, 32]) / echo
     verdict = "met" if ratio >= BUDGET else "NOT met"
-    return f"Budget: {TITLES[name]} at 32 connections >= {BUDGET}x the echo: {ratio:.2f}, {verdict}."
+    return (
+        f"Budget: {TITLES[name]} at 32 connections >= {BUDGET}x the echo: {ratio:.2f}, {verdict}."
+    )
 
 
 if __name__ == "__main__":

@@ -51,7 +51,9 @@ def spawn(command: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
     """Start a server that writes its output to a log."""
     with log.open("wb") as output:
         environment = {**clean_environment(), **POLYMNIA_VARIABLES}
-        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment)
+        return subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment
+        )
 
 
 @contextmanager
@@ -107,7 +109,11 @@ def script_command(name: str, port: int) -> list[str]:
 
 def session_of(port: int) -> dict[str, str]:
     """Initialize a session. Return the headers of later requests. Raise BenchError."""
-    params = {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
+    params = {
+        "protocolVersion": PROTOCOL,
+        "capabilities": {},
+        "clientInfo": {"name": "bench", "version": "1"},
+    }
     head = post(port, http_request(message(1, "initialize", params), {})).partition(HEAD_END)[0]
     for line in head.decode("latin-1").split("\r\n"):
         name, _, value = line.partition(": ")
@@ -128,7 +134,9 @@ def post(port: int, request: bytes) -> bytes:
 
 def message(identifier: int, method: str, params: Mapping[str, object]) -> bytes:
     """Return one JSON-RPC request."""
-    return msgspec.json.encode({"jsonrpc": "2.0", "id": identifier, "method": method, "params": params})
+    return msgspec.json.encode(
+        {"jsonrpc": "2.0", "id": identifier, "method": method, "params": params}
+    )
 
 
 def reads(size: int, headers: dict[str, str]) -> Iterator[bytes]:
@@ -136,7 +144,9 @@ def reads(size: int, headers: dict[str, str]) -> Iterator[bytes]:
     rng = Random(size)
     for identifier in count(2):
         name = entity_name(rng.randrange(size))
-        body = message(identifier, "tools/call", {"name": "open_nodes", "arguments": {"names": [name]}})
+        body = message(
+            identifier, "tools/call", {"name": "open_nodes", "arguments": {"names": [name]}}
+        )
         yield http_request(body, headers)
 
 

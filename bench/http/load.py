@@ -28,7 +28,9 @@ class Load:
     def __init__(self, ports: Sequence[int], connections: int, requests: Iterator[bytes]) -> None:
         self._requests = requests
         self._selector = selectors.DefaultSelector()
-        self._connections = [Connection(connect(ports[at % len(ports)])) for at in range(connections)]
+        self._connections = [
+            Connection(connect(ports[at % len(ports)])) for at in range(connections)
+        ]
         for each in self._connections:
             self._selector.register(each.socket, selectors.EVENT_READ, each)
 

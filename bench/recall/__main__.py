@@ -46,19 +46,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
         embedded += len(case.told)
     print(_table(scores, times))
     if embedder is not None:
-        print(f"\n{embedder.identity}: {embedded} observations embedded, {embedded / seconds:.0f} a second")
+        print(
+            f"\n{embedder.identity}: {embedded} observations embedded, {embedded / seconds:.0f} a second"
+        )
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
     new = argparse.ArgumentParser(
-        prog="python -m bench.recall", description="How much of what answers a question is found among the first hits."
+        prog="python -m bench.recall",
+        description="How much of what answers a question is found among the first hits.",
     )
     new.add_argument(
-        "path", type=Path, help="a LoCoMo-format .json file, or the directory of a SMART collection (Cranfield, CISI)"
+        "path",
+        type=Path,
+        help="a LoCoMo-format .json file, or the directory of a SMART collection (Cranfield, CISI)",
     )
     new.add_argument(
-        "--variant", choices=VARIANTS, default="plain", help="ask or write otherwise than given (default: %(default)s)"
+        "--variant",
+        choices=VARIANTS,
+        default="plain",
+        help="ask or write otherwise than given (default: %(default)s)",
     )
     new.add_argument(
         "--through",
@@ -79,11 +87,17 @@ def _parser() -> argparse.ArgumentParser:
         default="none",
         help="search for another phrasing of each question too, made by this rule (default: %(default)s)",
     )
-    new.add_argument("--embedder", default="local", help="as in `polymnia serve --embedder` (default: %(default)s)")
+    new.add_argument(
+        "--embedder",
+        default="local",
+        help="as in `polymnia serve --embedder` (default: %(default)s)",
+    )
     return new
 
 
-def _run(make: StageMaker, case: Case, embedder: Embedder | None, scores: Scores, times: Times) -> float:
+def _run(
+    make: StageMaker, case: Case, embedder: Embedder | None, scores: Scores, times: Times
+) -> float:
     """Ask everything of one case; gives the seconds it took to embed."""
     with TemporaryDirectory() as folder:
         stage = make(case, Path(folder), embedder)

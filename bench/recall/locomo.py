@@ -29,10 +29,15 @@ def _case(number: int, sample: dict[str, Any]) -> Case:
 def _sessions(conversation: dict[str, Any]) -> Iterator[list[Told]]:
     number = 1
     while f"session_{number}_date_time" in conversation:
-        when = datetime.strptime(conversation[f"session_{number}_date_time"], "%I:%M %p on %d %B, %Y")
+        when = datetime.strptime(
+            conversation[f"session_{number}_date_time"], "%I:%M %p on %d %B, %Y"
+        )
         at = int(when.replace(tzinfo=UTC).timestamp()) * 1_000_000
         turns = conversation.get(f"session_{number}", [])
-        yield [Told(turn["speaker"], _text(turn), at, turn["dia_id"].removeprefix("D")) for turn in turns]
+        yield [
+            Told(turn["speaker"], _text(turn), at, turn["dia_id"].removeprefix("D"))
+            for turn in turns
+        ]
         number += 1
 
 
@@ -43,6 +48,8 @@ def _text(turn: dict[str, Any]) -> str:
 
 def _questions(listed: list[dict[str, Any]]) -> Iterator[Asked]:
     for each in listed:
-        labels = {label for evidence in each.get("evidence", ()) for label in _LABEL.findall(evidence)}
+        labels = {
+            label for evidence in each.get("evidence", ()) for label in _LABEL.findall(evidence)
+        }
         if each["category"] in _KINDS and labels:
             yield Asked(each["question"], _KINDS[each["category"]], dict.fromkeys(labels, 1))

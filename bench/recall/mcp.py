@@ -55,7 +55,9 @@ class McpStage:
     def rankings(self) -> dict[str, Ranking]:
         """Every ranking by name, as a function from a question to labels."""
         words = _Conversation(Memory(self._store))
-        found: dict[str, Ranking] = {"through MCP, words alone": lambda question: self._recall(words, question)}
+        found: dict[str, Ranking] = {
+            "through MCP, words alone": lambda question: self._recall(words, question)
+        }
         if self._meaning is not None:
             both = _Conversation(Memory(self._store, self._meaning))
             found["through MCP, words and meaning"] = lambda question: self._recall(both, question)
@@ -79,7 +81,9 @@ class McpStage:
             }
 
     def _recall(self, client: "_Conversation", question: str) -> list[str]:
-        found = client.call("recall", {"query": question, "limit": _DEEPEST, "max_tokens": _MAX_TOKENS})
+        found = client.call(
+            "recall", {"query": question, "limit": _DEEPEST, "max_tokens": _MAX_TOKENS}
+        )
         items = found["structuredContent"]["items"]
         return [self._labels.get((each["name"], each.get("fact", 0)), "") for each in items]
 
@@ -91,7 +95,10 @@ class _Conversation:
         server = Server(open_dialect("native"), OneWorkspace(memory))
         self._session = Session(server, client=Client(principal=OWNER, workspace=server.workspace))
         self._asked = 0
-        self._request("initialize", {"protocolVersion": "2025-11-25", "clientInfo": {"name": "bench", "version": "1"}})
+        self._request(
+            "initialize",
+            {"protocolVersion": "2025-11-25", "clientInfo": {"name": "bench", "version": "1"}},
+        )
 
     def call(self, tool: str, arguments: dict[str, Any]) -> Any:
         """Return the result of a tool. Raise BenchError if it failed."""
@@ -110,5 +117,7 @@ class _Conversation:
 
 
 def _entity(told: Told, kind: str) -> dict[str, Any]:
-    when = datetime.fromtimestamp(told.valid_at / 1_000_000, UTC).isoformat() if told.valid_at else ""
+    when = (
+        datetime.fromtimestamp(told.valid_at / 1_000_000, UTC).isoformat() if told.valid_at else ""
+    )
     return {"name": told.entity, "type": kind, "facts": [told.text], "when": when}

@@ -27,7 +27,9 @@ def score(ranked: Sequence[str], answers: Mapping[str, int]) -> Score:
 def mean(scores: Sequence[Score]) -> Score:
     """Their mean."""
     count = len(scores)
-    recall = tuple([sum(column) / count for column in zip(*[each.recall for each in scores], strict=True)])
+    recall = tuple(
+        [sum(column) / count for column in zip(*[each.recall for each in scores], strict=True)]
+    )
     rank = sum([each.reciprocal_rank for each in scores]) / count
     return Score(recall, rank, sum([each.gain for each in scores]) / count)
 

@@ -30,7 +30,10 @@ RANKINGS: dict[str, tuple[Perspective, ...]] = {
     "one vector of {text}": (_PLAIN,),
     **{f"one vector: {each.name}": (each,) for each in DEFAULT_PERSPECTIVES},
     "the five defaults": DEFAULT_PERSPECTIVES,
-    "five prefixes": (_PLAIN, *[Perspective(each, f"{each}: {{text}}", f"{each}: {{query}}") for each in _PREFIXES]),
+    "five prefixes": (
+        _PLAIN,
+        *[Perspective(each, f"{each}: {{text}}", f"{each}: {{query}}") for each in _PREFIXES],
+    ),
 }
 
 
@@ -40,7 +43,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m bench.recall.perspectives", description=(__doc__ or "").split("\n")[0]
     )
     parser.add_argument("path", type=Path, help="a LoCoMo-format .json file")
-    parser.add_argument("--embedder", default="local", help="as in `polymnia serve --embedder` (default: %(default)s)")
+    parser.add_argument(
+        "--embedder",
+        default="local",
+        help="as in `polymnia serve --embedder` (default: %(default)s)",
+    )
     options = parser.parse_args(arguments)
     try:
         embedder = open_embedder(options.embedder)
@@ -68,13 +75,17 @@ class _Vectors:
 
     def told(self, template: str) -> Floats:
         texts = [
-            render_document(template, text=each.text, name=each.entity, kind=self._case.kind, at=each.valid_at)
+            render_document(
+                template, text=each.text, name=each.entity, kind=self._case.kind, at=each.valid_at
+            )
             for each in self._case.told
         ]
         return self._embed(template, texts, asking=False)
 
     def asked(self, template: str) -> Floats:
-        return self._embed(template, [render_query(template, each.text) for each in self._case.asked], asking=True)
+        return self._embed(
+            template, [render_query(template, each.text) for each in self._case.asked], asking=True
+        )
 
     def _embed(self, template: str, texts: list[str], *, asking: bool) -> Floats:
         if template not in self._made:
@@ -83,7 +94,9 @@ class _Vectors:
 
 
 def _rank(case: Case, vectors: _Vectors, perspectives: Sequence[Perspective]) -> list[Score]:
-    cosines = np.max([vectors.asked(each.query) @ vectors.told(each.document).T for each in perspectives], axis=0)
+    cosines = np.max(
+        [vectors.asked(each.query) @ vectors.told(each.document).T for each in perspectives], axis=0
+    )
     ranked = np.argsort(-cosines, axis=1, kind="stable")[:, : max(DEPTHS)]
     return [
         score([case.told[place].label for place in row], asked.answers)

@@ -40,16 +40,26 @@ class RandomEmbedder:
 
     def embed(self, texts: Sequence[str], *, asking: bool = False) -> NDArray[np.float32]:
         seeds = [crc32(text.encode()) for text in texts]
-        found = np.array([np.random.default_rng(seed).normal(size=self.dimension) for seed in seeds])
+        found = np.array(
+            [np.random.default_rng(seed).normal(size=self.dimension) for seed in seeds]
+        )
         return np.asarray(found / np.linalg.norm(found, axis=1, keepdims=True), np.float32)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print."""
-    parser = argparse.ArgumentParser(prog="python -m bench.recall.scale", description="Search and write at size.")
-    parser.add_argument("--observations", type=int, default=100_000, metavar="N", help="(default: %(default)s)")
-    parser.add_argument("--questions", type=int, default=100, metavar="N", help="(default: %(default)s)")
-    parser.add_argument("--writes", type=int, default=200, metavar="N", help="(default: %(default)s)")
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.recall.scale", description="Search and write at size."
+    )
+    parser.add_argument(
+        "--observations", type=int, default=100_000, metavar="N", help="(default: %(default)s)"
+    )
+    parser.add_argument(
+        "--questions", type=int, default=100, metavar="N", help="(default: %(default)s)"
+    )
+    parser.add_argument(
+        "--writes", type=int, default=200, metavar="N", help="(default: %(default)s)"
+    )
     options = parser.parse_args(arguments)
     with TemporaryDirectory() as folder:
         text = _Text()
@@ -57,7 +67,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _fill(path, text, options.observations)
         verdicts = [_searches(path, text, options.questions), _writes(path, text, options.writes)]
     for each in verdicts:
-        print(f"{each.what}: {each.measured}, budget {each.budget}: {'met' if each.met else 'missed'}")
+        print(
+            f"{each.what}: {each.measured}, budget {each.budget}: {'met' if each.met else 'missed'}"
+        )
     return 0
 
 
@@ -66,7 +78,10 @@ class _Text:
 
     def __init__(self) -> None:
         self._random = random.Random(7)
-        self._words = ["".join(self._random.choices("abcdefghijklmnopqrstuvwxyz", k=7)) for _ in range(_VOCABULARY)]
+        self._words = [
+            "".join(self._random.choices("abcdefghijklmnopqrstuvwxyz", k=7))
+            for _ in range(_VOCABULARY)
+        ]
         self._shares = list(accumulate([1 / (place + 10) for place in range(_VOCABULARY)]))
 
     def make(self, words: int = _WORDS) -> str:
@@ -112,7 +127,9 @@ def _searches(path: str, text: _Text, count: int) -> Verdict:
     return _judge(medians)
 
 
-def _in_turns(ways: dict[str, Callable[[str], object]], questions: list[str]) -> dict[str, tuple[float, float]]:
+def _in_turns(
+    ways: dict[str, Callable[[str], object]], questions: list[str]
+) -> dict[str, tuple[float, float]]:
     """Return the median milliseconds of each way, by the clock and of processor time."""
     for question in questions[:5]:
         for way in ways.values():

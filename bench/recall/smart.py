@@ -21,7 +21,9 @@ def load_collection(directory: Path) -> list[Case]:
     Raise FileNotFoundError when the directory holds no known collection.
     """
     name, files = _files(directory)
-    abstracts, queries = (_records((directory / file).read_text("utf-8", "replace")) for file in files[:2])
+    abstracts, queries = (
+        _records((directory / file).read_text("utf-8", "replace")) for file in files[:2]
+    )
     told = [Told(f"abstract {number}", _text(fields), label=number) for number, fields in abstracts]
     gains = _gains(directory / files[2])
     # Judgements count the queries; the queries' own numbers skip some.
@@ -37,7 +39,9 @@ def _files(directory: Path) -> tuple[str, tuple[str, str, str]]:
     for name, files in _COLLECTIONS.items():
         if (directory / files[0]).exists():
             return name, files
-    raise FileNotFoundError(f"no collection in {directory}: it has neither cran.all.1400 nor CISI.ALL")
+    raise FileNotFoundError(
+        f"no collection in {directory}: it has neither cran.all.1400 nor CISI.ALL"
+    )
 
 
 def _text(fields: dict[str, str]) -> str:
@@ -51,7 +55,10 @@ def _records(text: str) -> list[tuple[str, dict[str, str]]]:
     for record in text.split("\n.I "):
         number, _, rest = record.removeprefix(".I ").partition("\n")
         parts = _FIELD.split(rest)
-        fields = {name: " ".join(body.split()) for name, body in zip(parts[1::2], parts[2::2], strict=True)}
+        fields = {
+            name: " ".join(body.split())
+            for name, body in zip(parts[1::2], parts[2::2], strict=True)
+        }
         found.append((number.strip(), fields))
     return found
 

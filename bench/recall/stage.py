@@ -68,13 +68,17 @@ class Stage:
             "whole query as substring": self._substring,
             "BM25, all words": lambda question: self._bm25(words_of(question), " AND "),
             "BM25, any word": lambda question: self._bm25(_content(question), " OR "),
-            "BM25, any word, each once": lambda question: self._bm25(list(dict.fromkeys(_content(question))), " OR "),
+            "BM25, any word, each once": lambda question: self._bm25(
+                list(dict.fromkeys(_content(question))), " OR "
+            ),
         }
         if self.meaning is not None:
             found["vectors alone"] = self._vectors
         found["polymnia, words alone"] = lambda question: self._recall(question, None)
         if self.meaning is not None:
-            found["polymnia, words and meaning"] = lambda question: self._recall(question, self.meaning)
+            found["polymnia, words and meaning"] = lambda question: self._recall(
+                question, self.meaning
+            )
         return found
 
     def close(self) -> None:
@@ -99,7 +103,9 @@ class Stage:
             pending = read.vectors.pending(model.number, count)
         vectors = embedder.embed([text for _, text in pending])
         packed = [row.astype("<f4").tobytes() for row in vectors]
-        store.vectors.put(model.number, list(zip([each for each, _ in pending], packed, strict=True)))
+        store.vectors.put(
+            model.number, list(zip([each for each, _ in pending], packed, strict=True))
+        )
 
     def _substring(self, question: str) -> list[str]:
         folded = fold(question)
@@ -129,7 +135,9 @@ class Stage:
 
     def _recall(self, question: str, meaning: Meaning | None) -> list[str]:
         memory = Memory(self.memory.store, meaning)
-        hits = recall(memory, question, also=self._also(question), limit=_DEEPEST, timeout=_TIMEOUT_S).hits
+        hits = recall(
+            memory, question, also=self._also(question), limit=_DEEPEST, timeout=_TIMEOUT_S
+        ).hits
         return [self._labels.get(hit.passage.key, "") for hit in hits]
 
 

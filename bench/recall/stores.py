@@ -40,7 +40,9 @@ class Comparison(Struct):
         self.queries += 1
         self.ranked_otherwise += [thing for thing, _ in expected] != [thing for thing, _ in found]
         pairs = zip([score for _, score in expected], [score for _, score in found], strict=False)
-        difference = max([abs(one - other) / max(abs(one), 1e-9) for one, other in pairs], default=0.0)
+        difference = max(
+            [abs(one - other) / max(abs(one), 1e-9) for one, other in pairs], default=0.0
+        )
         self.scored_otherwise += difference > 1e-9
         self.largest_difference = max(self.largest_difference, difference)
 
@@ -65,7 +67,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(bool(words.ranked_otherwise or recalled.ranked_otherwise))
 
 
-def compare(case: Case, sqlite: str, postgres: str, words: Comparison, recalled: Comparison) -> None:
+def compare(
+    case: Case, sqlite: str, postgres: str, words: Comparison, recalled: Comparison
+) -> None:
     """Load a case into both stores and ask its questions of both."""
     stores = [open_store(sqlite), open_store(postgres)]
     try:
@@ -97,12 +101,17 @@ def _recall(store: Store, text: str) -> list[tuple[object, float]]:
 
 def _parser() -> argparse.ArgumentParser:
     new = argparse.ArgumentParser(
-        prog="python -m bench.recall.stores", description="Compare the rankings of SQLite and PostgreSQL."
+        prog="python -m bench.recall.stores",
+        description="Compare the rankings of SQLite and PostgreSQL.",
     )
     new.add_argument(
-        "path", type=Path, help="a LoCoMo-format .json file, or the directory of a SMART collection (Cranfield, CISI)"
+        "path",
+        type=Path,
+        help="a LoCoMo-format .json file, or the directory of a SMART collection (Cranfield, CISI)",
     )
-    new.add_argument("--postgres", metavar="URL", help="a superuser's URL of a server with pgvector")
+    new.add_argument(
+        "--postgres", metavar="URL", help="a superuser's URL of a server with pgvector"
+    )
     return new
 
 

@@ -32,14 +32,20 @@ class Repairs(Struct, frozen=True):
     wrong: int = 0
 
     def __add__(self, other: "Repairs") -> "Repairs":
-        return Repairs(self.typed + other.typed, self.repaired + other.repaired, self.wrong + other.wrong)
+        return Repairs(
+            self.typed + other.typed, self.repaired + other.repaired, self.wrong + other.wrong
+        )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print how many mistakes are repaired."""
-    parser = argparse.ArgumentParser(prog="python -m bench.recall.typos", description="Typing mistakes repaired.")
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.recall.typos", description="Typing mistakes repaired."
+    )
     parser.add_argument("path", type=Path, help="as for `python -m bench.recall`")
-    parser.add_argument("--words", type=int, default=500, metavar="N", help="of each memory (default: %(default)s)")
+    parser.add_argument(
+        "--words", type=int, default=500, metavar="N", help="of each memory (default: %(default)s)"
+    )
     options = parser.parse_args(arguments)
     chance = random.Random(_SEED)
     total = Repairs()
@@ -69,10 +75,14 @@ def _measure_case(case: Case, count: int, chance: random.Random) -> Repairs:
     texts: dict[str, list[str]] = {}
     for told in case.told:
         texts.setdefault(told.entity, []).append(told.text)
-    words = sorted({word for told in case.told for word in words_of(told.text) if _is_measured(word)})
+    words = sorted(
+        {word for told in case.told for word in words_of(told.text) if _is_measured(word)}
+    )
     store = open_store("memory:")
     memory = Memory(store)
-    entities.create(memory, [EntityDraft(name, case.kind, tuple(each)) for name, each in texts.items()], by=ME)
+    entities.create(
+        memory, [EntityDraft(name, case.kind, tuple(each)) for name, each in texts.items()], by=ME
+    )
     with memory.reading() as read:
         found = measure(read, chance.sample(words, min(count, len(words))), chance)
     store.close()
@@ -80,7 +90,9 @@ def _measure_case(case: Case, count: int, chance: random.Random) -> Repairs:
 
 
 def _is_measured(word: str) -> bool:
-    return len(word) >= _MIN_LETTERS and word.isascii() and word.isalpha() and word not in STOP_WORDS
+    return (
+        len(word) >= _MIN_LETTERS and word.isascii() and word.isalpha() and word not in STOP_WORDS
+    )
 
 
 if __name__ == "__main__":

@@ -53,7 +53,10 @@ def as_keywords(cases: list[Case]) -> list[Case]:
 
 def with_dates(cases: list[Case]) -> list[Case]:
     """Ask only the questions that name a month."""
-    return [replace(case, asked=[each for each in case.asked if _MONTH.search(each.text)]) for case in cases]
+    return [
+        replace(case, asked=[each for each in case.asked if _MONTH.search(each.text)])
+        for case in cases
+    ]
 
 
 def with_wrong_dates(cases: list[Case]) -> list[Case]:
@@ -63,9 +66,15 @@ def with_wrong_dates(cases: list[Case]) -> list[Case]:
 
 def in_one_store(cases: list[Case]) -> list[Case]:
     """Write all cases into one memory."""
-    told = [replace(each, label=f"{case.name} {each.label}") for case in cases for each in case.told]
+    told = [
+        replace(each, label=f"{case.name} {each.label}") for case in cases for each in case.told
+    ]
     asked = [
-        Asked(each.text, each.kind, {f"{case.name} {label}": gain for label, gain in each.answers.items()})
+        Asked(
+            each.text,
+            each.kind,
+            {f"{case.name} {label}": gain for label, gain in each.answers.items()},
+        )
         for case in cases
         for each in case.asked
     ]
@@ -103,7 +112,9 @@ def _swap_names(case: Case, text: str) -> str:
         return text
     other = {names[0].lower(): names[1], names[1].lower(): names[0]}
     pattern = "|".join([re.escape(name) for name in names])
-    return re.sub(rf"\b(?:{pattern})\b", lambda found: other[found[0].lower()], text, flags=re.IGNORECASE)
+    return re.sub(
+        rf"\b(?:{pattern})\b", lambda found: other[found[0].lower()], text, flags=re.IGNORECASE
+    )
 
 
 def _shift_month(found: re.Match[str]) -> str:
@@ -126,5 +137,10 @@ def mistype_word(word: str, chance: random.Random) -> str:
     """Return the word with one mistake. It may be the same word, if a letter is swapped with an equal one."""
     place, letter = chance.randrange(len(word) - 1), chance.choice(_LETTERS)
     head, tail = word[:place], word[place:]
-    mistakes = (head + tail[1:], head + letter + tail[1:], head + letter + tail, head + tail[1] + tail[0] + tail[2:])
+    mistakes = (
+        head + tail[1:],
+        head + letter + tail[1:],
+        head + letter + tail,
+        head + tail[1] + tail[0] + tail[2:],
+    )
     return chance.choice(mistakes)

@@ -28,7 +28,9 @@ _WANTED = (10, 20, 100)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print."""
     options = _parser().parse_args(arguments)
-    batches = _read(options.file) if options.file else make_vectors(options.count + options.questions)
+    batches = (
+        _read(options.file) if options.file else make_vectors(options.count + options.questions)
+    )
     first = next(batches)
     questions, first = first[: options.questions], first[options.questions :]
     index = VectorIndex(first.shape[1])
@@ -61,9 +63,13 @@ class _Best:
     def look_at(self, vectors: Floats, start: int) -> None:
         """Compare vectors whose numbers begin after `start`."""
         cosines = np.hstack((self._cosines, self._questions @ vectors.T))
-        new = np.broadcast_to(np.arange(start + 1, start + len(vectors) + 1), (len(cosines), len(vectors)))
+        new = np.broadcast_to(
+            np.arange(start + 1, start + len(vectors) + 1), (len(cosines), len(vectors))
+        )
         some = np.argpartition(-cosines, self._count, axis=1)[:, : self._count]
-        order = np.take_along_axis(some, np.argsort(-np.take_along_axis(cosines, some, 1), axis=1), 1)
+        order = np.take_along_axis(
+            some, np.argsort(-np.take_along_axis(cosines, some, 1), axis=1), 1
+        )
         self._cosines = np.take_along_axis(cosines, order, 1)
         self._places = np.take_along_axis(np.hstack((self._places, new)), order, 1)
 
@@ -102,15 +108,26 @@ def _report(index: VectorIndex, questions: Floats, best: _Best) -> None:
             spent.append(perf_counter() - began)
             shares.append(best.found(number, list(near), wanted))
         took = sorted(spent)[len(spent) // 2] * 1000
-        print(f"the nearest {wanted}: {took:.2f} ms, {100 * sum(shares) / len(shares):.2f} % of them found")
+        print(
+            f"the nearest {wanted}: {took:.2f} ms, {100 * sum(shares) / len(shares):.2f} % of them found"
+        )
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m bench.recall.vectors", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--count", type=int, default=100_000, metavar="N", help="how many (default: %(default)s)")
-    parser.add_argument("--questions", type=int, default=200, metavar="N", help="(default: %(default)s)")
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.recall.vectors", description=(__doc__ or "").splitlines()[0]
+    )
     parser.add_argument(
-        "--file", type=Path, metavar="FILE.npy", help="vectors of your own, a row each, some of which ask"
+        "--count", type=int, default=100_000, metavar="N", help="how many (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--questions", type=int, default=200, metavar="N", help="(default: %(default)s)"
+    )
+    parser.add_argument(
+        "--file",
+        type=Path,
+        metavar="FILE.npy",
+        help="vectors of your own, a row each, some of which ask",
     )
     return parser
 

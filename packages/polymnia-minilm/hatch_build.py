@@ -23,7 +23,11 @@ class CustomBuildHook(BuildHookInterface):
         if found != SHA256:
             raise RuntimeError(f"{source} has the hash {found}, expected {SHA256}")
         if source != own:
-            place = f"polymnia_minilm/{_NAME}" if self.target_name == "wheel" else f"src/polymnia_minilm/{_NAME}"
+            place = (
+                f"polymnia_minilm/{_NAME}"
+                if self.target_name == "wheel"
+                else f"src/polymnia_minilm/{_NAME}"
+            )
             build_data["force_include"][str(source)] = place
 
 

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any
 from polymnia.dialects.base import Dialect, NoteRules
 from polymnia.dialects.registry import find_spec, open_dialect
 from polymnia.engine.memory import Memory
-from polymnia.engine.projects import PERSONAL, create_missing, default_workspace, existing_default, find_project
+from polymnia.engine.projects import (
+    PERSONAL,
+    create_missing,
+    default_workspace,
+    existing_default,
+    find_project,
+)
 from polymnia.engine.workspaces import Workspaces, first_workspace, open_workspaces
 from polymnia.errors import BadInput, SettingsError
 from polymnia.mcp.server import Server
@@ -34,7 +40,10 @@ logger = logging.getLogger(__name__)
 
 
 def serve(
-    settings: Settings, on_ready: "OnReady" = lambda base, sessions: None, *, requires_login: bool = False
+    settings: Settings,
+    on_ready: "OnReady" = lambda base, sessions: None,
+    *,
+    requires_login: bool = False,
 ) -> None:
     """Serve until the client disconnects or a signal asks to stop.
 
@@ -73,7 +82,9 @@ def open_servers(settings: Settings) -> Iterator[dict[str, Server]]:
         ) as workspaces,
         _use_chat_model(settings, workspaces),
     ):
-        servers = {name: _make_server(settings, dialect, workspaces) for name, dialect in dialects.items()}
+        servers = {
+            name: _make_server(settings, dialect, workspaces) for name, dialect in dialects.items()
+        }
         if settings.transport == "stdio":
             logging.getLogger("polymnia").addHandler(_ClientLog(list(servers.values())))
         for server in servers.values():
@@ -110,10 +121,14 @@ def _make_server(settings: Settings, dialect: Dialect, workspaces: Workspaces) -
         return Server(dialect, workspaces, workspace=None)
     if dialect.finds_project and workspaces.sole is None:
         # A server for many clients runs in none of their projects.
-        found = PERSONAL if settings.transport != "stdio" else default_workspace(workspaces, Path.cwd())
+        found = (
+            PERSONAL if settings.transport != "stdio" else default_workspace(workspaces, Path.cwd())
+        )
         return Server(dialect, workspaces, workspace=settings.workspace or found)
     may_choose = dialect.chooses_workspace
-    first = first_workspace(workspaces, settings.workspace, may_choose=may_choose, read_only=settings.read_only)
+    first = first_workspace(
+        workspaces, settings.workspace, may_choose=may_choose, read_only=settings.read_only
+    )
     return Server(dialect, workspaces, workspace=first)
 
 
@@ -125,7 +140,9 @@ def _serve_lines(settings: Settings, server: Server) -> None:
 
         authenticator = _authenticator(settings)
         _warn_if_insecure(settings, authenticator)
-        serve_tcp(server, settings.address, limit=limit, guard=authenticator, insecure=settings.insecure)
+        serve_tcp(
+            server, settings.address, limit=limit, guard=authenticator, insecure=settings.insecure
+        )
         return
     from polymnia.transports.stdio import serve_stdio
 
@@ -135,7 +152,12 @@ def _serve_lines(settings: Settings, server: Server) -> None:
         )
     if sys.stdin.isatty():
         _greet(settings)
-    serve_stdio(server, limit=limit, principal=OWNER.restrict(_max_capability(settings)), session=settings.session_id)
+    serve_stdio(
+        server,
+        limit=limit,
+        principal=OWNER.restrict(_max_capability(settings)),
+        session=settings.session_id,
+    )
 
 
 def _serve_http(settings: Settings, on_ready: "OnReady", requires_login: bool) -> None:
@@ -147,7 +169,9 @@ def _serve_http(settings: Settings, on_ready: "OnReady", requires_login: bool) -
 
     host, port = parse_bind(settings.address)
     authenticator = _authenticator(settings, is_strict=requires_login)
-    require_protection(settings.address, host, protected=authenticator.requires_token, insecure=settings.insecure)
+    require_protection(
+        settings.address, host, protected=authenticator.requires_token, insecure=settings.insecure
+    )
     public_path = parse_public_path(settings.public_url)
     guard = partial(_request_guard, settings, authenticator, host)
     guard("")  # report invalid hosts and origins before anything is opened
@@ -168,10 +192,20 @@ def _serve_http(settings: Settings, on_ready: "OnReady", requires_login: bool) -
         server = servers[settings.dialect]
         make_ui = partial(Site, _site_parts(settings, server, sessions, base))
         on_ready(base, sessions)
-        serve_http(servers, settings.dialect, [listener], guard(base), options, check=server.check, make_ui=make_ui)
+        serve_http(
+            servers,
+            settings.dialect,
+            [listener],
+            guard(base),
+            options,
+            check=server.check,
+            make_ui=make_ui,
+        )
 
 
-def _request_guard(settings: Settings, authenticator: "Authenticator", host: str, base: str) -> "RequestGuard":
+def _request_guard(
+    settings: Settings, authenticator: "Authenticator", host: str, base: str
+) -> "RequestGuard":
     """Return the checks that every request must pass. Raise SettingsError for an invalid host or origin."""
     from urllib.parse import urlsplit
 
@@ -184,11 +218,15 @@ def _request_guard(settings: Settings, authenticator: "Authenticator", host: str
         hosts=require_hosts((host, urlsplit(base).hostname or host, *settings.allow_hosts)),
         origins=require_origins(settings.allow_origins),
         is_local=is_loopback(host),
-        metadata_url=f"{base}/.well-known/oauth-protected-resource" if settings.jwt_issuer else None,
+        metadata_url=f"{base}/.well-known/oauth-protected-resource"
+        if settings.jwt_issuer
+        else None,
     )
 
 
-def _site_parts(settings: Settings, server: Server, sessions: "WebSessions", base: str) -> "SiteParts":
+def _site_parts(
+    settings: Settings, server: Server, sessions: "WebSessions", base: str
+) -> "SiteParts":
     from urllib.parse import urlsplit
 
     from polymnia.auth.authenticator import tokens_of
@@ -220,7 +258,11 @@ def _announce(settings: Settings, host: str, port: int) -> str:
 def _warn_if_insecure(settings: Settings, authenticator: "Authenticator") -> None:
     from polymnia.transports.address import is_loopback, parse_bind
 
-    if settings.insecure and not authenticator.requires_token and not is_loopback(parse_bind(settings.address)[0]):
+    if (
+        settings.insecure
+        and not authenticator.requires_token
+        and not is_loopback(parse_bind(settings.address)[0])
+    ):
         allowed = "read" if settings.read_only else "read, change and delete"
         logger.warning(
             "INSECURE: anyone who can reach %s may %s this memory without a token; "
@@ -264,7 +306,9 @@ def _max_capability(settings: Settings) -> Capability:
 @contextmanager
 def open_workspace_store(settings: Settings, *, read_only: bool = False) -> Iterator[Store]:
     """Open the store of the chosen workspace for the block. Raise BadInput if there are several and none is chosen."""
-    with closing(open_workspaces(settings.store, settings.workspace, read_only=read_only)) as workspaces:
+    with closing(
+        open_workspaces(settings.store, settings.workspace, read_only=read_only)
+    ) as workspaces:
         yield _choose_memory(workspaces, settings, may_create=not read_only).store
 
 
@@ -272,7 +316,9 @@ def open_workspace_store(settings: Settings, *, read_only: bool = False) -> Iter
 def open_workspace_memory(settings: Settings, *, read_only: bool = False) -> Iterator[Memory]:
     """Open the memory of the chosen workspace for the block. The embedding model is loaded when first needed."""
     with closing(
-        open_workspaces(settings.store, settings.workspace, read_only=read_only, meaning=_meaning(settings))
+        open_workspaces(
+            settings.store, settings.workspace, read_only=read_only, meaning=_meaning(settings)
+        )
     ) as workspaces:
         yield _choose_memory(workspaces, settings, may_create=not read_only)
 
@@ -288,7 +334,9 @@ def _choose_memory(workspaces: Workspaces, settings: Settings, *, may_create: bo
         create_missing(workspaces, name, str(find_project(Path.cwd()) or ""))
     if name is None:
         names = ", ".join(each.name for each in workspaces.find_all("active")) or "none yet"
-        raise BadInput(f"{settings.store} holds several workspaces: name one with --workspace ({names})")
+        raise BadInput(
+            f"{settings.store} holds several workspaces: name one with --workspace ({names})"
+        )
     return workspaces.memory(name)
 
 
@@ -301,7 +349,9 @@ def _meaning(settings: Settings) -> "Meaning | None":
     from polymnia.engine.meaning import Meaning, SharedEmbedder
 
     check_embedder(settings.embedder)
-    return Meaning(SharedEmbedder(settings.embedder, partial(open_embedder, key=settings.embedder_key)))
+    return Meaning(
+        SharedEmbedder(settings.embedder, partial(open_embedder, key=settings.embedder_key))
+    )
 
 
 @contextmanager

@@ -11,7 +11,9 @@ from msgspec import DecodeError, Struct, ValidationError, json
 from polymnia.errors import ChatModelError, SettingsError
 
 _OLLAMA, _OPENAI = "http://127.0.0.1:11434", "https://api.openai.com/v1"
-_KINDS = "`ollama:MODEL`, `openai:MODEL` or either with a server: `ollama:MODEL@http://127.0.0.1:11434`"
+_KINDS = (
+    "`ollama:MODEL`, `openai:MODEL` or either with a server: `ollama:MODEL@http://127.0.0.1:11434`"
+)
 # A local model may have to be loaded first. Drafts are written in the background, so no client waits for it.
 CHAT_TIMEOUT_S = 60.0
 MAX_REPLY_BYTES = 1 << 20
@@ -49,7 +51,9 @@ def open_chat_model(url: str, *, key: str = "") -> "ChatModel":
     model, _, server = rest.partition("@")
     if scheme == "ollama":
         return ChatModel(f"{(server or _OLLAMA).rstrip('/')}/api/chat", model, _read_ollama, key)
-    return ChatModel(f"{(server or _OPENAI).rstrip('/')}/chat/completions", model, _read_openai, key)
+    return ChatModel(
+        f"{(server or _OPENAI).rstrip('/')}/chat/completions", model, _read_openai, key
+    )
 
 
 class ChatModel:
@@ -59,16 +63,22 @@ class ChatModel:
         self._url = url
         self._model = model
         self._read = read
-        self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
+        self._headers = {"Content-Type": "application/json"} | (
+            {"Authorization": f"Bearer {key}"} if key else {}
+        )
 
     def complete(self, instructions: str, text: str) -> str:
         """Return the model's answer, without its reasoning. Raise ChatModelError."""
         messages = [{"role": "system", "content": instructions}, {"role": "user", "content": text}]
-        reply = self._post(json.encode({"model": self._model, "messages": messages, "stream": False}))
+        reply = self._post(
+            json.encode({"model": self._model, "messages": messages, "stream": False})
+        )
         try:
             return _THOUGHTS.sub("", self._read(reply)).strip()
         except (DecodeError, ValidationError, IndexError) as exc:
-            raise ChatModelError(f"{self._url} did not return an answer ({exc}); check the URL and the model") from exc
+            raise ChatModelError(
+                f"{self._url} did not return an answer ({exc}); check the URL and the model"
+            ) from exc
 
     def _post(self, body: bytes) -> bytes:
         try:
@@ -78,7 +88,9 @@ class ChatModel:
             text = exc.read(300).decode(errors="replace")
             raise ChatModelError(f"{self._url} refused the request ({exc.code}): {text}") from exc
         except (URLError, OSError, HTTPException, ValueError) as exc:
-            raise ChatModelError(f"{self._url} cannot be reached ({exc}); is the server running?") from exc
+            raise ChatModelError(
+                f"{self._url} cannot be reached ({exc}); is the server running?"
+            ) from exc
 
 
 def _read_ollama(reply: bytes) -> str:

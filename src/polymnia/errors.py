@@ -71,7 +71,9 @@ class TextChanged(BadInput):
     """Another client changed a text since it was read. `text` is what it is now; None if it was deleted."""
 
     def __init__(self, what: str, text: str | None) -> None:
-        super().__init__(f"{what} was {'deleted' if text is None else 'changed'} meanwhile; nothing was written")
+        super().__init__(
+            f"{what} was {'deleted' if text is None else 'changed'} meanwhile; nothing was written"
+        )
         self.text = text
 
 
@@ -88,7 +90,8 @@ class WorkspaceArchived(BadInput):
 
     def __init__(self, name: str) -> None:
         super().__init__(
-            f"the workspace {name!r} is archived", hint=f"run `polymnia workspace restore {name}` to use it again"
+            f"the workspace {name!r} is archived",
+            hint=f"run `polymnia workspace restore {name}` to use it again",
         )
         self.name = name
 
@@ -108,7 +111,14 @@ class NotAdmitted(PolymniaError):
 class Refused(PolymniaError):
     """An HTTP request that gets a status and a sentence instead of being handled."""
 
-    def __init__(self, status: int, message: str, *, code: int = -32600, headers: Mapping[str, str] | None = None):
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        code: int = -32600,
+        headers: Mapping[str, str] | None = None,
+    ):
         super().__init__(message)
         self.status = status
         self.code = code

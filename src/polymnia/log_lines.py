@@ -10,7 +10,12 @@ from polymnia.errors import SettingsError
 
 # What a log line about a request may carry besides its message, as `extra` of the logging call, in this order.
 LOG_FIELDS = ("request_id", "client", "token", "method", "tool", "duration_ms")
-_LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+_LEVELS = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+}
 
 
 def configure_logging(level: str, form: str = "text") -> None:
@@ -51,4 +56,8 @@ class JsonFormatter(logging.Formatter):
 
 
 def _log_fields(record: logging.LogRecord) -> dict[str, Any]:
-    return {name: value for name in LOG_FIELDS if (value := getattr(record, name, None)) not in (None, "")}
+    return {
+        name: value
+        for name in LOG_FIELDS
+        if (value := getattr(record, name, None)) not in (None, "")
+    }

@@ -9,7 +9,13 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, ValidationError, convert
 
-from polymnia.dialects.registry import DEFAULT_DIALECT, DIALECTS, STORE_FLAGS, DialectSpec, find_spec
+from polymnia.dialects.registry import (
+    DEFAULT_DIALECT,
+    DIALECTS,
+    STORE_FLAGS,
+    DialectSpec,
+    find_spec,
+)
 from polymnia.errors import SettingsError
 
 _PREFIX = "POLYMNIA_"
@@ -95,15 +101,25 @@ class _Value(Struct, frozen=True):
     source: str
 
 
-def load_settings(flags: Mapping[str, Any] | None = None, environment: Mapping[str, str] | None = None) -> Settings:
+def load_settings(
+    flags: Mapping[str, Any] | None = None, environment: Mapping[str, str] | None = None
+) -> Settings:
     """Return the settings of this run, including the store. Raise SettingsError."""
     environment = os.environ if environment is None else environment
     given = {name: value for name, value in (flags or {}).items() if value is not None}
-    from_flags = {name: _Value(value, _flag_name(name)) for name, value in given.items() if name not in STORE_FLAGS}
+    from_flags = {
+        name: _Value(value, _flag_name(name))
+        for name, value in given.items()
+        if name not in STORE_FLAGS
+    }
     values = {**_read_file(environment), **_read_environment(environment), **from_flags}
     values["store"] = _Value(_choose_store(values, given, environment), "store")
     try:
-        return convert({name: _parse(name, each.value) for name, each in values.items()}, Settings, strict=False)
+        return convert(
+            {name: _parse(name, each.value) for name, each in values.items()},
+            Settings,
+            strict=False,
+        )
     except ValidationError as exc:
         raise SettingsError(_explain(str(exc), values)) from exc
 
@@ -133,13 +149,17 @@ def positions_file(environment: Mapping[str, str] | None = None) -> Path:
     return _data_directory(os.environ if environment is None else environment) / "checkpoints.json"
 
 
-def _choose_store(values: Mapping[str, _Value], given: Mapping[str, Any], environment: Mapping[str, str]) -> str:
+def _choose_store(
+    values: Mapping[str, _Value], given: Mapping[str, Any], environment: Mapping[str, str]
+) -> str:
     """Return the store: from flags, then variables, the settings file, the dialect's default and the user's default."""
     spec = _chosen_dialect(values)
     candidates = (
         given.get("store"),
         *(
-            f"{flag.scheme}:{given[name]}" if flag.scheme else _own_file(spec.scheme, str(given[name]))
+            f"{flag.scheme}:{given[name]}"
+            if flag.scheme
+            else _own_file(spec.scheme, str(given[name]))
             for name, flag in sorted(STORE_FLAGS.items())
             if given.get(name)
         ),
@@ -174,15 +194,21 @@ def _own_file(scheme: str, path: str) -> str:
 
 
 def _read_environment(environment: Mapping[str, str]) -> dict[str, _Value]:
-    names = {variable: name for spec in DIALECTS.values() for variable, name in spec.variables.items()}
+    names = {
+        variable: name for spec in DIALECTS.values() for variable, name in spec.variables.items()
+    }
     names |= {f"{_PREFIX}{name.upper()}": name for name in Settings.__struct_fields__}
     return {
-        name: _Value(environment[variable], variable) for variable, name in names.items() if environment.get(variable)
+        name: _Value(environment[variable], variable)
+        for variable, name in names.items()
+        if environment.get(variable)
     }
 
 
 def _read_file(environment: Mapping[str, str]) -> dict[str, _Value]:
-    path = Path(environment.get(f"{_PREFIX}CONFIG") or _config_directory(environment) / "config.toml")
+    path = Path(
+        environment.get(f"{_PREFIX}CONFIG") or _config_directory(environment) / "config.toml"
+    )
     try:
         if not path.is_file():
             return {}
@@ -242,4 +268,6 @@ def _home() -> Path:
     try:
         return Path.home()
     except RuntimeError as exc:
-        raise SettingsError("this user has no home directory: set HOME, or use --store and POLYMNIA_CONFIG") from exc
+        raise SettingsError(
+            "this user has no home directory: set HOME, or use --store and POLYMNIA_CONFIG"
+        ) from exc

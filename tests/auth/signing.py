@@ -16,16 +16,28 @@ KEYS: dict[str, Any] = {"RS256": RSA, "PS256": RSA, "ES256": EC, "EdDSA": ED}
 
 
 def pem(key: Any) -> str:
-    return str(key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode())
+    return str(
+        key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+    )
 
 
 def claims(**changed: Any) -> dict[str, Any]:
     """Those of a good token; what is given as None is left out."""
     now = int(time.time())
-    given = {"iss": ISSUER, "aud": AUDIENCE, "sub": "alice", "exp": now + 300, "scope": "openid polymnia:write"}
+    given = {
+        "iss": ISSUER,
+        "aud": AUDIENCE,
+        "sub": "alice",
+        "exp": now + 300,
+        "scope": "openid polymnia:write",
+    }
     return {name: value for name, value in {**given, **changed}.items() if value is not None}
 
 
-def signed(algorithm: str = "RS256", key: Any = None, kid: str | None = None, **changed: Any) -> str:
+def signed(
+    algorithm: str = "RS256", key: Any = None, kid: str | None = None, **changed: Any
+) -> str:
     headers = {} if kid is None else {"kid": kid}
-    return jwt.encode(claims(**changed), key or KEYS[algorithm], algorithm=algorithm, headers=headers)
+    return jwt.encode(
+        claims(**changed), key or KEYS[algorithm], algorithm=algorithm, headers=headers
+    )

@@ -25,7 +25,9 @@ from tests.transports.running import (
     text_of,
 )
 
-LISTEN = request("subscriptions/listen", notifications={"resourceSubscriptions": ["memory://knowledge-graph"]})
+LISTEN = request(
+    "subscriptions/listen", notifications={"resourceSubscriptions": ["memory://knowledge-graph"]}
+)
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +65,9 @@ def line_server(store: Path) -> Iterator[Running]:
 @pytest.mark.parametrize(
     "authorization", [None, "Bearer", "Bearer ", "Bearer nonsense", "Basic YTpi", "bearer ply_a_b"]
 )
-def test_requests_without_a_valid_token_are_rejected(server: Running, path: str, authorization: str | None) -> None:
+def test_requests_without_a_valid_token_are_rejected(
+    server: Running, path: str, authorization: str | None
+) -> None:
     with Web(server.port) as web:
         headers = {} if authorization is None else {"Authorization": authorization}
         answer = web.post(initialize(), path, **headers)
@@ -102,7 +106,9 @@ def test_tcp_requests_without_a_token_are_rejected(line_server: Running) -> None
             assert line.ask(message)["error"]["code"] == -32001
 
 
-def test_a_token_sent_over_tcp_lasts_for_the_connection(line_server: Running, tokens: Tokens) -> None:
+def test_a_token_sent_over_tcp_lasts_for_the_connection(
+    line_server: Running, tokens: Tokens
+) -> None:
     text = tokens.create("alice", can="read")
     with Line(line_server.port) as line:
         line.say(request("ping", _meta={"polymnia/token": text}))
@@ -111,7 +117,9 @@ def test_a_token_sent_over_tcp_lasts_for_the_connection(line_server: Running, to
         assert not is_refused(line.hear())
 
 
-def test_a_wrong_token_sent_over_tcp_replaces_the_right_one(line_server: Running, tokens: Tokens) -> None:
+def test_a_wrong_token_sent_over_tcp_replaces_the_right_one(
+    line_server: Running, tokens: Tokens
+) -> None:
     text = tokens.create("alice", can="read")
     with Line(line_server.port) as line:
         line.say(request("ping", _meta={"polymnia/token": text}))
@@ -139,7 +147,9 @@ def test_the_next_request_after_a_revocation_is_rejected(server: Running, tokens
     talk.close()
 
 
-def test_a_new_token_of_the_same_name_does_not_inherit_the_session(server: Running, tokens: Tokens) -> None:
+def test_a_new_token_of_the_same_name_does_not_inherit_the_session(
+    server: Running, tokens: Tokens
+) -> None:
     talk = Talk(server.port, tokens.create("alice", can="write"))
     tokens.revoke("alice")
     talk.headers["Authorization"] = f"Bearer {tokens.create('alice', can='write')}"
@@ -233,7 +243,9 @@ def test_without_its_token_file_the_server_rejects_all_logins(tmp_path: Path) ->
         talk.close()
 
 
-def test_with_a_damaged_token_file_all_logins_are_rejected_and_the_log_says_why(tmp_path: Path) -> None:
+def test_with_a_damaged_token_file_all_logins_are_rejected_and_the_log_says_why(
+    tmp_path: Path,
+) -> None:
     tokens = Tokens(tmp_path / "memory.db.tokens")
     text = tokens.create("alice", can="admin")
     with Running(tmp_path / "memory.db") as server:
@@ -265,9 +277,15 @@ def provided(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     directory = tmp_path_factory.mktemp("provided")
     key = directory / "key.pem"
     key.write_text(pem(RSA))
-    settings = {"POLYMNIA_JWT_ISSUER": ISSUER, "POLYMNIA_JWT_AUDIENCE": AUDIENCE, "POLYMNIA_JWT_KEY": str(key)}
+    settings = {
+        "POLYMNIA_JWT_ISSUER": ISSUER,
+        "POLYMNIA_JWT_AUDIENCE": AUDIENCE,
+        "POLYMNIA_JWT_KEY": str(key),
+    }
     public = {"POLYMNIA_PUBLIC_URL": "https://memory.example.com/"}
-    with Running(directory / "memory.db", "--also", "graph", settings={**settings, **public}) as running:
+    with Running(
+        directory / "memory.db", "--also", "graph", settings={**settings, **public}
+    ) as running:
         yield running
 
 
@@ -276,16 +294,25 @@ METADATA = "/.well-known/oauth-protected-resource"
 
 
 @pytest.mark.parametrize("path", ["/mcp", "/graph/mcp", "/sse"])
-def test_a_rejected_login_says_where_to_get_a_token_for_that_path(provided: Running, path: str) -> None:
+def test_a_rejected_login_says_where_to_get_a_token_for_that_path(
+    provided: Running, path: str
+) -> None:
     with Web(provided.port) as web:
         refused = web.send("GET", path) if path == "/sse" else web.post(initialize(), path)
         assert refused.status == 401
-        assert refused.headers["www-authenticate"] == f'Bearer resource_metadata="{BASE}{METADATA}{path}"'
+        assert (
+            refused.headers["www-authenticate"]
+            == f'Bearer resource_metadata="{BASE}{METADATA}{path}"'
+        )
         document = web.send("GET", f"{METADATA}{path}")
     assert document.status == 200
     assert document.json["resource"] == f"{BASE}{path}"
     assert document.json["authorization_servers"] == [ISSUER]
-    assert document.json["scopes_supported"] == ["polymnia:read", "polymnia:write", "polymnia:admin"]
+    assert document.json["scopes_supported"] == [
+        "polymnia:read",
+        "polymnia:write",
+        "polymnia:admin",
+    ]
 
 
 def test_a_wrong_token_is_reported_as_invalid(provided: Running) -> None:
@@ -318,7 +345,9 @@ def test_a_token_of_the_provider_opens_a_session_with_its_rights(provided: Runni
     writer.close()
 
 
-def test_a_session_continues_with_a_renewed_token_but_not_with_other_rights(provided: Running) -> None:
+def test_a_session_continues_with_a_renewed_token_but_not_with_other_rights(
+    provided: Running,
+) -> None:
     talk = Talk(provided.port, signed())
     talk.headers["Authorization"] = f"Bearer {signed(exp=int(time.time()) + 900)}"
     assert talk.post(call("read_graph")).status == 200

@@ -51,11 +51,15 @@ class Place(Struct):
 
 
 @pytest.fixture(scope="module", params=sorted(DIALECTS))
-def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+def place(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Place]:
     directory = tmp_path_factory.mktemp("matrix")
     store = directory / "memory.db"
     tokens = Tokens(directory / "memory.db.tokens")
-    made: dict[str, str | None] = {name: tokens.create(name, **about) for name, about in TOKENS.items()}
+    made: dict[str, str | None] = {
+        name: tokens.create(name, **about) for name, about in TOKENS.items()
+    }
     tokens.revoke("revoked")
     made[NONE] = None
     name = request.param
@@ -76,7 +80,9 @@ def contents(store: Path) -> list[Any]:
             "SELECT name, rootpage FROM sqlite_master WHERE type = 'table' ORDER BY name"
         ).fetchall()
         indexes = tuple(f"{name}_" for name, rootpage in found if not rootpage)
-        tables = [name for name, rootpage in found if rootpage and not str(name).startswith(indexes)]
+        tables = [
+            name for name, rootpage in found if rootpage and not str(name).startswith(indexes)
+        ]
         return [(name, connection.execute(f'SELECT * FROM "{name}"').fetchall()) for name in tables]
     finally:
         connection.close()
@@ -90,9 +96,15 @@ def ordered(place: Place) -> list[Tool]:
 def calls(tool: Tool) -> list[dict[str, Any]]:
     """Return two calls with all arguments: about something that exists and something that does not."""
     if tool.brief:  # their arguments exclude one another, or are times and cursors
-        return [call(tool.name, number, **sensible(tool.name, text)) for number, text in enumerate((KNOWN, NEW))]
+        return [
+            call(tool.name, number, **sensible(tool.name, text))
+            for number, text in enumerate((KNOWN, NEW))
+        ]
     schema = json_schema(tool.arguments)
-    return [call(tool.name, number, **made_for(schema, text)) for number, text in enumerate((KNOWN, NEW))]
+    return [
+        call(tool.name, number, **made_for(schema, text))
+        for number, text in enumerate((KNOWN, NEW))
+    ]
 
 
 def expected(token: str, workspace: str, tool: Tool) -> set[str | None]:
@@ -103,7 +115,9 @@ def expected(token: str, workspace: str, tool: Tool) -> set[str | None]:
     if CAPABILITIES.index(about["can"]) < CAPABILITIES.index(tool.needs):
         return {"may only"}
     limited = about.get("workspaces") is not None
-    if tool.name in ABOUT_WORKSPACES:  # they name a workspace in their arguments, here one that nobody may use
+    if (
+        tool.name in ABOUT_WORKSPACES
+    ):  # they name a workspace in their arguments, here one that nobody may use
         return {None, "no such", "may not use the workspace"} if limited else {None, "no such"}
     if limited and workspace not in about["workspaces"]:
         return {"may not use the workspace"}
@@ -127,8 +141,14 @@ def test_every_call_succeeds_or_is_rejected_for_the_right_reason(
     place: Place, token: str, workspace: str, kind: str
 ) -> None:
     with place.way(kind, token, workspace) as way:
-        got = {tool: {outcome(way.ask(message)) for message in calls(tool)} for tool in ordered(place)}
-    wrong = {tool.name: found for tool, found in got.items() if not found <= expected(token, workspace, tool)}
+        got = {
+            tool: {outcome(way.ask(message)) for message in calls(tool)} for tool in ordered(place)
+        }
+    wrong = {
+        tool.name: found
+        for tool, found in got.items()
+        if not found <= expected(token, workspace, tool)
+    }
     assert wrong == {}
 
 
@@ -185,7 +205,9 @@ def test_a_client_sees_exactly_the_tools_it_may_call(place: Place, token: str, k
     with place.way(kind, token, None) as way:
         listed = [each["name"] for each in way.ask(request("tools/list"))["result"]["tools"]]
     may = CAPABILITIES.index(TOKENS[token]["can"])
-    assert listed == [tool.name for tool in place.tools.values() if CAPABILITIES.index(tool.needs) <= may]
+    assert listed == [
+        tool.name for tool in place.tools.values() if CAPABILITIES.index(tool.needs) <= may
+    ]
 
 
 @pytest.mark.parametrize("kind", WAYS)
@@ -211,7 +233,11 @@ def test_the_change_log_names_the_client_and_its_token(place: Place, kind: str) 
 def test_resources_of_another_workspace_cannot_be_read(place: Place, kind: str) -> None:
     if not open_dialect(place.path.split("/")[1]).resources:
         return  # a dialect without resources has none to protect
-    for token, workspace in (("reader here", FOREIGN), ("boss elsewhere", OWN), ("reader", MISSING)):
+    for token, workspace in (
+        ("reader here", FOREIGN),
+        ("boss elsewhere", OWN),
+        ("reader", MISSING),
+    ):
         with place.way(kind, token, workspace) as way:
             reply = way.ask(request("resources/read", uri="memory://knowledge-graph"))
         assert "error" in reply
@@ -220,13 +246,19 @@ def test_resources_of_another_workspace_cannot_be_read(place: Place, kind: str) 
 
 @pytest.mark.parametrize("name", DIALECTS)
 def test_every_tool_declares_what_it_needs(name: str) -> None:
-    undeclared = [tool.name for tool in open_dialect(name).tools.values() if tool.needs not in CAPABILITIES]
+    undeclared = [
+        tool.name for tool in open_dialect(name).tools.values() if tool.needs not in CAPABILITIES
+    ]
     assert undeclared == []
 
 
 @pytest.mark.parametrize("name", DIALECTS)
 def test_a_tool_that_needs_only_read_is_not_destructive(name: str) -> None:
-    assert [tool.name for tool in open_dialect(name).tools.values() if tool.needs == "read" and tool.destructive] == []
+    assert [
+        tool.name
+        for tool in open_dialect(name).tools.values()
+        if tool.needs == "read" and tool.destructive
+    ] == []
 
 
 def test_a_tool_must_declare_what_it_needs() -> None:

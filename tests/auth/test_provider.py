@@ -24,7 +24,9 @@ def jwks(**keys: Any) -> str:
     """Return a JWKS document with these keys."""
     made = []
     for kid, key in keys.items():
-        kind: Any = RSAAlgorithm if key in (RSA, OTHER_RSA) else ECAlgorithm if key is EC else OKPAlgorithm
+        kind: Any = (
+            RSAAlgorithm if key in (RSA, OTHER_RSA) else ECAlgorithm if key is EC else OKPAlgorithm
+        )
         made.append({**json.loads(kind.to_jwk(key.public_key())), "kid": kid})
     return json.dumps({"keys": made})
 
@@ -45,8 +47,12 @@ def test_a_signed_token_identifies_its_subject(tmp_path: Path, algorithm: str) -
     assert (principal.name, principal.can, principal.workspaces) == ("alice", "write", None)
 
 
-@pytest.mark.parametrize(("kid", "algorithm"), [("one", "RS256"), ("two", "ES256"), ("three", "EdDSA")])
-def test_the_key_of_a_document_is_chosen_by_its_id(tmp_path: Path, kid: str, algorithm: str) -> None:
+@pytest.mark.parametrize(
+    ("kid", "algorithm"), [("one", "RS256"), ("two", "ES256"), ("three", "EdDSA")]
+)
+def test_the_key_of_a_document_is_chosen_by_its_id(
+    tmp_path: Path, kid: str, algorithm: str
+) -> None:
     file = tmp_path / "keys.json"
     file.write_text(jwks(one=RSA, two=EC, three=ED))
     recognise = open_provider(ISSUER, AUDIENCE, str(file))
@@ -64,7 +70,9 @@ def test_with_several_keys_a_token_must_name_a_known_one(tmp_path: Path, kid: st
 @pytest.mark.parametrize(
     ("kid", "algorithm"), [("two", "RS256"), ("three", "RS256"), ("one", "ES256"), ("two", "EdDSA")]
 )
-def test_a_key_verifies_only_signatures_of_its_kind(tmp_path: Path, kid: str, algorithm: str) -> None:
+def test_a_key_verifies_only_signatures_of_its_kind(
+    tmp_path: Path, kid: str, algorithm: str
+) -> None:
     file = tmp_path / "keys.json"
     file.write_text(jwks(one=RSA, two=EC, three=ED))
     with pytest.raises(NotAdmitted):
@@ -95,7 +103,9 @@ WRONG: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("kind", WRONG)
-def test_wrong_or_missing_claims_are_rejected(recognise: Callable[[str], Principal], kind: str) -> None:
+def test_wrong_or_missing_claims_are_rejected(
+    recognise: Callable[[str], Principal], kind: str
+) -> None:
     encode = jwt.api_jws.encode  # the library refuses to sign some of these claims
     token = encode(json.dumps(claims(**WRONG[kind])).encode(), RSA, algorithm="RS256")
     with pytest.raises(NotAdmitted):
@@ -108,7 +118,11 @@ def test_a_token_signed_with_another_key_is_rejected(recognise: Callable[[str], 
 
 
 def forged(header: dict[str, Any], signature: bytes = b"") -> str:
-    parts = (json.dumps(header).encode(), json.dumps(claims(scope="polymnia:admin")).encode(), signature)
+    parts = (
+        json.dumps(header).encode(),
+        json.dumps(claims(scope="polymnia:admin")).encode(),
+        signature,
+    )
     return ".".join(urlsafe_b64encode(part).rstrip(b"=").decode() for part in parts)
 
 
@@ -121,7 +135,9 @@ def with_public_key_as_secret() -> str:
     return (
         unsigned
         + "."
-        + urlsafe_b64encode(hmac.digest(pem(RSA).encode(), unsigned.encode(), hashlib.sha256)).rstrip(b"=").decode()
+        + urlsafe_b64encode(hmac.digest(pem(RSA).encode(), unsigned.encode(), hashlib.sha256))
+        .rstrip(b"=")
+        .decode()
     )
 
 
@@ -138,7 +154,9 @@ FORGERIES: dict[str, Callable[[], str]] = {
     ),
     "a key id that is no text": lambda: forged({"alg": "RS256", "kid": 7}, b"x"),
     "a key of its own": lambda: signed(key=OTHER_RSA, kid="../../etc/passwd"),
-    "a critical extension": lambda: jwt.encode(claims(), RSA, algorithm="RS256", headers={"crit": ["x"], "x": 1}),
+    "a critical extension": lambda: jwt.encode(
+        claims(), RSA, algorithm="RS256", headers={"crit": ["x"], "x": 1}
+    ),
     "dots": lambda: "..",
     "nonsense": lambda: "a.b.c",
     "not text": lambda: "ÿ.ÿ.ÿ",
@@ -177,7 +195,10 @@ def test_a_claim_limits_the_workspaces(recognise: Callable[[str], Principal]) ->
 def test_a_renewed_token_is_the_same_principal_and_one_with_other_rights_is_not(
     recognise: Callable[[str], Principal],
 ) -> None:
-    old, new = recognise(signed(exp=int(time.time()) + 10)), recognise(signed(exp=int(time.time()) + 1000))
+    old, new = (
+        recognise(signed(exp=int(time.time()) + 10)),
+        recognise(signed(exp=int(time.time()) + 1000)),
+    )
     assert old.is_same(new)
     assert not old.is_same(recognise(signed(scope="polymnia:admin")))
     assert not old.is_same(recognise(signed(sub="bob")))
@@ -219,7 +240,8 @@ PRIVATE = RSA.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).d
 
 
 @pytest.mark.parametrize(
-    "text", ["", "nonsense", "{}", '{"keys":[]}', '{"keys":[{"kty":"oct","k":"c2VjcmV0"}]}', PRIVATE]
+    "text",
+    ["", "nonsense", "{}", '{"keys":[]}', '{"keys":[{"kty":"oct","k":"c2VjcmV0"}]}', PRIVATE],
 )
 def test_a_file_without_a_public_key_is_reported_at_the_start(tmp_path: Path, text: str) -> None:
     file = tmp_path / "key"

@@ -9,10 +9,21 @@ from polymnia.auth.authenticator import Authenticator
 from polymnia.auth.tokens import Tokens
 from polymnia.engine.memory import Memory
 from polymnia.engine.workspaces import OneWorkspace
-from polymnia.errors import BadInput, NotAdmitted, PolymniaError, StoreError, WorkspaceArchived, WorkspaceNotFound
+from polymnia.errors import (
+    BadInput,
+    NotAdmitted,
+    PolymniaError,
+    StoreError,
+    WorkspaceArchived,
+    WorkspaceNotFound,
+)
 from polymnia.stores import open_store
 
-STORE_ERRORS = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, StoreError)]
+STORE_ERRORS = [
+    each
+    for each in vars(errors).values()
+    if isinstance(each, type) and issubclass(each, StoreError)
+]
 
 
 @pytest.mark.parametrize("kind", STORE_ERRORS)

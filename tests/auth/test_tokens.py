@@ -27,7 +27,11 @@ def tokens(tmp_path: Path) -> Tokens:
 def test_a_token_identifies_the_principal_it_was_created_for(tokens: Tokens) -> None:
     text = tokens.create("alice", can="write", workspaces=["sales", "hr"])
     principal = tokens.recognise(text)
-    assert (principal.name, principal.can, principal.workspaces) == ("alice", "write", frozenset(("hr", "sales")))
+    assert (principal.name, principal.can, principal.workspaces) == (
+        "alice",
+        "write",
+        frozenset(("hr", "sales")),
+    )
 
 
 def test_the_file_holds_a_hash_and_not_the_secret(tokens: Tokens) -> None:
@@ -48,14 +52,18 @@ def test_tokens_are_unique(tokens: Tokens) -> None:
     assert len({tokens.create(f"agent {number}", can="read") for number in range(50)}) == 50
 
 
-@pytest.mark.parametrize("change", [lambda text: text[:-1], lambda text: text + "x", lambda text: text.swapcase()])
+@pytest.mark.parametrize(
+    "change", [lambda text: text[:-1], lambda text: text + "x", lambda text: text.swapcase()]
+)
 def test_a_slightly_altered_token_is_unknown(tokens: Tokens, change: Callable[[str], str]) -> None:
     text = tokens.create("alice", can="read")
     with pytest.raises(NotAdmitted, match="unknown token"):
         tokens.recognise(change(text))
 
 
-@pytest.mark.parametrize("text", ["", "ply", "ply_", "ply__", "ply_000000000000_x", "x" * 100_000, "\ud800", "a.b.c"])
+@pytest.mark.parametrize(
+    "text", ["", "ply", "ply_", "ply__", "ply_000000000000_x", "x" * 100_000, "\ud800", "a.b.c"]
+)
 def test_malformed_tokens_get_the_same_error(tokens: Tokens, text: str) -> None:
     tokens.create("alice", can="read")
     with pytest.raises(NotAdmitted, match=r"^unknown token$"):
@@ -154,7 +162,9 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("kind", DAMAGE)
-def test_a_damaged_file_rejects_all_tokens_and_is_not_overwritten(tokens: Tokens, kind: str) -> None:
+def test_a_damaged_file_rejects_all_tokens_and_is_not_overwritten(
+    tokens: Tokens, kind: str
+) -> None:
     text = tokens.create("alice", can="admin")
     authenticator = Authenticator(tokens)
     tokens.path.write_bytes(DAMAGE[kind])
@@ -229,7 +239,9 @@ def test_a_read_only_server_limits_every_token_to_reading(tokens: Tokens) -> Non
     assert (admitted.can, admitted.workspaces) == ("read", frozenset(("sales",)))
 
 
-def test_a_principal_stays_admitted_until_revoked_or_expired(tokens: Tokens, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_principal_stays_admitted_until_revoked_or_expired(
+    tokens: Tokens, monkeypatch: pytest.MonkeyPatch
+) -> None:
     authenticator = Authenticator(tokens)
     assert authenticator.holds(OWNER)
     lasting = authenticator.admit(tokens.create("alice", can="read"))
@@ -261,12 +273,25 @@ def test_tokens_created_at_once_by_several_processes_are_all_kept(tmp_path: Path
     with ThreadPoolExecutor(6) as pool:
         made = list(pool.map(create, range(12)))
     known = Tokens(tmp_path / "memory.db.tokens")
-    assert sorted(known.recognise(text).name for text in made) == sorted(f"agent {number}" for number in range(12))
+    assert sorted(known.recognise(text).name for text in made) == sorted(
+        f"agent {number}" for number in range(12)
+    )
 
 
 def test_the_command_prints_a_token_once_and_lists_it_without_its_secret(tmp_path: Path) -> None:
     store = str(tmp_path / "memory.db")
-    text = polymnia("create", "alice", "--can", "write", "--workspace", "sales", "--expires", "90d", "--store", store)
+    text = polymnia(
+        "create",
+        "alice",
+        "--can",
+        "write",
+        "--workspace",
+        "sales",
+        "--expires",
+        "90d",
+        "--store",
+        store,
+    )
     assert text.stdout.startswith("ply_")
     for form in ([], ["--json"]):
         listed = polymnia("list", "--store", store, *form).stdout
@@ -290,7 +315,9 @@ def test_the_command_prints_a_token_once_and_lists_it_without_its_secret(tmp_pat
         (["create", "a", "--can", "fly"], "not one of read, write, admin"),
     ],
 )
-def test_the_command_says_what_is_wrong(tmp_path: Path, arguments: list[str], sentence: str) -> None:
+def test_the_command_says_what_is_wrong(
+    tmp_path: Path, arguments: list[str], sentence: str
+) -> None:
     done = polymnia(*arguments, "--store", str(tmp_path / "memory.db"))
     assert done.returncode != 0
     assert sentence in done.stderr
@@ -300,19 +327,29 @@ def test_the_command_says_what_is_wrong(tmp_path: Path, arguments: list[str], se
 def test_a_store_in_memory_needs_an_explicit_token_file(tmp_path: Path) -> None:
     assert "--tokens" in polymnia("create", "a", "--store", "memory:").stderr
     named = str(tmp_path / "t.json")
-    assert polymnia("create", "a", "--store", "memory:", "--tokens", named).stdout.startswith("ply_")
+    assert polymnia("create", "a", "--store", "memory:", "--tokens", named).stdout.startswith(
+        "ply_"
+    )
 
 
-def test_a_rotated_token_keeps_its_name_and_rights_and_the_old_one_is_revoked(tokens: Tokens) -> None:
+def test_a_rotated_token_keeps_its_name_and_rights_and_the_old_one_is_revoked(
+    tokens: Tokens,
+) -> None:
     old = tokens.create("ci", can="write", workspaces=["sales"])
     new = tokens.rotate("ci")
     principal = tokens.recognise(new)
-    assert (principal.name, principal.can, principal.workspaces) == ("ci", "write", frozenset(("sales",)))
+    assert (principal.name, principal.can, principal.workspaces) == (
+        "ci",
+        "write",
+        frozenset(("sales",)),
+    )
     with pytest.raises(NotAdmitted, match="ci is revoked"):
         tokens.recognise(old)
 
 
-def test_with_an_overlap_the_old_token_works_until_it_ends(tokens: Tokens, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_an_overlap_the_old_token_works_until_it_ends(
+    tokens: Tokens, monkeypatch: pytest.MonkeyPatch
+) -> None:
     old = tokens.create("ci", can="write")
     new = tokens.rotate("ci", overlap=3600)
     assert tokens.recognise(old).name == tokens.recognise(new).name == "ci"
@@ -366,7 +403,10 @@ def test_the_command_rotates_and_shows_the_last_use(tmp_path: Path) -> None:
     new = polymnia("rotate", "ci", "--store", store).stdout.strip()
     assert (new.startswith("ply_"), new != old) == (True, True)
     listed = json.loads(polymnia("list", "--json", "--store", store).stdout)
-    assert [(each["state"], each["last_used_at"] is None) for each in listed] == [("revoked", False), ("active", True)]
+    assert [(each["state"], each["last_used_at"] is None) for each in listed] == [
+        ("revoked", False),
+        ("active", True),
+    ]
     assert time.strftime("%Y-%m-%d", time.gmtime()) in polymnia("list", "--store", store).stdout
 
 
@@ -378,7 +418,10 @@ def test_failed_logins_are_logged_with_the_address_and_not_with_the_token(
     with pytest.raises(NotAdmitted):
         Authenticator(tokens).admit(text, peer="192.0.2.7")
     (entry,) = caplog.records
-    assert (entry.levelname, entry.getMessage()) == ("WARNING", "login failed: the token alice is revoked")
+    assert (entry.levelname, entry.getMessage()) == (
+        "WARNING",
+        "login failed: the token alice is revoked",
+    )
     assert vars(entry)["client"] == "192.0.2.7"
 
 
@@ -393,10 +436,15 @@ def test_many_failed_logins_do_not_flood_the_log(
             with pytest.raises(NotAdmitted):
                 authenticator.admit("guess")
     messages = [each.getMessage() for each in caplog.records]
-    assert messages == ["login failed: unknown token", "login failed: unknown token (100 since the last report)"]
+    assert messages == [
+        "login failed: unknown token",
+        "login failed: unknown token (100 since the last report)",
+    ]
 
 
-def test_a_request_without_a_token_is_not_a_failed_login(tokens: Tokens, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_request_without_a_token_is_not_a_failed_login(
+    tokens: Tokens, caplog: pytest.LogCaptureFixture
+) -> None:
     tokens.create("alice", can="read")
     with pytest.raises(NotAdmitted):
         Authenticator(tokens).admit(None)

@@ -53,7 +53,11 @@ class InBatches(OverHttp):
     def ask(self, message: JSON) -> Any:
         ping = {"jsonrpc": "2.0", "id": "ping", "method": "ping"}
         replies = answer_of(self._talk.post([ping, message], self._talk.path))
-        return replies if replies is REFUSED else next(each for each in replies if each["id"] == message["id"])
+        return (
+            replies
+            if replies is REFUSED
+            else next(each for each in replies if each["id"] == message["id"])
+        )
 
 
 class Stateless:
@@ -62,7 +66,9 @@ class Stateless:
     def __init__(self, port: int, token: str | None, workspace: str | None, path: str) -> None:
         self._web = Web(port, token)
         self._path = path
-        self._meta = {"polymnia/sessionId": "own"} | ({} if workspace is None else {"polymnia/workspace": workspace})
+        self._meta = {"polymnia/sessionId": "own"} | (
+            {} if workspace is None else {"polymnia/workspace": workspace}
+        )
 
     def ask(self, message: JSON) -> Any:
         whole, headers = stateless(message, **self._meta)

@@ -5,7 +5,16 @@ from contextlib import suppress
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from polymnia.engine import entities, forget, notes, observations, relations, remember, revise, trash
+from polymnia.engine import (
+    entities,
+    forget,
+    notes,
+    observations,
+    relations,
+    remember,
+    revise,
+    trash,
+)
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput, NotSupported
 from polymnia.model import VAULT, Entity, EntityDraft, Note, ObservationDraft, Relation, Rows
@@ -41,7 +50,9 @@ def take(memory: Memory, step: Step) -> None:
 def state_of(memory: Memory) -> object:
     """Return everything the memory holds, except when entities were updated and which ordinals are left."""
     graph = entities.read_all(memory)
-    return rows_state(Rows(tuple(graph.entities), (), tuple(graph.relations), tuple(_notes(memory))))
+    return rows_state(
+        Rows(tuple(graph.entities), (), tuple(graph.relations), tuple(_notes(memory)))
+    )
 
 
 def rows_state(rows: Rows) -> object:
@@ -92,10 +103,14 @@ def _take(memory: Memory, verb: str, name: str, other: str, text: str, by: str) 
     elif verb == "merge":
         revise.merge(memory, [name], other, by=by)
     elif verb == "remember":
-        facts = remember.EntityFacts(name=name, facts=(remember.FactDraft(text, 7),), tags=(other,), summary=text)
+        facts = remember.EntityFacts(
+            name=name, facts=(remember.FactDraft(text, 7),), tags=(other,), summary=text
+        )
         remember.remember(memory, [facts], [Relation(other, name, "s")], by=by)
     elif verb == "forget":
-        forget.forget(memory, forget.Unwanted(observations=((name, _first_ordinal(memory, name)),)), by=by)
+        forget.forget(
+            memory, forget.Unwanted(observations=((name, _first_ordinal(memory, name)),)), by=by
+        )
     elif verb == "note":
         notes.commit(memory, Note(name, text, (other,)), by=by)
     elif verb == "prune":

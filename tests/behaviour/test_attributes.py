@@ -11,7 +11,12 @@ from tests.behaviour.graphs import ME, create, link
 
 @pytest.fixture
 def people(memory: Memory) -> Memory:
-    create(memory, EntityDraft("Ann", "person", ("one",)), EntityDraft("Ben", "person"), EntityDraft("Cem", "person"))
+    create(
+        memory,
+        EntityDraft("Ann", "person", ("one",)),
+        EntityDraft("Ben", "person"),
+        EntityDraft("Cem", "person"),
+    )
     return memory
 
 
@@ -24,7 +29,11 @@ def test_a_summary_is_set_with_its_time(people: Memory) -> None:
     before = find(people, "Ann")
     changed = attributes.set_summary(people, "Ann", "A person", by=ME)
     assert find(people, "Ann") == changed
-    assert (changed.summary, changed.summary_at, changed.texts) == ("A person", changed.updated_at, ("one",))
+    assert (changed.summary, changed.summary_at, changed.texts) == (
+        "A person",
+        changed.updated_at,
+        ("one",),
+    )
     assert changed.updated_at > before.updated_at
 
 
@@ -65,7 +74,12 @@ def test_a_deleted_entity_updates_those_it_was_related_to(people: Memory) -> Non
 
 def test_creating_relations_tells_which_existed_and_which_ends_are_unknown(people: Memory) -> None:
     link(people, ("Ann", "Ben", "knows"))
-    keys = [("Ann", "Ben", "knows"), ("Ben", "Cem", "knows"), ("Ben", "nobody", "knows"), ("Ben", "Cem", "knows")]
+    keys = [
+        ("Ann", "Ben", "knows"),
+        ("Ben", "Cem", "knows"),
+        ("Ben", "nobody", "knows"),
+        ("Ben", "Cem", "knows"),
+    ]
     result = relations.create_known(people, [Relation(*key) for key in keys], by=ME)
     assert [each.key for each in result.created] == [("Ben", "Cem", "knows")]
     assert [each.key for each in result.existing] == [("Ann", "Ben", "knows")]
@@ -87,7 +101,13 @@ def test_a_relation_is_renamed_unless_there_is_such_a_one(people: Memory) -> Non
 
 
 def test_relations_between_two_entities_are_found_in_both_directions(people: Memory) -> None:
-    link(people, ("Ann", "Ben", "knows"), ("Ben", "Ann", "likes"), ("Ann", "Cem", "knows"), ("Cem", "Cem", "is"))
+    link(
+        people,
+        ("Ann", "Ben", "knows"),
+        ("Ben", "Ann", "likes"),
+        ("Ann", "Cem", "knows"),
+        ("Cem", "Cem", "is"),
+    )
     assert [each.key for each in relations.between(people, "Ann", "Ben")] == [
         ("Ann", "Ben", "knows"),
         ("Ben", "Ann", "likes"),

@@ -25,7 +25,11 @@ def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
 
 
 def test_hits_are_counted_by_type_client_and_tag(memory: Memory) -> None:
-    create(memory, EntityDraft("Ada", "person", ("sails boats",), None, ("crew",)), by="cursor (token ci)")
+    create(
+        memory,
+        EntityDraft("Ada", "person", ("sails boats",), None, ("crew",)),
+        by="cursor (token ci)",
+    )
     create(memory, EntityDraft("Sloop", "boat", ("boats need wind",)), by="codex")
     found = browse.find(memory, "boats")
     assert {name for name, _ in found.clients} == {"cursor", "codex"}
@@ -38,7 +42,10 @@ def test_hits_are_counted_by_type_client_and_tag(memory: Memory) -> None:
 
 def test_names_are_suggested_by_any_part(memory: Memory) -> None:
     create(memory, *(EntityDraft(name, "boat") for name in ("Sloop", "The old sloop", "Ketch")))
-    assert sorted(each.name for each in browse.suggest(memory, "SLOOP")) == ["Sloop", "The old sloop"]
+    assert sorted(each.name for each in browse.suggest(memory, "SLOOP")) == [
+        "Sloop",
+        "The old sloop",
+    ]
     assert browse.suggest(memory, " ") == []
 
 
@@ -54,7 +61,9 @@ def test_a_page_of_changes_ends_after_so_many_rows(memory: Memory) -> None:
 
 
 def test_a_renamed_and_then_merged_name_is_found(memory: Memory) -> None:
-    create(memory, EntityDraft("Ann", "person", ("sings",)), EntityDraft("Anna", "person", ("rows",)))
+    create(
+        memory, EntityDraft("Ann", "person", ("sings",)), EntityDraft("Anna", "person", ("rows",))
+    )
     revise(memory, "Ann", Revision(name="Annie"), by=ME)
     assert (found := find_former(memory, "Ann")) is not None
     assert (found.how, found.now, found.change) == ("renamed", "Annie", 2)
@@ -65,7 +74,12 @@ def test_a_renamed_and_then_merged_name_is_found(memory: Memory) -> None:
 
 
 def test_a_merge_of_relations_alone_tells_its_target(memory: Memory) -> None:
-    create(memory, EntityDraft("Ann", "person"), EntityDraft("Anna", "person"), EntityDraft("Boat", "thing"))
+    create(
+        memory,
+        EntityDraft("Ann", "person"),
+        EntityDraft("Anna", "person"),
+        EntityDraft("Boat", "thing"),
+    )
     link(memory, ("Ann", "Boat", "owns"))
     merge(memory, ["Ann"], "Anna", by=ME)
     assert (found := find_former(memory, "Ann")) is not None

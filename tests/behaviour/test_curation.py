@@ -56,7 +56,9 @@ def test_a_mention_without_a_relation_is_a_gap(memory: Memory) -> None:
 
 
 @pytest.mark.parametrize("relation", [("Ann", "Ben", "knows"), ("Ben", "Ann", "knows")])
-def test_a_relation_in_either_direction_closes_a_gap(memory: Memory, relation: tuple[str, str, str]) -> None:
+def test_a_relation_in_either_direction_closes_a_gap(
+    memory: Memory, relation: tuple[str, str, str]
+) -> None:
     create(memory, person("Ann", "works with Ben"), person("Ben"))
     link(memory, relation)
     assert relation_gaps(memory) == []
@@ -71,7 +73,10 @@ def test_deleted_entities_and_observations_make_no_gaps(memory: Memory) -> None:
 
 def test_of_names_inside_names_the_longest_is_mentioned() -> None:
     names = ["New York", "York", "New York Times", "Times"]
-    assert mentions(names, "She left the New York Times for New York.") == ["New York Times", "New York"]
+    assert mentions(names, "She left the New York Times for New York.") == [
+        "New York Times",
+        "New York",
+    ]
     assert mentions(["New York", "New York Timescale"], "the New York Times") == ["New York"]
 
 
@@ -122,7 +127,10 @@ WORDS = st.lists(st.sampled_from(["a1", "b2", "c3", "d4"]), min_size=1, max_size
 def test_mentions_are_the_leftmost_longest_names(names: set[str], text: str) -> None:
     words, expected, at = text.split(), [], 0
     while at < len(words):
-        longest = max([n for n in range(len(words) - at + 1) if " ".join(words[at : at + n]) in names], default=0)
+        longest = max(
+            [n for n in range(len(words) - at + 1) if " ".join(words[at : at + n]) in names],
+            default=0,
+        )
         expected += [" ".join(words[at : at + longest])] if longest else []
         at += max(1, longest)
     assert mentions(sorted(names), text) == expected
@@ -156,7 +164,9 @@ def test_the_last_updated_orphan_comes_first(summaries: Memory) -> None:
     assert [each.name for each in orphans(summaries, limit=1)] == ["Ben"]
 
 
-def test_an_entity_is_pending_until_it_is_summarized_and_again_after_an_observation(summaries: Memory) -> None:
+def test_an_entity_is_pending_until_it_is_summarized_and_again_after_an_observation(
+    summaries: Memory,
+) -> None:
     create(summaries, person("Ann", "tea", "coffee"), person("Empty"))
     (found,) = pending(summaries)
     assert (found.name, found.type, found.observations, found.summary_at) == ("Ann", "person", 2, 0)

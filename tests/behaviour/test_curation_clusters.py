@@ -28,8 +28,13 @@ def embedded(versioned_url: str) -> Iterator[Memory]:
 
 
 def put_groups(memory: Memory) -> None:
-    create(memory, *[EntityDraft(name, "tea", ("is brewed leaves", f"{name} is brewed")) for name in TEA])
-    create(memory, *[EntityDraft(name, "ship", ("sails the sea", f"{name} sails")) for name in SHIP])
+    create(
+        memory,
+        *[EntityDraft(name, "tea", ("is brewed leaves", f"{name} is brewed")) for name in TEA],
+    )
+    create(
+        memory, *[EntityDraft(name, "ship", ("sails the sea", f"{name} sails")) for name in SHIP]
+    )
 
 
 def link_all(memory: Memory, names: tuple[str, ...]) -> None:
@@ -40,7 +45,12 @@ def test_relations_hold_clusters_together(memory: Memory) -> None:
     put_groups(memory)
     link_all(memory, TEA)
     link_all(memory, SHIP)
-    link(memory, ("Assam", "Frigate", "shipped by"), ("Assam", "Nobody", "knows"), ("Sloop", "Sloop", "is"))
+    link(
+        memory,
+        ("Assam", "Frigate", "shipped by"),
+        ("Assam", "Nobody", "knows"),
+        ("Sloop", "Sloop", "is"),
+    )
     found = clusters(memory)
     assert [(each.number, set(each.names)) for each in found] == [(1, set(TEA)), (2, set(SHIP))]
     assert [each.names[0] for each in found] == ["Assam", "Frigate"]  # the most connected
@@ -74,11 +84,16 @@ def test_a_memory_without_relations_has_no_clusters(memory: Memory) -> None:
 
 def test_the_same_memory_always_has_the_same_clusters(memory: Memory) -> None:
     create(memory, *[EntityDraft(f"E{number}", "x") for number in range(60)])
-    link(memory, *[(f"E{one}", f"E{(one * step) % 60}", "to") for one in range(60) for step in (7, 13)])
+    link(
+        memory,
+        *[(f"E{one}", f"E{(one * step) % 60}", "to") for one in range(60) for step in (7, 13)],
+    )
     assert clusters(memory) == clusters(memory)
 
 
-def test_without_networkx_the_error_says_what_to_install(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_networkx_the_error_says_what_to_install(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(clustering, "find_spec", lambda package: None)
     with pytest.raises(MissingPackage, match=r"needs the package networkx.*polymnia\[semantic\]"):
         clusters(memory)
@@ -124,8 +139,12 @@ def pairs(memory: Memory) -> list[tuple[str, str]]:
         ("deployment", "deploiment", 0.9),
     ],
 )
-def test_names_that_are_alike_are_duplicates(memory: Memory, one: str, other: str, similarity: float) -> None:
-    create(memory, EntityDraft(one, "x"), EntityDraft(other, "y"), EntityDraft("Something else", "z"))
+def test_names_that_are_alike_are_duplicates(
+    memory: Memory, one: str, other: str, similarity: float
+) -> None:
+    create(
+        memory, EntityDraft(one, "x"), EntityDraft(other, "y"), EntityDraft("Something else", "z")
+    )
     (found,) = duplicate_names(memory)
     assert {found.a: found.a_type, found.b: found.b_type} == {one: "x", other: "y"}
     assert found.similarity == pytest.approx(similarity, abs=0.01)
@@ -143,18 +162,30 @@ def test_names_that_are_alike_are_duplicates(memory: Memory, one: str, other: st
         ("x" * 70, "x" * 69 + "y"),
     ],
 )
-def test_names_that_mean_different_things_are_no_duplicates(memory: Memory, one: str, other: str) -> None:
+def test_names_that_mean_different_things_are_no_duplicates(
+    memory: Memory, one: str, other: str
+) -> None:
     create(memory, EntityDraft(one, "x"), EntityDraft(other, "x"))
     assert duplicate_names(memory) == []
 
 
 def test_the_most_similar_names_come_first(memory: Memory) -> None:
-    create(memory, *[EntityDraft(name, "x") for name in ("Postgres", "Postgress", "Redis", "REDIS", "redis")])
-    assert pairs(memory) == [("REDIS", "Redis"), ("REDIS", "redis"), ("Redis", "redis"), ("Postgres", "Postgress")]
+    create(
+        memory,
+        *[EntityDraft(name, "x") for name in ("Postgres", "Postgress", "Redis", "REDIS", "redis")],
+    )
+    assert pairs(memory) == [
+        ("REDIS", "Redis"),
+        ("REDIS", "redis"),
+        ("Redis", "redis"),
+        ("Postgres", "Postgress"),
+    ]
     assert [each.similarity for each in duplicate_names(memory, limit=2)] == [1.0, 1.0]
 
 
-def test_many_names_that_are_all_alike_do_not_fill_the_memory(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_names_that_are_all_alike_do_not_fill_the_memory(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(duplicates, "MAX_ALIKE", 3)
     create(memory, *[EntityDraft("redis" + "!" * number, "x") for number in range(10)])
     assert len(duplicate_names(memory)) == 3

@@ -30,8 +30,16 @@ def embedded(path: str) -> Iterator[Memory]:
     """Yield a memory with two similar entities, a third one that is alone, and three that form a cluster."""
     store = open_store(path)
     memory = Memory(store)
-    create(memory, EntityDraft("Ann", "person", ("drinks tea",)), EntityDraft("Ben", "person", ("likes tea",)))
-    create(memory, EntityDraft("Empty", "thing"), *[EntityDraft(name, "ship") for name in ("X", "Y", "Z")])
+    create(
+        memory,
+        EntityDraft("Ann", "person", ("drinks tea",)),
+        EntityDraft("Ben", "person", ("likes tea",)),
+    )
+    create(
+        memory,
+        EntityDraft("Empty", "thing"),
+        *[EntityDraft(name, "ship") for name in ("X", "Y", "Z")],
+    )
     link(memory, ("X", "Y", "to"), ("Y", "Z", "to"), ("Z", "X", "to"))
     put_vectors(memory, {"drinks tea": (1.0, 0.0), "likes tea": (1.0, 0.2)})
     yield memory
@@ -44,11 +52,15 @@ def events(report: ConsolidationReport) -> tuple[int, int, int]:
 
 def test_a_report_has_everything_that_needs_attention(embedded: Memory) -> None:
     report = consolidation_report(embedded)
-    assert [(each.entity.name, each.entity.observations, each.draft) for each in report.stale_summaries] == [
+    assert [
+        (each.entity.name, each.entity.observations, each.draft) for each in report.stale_summaries
+    ] == [
         ("Ann", 1, None),
         ("Ben", 1, None),
     ]
-    assert [(each.pair.a, each.pair.b, each.rationale) for each in report.relation_candidates] == [("Ann", "Ben", None)]
+    assert [(each.pair.a, each.pair.b, each.rationale) for each in report.relation_candidates] == [
+        ("Ann", "Ben", None)
+    ]
     assert {each.name for each in report.orphans} == {"Ann", "Ben", "Empty"}
     assert [set(each.names) for each in report.clusters] == [{"X", "Y", "Z"}]
     assert report.notes == ()
@@ -66,7 +78,9 @@ def test_a_report_on_any_store_has_what_the_store_can_tell(memory: Memory) -> No
 def test_events_are_counted_since_the_last_report(embedded: Memory) -> None:
     first = consolidation_report(embedded)
     assert (events(first), first.events.since) == ((9, 0, 0), first.orphans[-1].created_at)
-    observations.add(embedded, [ObservationDraft("Ann", ("likes cake",))], by=ME, skip_repeats=False)
+    observations.add(
+        embedded, [ObservationDraft("Ann", ("likes cake",))], by=ME, skip_repeats=False
+    )
     entities.delete(embedded, ["Empty"], by=ME)
     peek = consolidation_report(embedded, mark=False)
     second = consolidation_report(embedded)
@@ -92,10 +106,17 @@ def test_a_report_is_no_change(embedded: Memory) -> None:
 
 def test_an_empty_memory_has_an_empty_report(memory: Memory) -> None:
     report = consolidation_report(memory)
-    assert (report.stale_summaries, report.orphans, events(report), report.events.since) == ([], [], (0, 0, 0), 0)
+    assert (report.stale_summaries, report.orphans, events(report), report.events.since) == (
+        [],
+        [],
+        (0, 0, 0),
+        0,
+    )
 
 
-def test_what_is_not_installed_is_left_out_and_named(embedded: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_installed_is_left_out_and_named(
+    embedded: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(similar, "find_spec", lambda package: None)
     monkeypatch.setattr(clusters, "find_spec", lambda package: None)
     report = consolidation_report(embedded)
@@ -173,7 +194,9 @@ def test_a_failing_model_fails_no_report_and_is_left_alone_for_a_while(
     assert len(server.asked) == asked
 
 
-def test_an_unreachable_model_fails_no_report(embedded: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_model_fails_no_report(
+    embedded: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     use_model(embedded, "ollama:small@http://127.0.0.1:1", TIMEOUT_S, monkeypatch)
     assert [each.draft for each in consolidation_report(embedded).stale_summaries] == [None, None]
 

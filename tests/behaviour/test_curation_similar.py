@@ -34,7 +34,12 @@ def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
 
 def put_triangle(memory: Memory) -> None:
     """Create A and B, which are near each other, and C, which is far from both."""
-    create(memory, EntityDraft("A", "x", ("a1", "a2")), EntityDraft("B", "y", ("b",)), EntityDraft("C", "z", ("c",)))
+    create(
+        memory,
+        EntityDraft("A", "x", ("a1", "a2")),
+        EntityDraft("B", "y", ("b",)),
+        EntityDraft("C", "z", ("c",)),
+    )
     put_vectors(memory, {"a1": (1, 0, 0), "a2": (0, 1, 0), "b": (1, 1, 0), "c": (0, 0, 1)})
 
 
@@ -74,13 +79,19 @@ def test_without_vectors_there_are_no_pairs(memory: Memory) -> None:
 def test_another_perspective_has_its_own_pairs(memory: Memory) -> None:
     put_triangle(memory)
     memory.store.vectors.set_perspective(Perspective("other", "other: {text}", "{query}"))
-    put_vectors(memory, {"other: a1": (1, 0, 0), "other: c": (1, 0, 0), "other: b": (0, 0, 1)}, perspective="other")
+    put_vectors(
+        memory,
+        {"other: a1": (1, 0, 0), "other: c": (1, 0, 0), "other: b": (0, 0, 1)},
+        perspective="other",
+    )
     assert names(similar_pairs(memory, perspective="other")) == [("A", "C")]
     with pytest.raises(BadInput, match="perspective"):
         similar_pairs(memory, perspective="unknown")
 
 
-def test_the_model_of_the_memory_is_preferred_and_else_the_one_with_most_vectors(memory: Memory) -> None:
+def test_the_model_of_the_memory_is_preferred_and_else_the_one_with_most_vectors(
+    memory: Memory,
+) -> None:
     put_triangle(memory)
     put_vectors(memory, {"a1": (1, 0), "c": (1, 0)}, url="ollama:other")
     assert names(similar_pairs(memory)) == [("A", "B")]
@@ -96,7 +107,9 @@ def test_a_store_without_vectors_says_so(tmp_path: Path, kind: str) -> None:
     store.close()
 
 
-def test_without_numpy_the_error_says_what_to_install(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_numpy_the_error_says_what_to_install(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(similar, "find_spec", lambda package: None)
     with pytest.raises(MissingPackage, match=r"needs the package numpy.*polymnia\[semantic\]"):
         similar_pairs(memory)
@@ -113,7 +126,9 @@ def put_clusters(memory: Memory, count: int) -> dict[str, NDArray[np.float64]]:
     return vectors
 
 
-def expected_pairs(vectors: dict[str, NDArray[np.float64]], min_score: float) -> dict[tuple[str, str], float]:
+def expected_pairs(
+    vectors: dict[str, NDArray[np.float64]], min_score: float
+) -> dict[tuple[str, str], float]:
     scores = {(a, b): float(vectors[a] @ vectors[b]) for a, b in combinations(vectors, 2)}
     return {pair: score for pair, score in scores.items() if score >= min_score}
 
@@ -125,9 +140,15 @@ def test_the_best_pairs_are_found_in_blocks_of_any_size(
     monkeypatch.setattr(comparison, "_BLOCK_CELLS", cells)
     vectors = put_clusters(memory, 200)
     found = set(names(similar_pairs(memory, limit=10_000, min_score=0.8)))
-    assert set(expected_pairs(vectors, 0.8 + ROUNDING)) <= found <= set(expected_pairs(vectors, 0.8 - ROUNDING))
+    assert (
+        set(expected_pairs(vectors, 0.8 + ROUNDING))
+        <= found
+        <= set(expected_pairs(vectors, 0.8 - ROUNDING))
+    )
     best = sorted(expected_pairs(vectors, 0.8).values(), reverse=True)
-    assert [each.similarity for each in similar_pairs(memory, limit=20)] == pytest.approx(best[:20], abs=ROUNDING)
+    assert [each.similarity for each in similar_pairs(memory, limit=20)] == pytest.approx(
+        best[:20], abs=ROUNDING
+    )
 
 
 def test_among_many_entities_nearly_all_similar_pairs_are_found(
@@ -143,7 +164,9 @@ def test_among_many_entities_nearly_all_similar_pairs_are_found(
     assert len(found) > 0.95 * len(expected_pairs(vectors, 0.8))
 
 
-def test_many_equal_entities_fill_the_list_and_no_more(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_equal_entities_fill_the_list_and_no_more(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(comparison, "EXACT_LIMIT", 100)
     monkeypatch.setattr(comparison, "GROUP_SIZE", 20)
     create(memory, *[EntityDraft(f"E{number}", "x", (f"t{number}",)) for number in range(200)])

@@ -12,8 +12,18 @@ from tests.behaviour.graphs import create, keys, link, names
 @pytest.fixture
 def river(memory: Memory) -> Memory:
     """A hub with four neighbours; b leads on to c and c to d; a relation to a name without an entity."""
-    create(memory, *[EntityDraft(name, "place", ("text",)) for name in ("hub", "a", "b", "c", "d", "e", "f")])
-    link(memory, ("hub", "a", "r"), ("b", "hub", "s"), ("hub", "e", "r"), ("hub", "f", "r"), ("b", "c", "r"))
+    create(
+        memory,
+        *[EntityDraft(name, "place", ("text",)) for name in ("hub", "a", "b", "c", "d", "e", "f")],
+    )
+    link(
+        memory,
+        ("hub", "a", "r"),
+        ("b", "hub", "s"),
+        ("hub", "e", "r"),
+        ("hub", "f", "r"),
+        ("b", "c", "r"),
+    )
     link(memory, ("c", "d", "r"), ("hub", "ghost", "r"))
     return memory
 

@@ -15,7 +15,11 @@ BOB = EntityDraft("Bob", "person")
 
 def test_create_returns_the_new_entity(memory: Memory) -> None:
     (alice,) = create(memory, ALICE)
-    assert (alice.name, alice.type, alice.texts) == ("Alice", "person", ("Is a student", "Likes tea"))
+    assert (alice.name, alice.type, alice.texts) == (
+        "Alice",
+        "person",
+        ("Is a student", "Likes tea"),
+    )
 
 
 def test_a_new_entity_can_be_read(memory: Memory) -> None:
@@ -31,7 +35,10 @@ def test_a_known_name_is_not_created_twice(memory: Memory) -> None:
 
 def test_a_name_repeated_in_one_call_is_created_once(memory: Memory) -> None:
     created = create(memory, ALICE, EntityDraft("Alice", "robot"), BOB)
-    assert [(entity.name, entity.type) for entity in created] == [("Alice", "person"), ("Bob", "person")]
+    assert [(entity.name, entity.type) for entity in created] == [
+        ("Alice", "person"),
+        ("Bob", "person"),
+    ]
 
 
 def test_names_are_case_sensitive(memory: Memory) -> None:
@@ -60,7 +67,11 @@ def test_opening_ignores_unknown_names(memory: Memory) -> None:
 def test_opening_returns_every_relation_that_touches_a_found_entity(memory: Memory) -> None:
     create(memory, EntityDraft("A", "x"), EntityDraft("B", "x"), EntityDraft("C", "x"))
     link(memory, ("A", "B", "r"), ("B", "C", "r"), ("A", "C", "r"), ("B", "B", "r"))
-    assert keys(entities.open_named(memory, ["A", "C"])) == [("A", "B", "r"), ("B", "C", "r"), ("A", "C", "r")]
+    assert keys(entities.open_named(memory, ["A", "C"])) == [
+        ("A", "B", "r"),
+        ("B", "C", "r"),
+        ("A", "C", "r"),
+    ]
 
 
 def test_opening_a_name_without_an_entity_returns_nothing(memory: Memory) -> None:

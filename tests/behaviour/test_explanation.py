@@ -20,7 +20,9 @@ QUESTION = "who keeps goats"
 def farm(memory: Memory) -> Memory:
     create(
         memory,
-        EntityDraft("Ann", "person", ("keeps goats on a farm", "Keeps goats, on a farm!", "likes tea")),
+        EntityDraft(
+            "Ann", "person", ("keeps goats on a farm", "Keeps goats, on a farm!", "likes tea")
+        ),
         EntityDraft("Ben", "person", ("sold his goats", "plays chess")),
         EntityDraft("Hay", "thing", ("goats eat it",)),
     )
@@ -35,7 +37,9 @@ def test_the_signals_of_a_hit_add_up_to_its_score(farm: Memory) -> None:
     found = explain(farm, QUESTION)
     assert [each.hit for each in found.hits] == recall(farm, QUESTION).hits
     for each in found.hits:
-        assert sum(value * weight for _, value, weight in each.signals) == pytest.approx(each.hit.score)
+        assert sum(value * weight for _, value, weight in each.signals) == pytest.approx(
+            each.hit.score
+        )
 
 
 def test_without_an_embedder_the_ranking_is_that_of_words(farm: Memory) -> None:
@@ -59,7 +63,11 @@ def test_a_low_place_is_told_with_the_words_that_are_missing(farm: Memory) -> No
 def test_an_entity_is_found_by_its_name_in_any_case(farm: Memory) -> None:
     found = why(farm, " ben ")
     assert found.passage is not None
-    assert (found.passage.entity, found.passage.text, found.outcome) == ("Ben", "sold his goats", "ranked")
+    assert (found.passage.entity, found.passage.text, found.outcome) == (
+        "Ben",
+        "sold his goats",
+        "ranked",
+    )
 
 
 def test_what_is_shown_is_said_to_be_shown(farm: Memory) -> None:

@@ -51,7 +51,11 @@ def test_entities_without_relations_are_grouped_by_type(memory: Memory) -> None:
 
 def test_more_clusters_than_fit_are_one_group(memory: Memory) -> None:
     pairs = [(f"a{number}", f"b{number}") for number in range(MAX_GROUPS + 10)]
-    create(memory, *[EntityDraft(name, f"t{name[-1]}") for pair in pairs for name in pair], EntityDraft("x", "place"))
+    create(
+        memory,
+        *[EntityDraft(name, f"t{name[-1]}") for pair in pairs for name in pair],
+        EntityDraft("x", "place"),
+    )
     link(memory, *[(a, b, "knows") for a, b in pairs])
     found = graph_overview(memory)
     assert len(found.groups) == MAX_GROUPS
@@ -75,7 +79,9 @@ def test_an_overview_is_computed_anew_when_something_has_changed(memory: Memory)
     assert overviews.find(memory).entities == 2
 
 
-def test_a_large_memory_is_not_looked_through_unless_asked(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_memory_is_not_looked_through_unless_asked(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("polymnia.engine.graph_overview.MAX_QUICK_ENTITIES", 1)
     overviews = GraphOverviews()
     create(memory, EntityDraft("a", "place"))

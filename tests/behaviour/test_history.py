@@ -64,10 +64,17 @@ def test_a_change_has_the_rows_it_created_and_ended(memory: Memory) -> None:
     observations.remove(memory, [ObservationDraft("Ann", ("tea",))], by=ME)
     entities.delete(memory, ["Ann"], by=ME)
     created, linked, added, removed, deleted = changes(memory)
-    assert [(each.name, each.texts) for each in created.after.entities] == [("Ann", ("tea",)), ("Ben", ())]
+    assert [(each.name, each.texts) for each in created.after.entities] == [
+        ("Ann", ("tea",)),
+        ("Ben", ()),
+    ]
     assert [each.key for each in linked.after.relations] == [("Ann", "Ben", "knows")]
-    assert [(each.entity, each.observations[0].text) for each in added.after.observations] == [("Ann", "coffee")]
-    assert [(each.entity, each.observations[0].text) for each in removed.before.observations] == [("Ann", "tea")]
+    assert [(each.entity, each.observations[0].text) for each in added.after.observations] == [
+        ("Ann", "coffee")
+    ]
+    assert [(each.entity, each.observations[0].text) for each in removed.before.observations] == [
+        ("Ann", "tea")
+    ]
     assert [(each.name, each.texts) for each in deleted.before.entities] == [("Ann", ("coffee",))]
     assert [each.key for each in deleted.before.relations] == [("Ann", "Ben", "knows")]
     assert not (created.before or added.before or removed.after or deleted.after)
@@ -119,14 +126,20 @@ def test_events_are_counted_from_a_change_on(memory: Memory) -> None:
     create(memory, EntityDraft("Ann", "person", ("tea",)), EntityDraft("Ben", "person"))
     link(memory, ("Ann", "Ben", "knows"))
     with memory.reading() as read:
-        assert read.history.count_events() == EventCounts(creates=3, updates=0, deletes=0, last_change=2)
+        assert read.history.count_events() == EventCounts(
+            creates=3, updates=0, deletes=0, last_change=2
+        )
     replace_card(memory, "Ann", lambda old: replace(old, name="Anna"))
-    observations.add(memory, [ObservationDraft("Anna", ("coffee", "milk"))], by=ME, skip_repeats=False)
+    observations.add(
+        memory, [ObservationDraft("Anna", ("coffee", "milk"))], by=ME, skip_repeats=False
+    )
     observations.remove(memory, [ObservationDraft("Anna", ("tea",))], by=ME)
     create(memory, EntityDraft("Cai", "person", ("cocoa",)))
     entities.delete(memory, ["Ben"], by=ME)
     with memory.reading() as read:
-        assert read.history.count_events(2) == EventCounts(creates=1, updates=3, deletes=2, last_change=7)
+        assert read.history.count_events(2) == EventCounts(
+            creates=1, updates=3, deletes=2, last_change=7
+        )
         assert read.history.count_events(7) == EventCounts(last_change=7)
 
 
@@ -202,11 +215,15 @@ def test_the_latest_changes_are_selected(memory: Memory) -> None:
 
 def test_a_passage_has_the_author_who_wrote_it_first(memory: Memory) -> None:
     create(memory, EntityDraft("Ann", "person", ("tea",)), by="first")
-    observations.add(memory, [ObservationDraft("Ann", ("coffee",))], by="second", skip_repeats=False)
+    observations.add(
+        memory, [ObservationDraft("Ann", ("coffee",))], by="second", skip_repeats=False
+    )
     replace_card(memory, "Ann", lambda old: replace(old, name="Anna"))
     first, second, _ = changes(memory)
     with memory.reading() as read:
-        found = read.history.authors([("Anna", 0), ("Anna", 1), ("Anna", 2), ("Anna", 3), ("Ann", 1)])
+        found = read.history.authors(
+            [("Anna", 0), ("Anna", 1), ("Anna", 2), ("Anna", 3), ("Ann", 1)]
+        )
     assert found == {
         ("Anna", 0): Author("first", first.at, 1),
         ("Anna", 1): Author("first", first.at, 1),
@@ -222,7 +239,10 @@ def test_a_restored_text_keeps_its_author(path: str) -> None:
     trash.restore(memory, "Ann", by="third")
     with memory.reading() as read:
         found = read.history.authors([("Ann", 1), ("plan", -1)])
-    assert {key: author.actor for key, author in found.items()} == {("Ann", 1): "first", ("plan", -1): "writer"}
+    assert {key: author.actor for key, author in found.items()} == {
+        ("Ann", 1): "first",
+        ("plan", -1): "writer",
+    }
     memory.store.close()
 
 
@@ -239,10 +259,14 @@ def test_a_past_state_has_the_time_of_update_that_was_read_then(path: str) -> No
     for step in (
         lambda: entities.delete(memory, ["Ann"], by=ME),
         lambda: trash.restore(memory, "Ann", by=ME),
-        lambda: observations.add(memory, [ObservationDraft("Ann", ("ale",))], by=ME, skip_repeats=False),
+        lambda: observations.add(
+            memory, [ObservationDraft("Ann", ("ale",))], by=ME, skip_repeats=False
+        ),
         lambda: observations.remove(memory, [ObservationDraft("Ann", ("milk",))], by=ME),
         lambda: trash.purge(memory, days=-1),
-        lambda: observations.add(memory, [ObservationDraft("Ann", ("gin",))], by=ME, skip_repeats=False),
+        lambda: observations.add(
+            memory, [ObservationDraft("Ann", ("gin",))], by=ME, skip_repeats=False
+        ),
     ):
         remember_update()
         step()
@@ -299,7 +323,8 @@ def test_a_feed_has_only_the_changes_of_other_servers(path: str) -> None:
 SECRETS = [f"zq{first}{second}xjv{first}kw" for first in "bdfghm" for second in "bdfghm"]
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["create", "add", "remove", "delete", "note", "prune", "link", "restore"]), st.integers(0, 5)
+        st.sampled_from(["create", "add", "remove", "delete", "note", "prune", "link", "restore"]),
+        st.integers(0, 5),
     ),
     min_size=4,
     max_size=25,

@@ -16,7 +16,14 @@ from tests.behaviour.graphs import ME, create, names, texts
 
 HOUR = 3_600_000_000
 ITEMS: list[Item] = [
-    Entity("Alice", "person", (Observation(1, "a", 5, 7, "chat"),), next_ordinal=2, tags=("x",), summary="S"),
+    Entity(
+        "Alice",
+        "person",
+        (Observation(1, "a", 5, 7, "chat"),),
+        next_ordinal=2,
+        tags=("x",),
+        summary="S",
+    ),
     Relation("Alice", "Bob", "knows"),
     Entity("Alice", "person", (Observation(1, "b"),), next_ordinal=2, tags=("y",)),
 ]
@@ -42,7 +49,12 @@ def test_a_known_entity_gains_tags_summary_and_observations_at_once(full: Memory
     create(full, EntityDraft("Alice", "robot", ("b",), tags=("z",)))
     receipt = take_in(full, ITEMS, by=ME)
     (alice,) = entities.open_named(full, ["Alice"]).entities
-    assert (alice.type, alice.tags, alice.summary, alice.texts) == ("robot", ("z", "x", "y"), "S", ("b", "a"))
+    assert (alice.type, alice.tags, alice.summary, alice.texts) == (
+        "robot",
+        ("z", "x", "y"),
+        "S",
+        ("b", "a"),
+    )
     assert (alice.next_ordinal, receipt.entities.merged, receipt.entities.new) == (3, 1, 0)
     create(full, EntityDraft("Carol", "person"))
     assert take_in(full, ITEMS, by=ME).changes == []
@@ -84,20 +96,29 @@ def test_conflicts_can_be_replaced_and_undone(full: Memory) -> None:
 
 def test_a_replaced_type_is_stored_in_every_store(memory: Memory) -> None:
     create(memory, EntityDraft("Alice", "robot", ("b",)))
-    take_in(memory, [Entity("Alice", "person", (Observation(1, "c"),))], by=ME, replace_conflicts=True)
+    take_in(
+        memory, [Entity("Alice", "person", (Observation(1, "c"),))], by=ME, replace_conflicts=True
+    )
     (alice,) = entities.open_named(memory, ["Alice"]).entities
     assert (alice.type, alice.texts) == ("person", ("b", "c"))
 
 
 def test_a_receipt_describes_the_first_conflicts_and_counts_all(full: Memory) -> None:
     take_in(full, [Entity(f"E{number}", "x") for number in range(MAX_CONFLICTS + 5)], by=ME)
-    receipt = take_in(full, [Entity(f"E{number}", "y") for number in range(MAX_CONFLICTS + 5)], by=ME, dry_run=True)
+    receipt = take_in(
+        full,
+        [Entity(f"E{number}", "y") for number in range(MAX_CONFLICTS + 5)],
+        by=ME,
+        dry_run=True,
+    )
     assert (receipt.conflict_count, len(receipt.conflicts)) == (MAX_CONFLICTS + 5, MAX_CONFLICTS)
 
 
 def test_the_same_words_at_another_time_are_another_turn(memory: Memory) -> None:
     def chat(*times: int) -> Entity:
-        turns = [Observation(number, "user: yes", at, at, "chat") for number, at in enumerate(times, 1)]
+        turns = [
+            Observation(number, "user: yes", at, at, "chat") for number, at in enumerate(times, 1)
+        ]
         return Entity("Chat", "conversation", tuple(turns), next_ordinal=len(times) + 1)
 
     take_in(memory, [chat(HOUR)], by=ME)
@@ -112,12 +133,18 @@ def test_a_dry_run_tells_what_would_happen_and_changes_nothing(full: Memory) -> 
     planned = take_in(full, items, by=ME, dry_run=True)
     assert names(entities.read_all(full)) == ["Alice"]
     done = take_in(full, items, by=ME)
-    assert (planned.entities, planned.relations, planned.notes) == (done.entities, done.relations, done.notes)
+    assert (planned.entities, planned.relations, planned.notes) == (
+        done.entities,
+        done.relations,
+        done.notes,
+    )
     assert (planned.observations, planned.changes, len(done.changes)) == (done.observations, [], 1)
 
 
 def test_a_dry_run_sees_what_its_earlier_batches_would_have_added(full: Memory) -> None:
-    many: list[Item] = [Entity(f"E{number % 1500}", "x", (Observation(1, "t"),)) for number in range(3000)]
+    many: list[Item] = [
+        Entity(f"E{number % 1500}", "x", (Observation(1, "t"),)) for number in range(3000)
+    ]
     planned = take_in(full, many, by=ME, dry_run=True)
     done = take_in(full, many, by=ME)
     assert planned.entities == done.entities
@@ -139,13 +166,17 @@ def test_an_import_can_be_taken_back(full: Memory) -> None:
 def test_a_batch_counts_observations_as_rows(full: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(full.store, "best_batch", 8)
     facts = tuple([Observation(number, f"fact {number}") for number in range(1, 4)])
-    described: list[Item] = [Entity(f"E{number}", "x", facts, next_ordinal=4) for number in range(4)]
+    described: list[Item] = [
+        Entity(f"E{number}", "x", facts, next_ordinal=4) for number in range(4)
+    ]
     relations: list[Item] = [Relation("E0", f"E{number}", "knows") for number in range(8)]
     assert len(take_in(full, described, by=ME).changes) == 2
     assert len(take_in(full, relations, by=ME).changes) == 1
 
 
-def test_a_large_import_is_taken_back_by_its_time_and_actor(full: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_import_is_taken_back_by_its_time_and_actor(
+    full: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(full.store, "best_batch", 1000)
     create(full, EntityDraft("Alice", "robot"))
     many: list[Item] = [Entity(f"E{number}", "x") for number in range(2001)]

@@ -25,7 +25,9 @@ from tests.processes import TIMEOUT_S
 
 ME = "test"
 LIBRARY = (
-    EntityDraft("Caroline", "person", ("Adopted a puppy from the shelter", "Is a nurse at the clinic")),
+    EntityDraft(
+        "Caroline", "person", ("Adopted a puppy from the shelter", "Is a nurse at the clinic")
+    ),
     EntityDraft("Melanie", "person", ("Runs marathons", "Paints portraits")),
 )
 
@@ -83,7 +85,11 @@ def test_meaning_finds_what_words_do_not_after_the_first_write(path: str) -> Non
     with open_memory(path, bag) as memory:
         assert of(memory).settle(TIMEOUT_S)
         found = ask(memory, "dog")
-        assert (first(found), found.hits[0].match_kind, found.note) == (("Caroline", 1), "meaning", "")
+        assert (first(found), found.hits[0].match_kind, found.note) == (
+            ("Caroline", 1),
+            "meaning",
+            "",
+        )
         assert found.coverage == 1.0
 
 
@@ -110,13 +116,20 @@ def test_the_embedder_is_loaded_by_the_first_write(path: str) -> None:
 def test_later_writes_are_indexed(path: str) -> None:
     with open_memory(path, bag) as memory:
         assert of(memory).settle(TIMEOUT_S)
-        observations.add(memory, [ObservationDraft("Melanie", ("Bought a puppy",))], by=ME, skip_repeats=True)
+        observations.add(
+            memory, [ObservationDraft("Melanie", ("Bought a puppy",))], by=ME, skip_repeats=True
+        )
         assert of(memory).settle(TIMEOUT_S)
         assert coverage(memory) == ("bag/64", 5, 5)
-        assert {hit.passage.key for hit in ask(memory, "dog").hits[:2]} == {("Caroline", 1), ("Melanie", 3)}
+        assert {hit.passage.key for hit in ask(memory, "dog").hits[:2]} == {
+            ("Caroline", 1),
+            ("Melanie", 3),
+        }
 
 
-def test_a_missing_package_is_named_and_words_are_still_searched(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_named_and_words_are_still_searched(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(embedder_base, "find_spec", lambda package: None)
 
     def opener(url: str) -> Embedder:
@@ -147,7 +160,9 @@ def test_a_failing_embedder_loses_nothing_and_is_retried_at_the_next_write(path:
         assert of(memory).settle(TIMEOUT_S)
         assert first(ask(memory, "puppy")) == ("Caroline", 1)
         embedder.is_broken = False
-        observations.add(memory, [ObservationDraft("Melanie", ("Sings",))], by=ME, skip_repeats=True)
+        observations.add(
+            memory, [ObservationDraft("Melanie", ("Sings",))], by=ME, skip_repeats=True
+        )
         assert of(memory).settle(TIMEOUT_S)
         assert coverage(memory) == ("bag/64", 5, 5)
         assert first(ask(memory, "dog")) == ("Caroline", 1)
@@ -166,12 +181,17 @@ class SlowEmbedder(BagEmbedder):
         return super().embed(texts, asking=asking)
 
 
-def test_a_slow_embedder_does_not_delay_an_answer(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_embedder_does_not_delay_an_answer(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     embedder = SlowEmbedder()
     with open_memory(path, lambda url: embedder) as memory:
         assert of(memory).settle(TIMEOUT_S)
         found = recall(memory, "puppy", timeout=0.001)
-        assert (first(found), found.note) == (("Caroline", 1), "the embedder did not answer in time")
+        assert (first(found), found.note) == (
+            ("Caroline", 1),
+            "the embedder did not answer in time",
+        )
         embedder.may_answer.set()
         assert ask(memory, "puppy").note == ""
 
@@ -180,7 +200,9 @@ def test_another_model_embeds_everything_again_and_replaces_the_old_vectors(path
     with open_memory(path, bag) as memory:
         assert of(memory).settle(TIMEOUT_S)
     with open_memory(path, lambda url: BagEmbedder(32, "other")) as memory:
-        observations.add(memory, [ObservationDraft("Melanie", ("Sings",))], by=ME, skip_repeats=True)
+        observations.add(
+            memory, [ObservationDraft("Melanie", ("Sings",))], by=ME, skip_repeats=True
+        )
         assert of(memory).settle(TIMEOUT_S)
         assert coverage(memory) == ("other/32", 5, 5)
         assert first(ask(memory, "dog")) == ("Caroline", 1)
@@ -220,10 +242,19 @@ def test_one_server_embeds_at_a_time_and_a_text_is_embedded_once(path: str) -> N
 
 def test_indexing_reports_its_progress(path: str) -> None:
     store = open_store(path)
-    entities.create(Memory(store), [EntityDraft("A", "x", tuple(f"text {number}" for number in range(70)))], by=ME)
+    entities.create(
+        Memory(store),
+        [EntityDraft("A", "x", tuple(f"text {number}" for number in range(70)))],
+        by=ME,
+    )
     told: list[tuple[int, int]] = []
     assert (
-        index_store(store, SharedEmbedder("local", bag), progress=lambda done, total: told.append((done, total))) == 70
+        index_store(
+            store,
+            SharedEmbedder("local", bag),
+            progress=lambda done, total: told.append((done, total)),
+        )
+        == 70
     )
     assert told == [(32, 70), (64, 70), (70, 70)]
     store.close()
@@ -236,7 +267,10 @@ def test_a_memory_that_was_written_elsewhere_is_indexed_on_request(path: str) ->
         loaded.append(url)
         return BagEmbedder()
 
-    for expected in (["local"], []):  # the second server finds everything embedded and loads nothing
+    for expected in (
+        ["local"],
+        [],
+    ):  # the second server finds everything embedded and loads nothing
         store = open_store(path)
         entities.create(Memory(store), LIBRARY, by=ME)
         memory = Memory(store, Meaning(SharedEmbedder("local", opener)))
@@ -265,9 +299,14 @@ def test_an_idle_embedder_is_released_and_loaded_again(path: str) -> None:
 def test_writes_and_deletions_of_another_server_are_seen(path: str) -> None:
     with open_memory(path, bag) as memory, open_memory(path, bag) as other:
         assert of(memory).settle(TIMEOUT_S)
-        observations.add(other, [ObservationDraft("Melanie", ("Bought a puppy",))], by=ME, skip_repeats=True)
+        observations.add(
+            other, [ObservationDraft("Melanie", ("Bought a puppy",))], by=ME, skip_repeats=True
+        )
         assert of(other).settle(TIMEOUT_S)
-        assert {hit.passage.key for hit in ask(memory, "dog").hits[:2]} == {("Caroline", 1), ("Melanie", 3)}
+        assert {hit.passage.key for hit in ask(memory, "dog").hits[:2]} == {
+            ("Caroline", 1),
+            ("Melanie", 3),
+        }
         entities.delete(other, ["Melanie"], by=ME)
         assert {hit.passage.entity for hit in ask(memory, "dog").hits} == {"Caroline"}
 
@@ -297,7 +336,9 @@ def test_servers_with_different_embedders_keep_the_vectors_of_both(path: str) ->
     for embedder in (local, SharedEmbedder("ollama:other", lambda url: BagEmbedder(32)), local):
         index_store(store, embedder)
     with store.reading() as read:
-        assert [(each.url, read.vectors.coverage(each.number)) for each in read.vectors.models()] == [
+        assert [
+            (each.url, read.vectors.coverage(each.number)) for each in read.vectors.models()
+        ] == [
             ("local", (4, 4)),
             ("ollama:other", (4, 4)),
         ]

@@ -10,7 +10,13 @@ from typing import ClassVar
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from polymnia.engine import (
     entities,
@@ -52,7 +58,22 @@ from tests.postgres import new_database, new_workspace, shared_server
 
 ME = "model"
 # Few and similar, so that names collide; unusual, so that quoting, folding and short texts are covered.
-ODD = ["a", "A", "ab", "abc", "abcd", "É", "e\u0301", "北京", "北京大学", '"x"', "a\nb", "", "straße", "%_"]
+ODD = [
+    "a",
+    "A",
+    "ab",
+    "abc",
+    "abcd",
+    "É",
+    "e\u0301",
+    "北京",
+    "北京大学",
+    '"x"',
+    "a\nb",
+    "",
+    "straße",
+    "%_",
+]
 WORDS = st.sampled_from(ODD)
 STORABLE = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=6)
 NAMES = st.lists(WORDS, max_size=4)
@@ -90,26 +111,38 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(additions=ADDITIONS, skip_repeats=st.booleans())
     def add_observations(self, additions: list[ObservationDraft], skip_repeats: bool) -> None:
-        assert _added(self.memory, additions, skip_repeats) == _added(self.oracle, additions, skip_repeats)
+        assert _added(self.memory, additions, skip_repeats) == _added(
+            self.oracle, additions, skip_repeats
+        )
 
     @rule(removals=ADDITIONS)
     def remove_observations(self, removals: list[ObservationDraft]) -> None:
-        removed = [observations.remove(each, removals, by=ME) for each in (self.memory, self.oracle)]
+        removed = [
+            observations.remove(each, removals, by=ME) for each in (self.memory, self.oracle)
+        ]
         assert _set_texts(removed[0]) == _set_texts(removed[1])
 
     @rule(additions=ADDITIONS)
     def append(self, additions: list[ObservationDraft]) -> None:
         added = [ordinals.append(each, additions, by=ME) for each in (self.memory, self.oracle)]
-        texts = [[None if each is None else [one.text for one in each.observations] for each in side] for side in added]
+        texts = [
+            [None if each is None else [one.text for one in each.observations] for each in side]
+            for side in added
+        ]
         assert texts[0] == texts[1]
 
     @rule(wanted=RELATIONS)
     def create_known_relations(self, wanted: list[Relation]) -> None:
-        mine, theirs = [relations.create_known(each, wanted, by=ME) for each in (self.memory, self.oracle)]
+        mine, theirs = [
+            relations.create_known(each, wanted, by=ME) for each in (self.memory, self.oracle)
+        ]
         assert _keys(mine.created) == _keys(theirs.created)
         assert (_keys(mine.existing), mine.unknown) == (_keys(theirs.existing), theirs.unknown)
 
-    @rule(relation=st.builds(Relation, WORDS, WORDS, st.sampled_from(["r", "s"])), kind=st.sampled_from(["r", "s"]))
+    @rule(
+        relation=st.builds(Relation, WORDS, WORDS, st.sampled_from(["r", "s"])),
+        kind=st.sampled_from(["r", "s"]),
+    )
     def rename_relation(self, relation: Relation, kind: str) -> None:
         def verb(memory: Memory) -> RelationKey:
             return relations.rename(memory, relation, kind, by=ME).key
@@ -137,7 +170,9 @@ class StoreMachine(RuleBasedStateMachine):
         entities.create(scratch, drafts, by=ME)
         relations.create(scratch, wanted, by=ME)
         graph = entities.read_all(scratch)
-        assert transfer.absorb(self.memory, graph, by=ME) == transfer.absorb(self.oracle, graph, by=ME)
+        assert transfer.absorb(self.memory, graph, by=ME) == transfer.absorb(
+            self.oracle, graph, by=ME
+        )
 
     @rule(names=NAMES)
     def open_named(self, names: list[str]) -> None:
@@ -147,39 +182,62 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(query=WORDS | st.text(max_size=4))
     def search(self, query: str) -> None:
-        assert _graph(search.containing(self.memory, query)) == _graph(search.containing(self.oracle, query))
+        assert _graph(search.containing(self.memory, query)) == _graph(
+            search.containing(self.oracle, query)
+        )
 
     @rule(query=WORDS, names=NAMES)
     def words(self, query: str, names: list[str]) -> None:
         terms = terms_of(query)
         with self.memory.reading() as read, self.oracle.reading() as expected:
             for within in (None, Within(names=tuple(names)), Within(types=tuple(names))):
-                mine, theirs = read.candidates(terms, 1000, within), expected.candidates(terms, 1000, within)
+                mine, theirs = (
+                    read.candidates(terms, 1000, within),
+                    expected.candidates(terms, 1000, within),
+                )
                 assert _texts(mine) == _texts(theirs)
             assert set(read.names_with(terms, 100)) == set(expected.names_with(terms, 100))
 
     @rule(drafts=DRAFTS)
     def upsert(self, drafts: list[EntityDraft]) -> None:
-        assert entities.upsert(self.memory, drafts, by=ME) == entities.upsert(self.oracle, drafts, by=ME)
+        assert entities.upsert(self.memory, drafts, by=ME) == entities.upsert(
+            self.oracle, drafts, by=ME
+        )
 
     @rule(drafts=DRAFTS, wanted=RELATIONS)
     def remember(self, drafts: list[EntityDraft], wanted: list[Relation]) -> None:
         facts = [
-            EntityFacts(name=each.name, type=each.type, facts=tuple([FactDraft(text) for text in each.observations]))
+            EntityFacts(
+                name=each.name,
+                type=each.type,
+                facts=tuple([FactDraft(text) for text in each.observations]),
+            )
             for each in drafts
         ]
         verb = partial(remember, entities=facts, relations=wanted, by=ME)
         assert _outcomes(_either(verb, self.memory)) == _outcomes(_either(verb, self.oracle))
 
-    @rule(name=WORDS, new=st.none() | WORDS, kind=st.none() | WORDS, text=WORDS, supersede=st.booleans())
-    def revise(self, name: str, new: str | None, kind: str | None, text: str, supersede: bool) -> None:
+    @rule(
+        name=WORDS,
+        new=st.none() | WORDS,
+        kind=st.none() | WORDS,
+        text=WORDS,
+        supersede=st.booleans(),
+    )
+    def revise(
+        self, name: str, new: str | None, kind: str | None, text: str, supersede: bool
+    ) -> None:
         found = entities.open_named(self.oracle, [name]).entities
         edit = (Edit(found[0].texts[0], text),) if found and found[0].texts else ()
         corrected, superseded = ((), edit) if supersede else (edit, ())
         revision = Revision(name=new, type=kind, replace=corrected, supersede=superseded)
         verb = partial(revise, name=name, revision=revision, by=ME)
         results = [_either(verb, each) for each in (self.memory, self.oracle)]
-        assert results[0] == results[1] if isinstance(results[1], str) else not isinstance(results[0], str)
+        assert (
+            results[0] == results[1]
+            if isinstance(results[1], str)
+            else not isinstance(results[0], str)
+        )
 
     @rule(names=NAMES, unwanted=RELATIONS)
     def forget(self, names: list[str], unwanted: list[Relation]) -> None:
@@ -196,7 +254,10 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(start=WORDS, end=WORDS, depth=st.integers(0, 4))
     def paths(self, start: str, end: str, depth: int) -> None:
-        for verb in (traverse.shortest_path, partial(traverse.all_paths, max_depth=depth, max_paths=20)):
+        for verb in (
+            traverse.shortest_path,
+            partial(traverse.all_paths, max_depth=depth, max_paths=20),
+        ):
             assert _either(verb, self.memory, start, end) == _either(verb, self.oracle, start, end)
 
     @rule(names=NAMES, depth=st.integers(0, 3), direction=st.sampled_from(["in", "out", "both"]))
@@ -205,10 +266,17 @@ class StoreMachine(RuleBasedStateMachine):
             traverse.subgraph(self.oracle, names, depth)
         )
         for name in names:
-            around = partial(traverse.neighbours, name=name, depth=depth, kind=None, direction=direction)
+            around = partial(
+                traverse.neighbours, name=name, depth=depth, kind=None, direction=direction
+            )
             assert _either(around, self.memory) == _either(around, self.oracle)
 
-    @rule(query=WORDS, kind=st.none() | WORDS, offset=st.integers(0, 3), limit=st.none() | st.integers(0, 3))
+    @rule(
+        query=WORDS,
+        kind=st.none() | WORDS,
+        offset=st.integers(0, 3),
+        limit=st.none() | st.integers(0, 3),
+    )
     def slices(self, query: str, kind: str | None, offset: int, limit: int | None) -> None:
         words = f"{query} abc"
         for verb in (
@@ -229,7 +297,9 @@ class StoreMachine(RuleBasedStateMachine):
         for verb in (relation_gaps, duplicate_names, clusters):
             assert verb(self.memory) == verb(self.oracle)
         for listed in (orphans, pending):
-            assert {each.name for each in listed(self.memory)} == {each.name for each in listed(self.oracle)}
+            assert {each.name for each in listed(self.memory)} == {
+                each.name for each in listed(self.oracle)
+            }
 
     @rule(since=st.integers(0, 10))
     def events(self, since: int) -> None:
@@ -290,7 +360,12 @@ class StoreMachine(RuleBasedStateMachine):
 
 @pytest.mark.parametrize("kind", STORES)
 def test_every_store_remembers_what_the_oracle_does(kind: str) -> None:
-    profile = settings(max_examples=25, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck))
+    profile = settings(
+        max_examples=25,
+        stateful_step_count=20,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
     with _new_urls(kind) as new_url:
         machine = type("Machine", (StoreMachine,), {"kind": kind, "new_url": staticmethod(new_url)})
         run_state_machine_as_test(machine, settings=profile)
@@ -319,7 +394,10 @@ def _outcomes(receipt: object) -> object:
     """Return what became of each item; names that look alike are found by words, which stores index differently."""
     if not isinstance(receipt, RememberReceipt):
         return receipt
-    entities = [(each.name, each.outcome, [fact.outcome for fact in each.facts]) for each in receipt.entities]
+    entities = [
+        (each.name, each.outcome, [fact.outcome for fact in each.facts])
+        for each in receipt.entities
+    ]
     return entities, [(each.relation.key, each.outcome, each.reason) for each in receipt.relations]
 
 

@@ -38,7 +38,16 @@ queries = st.one_of(
     keys,
     texts.filter(bool),
     st.sampled_from(
-        ["alpha NOT beta", "al*", "alpha-beta", '"beta gamma"', "gamma OR delta", "tags : t", "alpha's", "("]
+        [
+            "alpha NOT beta",
+            "al*",
+            "alpha-beta",
+            '"beta gamma"',
+            "gamma OR delta",
+            "tags : t",
+            "alpha's",
+            "(",
+        ]
     ),
 )
 
@@ -62,13 +71,28 @@ class NotesMachine(RuleBasedStateMachine):
             store.close()
         self.directory.cleanup()
 
-    @rule(which=st.integers(0, 1), scope=scopes, key=keys, content=texts, tags=tags, vector=st.none() | directions)
+    @rule(
+        which=st.integers(0, 1),
+        scope=scopes,
+        key=keys,
+        content=texts,
+        tags=tags,
+        vector=st.none() | directions,
+    )
     def commit(
-        self, which: int, scope: NoteScope, key: str, content: str, tags: tuple[str, ...], vector: Vector
+        self,
+        which: int,
+        scope: NoteScope,
+        key: str,
+        content: str,
+        tags: tuple[str, ...],
+        vector: Vector,
     ) -> None:
         assume(vector is None or any(vector))
         embedding = b"" if vector is None else pack_vector(vector, 3, "embedding")
-        kept = notes.commit(self.memories[which], Note(key, content, tags, scope, embedding), by="model")
+        kept = notes.commit(
+            self.memories[which], Note(key, content, tags, scope, embedding), by="model"
+        )
         old = self.kept.get((scope, key))
         if old is not None:
             assert kept.created_at == old.created_at < kept.updated_at
@@ -84,7 +108,9 @@ class NotesMachine(RuleBasedStateMachine):
             for place, note in self.kept.items()
             if place[0] == scope and key in (None, place[1]) and set(wanted) <= set(note.tags)
         ]
-        assert notes.prune(self.memories[which], [scope], by="model", key=key, tags=wanted) == len(matching)
+        assert notes.prune(self.memories[which], [scope], by="model", key=key, tags=wanted) == len(
+            matching
+        )
         for place in matching:
             del self.kept[place]
 
@@ -97,13 +123,23 @@ class NotesMachine(RuleBasedStateMachine):
         limit=st.integers(1, 12),
     )
     def search(
-        self, which: int, scope: NoteScope, text: str, wanted: tuple[str, ...], vector: Vector, limit: int
+        self,
+        which: int,
+        scope: NoteScope,
+        text: str,
+        wanted: tuple[str, ...],
+        vector: Vector,
+        limit: int,
     ) -> None:
         assume(vector is None or any(vector))
         packed = b"" if vector is None else pack_vector(vector, 3, "vector")
         query = NoteQuery(text=text, tags=wanted, vector=packed, limit=limit)
         found = notes.search(self.memories[which], query, [scope])
-        left = [note for note in self.kept.values() if note.scope == scope and set(wanted) <= set(note.tags)]
+        left = [
+            note
+            for note in self.kept.values()
+            if note.scope == scope and set(wanted) <= set(note.tags)
+        ]
         assert found.searched == len(left)
         expected = self._relevance(scope, text, left, vector)
         _check_hits(found.hits, expected, text, limit)
@@ -113,21 +149,35 @@ class NotesMachine(RuleBasedStateMachine):
         for memory in self.memories:
             for scope in SCOPES:
                 listed = {note.key: (note.content, note.tags) for note in notes.page(memory, scope)}
-                model = {key: (note.content, note.tags) for (each, key), note in self.kept.items() if each == scope}
+                model = {
+                    key: (note.content, note.tags)
+                    for (each, key), note in self.kept.items()
+                    if each == scope
+                }
                 assert listed == model
 
-    def _relevance(self, scope: NoteScope, text: str, left: list[Note], vector: Vector) -> dict[str, float]:
+    def _relevance(
+        self, scope: NoteScope, text: str, left: list[Note], vector: Vector
+    ) -> dict[str, float]:
         """Return the scores by the seed's formula, over a full-text table of this scope alone."""
         mine = [note for note in self.kept.values() if note.scope == scope]
-        bm25 = {key: score for key, score in _bm25(mine, text).items() if key in {note.key for note in left}}
+        bm25 = {
+            key: score
+            for key, score in _bm25(mine, text).items()
+            if key in {note.key for note in left}
+        }
         best = min(bm25.values(), default=-1.0)
         shares = {key: MAX_INEXACT * score / best for key, score in bm25.items()}
         relevance = {}
         for note in left:
             share = shares.get(note.key)
-            cosine = _cosine(vector, note.embedding) if vector is not None and note.embedding else None
+            cosine = (
+                _cosine(vector, note.embedding) if vector is not None and note.embedding else None
+            )
             if share is not None:
-                relevance[note.key] = share if cosine is None else max(0.0, 0.4 * share + 0.6 * cosine)
+                relevance[note.key] = (
+                    share if cosine is None else max(0.0, 0.4 * share + 0.6 * cosine)
+                )
             elif cosine is not None and cosine > 1e-9:
                 relevance[note.key] = 0.6 * cosine
             if text in (note.key, note.content):
@@ -136,13 +186,22 @@ class NotesMachine(RuleBasedStateMachine):
 
 
 @pytest.mark.parametrize("how", ["with numpy", "without numpy", "postgres"])
-def test_notes_are_kept_and_found_as_the_model_says(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_notes_are_kept_and_found_as_the_model_says(
+    how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if how == "without numpy":
         monkeypatch.setattr(vectors, "find_spec", lambda name: None)
     elif how == "with numpy" and find_spec("numpy") is None:
         pytest.skip("numpy is not installed")
-    machine = type("Machine", (NotesMachine,), {"kind": "postgres" if how == "postgres" else "sqlite"})
-    profile = settings(max_examples=40, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck))
+    machine = type(
+        "Machine", (NotesMachine,), {"kind": "postgres" if how == "postgres" else "sqlite"}
+    )
+    profile = settings(
+        max_examples=40,
+        stateful_step_count=25,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
     run_state_machine_as_test(machine, settings=profile)
 
 
@@ -156,7 +215,9 @@ def test_notes_are_kept_and_found_as_the_model_says(how: str, monkeypatch: pytes
         ("postgres language", ["language", "storage"]),
     ],
 )
-def test_words_are_stemmed_and_fall_back_from_all_to_any(versioned_url: str, query: str, keys: list[str]) -> None:
+def test_words_are_stemmed_and_fall_back_from_all_to_any(
+    versioned_url: str, query: str, keys: list[str]
+) -> None:
     store = open_store(versioned_url)
     memory = Memory(store)
     notes.commit(memory, Note("language", "the user prefers Python"), by="test")
@@ -183,10 +244,16 @@ def test_an_empty_query_is_no_exact_match_of_an_empty_note(versioned_url: str) -
 def test_vectors_of_another_length_are_ignored(versioned_url: str) -> None:
     store = open_store(versioned_url)
     memory = Memory(store)
-    notes.commit(memory, Note("short", "text", (), VAULT, pack_vector([1, 0], 2, "vector")), by="test")
-    notes.commit(memory, Note("long", "text", (), VAULT, pack_vector([1, 0, 0], 3, "vector")), by="test")
+    notes.commit(
+        memory, Note("short", "text", (), VAULT, pack_vector([1, 0], 2, "vector")), by="test"
+    )
+    notes.commit(
+        memory, Note("long", "text", (), VAULT, pack_vector([1, 0, 0], 3, "vector")), by="test"
+    )
     for size, key in ((2, "short"), (3, "long"), (2, "short")):
-        query = NoteQuery(text="zzz", vector=pack_vector([1.0] + [0.0] * (size - 1), size, "vector"))
+        query = NoteQuery(
+            text="zzz", vector=pack_vector([1.0] + [0.0] * (size - 1), size, "vector")
+        )
         assert [hit.note.key for hit in notes.search(memory, query, [VAULT]).hits] == [key]
     store.close()
 
@@ -205,11 +272,15 @@ def _check_hits(hits: list[NoteHit], expected: dict[str, float], text: str, limi
 
 def _bm25(kept: list[Note], text: str) -> dict[str, float]:
     connection = apsw.Connection(":memory:")
-    connection.execute("CREATE VIRTUAL TABLE words USING fts5 (key, tags, content, tokenize = 'porter unicode61')")
+    connection.execute(
+        "CREATE VIRTUAL TABLE words USING fts5 (key, tags, content, tokenize = 'porter unicode61')"
+    )
     rows = [(note.key, " ".join(note.tags), note.content) for note in kept]
     connection.executemany("INSERT INTO words VALUES (?, ?, ?)", rows)
     bare = ["".join(each if each.isalnum() else " " for each in text).split()][0]
-    both = [joiner.join(f'"{word}"' for word in bare) for joiner in (" AND ", " OR ")] if bare else []
+    both = (
+        [joiner.join(f'"{word}"' for word in bare) for joiner in (" AND ", " OR ")] if bare else []
+    )
     try:
         first = _matched(connection, text)
         tries = [] if first or text.split() != bare or {"NOT", "OR", "AND"} & set(bare) else both
@@ -222,10 +293,14 @@ def _bm25(kept: list[Note], text: str) -> dict[str, float]:
 
 
 def _matched(connection: apsw.Connection, expression: str) -> dict[str, float]:
-    rows = connection.execute("SELECT key, bm25(words) FROM words WHERE words MATCH ?", (expression,)).fetchall()
+    rows = connection.execute(
+        "SELECT key, bm25(words) FROM words WHERE words MATCH ?", (expression,)
+    ).fetchall()
     return {str(key): float(str(score)) for key, score in rows}
 
 
 def _cosine(vector: Sequence[float], other: bytes) -> float:
     right: tuple[float, ...] = unpack("<3f", other)
-    return sum(a * b for a, b in zip(vector, right, strict=True)) / (math.hypot(*vector) * math.hypot(*right))
+    return sum(a * b for a, b in zip(vector, right, strict=True)) / (
+        math.hypot(*vector) * math.hypot(*right)
+    )

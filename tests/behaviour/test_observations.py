@@ -9,7 +9,9 @@ from polymnia.model import EntityDraft, ObservationDraft
 from tests.behaviour.graphs import ME, create, ordinals, texts
 
 
-def add(memory: Memory, *additions: ObservationDraft, skip_repeats: bool = True) -> list[tuple[str, ...]]:
+def add(
+    memory: Memory, *additions: ObservationDraft, skip_repeats: bool = True
+) -> list[tuple[str, ...]]:
     added = observations.add(memory, additions, by=ME, skip_repeats=skip_repeats)
     return [tuple(each.text for each in group.observations) for group in added]
 
@@ -27,7 +29,9 @@ def test_known_texts_are_skipped_on_request(memory: Memory) -> None:
 
 def test_known_texts_are_added_again_when_not_skipped(memory: Memory) -> None:
     create(memory, EntityDraft("Alice", "person", ("a",)))
-    assert add(memory, ObservationDraft("Alice", ("a", "b", "b")), skip_repeats=False) == [("a", "b", "b")]
+    assert add(memory, ObservationDraft("Alice", ("a", "b", "b")), skip_repeats=False) == [
+        ("a", "b", "b")
+    ]
     assert texts(memory, "Alice") == ("a", "a", "b", "b")
 
 

@@ -19,7 +19,13 @@ def town(memory: Memory) -> Memory:
         EntityDraft("Annex", "building", ("behind the shop",)),
         EntityDraft("coffee", "drink"),
     )
-    link(memory, ("Ann", "Ben", "knows"), ("Ben", "Ann", "knows"), ("Ann", "Annex", "visits"), ("Ben", "gone", "sees"))
+    link(
+        memory,
+        ("Ann", "Ben", "knows"),
+        ("Ben", "Ann", "knows"),
+        ("Ann", "Annex", "visits"),
+        ("Ben", "gone", "sees"),
+    )
     entities.delete(memory, ["gone"], by=ME)
     return memory
 
@@ -27,18 +33,36 @@ def town(memory: Memory) -> Memory:
 def test_deleted_entities_and_relations_do_not_count_for_types(town: Memory) -> None:
     found = [(each.type, each.count) for each in entities.types(town)]
     assert found == [("person", 2), ("building", 1), ("drink", 1), ("shop", 1)]
-    assert [(each.type, each.count) for each in relations.types(town)] == [("knows", 2), ("visits", 1)]
+    assert [(each.type, each.count) for each in relations.types(town)] == [
+        ("knows", 2),
+        ("visits", 1),
+    ]
 
 
 def test_statistics_count_each_distinct_text_once(town: Memory) -> None:
     found = statistics(town)
-    texts = {"Ann", "person", "likes coffee", "Café Ann", "shop", "sells tea", "Ben", "Annex", "building"}
+    texts = {
+        "Ann",
+        "person",
+        "likes coffee",
+        "Café Ann",
+        "shop",
+        "sells tea",
+        "Ben",
+        "Annex",
+        "building",
+    }
     texts |= {"behind the shop", "coffee", "drink", "knows", "visits"}
     assert (found.counts.entities, found.counts.observations, found.counts.relations) == (5, 4, 3)
-    assert (found.texts, found.text_bytes) == (len(texts), sum(len(text.encode()) for text in texts))
+    assert (found.texts, found.text_bytes) == (
+        len(texts),
+        sum(len(text.encode()) for text in texts),
+    )
 
 
-def page(memory: Memory, kind: str | None = None, offset: int = 0, limit: int | None = None) -> list[str]:
+def page(
+    memory: Memory, kind: str | None = None, offset: int = 0, limit: int | None = None
+) -> list[str]:
     return names(entities.page(memory, kind=kind, offset=offset, limit=limit))
 
 
@@ -63,17 +87,28 @@ def test_a_page_has_the_relations_among_its_entities(town: Memory) -> None:
         (None, None, "visits", [("Ann", "Annex", "visits")]),
         ("Ann", "Ben", "knows", [("Ann", "Ben", "knows")]),
         ("Ann", "Ben", "visits", []),
-        (None, None, None, [("Ann", "Ben", "knows"), ("Ben", "Ann", "knows"), ("Ann", "Annex", "visits")]),
+        (
+            None,
+            None,
+            None,
+            [("Ann", "Ben", "knows"), ("Ben", "Ann", "knows"), ("Ann", "Annex", "visits")],
+        ),
     ],
 )
 def test_relations_are_found_by_source_target_and_type(
-    town: Memory, source: str | None, target: str | None, kind: str | None, found: list[tuple[str, str, str]]
+    town: Memory,
+    source: str | None,
+    target: str | None,
+    kind: str | None,
+    found: list[tuple[str, str, str]],
 ) -> None:
     matching = relations.find(town, source=source, target=target, kind=kind)
     assert [each.key for each in matching] == found
 
 
-def ranked(memory: Memory, query: str, kind: str | None = None, offset: int = 0, limit: int | None = None) -> list[str]:
+def ranked(
+    memory: Memory, query: str, kind: str | None = None, offset: int = 0, limit: int | None = None
+) -> list[str]:
     return names(search.best_matches(memory, query, kind=kind, offset=offset, limit=limit))
 
 
@@ -93,7 +128,9 @@ def ranked(memory: Memory, query: str, kind: str | None = None, offset: int = 0,
         ("", ["Ann", "Café Ann", "Ben", "Annex", "coffee"]),
     ],
 )
-def test_a_ranked_search_returns_the_best_match_first(town: Memory, query: str, found: list[str]) -> None:
+def test_a_ranked_search_returns_the_best_match_first(
+    town: Memory, query: str, found: list[str]
+) -> None:
     assert ranked(town, query) == found
 
 
@@ -130,6 +167,8 @@ def test_recent_entities_are_the_last_updated_ones_first(town: Memory) -> None:
 def test_a_touched_entity_counts_as_updated(town: Memory) -> None:
     with town.writing("create_relations", ME) as transaction:
         at = transaction.at
-        transaction.apply(after=Rows(relations=(Relation("Ben", "coffee", "drinks"),)), touched=["Ben", "nobody"])
+        transaction.apply(
+            after=Rows(relations=(Relation("Ben", "coffee", "drinks"),)), touched=["Ben", "nobody"]
+        )
     with town.reading() as read:
         assert [(each.name, each.updated_at) for each in read.recent(at, 10)] == [("Ben", at)]

@@ -18,9 +18,17 @@ from tests.embedders.bag import BagEmbedder
 from tests.processes import TIMEOUT_S
 
 ME = "test"
-PAIR = (Perspective("general", "{text}", "{query}"), Perspective("named", "{name}: {text}", "{query}"))
+PAIR = (
+    Perspective("general", "{text}", "{query}"),
+    Perspective("named", "{name}: {text}", "{query}"),
+)
 TOWN = (
-    EntityDraft("Caroline", "person", ("Adopted a puppy from the shelter", "Is a nurse at the clinic"), "A nurse"),
+    EntityDraft(
+        "Caroline",
+        "person",
+        ("Adopted a puppy from the shelter", "Is a nurse at the clinic"),
+        "A nurse",
+    ),
     EntityDraft("Melanie", "person", ("Runs marathons", "Paints portraits", "Runs marathons")),
 )
 
@@ -90,7 +98,11 @@ def test_a_text_that_comes_twice_is_embedded_once(town: Memory, embedder: Counti
     perspectives.ensure(town, PAIR)
     settle(town)
     assert len(embedder.texts) == len(set(embedder.texts)) == 8
-    assert [(each.embedded, each.total) for each in perspectives.find_all(town)] == [(5, 5), (5, 5), (5, 5)]
+    assert [(each.embedded, each.total) for each in perspectives.find_all(town)] == [
+        (5, 5),
+        (5, 5),
+        (5, 5),
+    ]
     assert perspectives.coverage(town) == 1.0
 
 
@@ -112,7 +124,11 @@ def test_entities_with_many_good_passages_do_not_crowd_out_the_others(town: Memo
     entities.create(town, crowd, by=ME)
     perspectives.ensure(town, PAIR)
     settle(town)
-    assert {each.passage.entity for each in search(town, "marathons", limit=3)} == {"Crowd", "Melanie", "Caroline"}
+    assert {each.passage.entity for each in search(town, "marathons", limit=3)} == {
+        "Crowd",
+        "Melanie",
+        "Caroline",
+    }
 
 
 def test_the_observations_of_one_entity_are_ranked(town: Memory) -> None:
@@ -132,13 +148,19 @@ def test_notes_are_no_observations(town: Memory) -> None:
     assert nearest.entities_by_words(town, "marathons", limit=5)[0].passage.entity == "Melanie"
 
 
-def test_words_find_observations_that_have_all_of_them_before_those_that_have_one(town: Memory) -> None:
+def test_words_find_observations_that_have_all_of_them_before_those_that_have_one(
+    town: Memory,
+) -> None:
     found = nearest.entities_by_words(town, "puppy shelter", limit=5)
-    assert [(each.passage.entity, each.passage.ordinal, each.perspective) for each in found] == [("Caroline", 1, None)]
+    assert [(each.passage.entity, each.passage.ordinal, each.perspective) for each in found] == [
+        ("Caroline", 1, None)
+    ]
     assert found[0].score > 0
     found = nearest.entities_by_words(town, "puppy marathons", limit=5)
     assert {each.passage.entity for each in found} == {"Caroline", "Melanie"}
-    assert [each.passage.ordinal for each in nearest.observations_by_words(town, "Melanie", "marathons")] == [1, 3]
+    assert [
+        each.passage.ordinal for each in nearest.observations_by_words(town, "Melanie", "marathons")
+    ] == [1, 3]
     assert nearest.entities_by_words(town, "zebra", limit=5) == []
     assert nearest.entities_by_words(town, "?!", limit=5) == []
 
@@ -174,12 +196,17 @@ def test_a_renamed_entity_is_embedded_again_where_its_name_is_part_of_the_text(
     of(town).request_indexing(town)
     settle(town)
     assert perspectives.coverage(town) == 1.0
-    assert sorted(embedder.texts) == ["Zelda: Adopted a puppy from the shelter", "Zelda: Is a nurse at the clinic"]
+    assert sorted(embedder.texts) == [
+        "Zelda: Adopted a puppy from the shelter",
+        "Zelda: Is a nurse at the clinic",
+    ]
     assert shown(search(town, "Zelda"))[0] == ("Zelda", 2, "named")
     assert search(town, "Caroline")[0].score < search(town, "Zelda")[0].score
 
 
-def test_a_new_summary_leaves_the_vectors_as_they_are(town: Memory, embedder: CountingEmbedder) -> None:
+def test_a_new_summary_leaves_the_vectors_as_they_are(
+    town: Memory, embedder: CountingEmbedder
+) -> None:
     perspectives.ensure(town, PAIR)
     settle(town)
     embedder.texts.clear()
@@ -195,7 +222,9 @@ def test_a_stopped_embedder_keeps_nobody_from_writing_and_is_caught_up_with(
     perspectives.ensure(town, PAIR)
     settle(town)
     embedder.is_stopped = True
-    observations.add(town, [ObservationDraft("Melanie", ("Sings", "Swims"))], by=ME, skip_repeats=False)
+    observations.add(
+        town, [ObservationDraft("Melanie", ("Sings", "Swims"))], by=ME, skip_repeats=False
+    )
     settle(town)
     assert perspectives.coverage(town) == 5 / 7
     with pytest.raises(EmbedderError, match="it is stopped") as failed:
@@ -217,7 +246,9 @@ def test_a_memory_without_an_embedder_is_searched_by_words(town: Memory) -> None
     assert perspectives.coverage(Memory(town.store)) == 1.0
 
 
-def test_nothing_to_embed_is_complete_and_finds_nothing(versioned_url: str, embedder: CountingEmbedder) -> None:
+def test_nothing_to_embed_is_complete_and_finds_nothing(
+    versioned_url: str, embedder: CountingEmbedder
+) -> None:
     store = open_store(versioned_url)
     memory = Memory(store, Meaning(SharedEmbedder("local", lambda url: embedder)))
     assert (perspectives.coverage(memory), search(memory, "dog")) == (1.0, [])
@@ -295,7 +326,9 @@ def test_a_template_that_changes_while_it_is_embedded_gets_no_vectors_of_the_old
     expected = BagEmbedder().embed(["person: Paints portraits"])[0]
     with memory.reading() as read:
         (model,) = read.vectors.models()
-        best = max(read.vectors.nearest(model.number, expected.tobytes(), 1, perspective="named").values())
+        best = max(
+            read.vectors.nearest(model.number, expected.tobytes(), 1, perspective="named").values()
+        )
     assert best > 0.99
 
 

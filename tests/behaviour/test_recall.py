@@ -16,9 +16,15 @@ from polymnia.stores.memory import MemoryStore
 from tests.behaviour.graphs import ME, create
 
 LIBRARY = (
-    EntityDraft("Caroline", "person", ("Adopted a puppy from the shelter", "Paints sunsets in her studio")),
-    EntityDraft("Melanie", "person", ("Runs marathons", "Paints portraits", "Her favorite color is teal")),
-    EntityDraft("Redis cache", "service", ("listens on port 6380", "evicts the least recently used keys")),
+    EntityDraft(
+        "Caroline", "person", ("Adopted a puppy from the shelter", "Paints sunsets in her studio")
+    ),
+    EntityDraft(
+        "Melanie", "person", ("Runs marathons", "Paints portraits", "Her favorite color is teal")
+    ),
+    EntityDraft(
+        "Redis cache", "service", ("listens on port 6380", "evicts the least recently used keys")
+    ),
     EntityDraft("getUserName", "function", ("returns the user_name column", "100% sure: ->>")),
     EntityDraft("北京大学", "大学", ("位于北京市海淀区",)),
 )
@@ -28,13 +34,20 @@ def hits(memory: Memory, question: str, limit: int = 10, within: Within | None =
     return recall(memory, question, limit=limit, within=within).hits
 
 
-def keys(memory: Memory, question: str, limit: int = 10, within: Within | None = None) -> list[PassageKey]:
+def keys(
+    memory: Memory, question: str, limit: int = 10, within: Within | None = None
+) -> list[PassageKey]:
     return [hit.passage.key for hit in hits(memory, question, limit, within)]
 
 
 def talk(memory: Memory, when: datetime, *turns: tuple[str, str]) -> None:
     at = int(when.timestamp()) * 1_000_000
-    observations.add(memory, [ObservationDraft(name, (text,), at) for name, text in turns], by=ME, skip_repeats=False)
+    observations.add(
+        memory,
+        [ObservationDraft(name, (text,), at) for name, text in turns],
+        by=ME,
+        skip_repeats=False,
+    )
 
 
 @pytest.mark.parametrize(
@@ -55,7 +68,9 @@ def talk(memory: Memory, when: datetime, *turns: tuple[str, str]) -> None:
         ("海", ("北京大学", 1), "substring"),
     ],
 )
-def test_every_kind_of_match_is_found_and_named(memory: Memory, question: str, first: PassageKey, kind: str) -> None:
+def test_every_kind_of_match_is_found_and_named(
+    memory: Memory, question: str, first: PassageKey, kind: str
+) -> None:
     create(memory, *LIBRARY)
     best = hits(memory, question)[0]
     assert (best.passage.key, best.match_kind) == (first, kind)
@@ -71,7 +86,10 @@ def test_another_spelling_is_shown_as_it_is_written_and_is_no_weak_match(memory:
 
 def test_a_rare_short_form_does_not_outweigh_the_words_that_were_asked_for(memory: Memory) -> None:
     documents = [f"document {number} is in the archive" for number in range(20)]
-    create(memory, EntityDraft("Ann", "person", ("the doc is out", "the document about turbines", *documents)))
+    create(
+        memory,
+        EntityDraft("Ann", "person", ("the doc is out", "the document about turbines", *documents)),
+    )
     assert keys(memory, "document about turbines")[0] == ("Ann", 2)
     assert keys(memory, "documents in the archive", 5).count(("Ann", 1)) == 0
 
@@ -94,7 +112,9 @@ def test_a_name_with_a_typo_is_recognized(memory: Memory) -> None:
         ("Which por does redis have?", {}),
     ],
 )
-def test_typos_in_known_words_are_corrected_and_reported(memory: Memory, typed: str, meant: dict[str, str]) -> None:
+def test_typos_in_known_words_are_corrected_and_reported(
+    memory: Memory, typed: str, meant: dict[str, str]
+) -> None:
     create(memory, *LIBRARY)
     assert recall(memory, typed).corrections == meant
 
@@ -106,10 +126,20 @@ def test_a_part_of_a_word_is_found_though_it_is_close_to_another_word(memory: Me
     assert [hit.match_kind for hit in found.hits] == ["substring"]
 
 
-def test_a_text_that_names_the_asked_date_is_found_though_it_was_said_at_another(memory: Memory) -> None:
+def test_a_text_that_names_the_asked_date_is_found_though_it_was_said_at_another(
+    memory: Memory,
+) -> None:
     create(memory, EntityDraft("Sync", "meeting"))
-    talk(memory, datetime(2023, 5, 22, tzinfo=UTC), ("Sync", "[22 May 2023] Launch postponed to 19 June 2023"))
-    talk(memory, datetime(2023, 6, 12, tzinfo=UTC), ("Sync", "[12 June 2023] The office was painted all white"))
+    talk(
+        memory,
+        datetime(2023, 5, 22, tzinfo=UTC),
+        ("Sync", "[22 May 2023] Launch postponed to 19 June 2023"),
+    )
+    talk(
+        memory,
+        datetime(2023, 6, 12, tzinfo=UTC),
+        ("Sync", "[12 June 2023] The office was painted all white"),
+    )
     assert keys(memory, "What is planned for 19 June 2023?")[0] == ("Sync", 1)
 
 
@@ -124,7 +154,11 @@ def test_a_question_may_ask_for_yesterday(memory: Memory) -> None:
 
 
 def test_a_word_that_is_asked_for_twice_counts_twice(memory: Memory) -> None:
-    create(memory, EntityDraft("A", "text", ("shells are heated",)), EntityDraft("Between", "text", ("else", "other")))
+    create(
+        memory,
+        EntityDraft("A", "text", ("shells are heated",)),
+        EntityDraft("Between", "text", ("else", "other")),
+    )
     create(memory, EntityDraft("B", "text", ("wings are heavy",)))
     assert keys(memory, "wings or shells, and what shells?")[0] == ("A", 1)
     assert keys(memory, "wings or shells, and what wings?")[0] == ("B", 1)
@@ -135,7 +169,9 @@ def test_a_wrong_name_does_not_hide_the_answer(memory: Memory) -> None:
         memory,
         EntityDraft("Ann", "person", ("adopted a black puppy from the shelter in March",)),
         EntityDraft(
-            "Ben", "person", tuple([f"talked about the weather in town {town}, and a puppy" for town in range(20)])
+            "Ben",
+            "person",
+            tuple([f"talked about the weather in town {town}, and a puppy" for town in range(20)]),
         ),
     )
     assert keys(memory, "When did Ben adopt a black puppy from the shelter?")[0] == ("Ann", 1)
@@ -159,7 +195,10 @@ def test_a_date_in_the_question_favours_passages_of_that_date(memory: Memory) ->
     best = hits(memory, "Who did Ann have dinner with in July 2023?")[0]
     assert best.passage.text == "I had dinner with Sue"
     assert best.signals.date == 1
-    assert hits(memory, "Who did Ann have dinner with on 8 May 2023?")[0].passage.text == "I had dinner with Tom"
+    assert (
+        hits(memory, "Who did Ann have dinner with on 8 May 2023?")[0].passage.text
+        == "I had dinner with Tom"
+    )
 
 
 def test_a_question_for_a_time_favours_texts_with_a_time(memory: Memory) -> None:
@@ -177,7 +216,10 @@ def test_an_answer_is_found_by_the_question_before_it(memory: Memory) -> None:
         ("Ann", "Lovely weather we are having today here"),
     )
     best = hits(memory, "What is the name of Ben's turtle?")[0]
-    assert (best.passage.text, best.match_kind) == ("He is called Shelly because of his back", "context")
+    assert (best.passage.text, best.match_kind) == (
+        "He is called Shelly because of his back",
+        "context",
+    )
     assert best.signals.before > 0
 
 
@@ -201,8 +243,12 @@ def test_a_fact_does_not_add_the_fact_written_after_it(memory: Memory) -> None:
 
 def test_a_statement_that_ends_with_a_question_is_not_a_question(memory: Memory) -> None:
     create(memory, EntityDraft("Ann", "person"))
-    statement = "I planted tomatoes and beans behind the shed this spring, and they grow well. And you?"
-    question = "Did you say that somebody planted tomatoes and beans behind the shed this spring or not?"
+    statement = (
+        "I planted tomatoes and beans behind the shed this spring, and they grow well. And you?"
+    )
+    question = (
+        "Did you say that somebody planted tomatoes and beans behind the shed this spring or not?"
+    )
     talk(memory, datetime(2023, 5, 8, tzinfo=UTC), ("Ann", question), ("Ann", statement))
     first, second = hits(memory, "tomatoes and beans behind the shed")[:2]
     assert first.passage.text == statement
@@ -225,7 +271,10 @@ def test_passages_of_entities_related_to_a_named_one_score_higher(memory: Memory
 def test_repeated_facts_are_shown_once(memory: Memory) -> None:
     create(memory, EntityDraft("Ann", "person"), EntityDraft("Ben", "person", ("likes green tea",)))
     for _ in range(5):
-        said = [ObservationDraft("Ann", ("likes green tea",)), ObservationDraft("Ann", ("Likes green tea!",))]
+        said = [
+            ObservationDraft("Ann", ("likes green tea",)),
+            ObservationDraft("Ann", ("Likes green tea!",)),
+        ]
         observations.add(memory, said, by=ME, skip_repeats=False)
     found = hits(memory, "who likes tea")
     assert sorted(hit.passage.entity for hit in found) == ["Ann", "Ben"]
@@ -234,13 +283,17 @@ def test_repeated_facts_are_shown_once(memory: Memory) -> None:
 
 def test_a_filter_by_type_name_or_time_restricts_the_hits(memory: Memory) -> None:
     create(memory, *LIBRARY)
-    assert {key[0] for key in keys(memory, "paints port", within=Within(types=("service",)))} == {"Redis cache"}
+    assert {key[0] for key in keys(memory, "paints port", within=Within(types=("service",)))} == {
+        "Redis cache"
+    }
     assert keys(memory, "paints", within=Within(names=("Melanie",))) == [("Melanie", 2)]
     assert keys(memory, "paints", within=Within(until=5)) == []
 
 
 def test_an_exact_name_comes_first_however_many_passages_contain_it(memory: Memory) -> None:
-    create(memory, EntityDraft("Other", "thing", tuple([f"ann ann {number}" for number in range(150)])))
+    create(
+        memory, EntityDraft("Other", "thing", tuple([f"ann ann {number}" for number in range(150)]))
+    )
     create(memory, *[EntityDraft(f"Ann {number}", "person") for number in range(60)])
     create(memory, EntityDraft("Ann", "person", ("quiet",)))
     for question in ("Ann", " ann\n"):
@@ -265,7 +318,8 @@ WORDS = st.sampled_from(SPOKEN.split())
 TEXTS = st.lists(WORDS, min_size=1, max_size=6).map(" ".join)
 NAMES = st.sampled_from(["Ann", "Ben", "Red Tea", "getUserName", "北京", "May", "the"])
 MEMORIES = st.lists(
-    st.builds(EntityDraft, NAMES, st.sampled_from(["person", "thing"]), st.lists(TEXTS).map(tuple)), max_size=6
+    st.builds(EntityDraft, NAMES, st.sampled_from(["person", "thing"]), st.lists(TEXTS).map(tuple)),
+    max_size=6,
 )
 ANY = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -284,9 +338,9 @@ def test_a_filter_never_changes_the_order_of_what_remains(
     memory = remembered(drafts)
     everything = [hit.passage for hit in hits(memory, question, 100)]
     allowed = keys(memory, question, 100, within)
-    assert [passage.key for passage in everything if within.has(passage) and passage.key in allowed] == [
-        key for key in allowed if key in {passage.key for passage in everything}
-    ]
+    assert [
+        passage.key for passage in everything if within.has(passage) and passage.key in allowed
+    ] == [key for key in allowed if key in {passage.key for passage in everything}]
 
 
 TURNS = st.lists(st.tuples(NAMES, TEXTS, st.sampled_from([1_000, 2_000])), max_size=12)
@@ -301,7 +355,11 @@ TIMES = [
 @ANY
 @given(MEMORIES, TURNS, TEXTS, st.sampled_from(TIMES), st.booleans())
 def test_a_filter_changes_no_score_in_a_conversation(
-    drafts: list[EntityDraft], turns: list[tuple[str, str, int]], question: str, within: Within, ask_when: bool
+    drafts: list[EntityDraft],
+    turns: list[tuple[str, str, int]],
+    question: str,
+    within: Within,
+    ask_when: bool,
 ) -> None:
     memory = remembered([*drafts, *[EntityDraft(name, "person") for name, *_ in turns]])
     for name, text, at in turns:
@@ -327,7 +385,9 @@ def test_another_observation_never_removes_an_exact_name_from_first_place(
 
 @ANY
 @given(MEMORIES, st.data())
-def test_an_observation_is_found_first_by_its_own_text(drafts: list[EntityDraft], data: st.DataObject) -> None:
+def test_an_observation_is_found_first_by_its_own_text(
+    drafts: list[EntityDraft], data: st.DataObject
+) -> None:
     """Skip texts that are also names: names come first."""
     memory = remembered(drafts)
     known = entities.read_all(memory).entities
@@ -347,7 +407,9 @@ def test_sqlite_finds_what_the_oracle_finds(drafts: list[EntityDraft], question:
         create(each, *drafts)
     mine, theirs = hits(memory, question, 100), hits(oracle, question, 100)
     assert [round(hit.score, 6) for hit in mine] == [round(hit.score, 6) for hit in theirs]
-    assert {hit.passage.key: hit.match_kind for hit in mine} == {hit.passage.key: hit.match_kind for hit in theirs}
+    assert {hit.passage.key: hit.match_kind for hit in mine} == {
+        hit.passage.key: hit.match_kind for hit in theirs
+    }
     memory.store.close()
 
 
@@ -359,5 +421,7 @@ def test_a_long_text_full_of_the_words_of_a_question_is_scored_in_one_pass(memor
 def test_a_very_long_question_or_word_is_no_problem(memory: Memory) -> None:
     create(memory, EntityDraft("Ann", "person", ("likes tea",)))
     assert recall(memory, "x" * 50_000).hits == []
-    page = "tea " + " ".join(f"zzq{chr(97 + number % 26)}{chr(97 + number // 26 % 26)}k" for number in range(5_000))
+    page = "tea " + " ".join(
+        f"zzq{chr(97 + number % 26)}{chr(97 + number // 26 % 26)}k" for number in range(5_000)
+    )
     assert recall(memory, page).hits[0].passage.key == ("Ann", 1)

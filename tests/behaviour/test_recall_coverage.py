@@ -47,7 +47,9 @@ def texts(count: int) -> list[str]:
     return [" ".join(chance.choices(words, shares, k=9)) for _ in range(count)]
 
 
-def ask(path: str, written: list[str], questions: list[str], limit: int | None) -> list[RecallResult]:
+def ask(
+    path: str, written: list[str], questions: list[str], limit: int | None
+) -> list[RecallResult]:
     """Ask all questions of a memory in which only some texts can be embedded; None means words alone."""
     store = open_store(path)
     memory = Memory(store)
@@ -76,7 +78,9 @@ def test_with_one_per_cent_of_the_vectors_the_hits_are_those_of_words_alone(tmp_
     questions = [" ".join(text.split()[2:6]) for text in written[::400]]
     by_words = ask(str(tmp_path / "words.db"), written, questions, None)
     partly = ask(str(tmp_path / "partly.db"), written, questions, BATCH)
-    note = "1% of the memory is embedded so far; until a tenth is, everything is found by words alone"
+    note = (
+        "1% of the memory is embedded so far; until a tenth is, everything is found by words alone"
+    )
     assert {found.note for found in partly} == {note}
     assert [found.coverage for found in partly] == [0.01] * len(questions)
     assert [keys(found) for found in partly] == [keys(found) for found in by_words]

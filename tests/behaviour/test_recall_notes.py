@@ -11,7 +11,17 @@ from polymnia.engine import notes, observations, search
 from polymnia.engine.meaning import Meaning, SharedEmbedder
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall import recall
-from polymnia.model import NOTE, VAULT, EntityDraft, Hit, Note, NoteScope, ObservationDraft, PassageKey, Within
+from polymnia.model import (
+    NOTE,
+    VAULT,
+    EntityDraft,
+    Hit,
+    Note,
+    NoteScope,
+    ObservationDraft,
+    PassageKey,
+    Within,
+)
 from polymnia.stores import open_store
 from tests.behaviour.graphs import ME, create
 from tests.conftest import STORES, VERSIONED
@@ -68,8 +78,14 @@ def keys(memory: Memory, question: str, within: Within | None = None) -> list[Pa
         ("tus", "deploy steps", "substring"),
     ],
 )
-def test_a_note_is_found_by_every_kind_of_match(library: Memory, question: str, key: str, kind: str) -> None:
-    found = [(hit.passage.entity, hit.match_kind) for hit in hits(library, question) if hit.passage.kind == "note"]
+def test_a_note_is_found_by_every_kind_of_match(
+    library: Memory, question: str, key: str, kind: str
+) -> None:
+    found = [
+        (hit.passage.entity, hit.match_kind)
+        for hit in hits(library, question)
+        if hit.passage.kind == "note"
+    ]
     assert found[:1] == ([(key, kind)] if key else [])
 
 
@@ -78,7 +94,9 @@ def test_an_entity_comes_before_a_note_with_the_same_name(library: Memory) -> No
 
 
 def test_a_note_and_an_observation_with_the_same_text_are_both_shown(library: Memory) -> None:
-    observations.add(library, [ObservationDraft("Caroline", ("warm the kettle",))], by=ME, skip_repeats=True)
+    observations.add(
+        library, [ObservationDraft("Caroline", ("warm the kettle",))], by=ME, skip_repeats=True
+    )
     keep(library, "Caroline", "warm the kettle")
     assert set(keys(library, "who warms a kettle")[:2]) == {("Caroline", 3), ("Caroline", NOTE)}
 
@@ -95,7 +113,9 @@ def test_a_deleted_note_is_not_found(library: Memory) -> None:
     assert keys(library, "tus") == []
 
 
-@pytest.mark.parametrize("question", ["secret plan", "plan", "secr", "secert", "cret", "hush", "hush secret"])
+@pytest.mark.parametrize(
+    "question", ["secret plan", "plan", "secr", "secert", "cret", "hush", "hush secret"]
+)
 def test_recall_never_finds_a_session_note(library: Memory, question: str) -> None:
     keep(library, "hush", "secret plan", SESSION)
     assert keys(library, question) == []
@@ -118,7 +138,9 @@ def test_notes_are_filtered_by_type_key_and_time(library: Memory) -> None:
     assert NOTE not in {key[1] for key in keys(library, question, Within(types=("person",)))}
     assert keys(library, question, Within(names=("deploy steps",))) == [("deploy steps", NOTE)]
     assert {key[0] for key in keys(library, question, Within(names=("Caroline",)))} == {"Caroline"}
-    assert keys(library, question, Within(names=("deploy steps",), since=5)) == [("deploy steps", NOTE)]
+    assert keys(library, question, Within(names=("deploy steps",), since=5)) == [
+        ("deploy steps", NOTE)
+    ]
     assert keys(library, question, Within(until=5)) == []
 
 
@@ -127,7 +149,9 @@ def test_other_searches_find_only_entities(library: Memory) -> None:
         assert search.full_text(library, text).entities == []
     assert search.containing(library, "cache").entities == []
     assert search.containing(library, "海").entities == []
-    assert [each.name for each in search.full_text(library, "paints AND caroline").entities] == ["Caroline"]
+    assert [each.name for each in search.full_text(library, "paints AND caroline").entities] == [
+        "Caroline"
+    ]
 
 
 def test_notes_are_found_by_meaning(tmp_path: Path) -> None:
@@ -139,18 +163,24 @@ def test_notes_are_found_by_meaning(tmp_path: Path) -> None:
     keep(memory, "hush", "The dog of a session", SESSION)
     assert meaning.settle(TIMEOUT_S)
     found = recall(memory, "dog", timeout=TIMEOUT_S)
-    assert (found.note, found.hits[0].passage.key, found.hits[0].match_kind) == ("", ("pets", NOTE), "meaning")
+    assert (found.note, found.hits[0].passage.key, found.hits[0].match_kind) == (
+        "",
+        ("pets", NOTE),
+        "meaning",
+    )
     assert {hit.passage.entity for hit in found.hits} == {"pets", "Caroline"}
     keep(memory, "pets", "Has a job")
     keep(memory, "more", "Feeds a dog")
     assert meaning.settle(TIMEOUT_S)
     assert recall(memory, "puppy", timeout=TIMEOUT_S).hits[0].passage.key == ("more", NOTE)
     within = Within(types=("note",), names=("pets",))
-    assert [hit.passage.key for hit in recall(memory, "puppy", within=within, timeout=TIMEOUT_S).hits] == [
-        ("pets", NOTE)
-    ]
+    assert [
+        hit.passage.key for hit in recall(memory, "puppy", within=within, timeout=TIMEOUT_S).hits
+    ] == [("pets", NOTE)]
     notes.prune(memory, [VAULT], by=ME)
-    assert {hit.passage.entity for hit in recall(memory, "puppy", timeout=TIMEOUT_S).hits} == {"Caroline"}
+    assert {hit.passage.entity for hit in recall(memory, "puppy", timeout=TIMEOUT_S).hits} == {
+        "Caroline"
+    }
     with memory.reading() as read:
         (model,) = read.vectors.models()
         assert read.vectors.coverage(model.number) == (1, 1)
@@ -158,7 +188,9 @@ def test_notes_are_found_by_meaning(tmp_path: Path) -> None:
     store.close()
 
 
-WORDS = st.sampled_from(["red", "green", "tea", "Ann", "getUserName", "北京", "likes", "the", "May", "2023"])
+WORDS = st.sampled_from(
+    ["red", "green", "tea", "Ann", "getUserName", "北京", "likes", "the", "May", "2023"]
+)
 TEXTS = st.lists(WORDS, min_size=1, max_size=5).map(" ".join)
 KEYS = st.sampled_from(["Ann", "red tea", "北京", "the"])
 STEPS = st.lists(st.tuples(KEYS, st.none() | TEXTS), max_size=12)
@@ -179,7 +211,8 @@ def test_after_any_writes_recall_equals_that_of_a_new_memory(
     for note in notes.page(stepwise, VAULT):
         keep(at_once, note.key, note.content)
     found, expected = (
-        {hit.passage.key: round(hit.score, 6) for hit in hits(each, question)} for each in (stepwise, at_once)
+        {hit.passage.key: round(hit.score, 6) for hit in hits(each, question)}
+        for each in (stepwise, at_once)
     )
     assert found == expected
     assert stepwise.store.check() == []

@@ -34,7 +34,9 @@ def test_either_end_may_be_a_name_without_an_entity(memory: Memory) -> None:
 
 def test_deleting_removes_only_the_given_relation(memory: Memory) -> None:
     link(memory, ("A", "B", "knows"), ("A", "B", "likes"), ("B", "A", "knows"))
-    deleted = relations.delete(memory, [Relation("A", "B", "knows"), Relation("X", "Y", "z")], by=ME)
+    deleted = relations.delete(
+        memory, [Relation("A", "B", "knows"), Relation("X", "Y", "z")], by=ME
+    )
     assert [relation.key for relation in deleted] == [("A", "B", "knows")]
     assert keys(entities.read_all(memory)) == [("A", "B", "likes"), ("B", "A", "knows")]
 

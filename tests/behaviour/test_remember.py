@@ -23,12 +23,16 @@ def find(memory: Memory, name: str) -> Entity:
 
 
 def test_entities_and_relations_are_remembered_together(memory: Memory) -> None:
-    receipt = remember(memory, [facts("Ann", "tea"), facts("Ben")], [Relation("Ann", "Ben", "knows")], by=ME)
+    receipt = remember(
+        memory, [facts("Ann", "tea"), facts("Ben")], [Relation("Ann", "Ben", "knows")], by=ME
+    )
     assert [(each.name, each.type, each.outcome) for each in receipt.entities] == [
         ("Ann", "person", "created"),
         ("Ben", "person", "created"),
     ]
-    assert [(each.text, each.outcome, each.ordinal) for each in receipt.entities[0].facts] == [("tea", "added", 1)]
+    assert [(each.text, each.outcome, each.ordinal) for each in receipt.entities[0].facts] == [
+        ("tea", "added", 1)
+    ]
     assert [(each.outcome, each.reason) for each in receipt.relations] == [("created", "")]
     assert receipt.change == (1 if memory.store.capabilities.history else 0)
     assert keys(entities.read_all(memory)) == [("Ann", "Ben", "knows")]
@@ -36,14 +40,30 @@ def test_entities_and_relations_are_remembered_together(memory: Memory) -> None:
 
 def test_a_known_entity_gains_what_is_new(memory: Memory) -> None:
     remember(memory, [facts("Ann", "tea")], by=ME)
-    receipt = remember(memory, [facts("Ann", "Tea.", "milk", kind="robot")], [Relation("Ann", "Zoe", "knows")], by=ME)
+    receipt = remember(
+        memory,
+        [facts("Ann", "Tea.", "milk", kind="robot")],
+        [Relation("Ann", "Zoe", "knows")],
+        by=ME,
+    )
     (ann,) = receipt.entities
-    assert (ann.outcome, ann.type, ann.reason) == ("added", "person", "it stays a person; revise changes a type")
-    assert [(each.outcome, each.reason) for each in ann.facts] == [("unchanged", "already known"), ("added", "")]
+    assert (ann.outcome, ann.type, ann.reason) == (
+        "added",
+        "person",
+        "it stays a person; revise changes a type",
+    )
+    assert [(each.outcome, each.reason) for each in ann.facts] == [
+        ("unchanged", "already known"),
+        ("added", ""),
+    ]
     assert receipt.relations[0].reason == "there is no entity Zoe yet"
     assert texts(memory, "Ann") == ("tea", "milk")
     again = remember(memory, [facts("Ann", "milk")], [Relation("Ann", "Zoe", "knows")], by=ME)
-    assert (again.change, again.entities[0].outcome, again.relations[0].outcome) == (0, "unchanged", "unchanged")
+    assert (again.change, again.entities[0].outcome, again.relations[0].outcome) == (
+        0,
+        "unchanged",
+        "unchanged",
+    )
 
 
 def test_similar_facts_and_names_are_pointed_out(memory: Memory) -> None:
@@ -100,9 +120,19 @@ def test_a_renamed_entity_keeps_its_relations_and_observations(memory: Memory) -
     create(memory, EntityDraft("Ann", "person", ("tea",)), EntityDraft("Ben", "person"))
     link(memory, ("Ann", "Ben", "knows"), ("Ben", "Ann", "likes"), ("Ann", "Ann", "is"))
     before = find(memory, "Ann")
-    receipt = revise(memory, "Ann", Revision(name="Anna", type="scientist", replace=(Edit("tea", "milk"),)), by=ME)
+    receipt = revise(
+        memory,
+        "Ann",
+        Revision(name="Anna", type="scientist", replace=(Edit("tea", "milk"),)),
+        by=ME,
+    )
     anna = find(memory, "Anna")
-    assert (anna.id, anna.type, anna.texts, receipt.relations) == (before.id, "scientist", ("milk",), 3)
+    assert (anna.id, anna.type, anna.texts, receipt.relations) == (
+        before.id,
+        "scientist",
+        ("milk",),
+        3,
+    )
     assert sorted(keys(entities.read_all(memory))) == [
         ("Anna", "Anna", "is"),
         ("Anna", "Ben", "knows"),
@@ -120,7 +150,12 @@ def test_a_taken_name_is_refused(memory: Memory) -> None:
 
 def test_a_replaced_fact_keeps_its_ordinal_and_a_superseded_one_does_not(memory: Memory) -> None:
     create(memory, EntityDraft("Ann", "person", ("tea", "lives in Berlin")))
-    revise(memory, "Ann", Revision(replace=(Edit(1, "green tea"),), supersede=(Edit(2, "lives in Munich"),)), by=ME)
+    revise(
+        memory,
+        "Ann",
+        Revision(replace=(Edit(1, "green tea"),), supersede=(Edit(2, "lives in Munich"),)),
+        by=ME,
+    )
     assert [(each.ordinal, each.text) for each in find(memory, "Ann").observations] == [
         (1, "green tea"),
         (3, "lives in Munich"),
@@ -129,10 +164,14 @@ def test_a_replaced_fact_keeps_its_ordinal_and_a_superseded_one_does_not(memory:
 
 def test_an_unknown_observation_is_refused_with_those_that_may_be_meant(memory: Memory) -> None:
     create(memory, EntityDraft("Ann", "person", ("tea", "lives in Berlin")))
-    with pytest.raises(BadInput, match=r"Ann has no observation 'she lives in Munich'; it has 2: lives in Berlin$"):
+    with pytest.raises(
+        BadInput, match=r"Ann has no observation 'she lives in Munich'; it has 2: lives in Berlin$"
+    ):
         revise(memory, "Ann", Revision(replace=(Edit("she lives in Munich", "x"),)), by=ME)
     with pytest.raises(BadInput, match="revised twice in one call"):
-        revise(memory, "Ann", Revision(replace=(Edit(1, "x"),), supersede=(Edit("tea", "y"),)), by=ME)
+        revise(
+            memory, "Ann", Revision(replace=(Edit(1, "x"),), supersede=(Edit("tea", "y"),)), by=ME
+        )
 
 
 def test_superseded_facts_are_hidden_and_can_be_listed(versioned_url: str) -> None:
@@ -153,7 +192,10 @@ def test_superseded_facts_are_hidden_and_can_be_listed(versioned_url: str) -> No
 
 def test_merged_entities_keep_the_times_of_their_facts(versioned_url: str) -> None:
     memory = Memory(open_store(versioned_url))
-    given = [EntityFacts(name="Anna", facts=(FactDraft("milk", 42),), tags=("x",)), EntityFacts(name="A")]
+    given = [
+        EntityFacts(name="Anna", facts=(FactDraft("milk", 42),), tags=("x",)),
+        EntityFacts(name="A"),
+    ]
     remember(memory, [facts("Ann", "tea"), *given], [Relation("Anna", "A", "is")], by=ME)
     milk = find(memory, "Anna").observations[0]
     receipt = merge(memory, ["Anna", "A"], "Ann", by=ME)
@@ -168,7 +210,9 @@ def test_merged_entities_keep_the_times_of_their_facts(versioned_url: str) -> No
 def test_only_what_is_named_is_forgotten(memory: Memory) -> None:
     create(memory, EntityDraft("Ann", "person", ("tea", "milk")), EntityDraft("Ben", "person"))
     link(memory, ("Ann", "Ben", "knows"))
-    unwanted = Unwanted(observations=(("Ann", "tea"), ("Zoe", 1)), relations=(Relation("Ann", "Ben", "likes"),))
+    unwanted = Unwanted(
+        observations=(("Ann", "tea"), ("Zoe", 1)), relations=(Relation("Ann", "Ben", "likes"),)
+    )
     dry = forget(memory, unwanted, by=ME, dry_run=True)
     assert (dry.change, dry.unknown) == (0, ("Zoe", "Ann likes Ben"))
     assert texts(memory, "Ann") == ("tea", "milk")

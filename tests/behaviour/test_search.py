@@ -12,7 +12,9 @@ LIBRARY = (
     EntityDraft("北京大学", "大学", ("位于北京市海淀区",)),
     EntityDraft("École", "school", ("e\u0301tude",)),
     EntityDraft("x", "y", ("", "z")),
-    EntityDraft("getUserName", "function", ('says "hi"', "100% sure_thing", "it's", "a AND b OR NOT c*")),
+    EntityDraft(
+        "getUserName", "function", ('says "hi"', "100% sure_thing", "it's", "a AND b OR NOT c*")
+    ),
 )
 
 
@@ -48,7 +50,9 @@ LIBRARY = (
         ("", ["John_Smith", "北京大学", "École", "x", "getUserName"]),
     ],
 )
-def test_a_part_of_a_name_type_or_observation_is_found(memory: Memory, query: str, found: list[str]) -> None:
+def test_a_part_of_a_name_type_or_observation_is_found(
+    memory: Memory, query: str, found: list[str]
+) -> None:
     create(memory, *LIBRARY)
     assert names(search.containing(memory, query)) == found
 
@@ -64,24 +68,33 @@ def test_deleted_text_is_not_found(memory: Memory) -> None:
     observations.remove(memory, [ObservationDraft("Alice", ("plays chess",))], by=ME)
     assert names(search.containing(memory, "chess")) == []
     entities.delete(memory, ["Alice"], by=ME)
-    assert names(search.containing(memory, "tea")) == names(search.containing(memory, "alice")) == []
+    assert (
+        names(search.containing(memory, "tea")) == names(search.containing(memory, "alice")) == []
+    )
 
 
 def test_text_added_later_is_found(memory: Memory) -> None:
     create(memory, EntityDraft("Alice", "person"))
     search.containing(memory, "warm up any index that is made at the first search")
-    observations.add(memory, [ObservationDraft("Alice", ("plays chess",))], by=ME, skip_repeats=True)
+    observations.add(
+        memory, [ObservationDraft("Alice", ("plays chess",))], by=ME, skip_repeats=True
+    )
     create(memory, EntityDraft("Bob", "chess club"))
     assert names(search.containing(memory, "chess")) == ["Alice", "Bob"]
 
 
 def test_a_match_does_not_span_two_observations(memory: Memory) -> None:
     create(memory, EntityDraft("Alice", "person", ("one", "two")))
-    assert [names(search.containing(memory, query)) for query in ("netwo", "one\ntwo", "one\x00two")] == [[], [], []]
+    assert [
+        names(search.containing(memory, query)) for query in ("netwo", "one\ntwo", "one\x00two")
+    ] == [[], [], []]
 
 
 def test_a_common_text_finds_every_entity_that_contains_it(memory: Memory) -> None:
-    create(memory, *[EntityDraft(f"entity {number}", "thing", ("always the same",)) for number in range(500)])
+    create(
+        memory,
+        *[EntityDraft(f"entity {number}", "thing", ("always the same",)) for number in range(500)],
+    )
     assert len(search.containing(memory, "the same").entities) == 500
     assert names(search.containing(memory, "entity 123")) == ["entity 123"]
     assert len(search.containing(memory, "e").entities) == 500

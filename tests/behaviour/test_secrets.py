@@ -19,7 +19,9 @@ SECRETS = {
     "a Hugging Face token": "hf_" + "abcdefghijklmnopqrstuvwxyzABCDEFGH",
     "a SendGrid key": "SG." + "abcdefghijklmnopqrstuv" + "." + "abcdefghijklmnopqrstuvwxyz",
     "a Telegram bot token": "123456789:AA" + "abcdefghijklmnopqrstuvwxyzABCDEFG",
-    "a JSON web token": "eyJhbGciOiJIUzI1NiJ9" + ".eyJzdWIiOiIxMjM0NTY3ODkwIn0" + ".dozjgNryP4J3jVmNHl0w5N",
+    "a JSON web token": "eyJhbGciOiJIUzI1NiJ9"
+    + ".eyJzdWIiOiIxMjM0NTY3ODkwIn0"
+    + ".dozjgNryP4J3jVmNHl0w5N",
     "a password in a URL": "the database is postgres://app:s3cr3tPass@db.internal/main",
     "a password or token": "the password is hunter2!Xy",
 }

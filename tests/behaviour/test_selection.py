@@ -14,7 +14,11 @@ from tests.conftest import WITH_HISTORY
 
 @pytest.fixture(autouse=True)
 def harbour(memory: Memory) -> None:
-    create(memory, EntityDraft("Ada", "person", ("writes", "sings")), EntityDraft("Bob", "person", ("sings", "rows")))
+    create(
+        memory,
+        EntityDraft("Ada", "person", ("writes", "sings")),
+        EntityDraft("Bob", "person", ("sings", "rows")),
+    )
 
 
 def test_observations_move_with_their_times(memory: Memory) -> None:
@@ -33,7 +37,9 @@ def test_a_text_that_the_target_has_is_only_removed(memory: Memory) -> None:
 
 
 def test_observations_may_move_to_a_new_entity(memory: Memory) -> None:
-    receipt = selection.move_observations(memory, [("Ada", 2), ("Bob", 2)], "Choir", by=ME, new_type="group")
+    receipt = selection.move_observations(
+        memory, [("Ada", 2), ("Bob", 2)], "Choir", by=ME, new_type="group"
+    )
     assert receipt.is_new
     assert texts(memory, "Choir") == ("sings", "rows")
     create(memory, EntityDraft("Dora", "person"))
@@ -42,7 +48,9 @@ def test_observations_may_move_to_a_new_entity(memory: Memory) -> None:
 
 
 def test_a_preview_of_a_move_changes_nothing(memory: Memory) -> None:
-    receipt = selection.move_observations(memory, [("Ada", 1), ("Ada", 2)], "Bob", by=ME, dry_run=True)
+    receipt = selection.move_observations(
+        memory, [("Ada", 1), ("Ada", 2)], "Bob", by=ME, dry_run=True
+    )
     assert (receipt.change, receipt.moved, receipt.known) == (0, 1, 1)
     assert texts(memory, "Ada") == ("writes", "sings")
 
@@ -69,9 +77,15 @@ def test_a_move_is_one_change_that_can_be_undone(memory: Memory) -> None:
 @pytest.mark.parametrize("memory", WITH_HISTORY, indirect=True)
 def test_several_entities_get_tags(memory: Memory) -> None:
     assert selection.tag(memory, ["Ada", "Bob"], add=["crew", "old"], by=ME).names == ("Ada", "Bob")
-    assert selection.tag(memory, ["Ada", "Bob"], add=["crew"], remove=["old"], by=ME).names == ("Ada", "Bob")
+    assert selection.tag(memory, ["Ada", "Bob"], add=["crew"], remove=["old"], by=ME).names == (
+        "Ada",
+        "Bob",
+    )
     assert selection.tag(memory, ["Ada", "Bob"], add=["crew"], by=ME) == selection.TagReceipt(0, ())
-    assert [each.tags for each in entities.open_named(memory, ["Ada", "Bob"]).entities] == [("crew",), ("crew",)]
+    assert [each.tags for each in entities.open_named(memory, ["Ada", "Bob"]).entities] == [
+        ("crew",),
+        ("crew",),
+    ]
 
 
 def test_tags_are_refused_whole(memory: Memory) -> None:
@@ -98,9 +112,13 @@ def test_an_edit_may_expect_a_text(memory: Memory) -> None:
 
 def test_an_edit_of_another_text_is_refused_with_that_text(memory: Memory) -> None:
     with pytest.raises(TextChanged) as caught:
-        revise(memory, "Ada", Revision(replace=(Edit(1, "writes programs", expected="reads"),)), by=ME)
+        revise(
+            memory, "Ada", Revision(replace=(Edit(1, "writes programs", expected="reads"),)), by=ME
+        )
     assert caught.value.text == "writes"
     with pytest.raises(TextChanged) as caught:
-        revise(memory, "Ada", Revision(replace=(Edit(9, "writes programs", expected="reads"),)), by=ME)
+        revise(
+            memory, "Ada", Revision(replace=(Edit(9, "writes programs", expected="reads"),)), by=ME
+        )
     assert caught.value.text is None
     assert texts(memory, "Ada") == ("writes", "sings")

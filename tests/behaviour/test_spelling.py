@@ -11,7 +11,14 @@ from polymnia.embedders.vocabulary import english_words
 from polymnia.engine.memory import Memory
 from polymnia.engine.spelling import repair_spelling
 from polymnia.model import EntityDraft
-from polymnia.search.spelling import edits, is_form, only_slips, slip_weight, variants, within_two_edits
+from polymnia.search.spelling import (
+    edits,
+    is_form,
+    only_slips,
+    slip_weight,
+    variants,
+    within_two_edits,
+)
 from tests.behaviour.graphs import create
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -21,7 +28,13 @@ MIN_MEASURED_LETTERS = 6
 
 @pytest.mark.parametrize(
     ("typed", "meant"),
-    [("cookng", "cooking"), ("amdrew", "andrew"), ("dborah", "deborah"), ("teh", "the"), ("puppyy", "puppy")],
+    [
+        ("cookng", "cooking"),
+        ("amdrew", "andrew"),
+        ("dborah", "deborah"),
+        ("teh", "the"),
+        ("puppyy", "puppy"),
+    ],
 )
 def test_one_mistake_is_undone_by_one_edit(typed: str, meant: str) -> None:
     assert meant in edits(typed)
@@ -53,7 +66,9 @@ def test_a_word_is_not_an_edit_of_itself(word: str) -> None:
         ("travelling", "traveling"),
     ],
 )
-def test_british_and_american_spelling_are_variants_of_each_other(british: str, american: str) -> None:
+def test_british_and_american_spelling_are_variants_of_each_other(
+    british: str, american: str
+) -> None:
     assert american in variants(british)
     assert british in variants(american)
 
@@ -65,7 +80,10 @@ def test_variants_of_words_with_one_spelling_are_not_words(word: str) -> None:
 
 def test_regular_forms_of_known_words_are_known() -> None:
     known = {"paint": 0, "carry": 1, "bake": 2, "ma": 3}
-    assert all(is_form(word, known) for word in ("paint", "paints", "painted", "carries", "baking", "baked", "painter"))
+    assert all(
+        is_form(word, known)
+        for word in ("paint", "paints", "painted", "carries", "baking", "baked", "painter")
+    )
     assert not any(is_form(word, known) for word in ("pain", "paintd", "painte", "maed"))
 
 
@@ -76,23 +94,33 @@ def test_common_words_come_with_the_package_the_most_common_first() -> None:
     assert not [word for word in words if word.startswith("##")]
 
 
-@pytest.mark.parametrize(("short", "full"), [("gf", "girlfriend"), ("bday", "birthday"), ("k8s", "kubernetes")])
+@pytest.mark.parametrize(
+    ("short", "full"), [("gf", "girlfriend"), ("bday", "birthday"), ("k8s", "kubernetes")]
+)
 def test_short_forms_and_their_words_are_variants_of_each_other(short: str, full: str) -> None:
     assert full in variants(short)
     assert short in variants(full)
 
 
 def test_omitted_swapped_and_doubled_letters_are_likelier_than_wrong_ones() -> None:
-    slips = [slip_weight("hort", "short"), slip_weight("sohrt", "short"), slip_weight("shhort", "short")]
+    slips = [
+        slip_weight("hort", "short"),
+        slip_weight("sohrt", "short"),
+        slip_weight("shhort", "short"),
+    ]
     assert min(slips) > slip_weight("hort", "hurt") == slip_weight("shorxt", "short")
 
 
 @given(WORDS)
 def test_one_edit_is_within_two(word: str) -> None:
-    assert all(within_two_edits(word, each) and within_two_edits(each, word) for each in edits(word))
+    assert all(
+        within_two_edits(word, each) and within_two_edits(each, word) for each in edits(word)
+    )
 
 
-@pytest.mark.parametrize(("one", "other"), [("house", "mouths"), ("abcd", "dcba"), ("long", "longest")])
+@pytest.mark.parametrize(
+    ("one", "other"), [("house", "mouths"), ("abcd", "dcba"), ("long", "longest")]
+)
 def test_more_edits_are_not_within_two(one: str, other: str) -> None:
     assert not within_two_edits(one, other)
 
@@ -121,7 +149,9 @@ def test_wrong_letters_are_no_slips() -> None:
         ("housework", None),
     ],
 )
-def test_words_are_corrected_as_the_store_writes_them(memory: Memory, typed: str, meant: str | None) -> None:
+def test_words_are_corrected_as_the_store_writes_them(
+    memory: Memory, typed: str, meant: str | None
+) -> None:
     told = (
         "cooking pasta",
         "found accommodation",
@@ -149,7 +179,9 @@ def test_a_wrong_letter_in_a_short_word_is_corrected_to_what_fits_the_question(
     memory: Memory, question: str, corrections: dict[str, str]
 ) -> None:
     create(
-        memory, EntityDraft("Sam", "person", ("Sam cooks at home", "They fly to Vegas")), EntityDraft("Deniz", "person")
+        memory,
+        EntityDraft("Sam", "person", ("Sam cooks at home", "They fly to Vegas")),
+        EntityDraft("Deniz", "person"),
     )
     with memory.reading() as read:
         assert repair_spelling(read, question)[1] == corrections
@@ -157,7 +189,10 @@ def test_a_wrong_letter_in_a_short_word_is_corrected_to_what_fits_the_question(
 
 @pytest.mark.parametrize("typed", ["alergy", "quand", "cocitation", "dislocation"])
 def test_a_rare_word_is_not_corrected_to_another_word(memory: Memory, typed: str) -> None:
-    create(memory, EntityDraft("A", "text", ("citation of works", "it was disclosed", "allergic to peanuts")))
+    create(
+        memory,
+        EntityDraft("A", "text", ("citation of works", "it was disclosed", "allergic to peanuts")),
+    )
     with memory.reading() as read:
         assert repair_spelling(read, typed)[1] == {}
 

@@ -44,8 +44,13 @@ def test_a_known_entity_keeps_its_observations_and_gains_missing_ones(memory: Me
     assert (alice.type, texts(memory, "Alice")) == ("robot", ("b", "c", "a"))
 
 
-def test_a_name_that_comes_twice_is_one_entity_with_the_observations_of_both(memory: Memory) -> None:
-    twice = [Entity("A", "x", (Observation(1, "a"),), next_ordinal=2), Entity("A", "y", (Observation(1, "b"),))]
+def test_a_name_that_comes_twice_is_one_entity_with_the_observations_of_both(
+    memory: Memory,
+) -> None:
+    twice = [
+        Entity("A", "x", (Observation(1, "a"),), next_ordinal=2),
+        Entity("A", "y", (Observation(1, "b"),)),
+    ]
     absorb(memory, Graph(twice, []), by=ME)
     assert texts(memory, "A") == ("a", "b")
 
@@ -57,7 +62,14 @@ def test_progress_is_reported_to_the_end(memory: Memory) -> None:
 
 
 NOTES = [
-    Note("plan", "ship it", ("work", "now"), embedding=pack_vector([1, 2, 3], 3, "v"), created_at=5, updated_at=9),
+    Note(
+        "plan",
+        "ship it",
+        ("work", "now"),
+        embedding=pack_vector([1, 2, 3], 3, "v"),
+        created_at=5,
+        updated_at=9,
+    ),
     Note("tea", "green", created_at=6, updated_at=6),
 ]
 
@@ -83,7 +95,10 @@ def test_absorbing_notes_twice_changes_nothing(vault: Memory) -> None:
 
 def test_of_two_notes_with_the_same_key_the_later_one_stays(vault: Memory) -> None:
     absorb_notes(vault, NOTES, by=ME)
-    newer, older = Note("tea", "black", updated_at=7), Note("plan", "wait", created_at=1, updated_at=8)
+    newer, older = (
+        Note("tea", "black", updated_at=7),
+        Note("plan", "wait", created_at=1, updated_at=8),
+    )
     assert absorb_notes(vault, [newer, older, Note("tea", "white", updated_at=2)], by=ME) == (0, 1)
     assert vault_notes(vault) == [NOTES[0], Note("tea", "black", created_at=6, updated_at=7)]
 
@@ -103,7 +118,10 @@ def test_many_notes_are_absorbed_in_batches(vault: Memory, monkeypatch: pytest.M
     monkeypatch.setattr(vault.store, "best_batch", 1000)
     many = [Note(f"k{number}", "text", created_at=1, updated_at=1) for number in range(1001)]
     told: list[tuple[int, int]] = []
-    assert absorb_notes(vault, many, by=ME, progress=lambda *far: told.append(far)) == (len(many), 0)
+    assert absorb_notes(vault, many, by=ME, progress=lambda *far: told.append(far)) == (
+        len(many),
+        0,
+    )
     assert told == [(len(many) - 1, len(many)), (len(many), len(many))]
 
 

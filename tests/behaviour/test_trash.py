@@ -80,7 +80,10 @@ def test_a_deleted_entity_is_listed_with_what_was_deleted_with_it(memory: Memory
     forget(memory, "Alice")
     (found,) = trash.items(memory)
     assert (found.id, found.rows.entities) == (alice.id, (alice,))
-    assert [each.key for each in found.rows.relations] == [("Alice", "Bob", "knows"), ("Alice", "Go", "uses")]
+    assert [each.key for each in found.rows.relations] == [
+        ("Alice", "Bob", "knows"),
+        ("Alice", "Go", "uses"),
+    ]
     assert found.deleted_at > alice.created_at
 
 
@@ -161,7 +164,10 @@ def test_a_deleted_observation_is_restored_to_its_place(memory: Memory) -> None:
     (alice,) = entities.open_named(memory, ["Alice"]).entities
     assert one(memory) == f"{alice.id}/1"
     trash.restore(memory, f"{alice.id}/1", by=ME)
-    assert (texts(memory, "Alice"), ordinals(memory, "Alice")) == (("drinks tea", "writes Go"), [1, 2])
+    assert (texts(memory, "Alice"), ordinals(memory, "Alice")) == (
+        ("drinks tea", "writes Go"),
+        [1, 2],
+    )
     assert names(search.full_text(memory, "tea")) == ["Alice"]
 
 
@@ -197,7 +203,9 @@ def test_purging_keeps_living_and_recently_deleted_rows(memory: Memory) -> None:
     assert len(trash.items(memory)) == 1
     assert trash.purge(memory, days=0) == PurgeCounts(1, 0, 2)
     assert trash.items(memory) == []
-    assert names(entities.read_all(memory)) == [each.name for each in before.entities if each.name != "Bob"]
+    assert names(entities.read_all(memory)) == [
+        each.name for each in before.entities if each.name != "Bob"
+    ]
     assert memory.store.check() == []
 
 
@@ -208,8 +216,18 @@ def everything(path: Path) -> bytes:
 def delete_secrets(memory: Memory) -> None:
     """Write a secret wherever a text can be, and delete all of it."""
     create(memory, EntityDraft(f"name {SECRET}", f"type {SECRET}", (f"first {SECRET}",)))
-    observations.add(memory, [ObservationDraft(f"name {SECRET}", (f"second {SECRET}",))], by=ME, skip_repeats=False)
-    observations.add(memory, [ObservationDraft("Bob", (f"third {SECRET}", "harmless"))], by=ME, skip_repeats=False)
+    observations.add(
+        memory,
+        [ObservationDraft(f"name {SECRET}", (f"second {SECRET}",))],
+        by=ME,
+        skip_repeats=False,
+    )
+    observations.add(
+        memory,
+        [ObservationDraft("Bob", (f"third {SECRET}", "harmless"))],
+        by=ME,
+        skip_repeats=False,
+    )
     link(memory, (f"name {SECRET}", "Bob", f"kind {SECRET}"), ("Bob", "Go", f"kind {SECRET}"))
     unsay(memory, "Bob", f"third {SECRET}")
     relations.delete(memory, [Relation("Bob", "Go", f"kind {SECRET}")], by=ME)
@@ -265,7 +283,9 @@ def test_a_purge_keeps_the_author_and_time_of_changes(memory: Memory) -> None:
     trash.purge(memory, days=0)
     after = changes(memory)
     assert [(each.id, each.at, each.actor, each.operation) for each in after] == before
-    assert [note.observations[0].text for each in after for note in each.after.observations] == ["harmless"]
+    assert [note.observations[0].text for each in after for note in each.after.observations] == [
+        "harmless"
+    ]
 
 
 def test_purging_keeps_the_history_of_a_living_namesake(memory: Memory) -> None:
@@ -318,7 +338,10 @@ def test_a_pruned_note_is_listed_and_restored_completely(memory: Memory) -> None
     assert item.rows.notes == (kept,)
     trash.restore(memory, item.id, by=ME)
     assert notes.read(memory, VAULT, "plan") == kept
-    assert notes.search(memory, NoteQuery(text="dogs", tags=("home",)), [VAULT]).hits[0].note.key == "plan"
+    assert (
+        notes.search(memory, NoteQuery(text="dogs", tags=("home",)), [VAULT]).hits[0].note.key
+        == "plan"
+    )
     assert trash.items(memory) == []
 
 
@@ -342,7 +365,9 @@ def test_superseded_versions_are_purged_too(memory: Memory, path: Path) -> None:
     assert [each.content for each in notes.page(memory, VAULT)] == ["new"]
 
 
-def test_notes_of_a_session_leave_nothing_to_restore_and_no_text_in_the_history(memory: Memory) -> None:
+def test_notes_of_a_session_leave_nothing_to_restore_and_no_text_in_the_history(
+    memory: Memory,
+) -> None:
     session = NoteScope("one", "ann")
     notes.commit(memory, Note("plan", SECRET, scope=session), by=ME)
     notes.commit(memory, Note("plan", "other", scope=session), by=ME)
@@ -353,10 +378,20 @@ def test_notes_of_a_session_leave_nothing_to_restore_and_no_text_in_the_history(
 
 def test_a_relation_is_not_restored_between_entities_that_are_gone(memory: Memory) -> None:
     entities.create(memory, [EntityDraft("Ann", "person"), EntityDraft("Ben", "person")], by=ME)
-    relations.create(memory, [Relation("Ann", "Ben", "knows"), Relation("Ann", "later", "knows")], by=ME)
-    relations.delete(memory, [Relation("Ann", "Ben", "knows"), Relation("Ann", "later", "knows")], by=ME)
+    relations.create(
+        memory, [Relation("Ann", "Ben", "knows"), Relation("Ann", "later", "knows")], by=ME
+    )
+    relations.delete(
+        memory, [Relation("Ann", "Ben", "knows"), Relation("Ann", "later", "knows")], by=ME
+    )
     entities.delete(memory, ["Ben"], by=ME)
-    lone = {each.rows.relations[0].target: each.id for each in trash.items(memory) if not each.rows.entities}
-    with pytest.raises(BadInput, match="the entity Ben at its end is deleted too; restore that first"):
+    lone = {
+        each.rows.relations[0].target: each.id
+        for each in trash.items(memory)
+        if not each.rows.entities
+    }
+    with pytest.raises(
+        BadInput, match="the entity Ben at its end is deleted too; restore that first"
+    ):
         trash.restore(memory, lone["Ben"], by=ME)
     assert trash.restore(memory, lone["later"], by=ME).relations[0].target == "later"

@@ -15,7 +15,9 @@ from tests.behaviour.graphs import create, keys, link, names
 def river(memory: Memory) -> Memory:
     """a - b - c - d - e, a short cut from a to d, an island x - y, and z linked to a name without an entity."""
     create(memory, *[EntityDraft(name, "place") for name in "abcdexyz"])
-    link(memory, ("a", "b", "r"), ("c", "b", "r"), ("c", "d", "s"), ("e", "d", "r"), ("a", "d", "t"))
+    link(
+        memory, ("a", "b", "r"), ("c", "b", "r"), ("c", "d", "s"), ("e", "d", "r"), ("a", "d", "t")
+    )
     link(memory, ("x", "y", "r"), ("z", "ghost", "r"), ("ghost", "a", "r"), ("a", "a", "self"))
     return memory
 
@@ -79,7 +81,9 @@ def test_a_search_with_too_many_paths_stops_and_says_so(memory: Memory) -> None:
     assert found.cut == "stopped at 50 paths, there are more"
 
 
-def test_a_search_that_takes_too_long_stops_and_says_so(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_that_takes_too_long_stops_and_says_so(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     clique(memory, 12)
     monkeypatch.setattr(traverse, "MAX_SECONDS", 0.05)
     found = traverse.all_paths(memory, "n0", "n11", max_depth=11, max_paths=100_000_000)
@@ -90,7 +94,10 @@ def test_a_search_that_takes_too_long_stops_and_says_so(memory: Memory, monkeypa
 
 def clique(memory: Memory, size: int) -> None:
     create(memory, *[EntityDraft(f"n{number}", "x") for number in range(size)])
-    link(memory, *[(f"n{one}", f"n{two}", "r") for one, two in itertools.combinations(range(size), 2)])
+    link(
+        memory,
+        *[(f"n{one}", f"n{two}", "r") for one, two in itertools.combinations(range(size), 2)],
+    )
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,9 @@ def run(memory: Memory, steps: list[Step]) -> dict[int, object]:
 @pytest.mark.parametrize("kind", WITH_HISTORY)
 @ANY
 @given(STEPS, st.integers(0, 20))
-def test_undoing_the_latest_changes_restores_the_earlier_state(kind: str, steps: list[Step], left: int) -> None:
+def test_undoing_the_latest_changes_restores_the_earlier_state(
+    kind: str, steps: list[Step], left: int
+) -> None:
     memory = fresh(kind)
     states = run(memory, steps)
     last, _ = last_change(memory)
@@ -77,7 +79,9 @@ def test_a_past_state_is_the_one_recorded_then(kind: str, steps: list[Step]) -> 
 @pytest.mark.parametrize("kind", WITH_HISTORY)
 @ANY
 @given(STEPS, st.sampled_from(ACTORS), st.booleans())
-def test_undoing_an_actor_touches_nothing_of_others(kind: str, steps: list[Step], actor: str, skip: bool) -> None:
+def test_undoing_an_actor_touches_nothing_of_others(
+    kind: str, steps: list[Step], actor: str, skip: bool
+) -> None:
     memory = fresh(kind)
     run(memory, steps)
     state = state_of(memory)
@@ -122,7 +126,9 @@ def test_a_fact_that_was_changed_since_is_a_conflict(memory: Memory) -> None:
 
 def test_conflicts_can_be_skipped_and_the_rest_is_undone(memory: Memory) -> None:
     first = EntityFacts(name="Ann", facts=(FactDraft("tea"), FactDraft("milk")))
-    remember(memory, [first, EntityFacts(name="Ben")], [Relation("Ann", "Ben", "knows")], by="first")
+    remember(
+        memory, [first, EntityFacts(name="Ben")], [Relation("Ann", "Ben", "knows")], by="first"
+    )
     observations.add(memory, [ObservationDraft("Ann", ("water",))], by="second", skip_repeats=False)
     assert undo.undo(memory, [1], by=ME).change == 0
     receipt = undo.undo(memory, [1], by=ME, skip_conflicts=True)
@@ -194,7 +200,9 @@ def test_an_unknown_change_is_refused(memory: Memory) -> None:
     for unknown in (0, 2, -1):
         with pytest.raises(BadInput, match=f"there is no change {unknown};"):
             undo.undo(memory, [unknown], by=ME)
-    with pytest.raises(BadInput, match="nobody called 'Zoe' has made a change; those who have: test"):
+    with pytest.raises(
+        BadInput, match="nobody called 'Zoe' has made a change; those who have: test"
+    ):
         undo.undo_since(memory, 0, actor="Zoe", by=ME)
 
 
@@ -227,7 +235,12 @@ def test_a_store_without_history_refuses(tmp_path: Path) -> None:
 
 def test_a_conflict_shows_both_texts_and_may_be_overwritten(memory: Memory) -> None:
     create(memory, EntityDraft("Ada", "person", ("writes", "sings")))
-    revise(memory, "Ada", Revision(type="human", replace=(Edit(1, "reads"), Edit(2, "hums"))), by="codex")
+    revise(
+        memory,
+        "Ada",
+        Revision(type="human", replace=(Edit(1, "reads"), Edit(2, "hums"))),
+        by="codex",
+    )
     revise(memory, "Ada", Revision(type="poet", replace=(Edit(1, "rows"),)), by="cursor")
     receipt = undo.undo(memory, [2], by=ME, dry_run=True)
     found = {each.what: (each.now, each.then, bool(each.key)) for each in receipt.conflicts}

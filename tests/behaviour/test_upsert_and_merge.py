@@ -10,7 +10,9 @@ from tests.behaviour.graphs import ME, create, keys, link, names, texts
 
 
 def upsert(memory: Memory, *drafts: EntityDraft) -> list[tuple[str, bool, tuple[str, ...]]]:
-    return [(each.name, each.created, each.added) for each in entities.upsert(memory, drafts, by=ME)]
+    return [
+        (each.name, each.created, each.added) for each in entities.upsert(memory, drafts, by=ME)
+    ]
 
 
 def test_an_upsert_creates_new_entities(memory: Memory) -> None:
@@ -34,7 +36,12 @@ def test_an_upsert_may_name_an_entity_twice(memory: Memory) -> None:
         EntityDraft("A", "y", ("a", "b")),
         EntityDraft("B", "x", ("b",)),
     )
-    assert results == [("A", True, ("a",)), ("B", False, ("a",)), ("A", False, ("b",)), ("B", False, ("b",))]
+    assert results == [
+        ("A", True, ("a",)),
+        ("B", False, ("a",)),
+        ("A", False, ("b",)),
+        ("B", False, ("b",)),
+    ]
     assert (texts(memory, "A"), texts(memory, "B")) == (("a", "b"), ("a", "b"))
 
 

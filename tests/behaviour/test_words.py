@@ -19,7 +19,9 @@ def having(memory: Memory, *terms: str, within: Within | None = None) -> set[Pas
         return {passage.key for passage in read.candidates(terms, 100, within)}
 
 
-def talk(memory: Memory, valid_at: int, *turns: tuple[str, str], source: str = "", by: str = ME) -> None:
+def talk(
+    memory: Memory, valid_at: int, *turns: tuple[str, str], source: str = "", by: str = ME
+) -> None:
     said = [ObservationDraft(name, (text,), valid_at, source) for name, text in turns]
     observations.add(memory, said, by=by, skip_repeats=False)
 
@@ -35,14 +37,23 @@ def test_passages_are_found_by_stem_part_and_pair(memory: Memory) -> None:
 
 def test_passages_can_be_restricted_to_some_entities(memory: Memory) -> None:
     create(memory, *LIBRARY)
-    assert having(memory, "user", "dog", within=Within(names=("Caroline", "Nobody"))) == {("Caroline", 2)}
+    assert having(memory, "user", "dog", within=Within(names=("Caroline", "Nobody"))) == {
+        ("Caroline", 2)
+    }
     assert having(memory, "user", "dog", within=Within(types=("person",))) == {("Caroline", 2)}
-    assert having(memory, "user", "dog", within=Within(names=("Caroline",), types=("function",))) == set()
+    assert (
+        having(memory, "user", "dog", within=Within(names=("Caroline",), types=("function",)))
+        == set()
+    )
 
 
 def test_candidates_are_filtered_by_tags(memory: Memory) -> None:
     create(memory, EntityDraft("Ann", "person", ("sails",), tags=("crew", "club")))
-    create(memory, EntityDraft("Ben", "person", ("sails",), tags=("crew",)), EntityDraft("Cy", "person", ("sails",)))
+    create(
+        memory,
+        EntityDraft("Ben", "person", ("sails",), tags=("crew",)),
+        EntityDraft("Cy", "person", ("sails",)),
+    )
     assert having(memory, "sail", within=Within(tags=("crew",))) == {("Ann", 1), ("Ben", 1)}
     assert having(memory, "sail", within=Within(tags=("crew", "club"))) == {("Ann", 1)}
     assert having(memory, "sail", within=Within(tags=())) == {("Ann", 1), ("Ben", 1), ("Cy", 1)}
@@ -68,7 +79,9 @@ def test_deleted_passages_are_not_found_by_their_words(memory: Memory) -> None:
 def test_passages_added_later_are_found(memory: Memory) -> None:
     create(memory, *LIBRARY)
     assert having(memory, "hike") == set()
-    observations.add(memory, [ObservationDraft("Caroline", ("went hiking",))], by=ME, skip_repeats=True)
+    observations.add(
+        memory, [ObservationDraft("Caroline", ("went hiking",))], by=ME, skip_repeats=True
+    )
     assert having(memory, "hike") == {("Caroline", 3)}
 
 
@@ -121,7 +134,9 @@ def test_neighbours_belong_to_the_same_conversation_across_entities(memory: Memo
     assert around(memory, "tomorrow") == [None, None, None]
 
 
-def test_observations_without_a_valid_time_are_neighbours_in_order_of_writing(memory: Memory) -> None:
+def test_observations_without_a_valid_time_are_neighbours_in_order_of_writing(
+    memory: Memory,
+) -> None:
     create(memory, EntityDraft("Ann", "person"), EntityDraft("Ben", "person"))
     talk(memory, 0, ("Ann", "one"))
     talk(memory, 7, ("Ann", "aside"))
@@ -130,7 +145,9 @@ def test_observations_without_a_valid_time_are_neighbours_in_order_of_writing(me
     assert around(memory, "three") == ["two", "one", None]
 
 
-def test_observations_of_one_source_are_neighbours_whoever_wrote_them_and_whenever(memory: Memory) -> None:
+def test_observations_of_one_source_are_neighbours_whoever_wrote_them_and_whenever(
+    memory: Memory,
+) -> None:
     create(memory, EntityDraft("Ann", "person"), EntityDraft("Ben", "person"))
     talk(memory, 7, ("Ann", "hello"), source="chat 1")
     for number in range(MAX_CONVERSATION_STEPS):
@@ -151,7 +168,9 @@ def test_a_conversation_without_a_source_does_not_reach_far(memory: Memory) -> N
     assert around(memory, "hello") == around(memory, "bye") == [None, None, None]
 
 
-def test_clients_that_write_at_the_same_time_have_separate_conversations(versioned_url: str) -> None:
+def test_clients_that_write_at_the_same_time_have_separate_conversations(
+    versioned_url: str,
+) -> None:
     store = open_store(versioned_url)
     memory = Memory(store)
     create(memory, EntityDraft("Ann", "person"), EntityDraft("Ben", "person"))

@@ -48,7 +48,9 @@ EXAMPLES = {
 
 def run(*arguments: str, directory: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "polymnia", *arguments]
-    return subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    return subprocess.run(
+        command, cwd=directory, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+    )
 
 
 def fill(path: str) -> None:

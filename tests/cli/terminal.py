@@ -34,9 +34,15 @@ def screen(line: str, directory: Path, **environment: str) -> list[str]:
         subprocess.run(started, env=given, check=True, timeout=TIMEOUT_S)
         subprocess.run([*server, "wait-for", "done"], env=given, check=True, timeout=TIMEOUT_S)
         shown = subprocess.run(
-            [*server, "capture-pane", "-p"], env=given, check=True, capture_output=True, timeout=TIMEOUT_S
+            [*server, "capture-pane", "-p"],
+            env=given,
+            check=True,
+            capture_output=True,
+            timeout=TIMEOUT_S,
         )
     finally:
-        subprocess.run([*server, "kill-server"], env=given, check=False, capture_output=True, timeout=TIMEOUT_S)
+        subprocess.run(
+            [*server, "kill-server"], env=given, check=False, capture_output=True, timeout=TIMEOUT_S
+        )
     script.unlink()
     return [each.rstrip() for each in shown.stdout.decode().rstrip().split("\n")]

@@ -18,7 +18,9 @@ from tests.cli.commands import LINES, fill, run
 from tests.processes import TIMEOUT_S
 
 DOCUMENT = {
-    "entities": [{"name": "Zoë", "entityType": "person", "observations": ["likes tea", "likes tea"]}],
+    "entities": [
+        {"name": "Zoë", "entityType": "person", "observations": ["likes tea", "likes tea"]}
+    ],
     "relations": [{"from": "Zoë", "to": "Bob", "relationType": "knows"}],
 }
 
@@ -50,10 +52,15 @@ def test_an_export_can_go_to_a_file(store_path: str, tmp_path: Path) -> None:
 
 def export_document(store: str, directory: Path) -> dict[str, list[dict[str, object]]]:
     """Return the entities and relations of an exported document, with the fields that every store can hold."""
-    document = json.loads(run("export", "--store", store, "--format", "json", directory=directory).stdout)
+    document = json.loads(
+        run("export", "--store", store, "--format", "json", directory=directory).stdout
+    )
     names = {"name", "entityType", "observations", "from", "to", "relationType"}
     return {
-        section: [{name: value for name, value in each.items() if name in names} for each in document[section]]
+        section: [
+            {name: value for name, value in each.items() if name in names}
+            for each in document[section]
+        ]
         for section in DOCUMENT
     }
 
@@ -72,7 +79,10 @@ def test_what_was_exported_can_be_imported(store_path: str, form: str, tmp_path:
 
 def test_a_json_file_may_hold_json_lines(tmp_path: Path) -> None:
     (tmp_path / "old.json").write_text(LINES, "utf-8")
-    assert "1 entity (1 new)" in run("import", "old.json", "--store", "new.db", directory=tmp_path).stdout
+    assert (
+        "1 entity (1 new)"
+        in run("import", "old.json", "--store", "new.db", directory=tmp_path).stdout
+    )
 
 
 def test_importing_a_missing_file_creates_nothing(tmp_path: Path) -> None:
@@ -153,23 +163,35 @@ def test_the_doctor_salvages_what_a_damaged_database_still_has(tmp_path: Path) -
     damaged = b"\xff" * 4096 + database.read_bytes()[4096:]
     database.write_bytes(damaged)
     said = run("doctor", "--store", "memory.db", directory=tmp_path)
-    assert (said.returncode, "polymnia doctor --salvage --store memory.db" in said.stdout) == (1, True)
+    assert (said.returncode, "polymnia doctor --salvage --store memory.db" in said.stdout) == (
+        1,
+        True,
+    )
     said = run("doctor", "--salvage", "--store", "memory.db", directory=tmp_path)
     assert "memory.db.salvaged.db: 1 entity, 2 observations, 1 relation" in said.stdout
-    assert run("export", "--store", "memory.db.salvaged.db", directory=tmp_path).stdout == LINES + "\n"
+    assert (
+        run("export", "--store", "memory.db.salvaged.db", directory=tmp_path).stdout == LINES + "\n"
+    )
     assert database.read_bytes() == damaged
 
 
 def test_the_doctor_changes_nothing_and_finds_an_empty_file_empty(tmp_path: Path) -> None:
     (tmp_path / "memory.db").touch()
     said = run("doctor", "--store", "memory.db", directory=tmp_path)
-    assert (said.returncode, "memory.db is empty" in said.stdout, "What to do" in said.stdout) == (1, True, False)
+    assert (said.returncode, "memory.db is empty" in said.stdout, "What to do" in said.stdout) == (
+        1,
+        True,
+        False,
+    )
     assert [(path.name, path.stat().st_size) for path in tmp_path.iterdir()] == [("memory.db", 0)]
 
 
 def test_json_lines_cannot_be_salvaged(tmp_path: Path) -> None:
     said = run("doctor", "--salvage", "--store", "memory.jsonl", directory=tmp_path)
-    assert (said.returncode, said.stderr.startswith("polymnia: --salvage works on binary logs")) == (1, True)
+    assert (
+        said.returncode,
+        said.stderr.startswith("polymnia: --salvage works on binary logs"),
+    ) == (1, True)
 
 
 def test_an_unknown_kind_of_store_is_a_clear_error(tmp_path: Path) -> None:
@@ -184,7 +206,9 @@ def test_the_change_log_says_who_imported(tmp_path: Path) -> None:
     store = SqliteStore(str(tmp_path / "new.db"))
     with store.reading() as read:
         changes = read.history.changes()
-    assert [(each.id, each.actor, each.operation) for each in changes] == [(1, "polymnia import", "import")]
+    assert [(each.id, each.actor, each.operation) for each in changes] == [
+        (1, "polymnia import", "import")
+    ]
     store.close()
 
 
@@ -196,7 +220,14 @@ def serve(directory: Path, *arguments: str, message: str = SERVED, **environment
     command = [sys.executable, "-m", "polymnia", "serve", *arguments]
     given = {"HOME": str(directory), "PATH": "", **environment}
     done = subprocess.run(
-        command, cwd=directory, input=message, capture_output=True, text=True, env=given, timeout=TIMEOUT_S, check=True
+        command,
+        cwd=directory,
+        input=message,
+        capture_output=True,
+        text=True,
+        env=given,
+        timeout=TIMEOUT_S,
+        check=True,
     )
     return done.stdout
 
@@ -209,7 +240,9 @@ def test_the_reference_dialect_reads_memory_jsonl_in_the_working_directory(tmp_p
 def test_the_reference_variable_is_relative_to_the_working_directory(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "graph.jsonl").write_text(LINES, "utf-8")
-    assert "likes tea" in serve(tmp_path, "--dialect", "reference", MEMORY_FILE_PATH="data/graph.jsonl")
+    assert "likes tea" in serve(
+        tmp_path, "--dialect", "reference", MEMORY_FILE_PATH="data/graph.jsonl"
+    )
 
 
 def test_a_legacy_memory_json_is_renamed_to_memory_jsonl(tmp_path: Path) -> None:
@@ -232,14 +265,20 @@ def test_another_programs_memory_json_stays(tmp_path: Path) -> None:
     assert (tmp_path / "memory.json").read_text("utf-8") == '{"setting": 1}'
 
 
-def test_with_no_options_the_memory_is_a_directory_of_workspaces_in_the_data_directory(tmp_path: Path) -> None:
-    assert "change 1 in personal" in serve(tmp_path, message=REMEMBERED, XDG_DATA_HOME=str(tmp_path / "data"))
+def test_with_no_options_the_memory_is_a_directory_of_workspaces_in_the_data_directory(
+    tmp_path: Path,
+) -> None:
+    assert "change 1 in personal" in serve(
+        tmp_path, message=REMEMBERED, XDG_DATA_HOME=str(tmp_path / "data")
+    )
     assert (tmp_path / "data" / "polymnia" / "workspaces" / "_meta.db").is_file()
 
 
 def test_a_question_is_answered_as_a_table(store_path: str, tmp_path: Path) -> None:
     fill(store_path)
-    found = run("search", "who drinks teas", "--embedder", "none", "--store", store_path, directory=tmp_path)
+    found = run(
+        "search", "who drinks teas", "--embedder", "none", "--store", store_path, directory=tmp_path
+    )
     assert found.returncode == 0
     assert found.stdout.splitlines()[0] == " 1. Zoë [person]: likes tea"
     assert found.stdout.splitlines()[1] == "    word: teas; 1 more say the same"
@@ -248,9 +287,21 @@ def test_a_question_is_answered_as_a_table(store_path: str, tmp_path: Path) -> N
 
 def test_a_question_is_answered_as_json(store_path: str, tmp_path: Path) -> None:
     fill(store_path)
-    arguments = ("--json", "--embedder", "none", "--limit", "1", "--type", "person", "--store", store_path)
+    arguments = (
+        "--json",
+        "--embedder",
+        "none",
+        "--limit",
+        "1",
+        "--type",
+        "person",
+        "--store",
+        store_path,
+    )
     found = json.loads(run("search", "Zoe", *arguments, directory=tmp_path).stdout)
-    assert [(hit["entity"], hit["ordinal"], hit["alike"]) for hit in found["hits"]] == [("Zoë", 0, 0)]
+    assert [(hit["entity"], hit["ordinal"], hit["alike"]) for hit in found["hits"]] == [
+        ("Zoë", 0, 0)
+    ]
     assert found["hits"][0]["why"]["meaning"] is None
 
 
@@ -258,7 +309,9 @@ def test_a_question_is_answered_by_meaning_once_the_memory_is_indexed(tmp_path: 
     path = str(tmp_path / "memory.db")
     fill(path)
     question = ("search", "favourite hot drink", "--json", "--embedder", "local", "--store", path)
-    assert "nothing is embedded yet" in json.loads(run(*question, directory=tmp_path).stdout)["note"]
+    assert (
+        "nothing is embedded yet" in json.loads(run(*question, directory=tmp_path).stdout)["note"]
+    )
     assert run("index", "--embedder", "local", "--store", path, directory=tmp_path).stdout.endswith(
         "2 passages embedded\n"
     )
@@ -283,7 +336,9 @@ def test_a_note_is_found_and_shown_by_its_key(tmp_path: Path) -> None:
     arguments = ("--embedder", "none", "--store", path)
     found = run("search", "which kettle to restart", *arguments, directory=tmp_path).stdout
     assert "1. note deploy steps: restart the tea kettle\n" in found
-    (hit, *_) = json.loads(run("search", "deploy steps", "--json", *arguments, directory=tmp_path).stdout)["hits"]
+    (hit, *_) = json.loads(
+        run("search", "deploy steps", "--json", *arguments, directory=tmp_path).stdout
+    )["hits"]
     assert (hit["kind"], hit["key"], hit["text"], hit["matched"]) == (
         "note",
         "deploy steps",
@@ -301,7 +356,9 @@ def test_an_entity_is_shown(store_path: str, tmp_path: Path) -> None:
     lines = run("show", "Zoë", "--store", store_path, directory=tmp_path).stdout.splitlines()
     assert lines[0] == "Zoë [person]"
     assert lines[-1].strip() == "Zoë -[knows]-> Bob"
-    shown = json.loads(run("show", "Zoë", "--json", "--store", store_path, directory=tmp_path).stdout)
+    shown = json.loads(
+        run("show", "Zoë", "--json", "--store", store_path, directory=tmp_path).stdout
+    )
     assert [each["text"] for each in shown["observations"]] == ["likes tea", "likes tea"]
     assert shown["relations"] == [{"from": "Zoë", "to": "Bob", "type": "knows"}]
 
@@ -312,17 +369,25 @@ def test_an_unknown_entity_or_embedder_is_an_error(store_path: str, tmp_path: Pa
         "there is no entity and no note 'Nobody'"
         in run("show", "Nobody", "--store", store_path, directory=tmp_path).stderr
     )
-    wrong = run("search", "tea", "--embedder", "word2vec", "--store", store_path, directory=tmp_path)
+    wrong = run(
+        "search", "tea", "--embedder", "word2vec", "--store", store_path, directory=tmp_path
+    )
     assert (wrong.returncode, "onnx:DIRECTORY" in wrong.stderr) == (1, True)
 
 
-@pytest.mark.parametrize("command", [("search", "tea"), ("show", "Zoë"), ("trash", "list"), ("export",)])
+@pytest.mark.parametrize(
+    "command", [("search", "tea"), ("show", "Zoë"), ("trash", "list"), ("export",)]
+)
 def test_commands_that_only_look_change_no_file(tmp_path: Path, command: tuple[str, ...]) -> None:
     path = tmp_path / "memory.db"
     fill(str(path))
-    before = {file.name: (file.stat().st_mtime_ns, file.read_bytes()) for file in tmp_path.iterdir()}
+    before = {
+        file.name: (file.stat().st_mtime_ns, file.read_bytes()) for file in tmp_path.iterdir()
+    }
     assert run(*command, "--store", str(path), directory=tmp_path).returncode == 0
-    assert {file.name: (file.stat().st_mtime_ns, file.read_bytes()) for file in tmp_path.iterdir()} == before
+    assert {
+        file.name: (file.stat().st_mtime_ns, file.read_bytes()) for file in tmp_path.iterdir()
+    } == before
 
 
 def test_a_pruned_note_is_listed_and_restored_by_its_key(tmp_path: Path) -> None:
@@ -333,18 +398,29 @@ def test_a_pruned_note_is_listed_and_restored_by_its_key(tmp_path: Path) -> None
     store.close()
     listed = run("trash", "list", "--store", path, directory=tmp_path).stdout
     assert "note" in listed and "plan: walk the dog" in listed
-    assert run("trash", "restore", "plan", "--store", path, directory=tmp_path).stdout == "restored plan\n"
+    assert (
+        run("trash", "restore", "plan", "--store", path, directory=tmp_path).stdout
+        == "restored plan\n"
+    )
     assert "walk the dog" in run("show", "plan", "--store", path, directory=tmp_path).stdout
 
 
-def test_long_hits_are_wrapped_at_the_matching_sentence_and_corrections_are_named(tmp_path: Path) -> None:
+def test_long_hits_are_wrapped_at_the_matching_sentence_and_corrections_are_named(
+    tmp_path: Path,
+) -> None:
     path = str(tmp_path / "memory.db")
     store = open_store(path)
-    text = "The weather was fine. " * 20 + "We deploy \x1b[31m the kettle on Tuesday. " + "The weather was fine. " * 20
+    text = (
+        "The weather was fine. " * 20
+        + "We deploy \x1b[31m the kettle on Tuesday. "
+        + "The weather was fine. " * 20
+    )
     entities.create(Memory(store), [EntityDraft("Zoë", "person", (text,))], by="test")
     store.close()
     arguments = ("--embedder", "none", "--store", path)
-    lines = run("search", "which ketle to deploy", *arguments, directory=tmp_path).stdout.splitlines()
+    lines = run(
+        "search", "which ketle to deploy", *arguments, directory=tmp_path
+    ).stdout.splitlines()
     assert lines[0] == "searched for 'kettle' instead of 'ketle'"
     assert lines[1].startswith(" 1. Zoë [person]: …We deploy \\x1b[31m the kettle on Tuesday.")
     assert max(map(len, lines)) <= 80

@@ -28,7 +28,9 @@ class Terminal(StringIO):
         return written
 
 
-def test_long_work_shows_its_time_on_a_terminal_and_removes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_work_shows_its_time_on_a_terminal_and_removes_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setattr(common, "_TICK_S", 0.001)

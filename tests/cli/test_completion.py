@@ -37,7 +37,9 @@ def complete_in_bash(script: Path, line: str) -> set[str]:
         f"source {script}; compopt() {{ :; }}; COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; "
         'COMPREPLY=(); _polymnia; printf "%s\\n" "${COMPREPLY[@]}"'
     )
-    done = subprocess.run([shell("bash"), "-c", program], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [shell("bash"), "-c", program], capture_output=True, text=True, check=False
+    )
     return set(done.stdout.split())
 
 
@@ -55,25 +57,29 @@ CASES = [
 @pytest.mark.parametrize(("line", "words"), CASES)
 def test_bash_completes(script: Path, line: str, words: set[str]) -> None:
     found = complete_in_bash(script, line)
-    assert {each for each in found if not each.startswith("-") or line.split(" ")[-1].startswith("-")} == words
+    assert {
+        each for each in found if not each.startswith("-") or line.split(" ")[-1].startswith("-")
+    } == words
 
 
 @pytest.mark.parametrize("script", ["fish"], indirect=True)
 @pytest.mark.parametrize(("line", "words"), CASES)
 def test_fish_completes(script: Path, line: str, words: set[str]) -> None:
     program = f"source {script}; complete -C'{line}'"
-    done = subprocess.run([shell("fish"), "-N", "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [shell("fish"), "-N", "-c", program], capture_output=True, text=True, check=True
+    )
     found = {each.partition("\t")[0] for each in done.stdout.splitlines()}
     assert words <= found
 
 
 @pytest.mark.parametrize("script", ["zsh"], indirect=True)
 def test_zsh_defines_a_function_for_every_command(script: Path, tmp_path: Path) -> None:
-    program = (
-        f"autoload -U compinit; compinit -D -d {tmp_path}/dump; functions -M 2>/dev/null; source {script} 2>/dev/null; "
-    )
+    program = f"autoload -U compinit; compinit -D -d {tmp_path}/dump; functions -M 2>/dev/null; source {script} 2>/dev/null; "
     program += "print -l ${(k)functions[(I)_polymnia_*]}"
-    done = subprocess.run([shell("zsh"), "-f", "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [shell("zsh"), "-f", "-c", program], capture_output=True, text=True, check=True
+    )
     assert {f"_polymnia_{name}" for name in COMMANDS} <= set(done.stdout.split())
 
 
@@ -88,6 +94,8 @@ def test_the_manual_page_has_every_command_and_option() -> None:
 
 def test_man_formats_the_manual_page_without_a_warning() -> None:
     man = shell("man")
-    done = subprocess.run([man, "--warnings", "-l", str(MANUAL)], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [man, "--warnings", "-l", str(MANUAL)], capture_output=True, text=True, check=True
+    )
     assert done.stderr == ""
     assert "polymnia search QUERY..." in done.stdout

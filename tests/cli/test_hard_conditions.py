@@ -26,7 +26,11 @@ def place(tmp_path: Path) -> Path:
 
 
 def polymnia(
-    place: Path, *arguments: str, stdout: int | None = None, prefix: tuple[str, ...] = (), **environment: str
+    place: Path,
+    *arguments: str,
+    stdout: int | None = None,
+    prefix: tuple[str, ...] = (),
+    **environment: str,
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [*prefix, sys.executable, "-m", "polymnia", *arguments],
@@ -57,10 +61,15 @@ def test_a_closed_pipe_ends_a_command_quietly(command: str, place: Path) -> None
 def test_a_full_disk_is_a_sentence(command: str, place: Path) -> None:
     with Path("/dev/full").open("w") as full:
         done = polymnia(place, command, *EXAMPLES[command], stdout=full.fileno())
-    assert (done.returncode, done.stderr) == (1, "polymnia: cannot write the output: No space left on device\n")
+    assert (done.returncode, done.stderr) == (
+        1,
+        "polymnia: cannot write the output: No space left on device\n",
+    )
 
 
-@pytest.mark.parametrize(("command", "encoding"), [*((each, "cp1252") for each in COMMANDS), ("show", "ascii")])
+@pytest.mark.parametrize(
+    ("command", "encoding"), [*((each, "cp1252") for each in COMMANDS), ("show", "ascii")]
+)
 def test_a_narrow_encoding_shows_escapes(command: str, encoding: str, place: Path) -> None:
     done = polymnia(place, command, *EXAMPLES[command], PYTHONIOENCODING=encoding, PYTHONUTF8="0")
     assert (done.returncode, done.stderr) == (0, "")
@@ -68,14 +77,23 @@ def test_a_narrow_encoding_shows_escapes(command: str, encoding: str, place: Pat
 
 def test_what_cp1252_lacks_is_escaped(place: Path) -> None:
     memory = "\n".join(
-        json.dumps({"type": "entity", "name": name, "entityType": "thing", "observations": ["日本 😀"]})
+        json.dumps(
+            {"type": "entity", "name": name, "entityType": "thing", "observations": ["日本 😀"]}
+        )
         for name in ("Ünal", "→")
     )
     (place / "in.jsonl").write_text(memory, "utf-8")
     polymnia(place, "import", "in.jsonl", "--store", "new.db")
-    shown = polymnia(place, "show", "Ünal", "--store", "new.db", PYTHONIOENCODING="cp1252", PYTHONUTF8="0").stdout
-    assert shown.encode("utf-8", "surrogateescape") == b"\xdcnal [thing]\n   1  \\u65e5\\u672c \\U0001f600\n"
-    found = polymnia(place, "show", "→", "--json", "--store", "new.db", PYTHONIOENCODING="cp1252", PYTHONUTF8="0")
+    shown = polymnia(
+        place, "show", "Ünal", "--store", "new.db", PYTHONIOENCODING="cp1252", PYTHONUTF8="0"
+    ).stdout
+    assert (
+        shown.encode("utf-8", "surrogateescape")
+        == b"\xdcnal [thing]\n   1  \\u65e5\\u672c \\U0001f600\n"
+    )
+    found = polymnia(
+        place, "show", "→", "--json", "--store", "new.db", PYTHONIOENCODING="cp1252", PYTHONUTF8="0"
+    )
     assert json.loads(found.stdout)["observations"][0]["text"] == "日本 😀"
 
 
@@ -111,7 +129,10 @@ def test_a_command_that_only_looks_needs_no_permission_to_write(
     [
         (("serve",), "polymnia: cannot create the directory of "),
         (("import", "memory.db", "--store", "new.db"), "polymnia: "),
-        (("export", "-o", "new.jsonl", "--store", "memory.db"), "polymnia: new.jsonl: Permission denied; "),
+        (
+            ("export", "-o", "new.jsonl", "--store", "memory.db"),
+            "polymnia: new.jsonl: Permission denied; ",
+        ),
         (("backup", "new.db", "--store", "memory.db"), "polymnia: "),
         (("token", "create", "me", "--store", "memory.db"), "polymnia: "),
         (("install", "cursor"), "polymnia: "),
@@ -129,17 +150,27 @@ def test_a_command_that_only_looks_needs_no_permission_to_write(
 def test_a_command_that_cannot_write_says_so(
     arguments: tuple[str, ...], sentence: str, read_only: tuple[str, ...], place: Path
 ) -> None:
-    done = polymnia(place, *arguments, prefix=read_only, HOME=str(place), XDG_DATA_HOME="", XDG_CONFIG_HOME="")
+    done = polymnia(
+        place, *arguments, prefix=read_only, HOME=str(place), XDG_DATA_HOME="", XDG_CONFIG_HOME=""
+    )
     assert (done.returncode, "Traceback" in done.stderr) == (1, False)
     assert done.stderr.splitlines()[-1].startswith(sentence)
 
 
-def test_an_unreadable_directory_of_settings_is_a_sentence(place: Path, read_only: tuple[str, ...]) -> None:
+def test_an_unreadable_directory_of_settings_is_a_sentence(
+    place: Path, read_only: tuple[str, ...]
+) -> None:
     place.chmod(0o755)
     (place / "config" / "polymnia").mkdir(parents=True)
     (place / "config").chmod(0o000)
     done = polymnia(
-        place, "stats", "--store", "memory.db", prefix=read_only, XDG_CONFIG_HOME=str(place / "config"), HOME=str(place)
+        place,
+        "stats",
+        "--store",
+        "memory.db",
+        prefix=read_only,
+        XDG_CONFIG_HOME=str(place / "config"),
+        HOME=str(place),
     )
     (place / "config").chmod(0o755)
     assert (done.returncode, done.stderr.endswith("config.toml: Permission denied\n")) == (1, True)
@@ -195,12 +226,16 @@ def test_every_result_can_be_json(arguments: tuple[str, ...], place: Path) -> No
         ("workspace", "list", "--store", "workspaces/"),
     ],
 )
-def test_every_result_about_several_workspaces_can_be_json(arguments: tuple[str, ...], place: Path) -> None:
+def test_every_result_about_several_workspaces_can_be_json(
+    arguments: tuple[str, ...], place: Path
+) -> None:
     done = polymnia(place, *arguments, "--json")
     assert (done.returncode, done.stderr) == (0, "")
     json.loads(done.stdout)
 
 
 def test_an_unknown_type_gets_a_suggestion(place: Path) -> None:
-    found = polymnia(place, "search", "tea", "--type", "persn", "--embedder", "none", "--store", "memory.db")
+    found = polymnia(
+        place, "search", "tea", "--type", "persn", "--embedder", "none", "--store", "memory.db"
+    )
     assert "no entity has the type 'persn'; did you mean 'person'?" in found.stdout + found.stderr

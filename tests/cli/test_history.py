@@ -18,7 +18,9 @@ def where(tmp_path: Path) -> list[str]:
     path = str(tmp_path / "memory.db")
     memory = Memory(open_store(path))
     entities.create(memory, [EntityDraft("Ann", "person", ("tea",))], by="first client")
-    observations.add(memory, [ObservationDraft("Ann", ("milk",))], by="second client", skip_repeats=False)
+    observations.add(
+        memory, [ObservationDraft("Ann", ("milk",))], by="second client", skip_repeats=False
+    )
     revise(memory, "Ann", Revision(replace=(Edit(1, "coffee"),)), by="first client")
     memory.store.close()
     return ["--store", path]
@@ -30,7 +32,9 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
     return status, captured.out + captured.err
 
 
-def test_history_lists_changes_newest_first(capsys: pytest.CaptureFixture[str], where: list[str]) -> None:
+def test_history_lists_changes_newest_first(
+    capsys: pytest.CaptureFixture[str], where: list[str]
+) -> None:
     status, said = run(capsys, "history", *where)
     lines = said.splitlines()
     assert status == 0
@@ -40,21 +44,35 @@ def test_history_lists_changes_newest_first(capsys: pytest.CaptureFixture[str], 
     assert "  + entity Ann: person" in lines
 
 
-def test_history_is_filtered_and_read_in_pages(capsys: pytest.CaptureFixture[str], where: list[str]) -> None:
-    found = json.loads(run(capsys, "history", "Ann", "--actor", "FIRST", "--limit", "1", "--json", *where)[1])
+def test_history_is_filtered_and_read_in_pages(
+    capsys: pytest.CaptureFixture[str], where: list[str]
+) -> None:
+    found = json.loads(
+        run(capsys, "history", "Ann", "--actor", "FIRST", "--limit", "1", "--json", *where)[1]
+    )
     assert ([each["id"] for each in found["changes"]], found["next"]) == ([3], 3)
-    found = json.loads(run(capsys, "history", "--operation", "add_observations", "--json", *where)[1])
+    found = json.loads(
+        run(capsys, "history", "--operation", "add_observations", "--json", *where)[1]
+    )
     assert found["changes"][0]["differences"][0]["after"] == "milk"
     assert run(capsys, "history", "Zoe", *where) == (1, "no such changes\n")
-    assert run(capsys, "history", "--since", "soon", *where)[1].startswith("polymnia: --since: 'soon' is not a time")
+    assert run(capsys, "history", "--since", "soon", *where)[1].startswith(
+        "polymnia: --since: 'soon' is not a time"
+    )
 
 
 def test_a_change_is_undone(capsys: pytest.CaptureFixture[str], where: list[str]) -> None:
     status, said = run(capsys, "undo", "3", "--dry-run", *where)
     assert (status, said) == (0, "would remove 1 observation and restore 1 observation\n")
     status, said = run(capsys, "undo", "3", *where)
-    assert (status, said) == (0, "undone as change 4: removed 1 observation, restored 1 observation\n")
-    assert run(capsys, "undo", "3", *where) == (0, "nothing to undo: everything is as it was before\n")
+    assert (status, said) == (
+        0,
+        "undone as change 4: removed 1 observation, restored 1 observation\n",
+    )
+    assert run(capsys, "undo", "3", *where) == (
+        0,
+        "nothing to undo: everything is as it was before\n",
+    )
 
 
 def test_conflicts_prevent_an_undo_unless_they_are_skipped(
@@ -65,7 +83,17 @@ def test_conflicts_prevent_an_undo_unless_they_are_skipped(
     assert "conflict: observation 1 of Ann: it was changed since (change 1)" in said
     assert said.endswith("nothing was undone; --skip-conflicts undoes the rest\n")
     found = json.loads(
-        run(capsys, "undo", "--since", "1d", "--actor", "first", "--json", "--skip-conflicts", *where)[1]
+        run(
+            capsys,
+            "undo",
+            "--since",
+            "1d",
+            "--actor",
+            "first",
+            "--json",
+            "--skip-conflicts",
+            *where,
+        )[1]
     )
     assert found["undone"] == [1, 3]
     assert [each["what"] for each in found["conflicts"]] == ["the entity Ann"]
@@ -73,5 +101,11 @@ def test_conflicts_prevent_an_undo_unless_they_are_skipped(
 
 
 def test_what_to_undo_must_be_said(capsys: pytest.CaptureFixture[str], where: list[str]) -> None:
-    assert run(capsys, "undo", *where) == (1, "polymnia: say what to undo: ids of changes, or --since TIME\n")
-    assert run(capsys, "undo", "1", "--actor", "x", *where)[1] == "polymnia: --actor needs --since TIME\n"
+    assert run(capsys, "undo", *where) == (
+        1,
+        "polymnia: say what to undo: ids of changes, or --since TIME\n",
+    )
+    assert (
+        run(capsys, "undo", "1", "--actor", "x", *where)[1]
+        == "polymnia: --actor needs --since TIME\n"
+    )

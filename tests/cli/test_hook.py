@@ -13,17 +13,23 @@ from tests.hooks.sessions import append, sent, turn
 from tests.processes import TIMEOUT_S
 
 # Runs the command with another limit, so that a slow machine gives nothing up.
-_PATIENT = (
-    "import sys; from polymnia.cli import hook, main; hook.MAX_SECONDS = 100.0; sys.exit(main.main(sys.argv[1:]))"
-)
+_PATIENT = "import sys; from polymnia.cli import hook, main; hook.MAX_SECONDS = 100.0; sys.exit(main.main(sys.argv[1:]))"
 
 
 def hook(
     home: Path, event: str, data: bytes, *options: str, patient: bool = True
 ) -> subprocess.CompletedProcess[bytes]:
-    places = {name: str(home) for name in ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "LOCALAPPDATA")}
+    places = {
+        name: str(home) for name in ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "LOCALAPPDATA")
+    }
     return subprocess.run(
-        [sys.executable, *(("-c", _PATIENT) if patient else ("-m", "polymnia")), "hook", event, *options],
+        [
+            sys.executable,
+            *(("-c", _PATIENT) if patient else ("-m", "polymnia")),
+            "hook",
+            event,
+            *options,
+        ],
         input=data,
         env={**os.environ, **places},
         capture_output=True,
@@ -34,7 +40,16 @@ def hook(
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"not json", b"[]", b"7", b'{"cwd": 7, "transcript_path": {}}', b"[" * 100_000, b'{"cwd": "\xff"}', b"\xff"],
+    [
+        b"",
+        b"not json",
+        b"[]",
+        b"7",
+        b'{"cwd": 7, "transcript_path": {}}',
+        b"[" * 100_000,
+        b'{"cwd": "\xff"}',
+        b"\xff",
+    ],
 )
 @pytest.mark.parametrize("event", ["SessionStart", "Stop"])
 def test_any_input_is_harmless(event: str, data: bytes, tmp_path: Path) -> None:

@@ -19,7 +19,9 @@ def test_an_import_reports_what_it_did_and_how_to_take_it_back(tmp_path: Path) -
     assert "left out the field metadata.category of memories[0]\n" in said.stdout
     assert said.stdout.endswith("to take it back: polymnia undo 1 --store new.db\n")
     run("undo", "1", "--store", "new.db", directory=tmp_path)
-    stats = json.loads(run("export", "--format", "json", "--store", "new.db", directory=tmp_path).stdout)
+    stats = json.loads(
+        run("export", "--format", "json", "--store", "new.db", directory=tmp_path).stdout
+    )
     assert (stats["entities"], stats["relations"]) == ([], [])
 
 
@@ -52,28 +54,39 @@ def test_a_program_gets_the_report_as_json(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("store", ["new.db", "new.jsonl", "new.mcpmem", "data/"])
 def test_a_dry_run_creates_nothing(store: str, tmp_path: Path) -> None:
-    said = run("import", str(SAMPLES / "claude.json"), "--store", store, "--dry-run", directory=tmp_path)
+    said = run(
+        "import", str(SAMPLES / "claude.json"), "--store", store, "--dry-run", directory=tmp_path
+    )
     assert (said.returncode, "would import 1 entity (1 new)" in said.stdout) == (0, True)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_dry_run_compares_with_what_the_store_has(tmp_path: Path) -> None:
     run("import", str(SAMPLES / "claude.json"), "--store", "new.db", directory=tmp_path)
-    said = run("import", str(SAMPLES / "claude.json"), "--store", "new.db", "--dry-run", directory=tmp_path)
+    said = run(
+        "import", str(SAMPLES / "claude.json"), "--store", "new.db", "--dry-run", directory=tmp_path
+    )
     assert "would import 1 entity (0 new)" in said.stdout
     assert "to take it back" not in said.stdout
 
 
 def test_an_import_says_what_it_did_not_replace(tmp_path: Path) -> None:
     for kind in ("person", "robot"):
-        line: dict[str, object] = {"type": "entity", "name": "Elena", "entityType": kind, "observations": []}
+        line: dict[str, object] = {
+            "type": "entity",
+            "name": "Elena",
+            "entityType": kind,
+            "observations": [],
+        }
         (tmp_path / "memory.jsonl").write_text(json.dumps(line), "utf-8")
         said = run("import", "memory.jsonl", "--store", "new.db", directory=tmp_path)
     assert "kept what the store says differently: the type of Elena\n" in said.stdout
 
 
 @pytest.mark.parametrize("content", ["", "hello\n", '{"some": "json"}', "not json\n{}\n"])
-def test_an_unknown_format_is_refused_and_leaves_nothing_behind(content: str, tmp_path: Path) -> None:
+def test_an_unknown_format_is_refused_and_leaves_nothing_behind(
+    content: str, tmp_path: Path
+) -> None:
     (tmp_path / "input.json").write_text(content, "utf-8")
     said = run("import", "input.json", "--store", "new.db", directory=tmp_path)
     assert (said.returncode, said.stdout) == (1, "")
@@ -92,15 +105,39 @@ def test_input_without_anything_to_take_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_kind_can_be_named(tmp_path: Path) -> None:
-    said = run("import", str(SAMPLES / "mem0.json"), "--from", "soon", "--store", "new.db", directory=tmp_path)
+    said = run(
+        "import",
+        str(SAMPLES / "mem0.json"),
+        "--from",
+        "soon",
+        "--store",
+        "new.db",
+        directory=tmp_path,
+    )
     assert (said.returncode, "'soon'" in said.stderr) == (2, True)
-    said = run("import", str(SAMPLES / "mem0.json"), "--from", "mem0", "--store", "new.db", directory=tmp_path)
+    said = run(
+        "import",
+        str(SAMPLES / "mem0.json"),
+        "--from",
+        "mem0",
+        "--store",
+        "new.db",
+        directory=tmp_path,
+    )
     assert said.returncode == 0
 
 
 def test_what_was_said_in_a_chat_is_found(tmp_path: Path) -> None:
     run("import", str(SAMPLES / "chatgpt.json"), "--store", "new.db", directory=tmp_path)
-    said = run("search", "best month for Lisbon", "--store", "new.db", "--embedder", "none", directory=tmp_path)
+    said = run(
+        "search",
+        "best month for Lisbon",
+        "--store",
+        "new.db",
+        "--embedder",
+        "none",
+        directory=tmp_path,
+    )
     assert "Trip to Lisbon" in said.stdout
 
 
@@ -114,7 +151,9 @@ def test_one_workspace_of_a_directory_is_imported(tmp_path: Path) -> None:
     refused = run("import", "data/", "--store", "new.db", directory=tmp_path)
     assert (refused.returncode, "--from-workspace" in refused.stderr) == (1, True)
     assert not (tmp_path / "new.db").exists()
-    said = run("import", "data/", "--from-workspace", "two", "--store", "new.db", directory=tmp_path)
+    said = run(
+        "import", "data/", "--from-workspace", "two", "--store", "new.db", directory=tmp_path
+    )
     assert "imported 1 entity (1 new)" in said.stdout
     assert '"name":"two"' in run("export", "--store", "new.db", directory=tmp_path).stdout
 
@@ -125,7 +164,9 @@ def test_a_file_is_not_imported_into_itself(tmp_path: Path) -> None:
     done = run("import", "memory.json", "--store", "./memory.json", directory=tmp_path)
     sentence = "memory.json is the store itself: name another file, or another store with --store"
     assert (done.returncode, done.stderr) == (1, f"polymnia: {sentence}\n")
-    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("memory.json", document)]
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [
+        ("memory.json", document)
+    ]
 
 
 def _interrupt(*_: object) -> int:
@@ -138,7 +179,9 @@ def importing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """An import of 30 entities in three batches."""
     monkeypatch.setattr(SqliteStore, "best_batch", 10)
     line = '{"type":"entity","name":"E%d","entityType":"x","observations":[]}'
-    (tmp_path / "memory.jsonl").write_text("\n".join([line % number for number in range(30)]), "utf-8")
+    (tmp_path / "memory.jsonl").write_text(
+        "\n".join([line % number for number in range(30)]), "utf-8"
+    )
     return ["import", str(tmp_path / "memory.jsonl"), "--store", str(tmp_path / "new.db")]
 
 
@@ -162,7 +205,9 @@ def test_an_interrupted_dry_run_says_that_nothing_was_changed(
     assert capsys.readouterr().err == "polymnia: interrupted: nothing was changed\n"
 
 
-def test_any_interrupted_command_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_any_interrupted_command_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(stats, "run", _interrupt)
     assert main(["stats"]) == 130
     assert capsys.readouterr().err == "polymnia: interrupted\n"

@@ -35,7 +35,13 @@ def install(home: Path, *arguments: str, **environment: str) -> subprocess.Compl
 
 def _without_settings() -> dict[str, str]:
     """Return the environment without what would move a client's or our own directory."""
-    moved = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "CODEX_HOME", "CLAUDE_CONFIG_DIR", "POLYMNIA_STORE")
+    moved = (
+        "XDG_CONFIG_HOME",
+        "XDG_DATA_HOME",
+        "CODEX_HOME",
+        "CLAUDE_CONFIG_DIR",
+        "POLYMNIA_STORE",
+    )
     return {name: value for name, value in os.environ.items() if name not in moved}
 
 
@@ -45,7 +51,9 @@ def servers(path: Path, key: str = "mcpServers") -> dict[str, dict[str, object]]
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_a_client_gets_an_entry_with_an_absolute_command_that_works(client: str, tmp_path: Path) -> None:
+def test_a_client_gets_an_entry_with_an_absolute_command_that_works(
+    client: str, tmp_path: Path
+) -> None:
     done = install(tmp_path, client)
     assert (done.returncode, done.stderr) == (0, "")
     assert "the server works: " in done.stdout
@@ -53,7 +61,10 @@ def test_a_client_gets_an_entry_with_an_absolute_command_that_works(client: str,
     (found,) = [each for each in listed if each["client"] == client]
     assert (found["scope"], found["state"]) == ("user", "installed")
     text = Path(found["file"]).read_text("utf-8")
-    assert json.dumps(str(Path(sys.executable).with_name("polymnia"))) in text or json.dumps(sys.executable) in text
+    assert (
+        json.dumps(str(Path(sys.executable).with_name("polymnia"))) in text
+        or json.dumps(sys.executable) in text
+    )
 
 
 def test_the_former_file_is_kept_and_its_comments_too(tmp_path: Path) -> None:
@@ -84,7 +95,9 @@ def test_an_entry_is_removed(tmp_path: Path) -> None:
 
 def test_another_server_is_not_removed_without_consent(tmp_path: Path) -> None:
     (tmp_path / ".cursor").mkdir()
-    (tmp_path / ".cursor" / "mcp.json").write_text('{"mcpServers": {"memory": {"command": "x"}}}', "utf-8")
+    (tmp_path / ".cursor" / "mcp.json").write_text(
+        '{"mcpServers": {"memory": {"command": "x"}}}', "utf-8"
+    )
     done = install(tmp_path, "cursor", "--remove")
     assert (done.returncode, "is another server" in done.stderr) == (1, True)
     assert install(tmp_path, "cursor", "--remove", "--yes").returncode == 0
@@ -98,7 +111,17 @@ def test_the_project_has_a_file_of_its_own(tmp_path: Path) -> None:
 
 
 def test_printing_changes_nothing(tmp_path: Path) -> None:
-    done = install(tmp_path, "vscode", "--print", "--dialect", "graph", "--store", "team.db", "--workspace", "w")
+    done = install(
+        tmp_path,
+        "vscode",
+        "--print",
+        "--dialect",
+        "graph",
+        "--store",
+        "team.db",
+        "--workspace",
+        "w",
+    )
     entry = json.loads(done.stdout)["servers"]["memory"]
     store = f"sqlite:{tmp_path / 'team.db'}"
     assert entry["args"] == ["serve", "--dialect", "graph", "--store", store, "--workspace", "w"]
@@ -106,7 +129,15 @@ def test_printing_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_a_server_that_does_not_start_is_not_installed(tmp_path: Path) -> None:
-    done = install(tmp_path, "cursor", "--store", "memory.db", "--workspace", "elsewhere", POLYMNIA_TRANSPORT="x")
+    done = install(
+        tmp_path,
+        "cursor",
+        "--store",
+        "memory.db",
+        "--workspace",
+        "elsewhere",
+        POLYMNIA_TRANSPORT="x",
+    )
     assert (done.returncode, (tmp_path / ".cursor").exists()) == (1, False)
 
 
@@ -115,9 +146,14 @@ def test_the_reference_server_is_replaced_and_its_memory_imported(tmp_path: Path
     path.parent.mkdir()
     memory.write_text(LINES, "utf-8")
     entry = {**REFERENCE, "env": {"MEMORY_FILE_PATH": str(memory)}}
-    path.write_text(json.dumps({"mcpServers": {"memory": entry, "web": {"command": "web"}}}), "utf-8")
+    path.write_text(
+        json.dumps({"mcpServers": {"memory": entry, "web": {"command": "web"}}}), "utf-8"
+    )
     refused = install(tmp_path, "cursor")
-    assert (refused.returncode, "is the reference memory server. Replace it?" in refused.stderr) == (1, True)
+    assert (
+        refused.returncode,
+        "is the reference memory server. Replace it?" in refused.stderr,
+    ) == (1, True)
     done = install(tmp_path, "cursor", "--yes")
     assert "imported 1 entity (1 new)" in done.stdout
     assert servers(path)["memory"]["args"] == ["serve"]
@@ -146,11 +182,16 @@ def test_a_file_with_a_mistake_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_a_team_server_is_tried_with_its_token(tmp_path: Path) -> None:
-    token = run("token", "create", "me", "--can", "write", "--store", "team.db", directory=tmp_path).stdout.strip()
+    token = run(
+        "token", "create", "me", "--can", "write", "--store", "team.db", directory=tmp_path
+    ).stdout.strip()
     with Running(tmp_path / "team.db") as server:
         url = f"http://127.0.0.1:{server.port}/mcp"
         wrong = install(tmp_path, "vscode", "--http", url, "--token", "guess")
-        assert (wrong.returncode, "it needs a token, or this one is not valid" in wrong.stderr) == (1, True)
+        assert (wrong.returncode, "it needs a token, or this one is not valid" in wrong.stderr) == (
+            1,
+            True,
+        )
         done = install(tmp_path, "vscode", "--scope", "project", "--http", url, "--token", token)
     assert done.returncode == 0, done.stderr
     entry = servers(tmp_path / ".vscode" / "mcp.json", "servers")["memory"]
@@ -161,11 +202,16 @@ def test_a_team_server_is_tried_with_its_token(tmp_path: Path) -> None:
 
 def test_a_client_must_be_named(tmp_path: Path) -> None:
     done = install(tmp_path)
-    assert (done.returncode, done.stderr.startswith("polymnia: name a client: claude-code, ")) == (1, True)
+    assert (done.returncode, done.stderr.startswith("polymnia: name a client: claude-code, ")) == (
+        1,
+        True,
+    )
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pseudo-terminals of this kind")
-@pytest.mark.parametrize(("answer", "args"), [("y", ["serve"]), ("n", ["-y", REFERENCE["args"][1]])])
+@pytest.mark.parametrize(
+    ("answer", "args"), [("y", ["serve"]), ("n", ["-y", REFERENCE["args"][1]])]
+)
 def test_in_a_terminal_the_user_is_asked(answer: str, args: list[str], tmp_path: Path) -> None:
     path = tmp_path / ".cursor" / "mcp.json"
     path.parent.mkdir()
@@ -173,7 +219,9 @@ def test_in_a_terminal_the_user_is_asked(answer: str, args: list[str], tmp_path:
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "polymnia", "install", "cursor"]
     env = {**_without_settings(), "HOME": str(tmp_path)}
-    with subprocess.Popen(command, cwd=tmp_path, env=env, stdin=theirs, stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=env, stdin=theirs, stdout=subprocess.PIPE
+    ) as process:
         os.write(ours, f"{answer}\n".encode())
         process.communicate(timeout=TIMEOUT_S)
     os.close(ours)

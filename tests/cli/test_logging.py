@@ -65,7 +65,9 @@ def damaged(tmp_path: Path) -> Path:
 
 def run_command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "polymnia", *arguments]
-    return subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, env={**os.environ, **environment}, capture_output=True, text=True, check=False
+    )
 
 
 def test_the_log_of_a_command_has_the_chosen_format(damaged: Path) -> None:
@@ -81,11 +83,23 @@ def test_a_check_reports_a_problem_once(damaged: Path) -> None:
 
 @pytest.mark.parametrize("transport", ["tcp", "http"])
 def test_an_insecure_server_warns_when_it_starts(tmp_path: Path, transport: str) -> None:
-    command = [sys.executable, "-m", "polymnia", "serve", "--transport", transport, "--bind", "0.0.0.0:0"]
+    command = [
+        sys.executable,
+        "-m",
+        "polymnia",
+        "serve",
+        "--transport",
+        transport,
+        "--bind",
+        "0.0.0.0:0",
+    ]
     command += ["--insecure", "--log-format", "json", "--store", str(tmp_path / "memory.db")]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         assert server.stderr is not None
         messages = [json.loads(server.stderr.readline())["message"] for _ in range(2)]
         server.terminate()
         server.stderr.read()
-    assert any(each.startswith("INSECURE: anyone who can reach 0.0.0.0:0 may read, change") for each in messages)
+    assert any(
+        each.startswith("INSECURE: anyone who can reach 0.0.0.0:0 may read, change")
+        for each in messages
+    )

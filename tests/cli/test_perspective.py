@@ -30,7 +30,9 @@ def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.
 def test_a_perspective_is_set_embedded_listed_and_removed(run: Run) -> None:
     with serve_ollama() as ollama:
         embedder = ("--embedder", f"ollama:bag@{ollama.url}")
-        status, said, _ = run("perspective", "set", "named", "--document", "{name}: {text}", *embedder)
+        status, said, _ = run(
+            "perspective", "set", "named", "--document", "{name}: {text}", *embedder
+        )
         assert status == 0
         assert said.startswith("set named: 2 of 2 still need vectors; ")
         assert run("index", *embedder)[:2] == (0, "memory.db: 4 passages embedded\n")
@@ -38,7 +40,10 @@ def test_a_perspective_is_set_embedded_listed_and_removed(run: Run) -> None:
             "text   2/2  {text}          {query}",
             "named  2/2  {name}: {text}  {query}",
         ]
-        assert run("perspective", "set", "named", "--query", "who {query}", *embedder)[1] == "set named\n"
+        assert (
+            run("perspective", "set", "named", "--query", "who {query}", *embedder)[1]
+            == "set named\n"
+        )
         assert json.loads(run("perspective", "list", "--json", *embedder)[1])[1] == {
             "name": "named",
             "document": "{name}: {text}",
@@ -48,7 +53,10 @@ def test_a_perspective_is_set_embedded_listed_and_removed(run: Run) -> None:
         }
         assert run("perspective", "set", "general", *embedder)[1] == "set general\n"
         assert run("perspective", "remove", "named", *embedder)[:2] == (0, "removed named\n")
-        assert [line.split()[0] for line in run("perspective", "list")[1].splitlines()] == ["text", "general"]
+        assert [line.split()[0] for line in run("perspective", "list")[1].splitlines()] == [
+            "text",
+            "general",
+        ]
 
 
 def test_what_cannot_be_set_or_removed_is_said(run: Run) -> None:

@@ -24,12 +24,16 @@ SENTENCES = [
 ]
 
 
-def test_a_conflict_is_a_sentence_about_both_sides(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_conflict_is_a_sentence_about_both_sides(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     command = ["sync", str(tmp_path / "vault"), "--store", str(tmp_path / "memory.db")]
     with closing(open_store(str(tmp_path / "memory.db"))) as store:
         memory = Memory(store)
         names = ("Both", "Cut", "Gone", "Taken", "Kind")
-        entities.create(memory, [EntityDraft(name, "thing", ("one", "two")) for name in names], by=ME)
+        entities.create(
+            memory, [EntityDraft(name, "thing", ("one", "two")) for name in names], by=ME
+        )
         notes.commit(memory, Note("k", "one"), by=ME)
         assert main(command) == 0
         _change_folder(tmp_path / "vault")

@@ -53,7 +53,11 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     store = open_store(str(directory / "memory.db"))
     memory = Memory(store)
     drafts = [
-        EntityDraft("Zoë", "person", ("likes tea", f"wears {RED}", "two\nlines", "日本語のとても長い文章 " * 8)),
+        EntityDraft(
+            "Zoë",
+            "person",
+            ("likes tea", f"wears {RED}", "two\nlines", "日本語のとても長い文章 " * 8),
+        ),
         EntityDraft(f"Evil{TITLE}", "per\x9bson", (LONG,)),
         EntityDraft("Gone\x1b[2J", "thing", (LONG,)),
     ]
@@ -85,12 +89,24 @@ def test_a_mistyped_command_gets_a_suggestion(place: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "first"),
     [
-        ("trash lst", "polymnia: ACTION: 'lst' is not one of list, restore, purge; did you mean list?"),
-        ("export --format jsn", "polymnia: --format: 'jsn' is not one of json, jsonl, markdown; did you mean json"),
+        (
+            "trash lst",
+            "polymnia: ACTION: 'lst' is not one of list, restore, purge; did you mean list?",
+        ),
+        (
+            "export --format jsn",
+            "polymnia: --format: 'jsn' is not one of json, jsonl, markdown; did you mean json",
+        ),
         ("search tea --limit many", "polymnia: argument --limit: invalid int value: 'many'"),
-        ("show Zoe --store memory.db", "polymnia: there is no entity and no note 'Zoe'; did you mean 'Zoë'?"),
+        (
+            "show Zoe --store memory.db",
+            "polymnia: there is no entity and no note 'Zoe'; did you mean 'Zoë'?",
+        ),
         ("stats --store typo.db", "polymnia: there is no file typo.db"),
-        ("export --store memory.db -o /dev/null", "polymnia: /dev/null is not a regular file: leave out -o and"),
+        (
+            "export --store memory.db -o /dev/null",
+            "polymnia: /dev/null is not a regular file: leave out -o and",
+        ),
     ],
 )
 def test_wrong_arguments_are_explained_in_a_sentence(line: str, first: str, place: Path) -> None:
@@ -106,7 +122,12 @@ def test_an_unknown_option_leads_to_the_help_of_its_command(place: Path) -> None
 
 def test_an_entity_is_shown_without_its_control_characters(place: Path) -> None:
     shown = screen("polymnia show Zoë --store memory.db", place)
-    assert shown[:4] == ["Zoë [person]", "   1  likes tea", "   2  wears \\x1b[31mred\\x1b[0m", "   3  two\\nlines"]
+    assert shown[:4] == [
+        "Zoë [person]",
+        "   1  likes tea",
+        "   2  wears \\x1b[31mred\\x1b[0m",
+        "   3  two\\nlines",
+    ]
     assert shown[-1] == "      Zoë -[kno\\x1bws]-> Evil\\x1b]0;owned\\x07"
 
 
@@ -143,14 +164,21 @@ def examples(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_help_of_every_command_fits(command: str, examples: Path) -> None:
     # The terminal breaks longer lines, so they are measured before it shows them.
-    widest, status = screen(f"COLUMNS=80 polymnia {command} --help | wc -L; echo status ${{PIPESTATUS[0]}}", examples)
+    widest, status = screen(
+        f"COLUMNS=80 polymnia {command} --help | wc -L; echo status ${{PIPESTATUS[0]}}", examples
+    )
     assert (int(widest) <= COLUMNS, status) == (True, "status 0")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_says_what_it_did_and_what_is_wrong_with_its_arguments(command: str, examples: Path) -> None:
+def test_every_command_says_what_it_did_and_what_is_wrong_with_its_arguments(
+    command: str, examples: Path
+) -> None:
     call = shlex.join([command, *EXAMPLES[command]])
-    shown = screen(f"polymnia {call}; echo status $?; polymnia {command} --no-such-option; echo status $?", examples)
+    shown = screen(
+        f"polymnia {call}; echo status $?; polymnia {command} --no-such-option; echo status $?",
+        examples,
+    )
     assert [line for line in shown if SHOWN[command] in line], shown
     assert [line for line in shown if line.startswith("status")] == ["status 0", "status 2"]
     assert shown[-3].startswith("polymnia: "), shown
@@ -185,12 +213,16 @@ def test_no_command_passes_control_characters_on(line: str, place: Path) -> None
     printed = run(*line.split(), "--store", "memory.db", directory=place)
     assert printed.stdout
     assert [
-        each for each in printed.stdout + printed.stderr if unicodedata.category(each) == "Cc" and each != "\n"
+        each
+        for each in printed.stdout + printed.stderr
+        if unicodedata.category(each) == "Cc" and each != "\n"
     ] == []
 
 
 def test_an_import_draws_its_progress(place: Path) -> None:
-    line = "polymnia export --store memory.db -o out.jsonl && polymnia import out.jsonl --store new.db"
+    line = (
+        "polymnia export --store memory.db -o out.jsonl && polymnia import out.jsonl --store new.db"
+    )
     shown = screen(line, place)
     assert shown[:2] == [
         "skipped 1 vault note: JSON lines cannot hold notes; use --format json",

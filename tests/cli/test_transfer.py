@@ -39,8 +39,12 @@ def held(path: Path) -> list[Note]:
     return found
 
 
-def test_a_document_holds_notes_with_times_tags_and_embeddings(source: list[Note], tmp_path: Path) -> None:
-    said = run("export", "--format", "json", "-o", "all.json", "--store", "source.db", directory=tmp_path)
+def test_a_document_holds_notes_with_times_tags_and_embeddings(
+    source: list[Note], tmp_path: Path
+) -> None:
+    said = run(
+        "export", "--format", "json", "-o", "all.json", "--store", "source.db", directory=tmp_path
+    )
     assert said.stderr == "all.json: 1 entity, 1 relation, 2 notes\n"
     said = run("import", "all.json", "--store", "new.db", directory=tmp_path)
     assert "1 relation (1 new) and 2 notes (2 new, 0 updated) into new.db" in said.stdout
@@ -70,7 +74,9 @@ def test_importing_twice_changes_nothing(source: list[Note], tmp_path: Path) -> 
     assert held(tmp_path / "new.db") == source
 
 
-def test_an_imported_note_is_found_by_its_words_and_by_its_embedding(source: list[Note], tmp_path: Path) -> None:
+def test_an_imported_note_is_found_by_its_words_and_by_its_embedding(
+    source: list[Note], tmp_path: Path
+) -> None:
     run("import", "source.db", "--store", "new.db", directory=tmp_path)
     store = SqliteStore(str(tmp_path / "new.db"))
     with store.reading() as reader:
@@ -105,13 +111,30 @@ def test_importing_into_a_store_without_notes_reports_the_skipped_ones(
     [
         ({"key": "", "content": "x"}, "notes[0].key: must not be empty"),
         ({"key": "k"}, "notes[0]: Object missing required field `content`"),
-        ({"key": "k", "content": "x", "embedding": "AAAA"}, "notes[0].embedding: expected 32-bit floats, got 3 bytes"),
-        ({"key": "k", "content": "x", "embedding": "AADAfw=="}, "notes[0].embedding: every number must be finite"),
-        ({"key": "k", "content": "x", "createdAt": "soon"}, "notes[0].createdAt: 'soon' is not an ISO 8601 date"),
+        (
+            {"key": "k", "content": "x", "embedding": "AAAA"},
+            "notes[0].embedding: expected 32-bit floats, got 3 bytes",
+        ),
+        (
+            {"key": "k", "content": "x", "embedding": "AADAfw=="},
+            "notes[0].embedding: every number must be finite",
+        ),
+        (
+            {"key": "k", "content": "x", "createdAt": "soon"},
+            "notes[0].createdAt: 'soon' is not an ISO 8601 date",
+        ),
     ],
 )
-def test_nothing_of_an_invalid_document_is_imported(note: dict[str, str], sentence: str, tmp_path: Path) -> None:
-    document = {"format": "polymnia", "version": 1, "entities": [], "relations": [], "notes": [note]}
+def test_nothing_of_an_invalid_document_is_imported(
+    note: dict[str, str], sentence: str, tmp_path: Path
+) -> None:
+    document = {
+        "format": "polymnia",
+        "version": 1,
+        "entities": [],
+        "relations": [],
+        "notes": [note],
+    }
     (tmp_path / "bad.json").write_text(json.dumps(document), "utf-8")
     said = run("import", "bad.json", "--store", "new.db", directory=tmp_path)
     assert said.returncode == 1

@@ -74,7 +74,9 @@ def test_removing_what_is_not_there_changes_nothing() -> None:
 
 def test_the_line_ends_of_the_file_are_kept() -> None:
     text = WITH_COMMENTS.replace("\n", "\r\n")
-    assert set_member(text, PATH, ENTRY) == set_member(WITH_COMMENTS, PATH, ENTRY).replace("\n", "\r\n")
+    assert set_member(text, PATH, ENTRY) == set_member(WITH_COMMENTS, PATH, ENTRY).replace(
+        "\n", "\r\n"
+    )
 
 
 def test_a_comment_in_an_empty_object_stays() -> None:
@@ -116,7 +118,10 @@ def documents(draw: st.DrawFn) -> str:
     def show(each: Any) -> str:
         space = draw(SPACES)
         if isinstance(each, dict):
-            items = [f"{draw(SPACES)}{json.dumps(key)}{draw(SPACES)}:{show(inner)}" for key, inner in each.items()]
+            items = [
+                f"{draw(SPACES)}{json.dumps(key)}{draw(SPACES)}:{show(inner)}"
+                for key, inner in each.items()
+            ]
             comma = draw(st.sampled_from(["", ","])) if items else ""
             return f"{space}{{{','.join(items)}{draw(SPACES)}{comma}{draw(SPACES)}}}{draw(SPACES)}"
         if isinstance(each, list):
@@ -133,7 +138,10 @@ def documents(draw: st.DrawFn) -> str:
 def test_a_member_can_be_set_and_removed_in_any_document(text: str) -> None:
     before = parse(text)
     added = set_member(text, PATH, ENTRY)
-    assert parse(added) == {**before, "mcpServers": {**before.get("mcpServers", {}), "memory": ENTRY}}
+    assert parse(added) == {
+        **before,
+        "mcpServers": {**before.get("mcpServers", {}), "memory": ENTRY},
+    }
     removed = parse(remove_member(added, PATH))
     assert removed.pop("mcpServers") == {
         key: value for key, value in before.get("mcpServers", {}).items() if key != "memory"

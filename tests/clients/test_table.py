@@ -11,19 +11,29 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from polymnia.clients.configuration import edit
-from polymnia.clients.table import CLIENTS, cursor_link, is_polymnia, is_reference_server, vscode_link
+from polymnia.clients.table import (
+    CLIENTS,
+    cursor_link,
+    is_polymnia,
+    is_reference_server,
+    vscode_link,
+)
 from polymnia.errors import BadInput
 from polymnia.settings import ClientRoots, client_roots
 from tests.clients.schemas import SCHEMAS
 
 COMMAND = ["/home/me/.local/bin/polymnia", "serve"]
-ROOTS = ClientRoots(home=Path("/h"), applications=Path("/a"), claude=Path("/h"), codex=Path("/c"), zed=Path("/z"))
+ROOTS = ClientRoots(
+    home=Path("/h"), applications=Path("/a"), claude=Path("/h"), codex=Path("/c"), zed=Path("/z")
+)
 
 
 def document(name: str, entry: dict[str, Any]) -> dict[str, Any]:
     """Return the parsed file that has just this entry."""
     text = edit(CLIENTS[name], "", {"memory": entry})
-    parsed: dict[str, Any] = tomllib.loads(text) if CLIENTS[name].form == "toml" else json.loads(text)
+    parsed: dict[str, Any] = (
+        tomllib.loads(text) if CLIENTS[name].form == "toml" else json.loads(text)
+    )
     return parsed
 
 
@@ -63,7 +73,11 @@ def test_claude_desktop_takes_no_url_in_its_file() -> None:
         ("windsurf", "/h/.codeium/windsurf/mcp_config.json", None),
         ("gemini", "/h/.gemini/settings.json", "/p/.gemini/settings.json"),
         ("zed", "/z/settings.json", "/p/.zed/settings.json"),
-        ("continue", "/h/.continue/mcpServers/polymnia.json", "/p/.continue/mcpServers/polymnia.json"),
+        (
+            "continue",
+            "/h/.continue/mcpServers/polymnia.json",
+            "/p/.continue/mcpServers/polymnia.json",
+        ),
     ],
 )
 def test_the_files_are_where_the_client_looks(name: str, user: str, project: str | None) -> None:
@@ -103,14 +117,19 @@ def test_an_entry_of_the_reference_server_is_recognized(entry: dict[str, Any]) -
     assert (is_polymnia(entry), is_reference_server(entry)) == (False, True)
 
 
-@pytest.mark.parametrize("entry", [{}, None, "text", {"url": "https://x/mcp"}, {"command": 1, "args": "x"}])
+@pytest.mark.parametrize(
+    "entry", [{}, None, "text", {"url": "https://x/mcp"}, {"command": 1, "args": "x"}]
+)
 def test_an_entry_of_any_form_can_be_looked_at(entry: Any) -> None:
     assert (is_polymnia(entry), is_reference_server(entry)) == (False, False)
 
 
 def test_the_links_carry_the_entry() -> None:
     cursor = parse_qs(urlsplit(cursor_link("memory", ["uvx", "polymnia", "serve"])).query)
-    assert json.loads(b64decode(cursor["config"][0])) == {"command": "uvx", "args": ["polymnia", "serve"]}
+    assert json.loads(b64decode(cursor["config"][0])) == {
+        "command": "uvx",
+        "args": ["polymnia", "serve"],
+    }
     vscode = parse_qs(urlsplit(vscode_link("memory", ["uvx", "polymnia", "serve"])).query)
     assert json.loads(vscode["config"][0])["args"] == ["polymnia", "serve"]
     assert (cursor["name"], vscode["name"]) == (["memory"], ["memory"])

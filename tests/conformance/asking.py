@@ -14,9 +14,13 @@ NAME = elicitation("user_name", "What is your name?", {"name": TEXT}, required=[
 AGREEMENT = elicitation("confirm", "Please confirm", {"ok": {"type": "boolean"}}, required=["ok"])
 STEPS = (
     elicitation("step1", "Step 1: What is your name?", {"name": TEXT}, required=["name"]),
-    elicitation("step2", "Step 2: What is your favorite color?", {"color": TEXT}, required=["color"]),
+    elicitation(
+        "step2", "Step 2: What is your favorite color?", {"color": TEXT}, required=["color"]
+    ),
 )
-CONTEXT = elicitation("user_context", "What context should the prompt use?", {"context": TEXT}, required=["context"])
+CONTEXT = elicitation(
+    "user_context", "What context should the prompt use?", {"context": TEXT}, required=["context"]
+)
 CAPITAL = sampling("capital_question", "What is the capital of France?", max_tokens=100)
 GREETING = sampling("greeting", "Generate a greeting", max_tokens=50)
 ROOTS = list_roots("client_roots")
@@ -41,14 +45,18 @@ def test_elicitation(call: Call, arguments: Asked) -> Reply:
         "username": {"type": "string", "description": "User's response"},
         "email": {"type": "string", "description": "User's email address"},
     }
-    found = call.ask(elicitation("user", arguments.message, properties, required=["username", "email"]))
+    found = call.ask(
+        elicitation("user", arguments.message, properties, required=["username", "email"])
+    )
     return Reply(f"User response: {_describe(found)}")
 
 
 @tool(Prompted, needs="read")
 def test_sampling(call: Call, arguments: Prompted) -> Reply:
     """Ask the client's model"""
-    return Reply(f"LLM response: {call.ask(sampling('text', arguments.prompt, max_tokens=100)).text}")
+    return Reply(
+        f"LLM response: {call.ask(sampling('text', arguments.prompt, max_tokens=100)).text}"
+    )
 
 
 @tool(Nothing, needs="read")
@@ -58,7 +66,11 @@ def test_elicitation_sep1034_defaults(call: Call, arguments: Nothing) -> Reply:
         "name": {"type": "string", "default": "John Doe"},
         "age": {"type": "integer", "default": 30},
         "score": {"type": "number", "default": 95.5},
-        "status": {"type": "string", "enum": ["active", "inactive", "pending"], "default": "active"},
+        "status": {
+            "type": "string",
+            "enum": ["active", "inactive", "pending"],
+            "default": "active",
+        },
         "verified": {"type": "boolean", "default": True},
     }
     found = call.ask(elicitation("defaults", "Please review the defaults", properties, required=[]))
@@ -69,8 +81,14 @@ def test_elicitation_sep1034_defaults(call: Call, arguments: Nothing) -> Reply:
 def test_elicitation_sep1330_enums(call: Call, arguments: Nothing) -> Reply:
     """Ask the user to choose in every way there is"""
     plain = ["option1", "option2", "option3"]
-    first = [{"const": f"value{number}", "title": f"{name} Option"} for number, name in enumerate(_ORDINALS, 1)]
-    choices = [{"const": f"value{number}", "title": f"{name} Choice"} for number, name in enumerate(_ORDINALS, 1)]
+    first = [
+        {"const": f"value{number}", "title": f"{name} Option"}
+        for number, name in enumerate(_ORDINALS, 1)
+    ]
+    choices = [
+        {"const": f"value{number}", "title": f"{name} Choice"}
+        for number, name in enumerate(_ORDINALS, 1)
+    ]
     properties: dict[str, Any] = {
         "untitledSingle": {"type": "string", "enum": plain},
         "titledSingle": {"type": "string", "oneOf": first},
@@ -120,7 +138,9 @@ def test_input_required_result_tampered_state(call: Call, arguments: Nothing) ->
 def test_input_required_result_multiple_inputs(call: Call, arguments: Nothing) -> Reply:
     """Ask for three things at once"""
     call.require_answers(NAME, GREETING, ROOTS)
-    return Reply(f"{call.ask(GREETING).text} {_describe(call.ask(NAME))} {len(call.ask(ROOTS).roots)}")
+    return Reply(
+        f"{call.ask(GREETING).text} {_describe(call.ask(NAME))} {len(call.ask(ROOTS).roots)}"
+    )
 
 
 @tool(Nothing, needs="read")
@@ -132,7 +152,9 @@ def test_input_required_result_multi_round(call: Call, arguments: Nothing) -> Re
 @tool(Nothing, needs="read")
 def test_input_required_result_capabilities(call: Call, arguments: Nothing) -> Reply:
     """Ask whatever the client can be asked"""
-    questions: list[Question[Any]] = [each for each in (NAME, GREETING, ROOTS) if call.may_ask(each.needs)]
+    questions: list[Question[Any]] = [
+        each for each in (NAME, GREETING, ROOTS) if call.may_ask(each.needs)
+    ]
     call.require_answers(*questions)
     return Reply(f"Asked {len(questions)} questions.")
 

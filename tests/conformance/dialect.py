@@ -26,7 +26,9 @@ PIXEL = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de"
     "0000000c49444154789c63f8cfc0000003010100c9fe92ef0000000049454e44ae426082"
 )
-SILENCE = bytes.fromhex("524946462400000057415645666d74201000000001000100401f0000803e0000020010006461746100000000")
+SILENCE = bytes.fromhex(
+    "524946462400000057415645666d74201000000001000100401f0000803e0000020010006461746100000000"
+)
 
 
 class Nothing(Struct, frozen=True):
@@ -91,7 +93,9 @@ def test_embedded_resource(call: Call, arguments: Nothing) -> Reply:
 @tool(Nothing, needs="read")
 def test_multiple_content_types(call: Call, arguments: Nothing) -> Reply:
     """Give a text, an image and a resource"""
-    data = Contents("test://mixed-content-resource", "application/json", '{"test":"data","value":123}')
+    data = Contents(
+        "test://mixed-content-resource", "application/json", '{"test":"data","value":123}'
+    )
     return Reply("Multiple content types test:", shown=(Image(PIXEL, "image/png"), Embedded(data)))
 
 
@@ -216,7 +220,9 @@ def _with_arguments(call: Call, given: Mapping[str, str]) -> str:
 
 
 def _with_resource(call: Call, given: Mapping[str, str]) -> Sequence[Message]:
-    resource = Contents(given["resourceUri"], "text/plain", "Embedded resource content for testing.")
+    resource = Contents(
+        given["resourceUri"], "text/plain", "Embedded resource content for testing."
+    )
     return Message(Embedded(resource)), Message("Please process the embedded resource above.")
 
 
@@ -239,7 +245,10 @@ PROMPTS = (
         name="test_prompt_with_arguments",
         title="With arguments",
         description="A text with two blanks",
-        arguments=tuple(PromptArgument(name=name, description="A word", required=True) for name in ("arg1", "arg2")),
+        arguments=tuple(
+            PromptArgument(name=name, description="A word", required=True)
+            for name in ("arg1", "arg2")
+        ),
         render=_with_arguments,
         complete=_completed,
     ),

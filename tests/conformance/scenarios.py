@@ -34,7 +34,12 @@ _HANDSHAKE = (
     "tools-call-with-progress",
     "tools-list",
 )
-_NEWEST_HANDSHAKE = (*_HANDSHAKE, "dns-rebinding-protection", "json-schema-2020-12", "server-sse-multiple-streams")
+_NEWEST_HANDSHAKE = (
+    *_HANDSHAKE,
+    "dns-rebinding-protection",
+    "json-schema-2020-12",
+    "server-sse-multiple-streams",
+)
 _STATELESS = (
     "caching",
     "completion-complete",
@@ -98,15 +103,24 @@ _SKILLS = ("sep-2640-skills-directory", "sep-2640-skills-enumeration", "sep-2640
 
 FIRST = Suite("conformance-0.1", "2025-11-25", ("--suite", "all"))
 OLDER = Suite("conformance-0.2", "2025-06-18", ("--suite", "all", "--spec-version", "2025-06-18"))
-HANDSHAKE = Suite("conformance-0.2", "2025-11-25", ("--suite", "all", "--spec-version", "2025-11-25"))
-STATELESS = Suite("conformance-0.2", "2026-07-28", ("--suite", "all", "--spec-version", "2026-07-28"))
+HANDSHAKE = Suite(
+    "conformance-0.2", "2025-11-25", ("--suite", "all", "--spec-version", "2025-11-25")
+)
+STATELESS = Suite(
+    "conformance-0.2", "2026-07-28", ("--suite", "all", "--spec-version", "2026-07-28")
+)
 # Extensions belong to no revision; they are run only along with everything else.
 EXTENSIONS = Suite("conformance-0.2", "extension", ("--suite", "all"))
 
 PASSING: dict[Suite, tuple[str, ...]] = {
     FIRST: (*_NEWEST_HANDSHAKE, *_NEWEST_ASKING, "server-sse-polling"),
     OLDER: (*_HANDSHAKE, *_ASKING, "server-session-lifecycle"),
-    HANDSHAKE: (*_NEWEST_HANDSHAKE, *_NEWEST_ASKING, "server-session-lifecycle", "server-sse-polling"),
+    HANDSHAKE: (
+        *_NEWEST_HANDSHAKE,
+        *_NEWEST_ASKING,
+        "server-session-lifecycle",
+        "server-sse-polling",
+    ),
     STATELESS: (*_STATELESS, *_INPUT_REQUIRED),
     EXTENSIONS: (),
 }

@@ -35,20 +35,29 @@ class Suite:
     def listed(self, judges: Path) -> set[str]:
         """Return the server scenarios that the suite lists for the revision."""
         said = self._run(judges, "list", "--server").stdout
-        return {each["scenario"] for each in _LISTED.finditer(said) if self.revision in each["revisions"].split(",")}
+        return {
+            each["scenario"]
+            for each in _LISTED.finditer(said)
+            if self.revision in each["revisions"].split(",")
+        }
 
     def findings(self, judges: Path, url: str, directory: Path) -> dict[str, "Finding"]:
         """Run the suite and return its findings by scenario; its exit status does not matter."""
-        done = self._run(judges, "server", "--url", url, *self.options, "--output-dir", str(directory))
+        done = self._run(
+            judges, "server", "--url", url, *self.options, "--output-dir", str(directory)
+        )
         assert "=== SUMMARY ===" in done.stdout, done.stdout + done.stderr
         return {
-            _scenario(each): Finding(json.loads((each / "checks.json").read_text())) for each in directory.iterdir()
+            _scenario(each): Finding(json.loads((each / "checks.json").read_text()))
+            for each in directory.iterdir()
         }
 
     def _run(self, judges: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         script = judges / "node_modules" / self.package / "dist" / "index.js"
         command = (node_of(judges), str(script), *arguments)
-        return subprocess.run(command, cwd=judges, capture_output=True, encoding="utf-8", timeout=_TIMEOUT_S)
+        return subprocess.run(
+            command, cwd=judges, capture_output=True, encoding="utf-8", timeout=_TIMEOUT_S
+        )
 
 
 class Finding:
@@ -60,12 +69,16 @@ class Finding:
     @property
     def complaints(self) -> list[str]:
         """Return the failures and the warnings."""
-        return [_describe(check) for check in self._checks if check["status"] in ("FAILURE", "WARNING")]
+        return [
+            _describe(check) for check in self._checks if check["status"] in ("FAILURE", "WARNING")
+        ]
 
     @property
     def is_passed(self) -> bool:
         """Tell whether at least one check passed and none failed or warned."""
-        checked = [each for each in self._checks if each["status"] == "SUCCESS" and each["id"] != _SCHEMA]
+        checked = [
+            each for each in self._checks if each["status"] == "SUCCESS" and each["id"] != _SCHEMA
+        ]
         return bool(checked) and not self.complaints
 
     @property

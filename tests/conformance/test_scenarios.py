@@ -15,7 +15,9 @@ Findings = dict[str, Finding]
 
 
 @pytest.fixture(scope="module")
-def found(judges: Path, url: str, tmp_path_factory: pytest.TempPathFactory) -> dict[Suite, Findings]:
+def found(
+    judges: Path, url: str, tmp_path_factory: pytest.TempPathFactory
+) -> dict[Suite, Findings]:
     """Return the findings of each suite; run a suite when the first test needs it."""
     return _Found(judges, url, tmp_path_factory)
 
@@ -36,7 +38,9 @@ def test_our_lists_have_every_scenario_of_the_suite(suite: Suite, judges: Path) 
 
 
 @pytest.mark.parametrize(
-    ("suite", "scenario"), [(suite, scenario) for suite in SUITES for scenario in PASSING[suite]], ids=str
+    ("suite", "scenario"),
+    [(suite, scenario) for suite in SUITES for scenario in PASSING[suite]],
+    ids=str,
 )
 def test_a_scenario_passes(suite: Suite, scenario: str, found: dict[Suite, Findings]) -> None:
     finding = found[suite][scenario]
@@ -45,23 +49,37 @@ def test_a_scenario_passes(suite: Suite, scenario: str, found: dict[Suite, Findi
 
 
 @pytest.mark.parametrize(
-    ("suite", "scenario"), [(suite, scenario) for suite in SUITES for scenario in EXCEPTIONS[suite]], ids=str
+    ("suite", "scenario"),
+    [(suite, scenario) for suite in SUITES for scenario in EXCEPTIONS[suite]],
+    ids=str,
 )
-def test_an_exception_still_fails(suite: Suite, scenario: str, found: dict[Suite, Findings]) -> None:
+def test_an_exception_still_fails(
+    suite: Suite, scenario: str, found: dict[Suite, Findings]
+) -> None:
     assert not found[suite][scenario].is_passed, f"{scenario} passes now: move it to PASSING"
 
 
 @pytest.mark.parametrize(
-    ("suite", "scenario"), [(suite, scenario) for suite in SUITES for scenario in EXCEPTIONS[suite]], ids=str
+    ("suite", "scenario"),
+    [(suite, scenario) for suite in SUITES for scenario in EXCEPTIONS[suite]],
+    ids=str,
 )
-def test_an_exception_does_not_violate_the_schema(suite: Suite, scenario: str, found: dict[Suite, Findings]) -> None:
+def test_an_exception_does_not_violate_the_schema(
+    suite: Suite, scenario: str, found: dict[Suite, Findings]
+) -> None:
     assert not found[suite][scenario].violates_the_schema
 
 
 def test_the_page_names_every_exception_with_its_reason() -> None:
     page = PAGE.read_text("utf-8")
-    named = {(scenario, reason) for exceptions in EXCEPTIONS.values() for scenario, reason in exceptions.items()}
-    assert [each for each in sorted(named) if f"`{each[0]}`" not in page or each[1] not in page] == []
+    named = {
+        (scenario, reason)
+        for exceptions in EXCEPTIONS.values()
+        for scenario, reason in exceptions.items()
+    }
+    assert [
+        each for each in sorted(named) if f"`{each[0]}`" not in page or each[1] not in page
+    ] == []
 
 
 @pytest.mark.parametrize("suite", SUITES, ids=str)
@@ -76,4 +94,6 @@ def test_the_counts_on_the_page_are_right(suite: Suite) -> None:
 def test_the_page_lists_every_scenario_with_its_result(suite: Suite) -> None:
     column = [each for each in SUITES if PASSING[each]].index(suite)
     rows = re.findall(r"^\| `(\S+)` \| (.+) \|$", PAGE.read_text("utf-8"), re.MULTILINE)
-    assert {name for name, cells in rows if cells.split(" | ")[column] == "passes"} == set(PASSING[suite])
+    assert {name for name, cells in rows if cells.split(" | ")[column] == "passes"} == set(
+        PASSING[suite]
+    )

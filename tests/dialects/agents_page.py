@@ -11,7 +11,9 @@ from polymnia.stores import open_store
 from tests.dialects.conversation import Client
 
 PAGE = Path(__file__).parents[2] / "docs" / "agents.md"
-_EXCHANGE = re.compile(r"```json\n(?P<request>\{\"tool\".*?\})\n```\n\n```text\n(?P<reply>.*?)\n```", re.DOTALL)
+_EXCHANGE = re.compile(
+    r"```json\n(?P<request>\{\"tool\".*?\})\n```\n\n```text\n(?P<reply>.*?)\n```", re.DOTALL
+)
 _TIME = re.compile(r"20\d\d-\d\d-\d\dT\d\d:\d\dZ")
 _SHOWN_TIME = "2026-11-16T09:30Z"
 
@@ -27,7 +29,9 @@ def replies(requests: list[str]) -> list[str]:
         memory = Memory(open_store(str(Path(directory) / "memory.db")))
         client = Client("native", memory)
         calls = [decode(each) for each in requests]
-        found = [_TIME.sub(_SHOWN_TIME, client.text(each["tool"], each["arguments"])) for each in calls]
+        found = [
+            _TIME.sub(_SHOWN_TIME, client.text(each["tool"], each["arguments"])) for each in calls
+        ]
         memory.store.close()
     return found
 
@@ -36,7 +40,10 @@ def rewrite() -> None:
     text = PAGE.read_text("utf-8")
     given = iter(replies([request for request, _ in session(text)]))
     PAGE.write_text(
-        _EXCHANGE.sub(lambda found: f"```json\n{found['request']}\n```\n\n```text\n{next(given)}\n```", text), "utf-8"
+        _EXCHANGE.sub(
+            lambda found: f"```json\n{found['request']}\n```\n\n```text\n{next(given)}\n```", text
+        ),
+        "utf-8",
     )
 
 

@@ -18,10 +18,18 @@ class Client:
     """One conversation with a dialect over a memory."""
 
     def __init__(self, dialect: str, memory: Memory | Server, principal: Principal = OWNER) -> None:
-        server = memory if isinstance(memory, Server) else Server(open_dialect(dialect), OneWorkspace(memory))
-        self.session = Session(server, client=Caller(principal=principal, workspace=server.workspace))
+        server = (
+            memory
+            if isinstance(memory, Server)
+            else Server(open_dialect(dialect), OneWorkspace(memory))
+        )
+        self.session = Session(
+            server, client=Caller(principal=principal, workspace=server.workspace)
+        )
         self._asked = 0
-        self.request("initialize", protocolVersion="2025-11-25", clientInfo={"name": "test", "version": "1"})
+        self.request(
+            "initialize", protocolVersion="2025-11-25", clientInfo={"name": "test", "version": "1"}
+        )
 
     def request(self, method: str, **params: Any) -> Any:
         """Return the result of a request. A protocol error fails the test."""

@@ -61,14 +61,21 @@ class Caller:
                 f"{_META}clientCapabilities": {},
                 f"{_META}clientInfo": {"name": "test", "version": "1"},
             }
-            headers = {"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": tool}
+            headers = {
+                "Mcp-Protocol-Version": "2026-07-28",
+                "Mcp-Method": "tools/call",
+                "Mcp-Name": tool,
+            }
         reply, _ = self._post({"method": "tools/call", "params": params}, headers)
         result = reply["result"]
         is_error = bool(result.get("isError"))
         return is_error, result["content"][0]["text"] if is_error else json.dumps(result)
 
     def _post(self, message: dict[str, Any], headers: dict[str, str]) -> tuple[Any, dict[str, str]]:
-        common = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        common = {
+            "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",
+        }
         common["Authorization"] = f"Bearer {self._token}"
         if self.workspace:
             common["X-Memory-Workspace"] = self.workspace
@@ -110,7 +117,10 @@ def run(directory: Path, operations: int, seed: int, store: str | None = None) -
     report = Report()
     with _serving(directory, store or f"{directory}/data/") as (host, tokens):
         threads = [
-            Thread(target=_play, args=(host, tokens, operations // _CLIENTS, random.Random(seed + number), report))
+            Thread(
+                target=_play,
+                args=(host, tokens, operations // _CLIENTS, random.Random(seed + number), report),
+            )
             for number in range(_CLIENTS)
         ]
         for thread in threads:
@@ -134,10 +144,17 @@ def _serving(directory: Path, store: str) -> Iterator[tuple[str, dict[str, froze
         file.create(f"token-{number}", can="write", workspaces=sorted(names), lifetime=None): names
         for number, names in enumerate(rights)
     }
-    tokens[file.create("everything", can="write", workspaces=None, lifetime=None)] = frozenset(WORKSPACES)
+    tokens[file.create("everything", can="write", workspaces=None, lifetime=None)] = frozenset(
+        WORKSPACES
+    )
     with serve_ollama() as ollama:
         options = ("--dialect", "workspace", "--transport", "http", "--port", "0")
-        more = ("--tokens", str(directory / "tokens.json"), "--embedder", f"ollama:bag@{ollama.url}")
+        more = (
+            "--tokens",
+            str(directory / "tokens.json"),
+            "--embedder",
+            f"ollama:bag@{ollama.url}",
+        )
         command = (*POLYMNIA, store, *options, *more)
         process = _LongProcess(command, directory, stdin=DEVNULL, stdout=DEVNULL)
         try:
@@ -146,10 +163,14 @@ def _serving(directory: Path, store: str) -> Iterator[tuple[str, dict[str, froze
             process.end()
 
 
-def _play(host: str, tokens: dict[str, frozenset[str]], count: int, chance: random.Random, report: Report) -> None:
+def _play(
+    host: str, tokens: dict[str, frozenset[str]], count: int, chance: random.Random, report: Report
+) -> None:
     callers = {token: Caller(host, token, "") for token in tokens}
     for token in list(callers)[::2]:
-        callers[token].begin_session()  # half of them have sessions, which are bound to no workspace
+        callers[
+            token
+        ].begin_session()  # half of them have sessions, which are bound to no workspace
     for _ in range(count):
         token = chance.choice(list(callers))
         workspace = _choose_workspace(chance, tokens[token])
@@ -169,17 +190,37 @@ def _choose_workspace(chance: random.Random, allowed: frozenset[str]) -> str:
 
 def _choose_call(chance: random.Random, workspace: str) -> tuple[str, dict[str, Any]]:
     node, other, word = chance.choice(_NODES), chance.choice(_NODES), chance.choice(_WORDS)
-    text = f"{mark_of(workspace)} {word} {chance.randrange(1000)} {other}" if workspace in WORKSPACES else "nothing"
-    relation = {"from_entity": node, "to_entity": other, "relation_type": chance.choice(("uses", "knows"))}
-    created = {"name": node, "entity_type": "thing", "observations": [text], "summary": text, "tags": [text]}
+    text = (
+        f"{mark_of(workspace)} {word} {chance.randrange(1000)} {other}"
+        if workspace in WORKSPACES
+        else "nothing"
+    )
+    relation = {
+        "from_entity": node,
+        "to_entity": other,
+        "relation_type": chance.choice(("uses", "knows")),
+    }
+    created = {
+        "name": node,
+        "entity_type": "thing",
+        "observations": [text],
+        "summary": text,
+        "tags": [text],
+    }
     calls: dict[str, dict[str, Any]] = {
         "create_entities": {"entities": [created]},
         "add_observations": {"observations": [{"entity_name": node, "contents": [text]}]},
         "create_relations": {"relations": [relation]},
         "set_summary": {"name": node, "summary": text},
         "set_tags": {"name": node, "tags": [text]},
-        "replace_observation": {"entity_name": node, "ordinal": chance.randrange(1, 5), "new_content": text},
-        "delete_observations": {"deletions": [{"entity_name": node, "ordinals": [chance.randrange(1, 20)]}]},
+        "replace_observation": {
+            "entity_name": node,
+            "ordinal": chance.randrange(1, 5),
+            "new_content": text,
+        },
+        "delete_observations": {
+            "deletions": [{"entity_name": node, "ordinals": [chance.randrange(1, 20)]}]
+        },
         "delete_entities": {"entity_names": [node]},
         "delete_relations": {"relations": [relation]},
         "update_relation_type": {
@@ -191,7 +232,11 @@ def _choose_call(chance: random.Random, workspace: str) -> tuple[str, dict[str, 
         "open_nodes": {"names": [node, other]},
         "get_nodes_by_type": {"entity_type": "thing"},
         "get_recently_modified": {},
-        "query_observations": {"entity_name": node, "query": word, "mode": chance.choice(("embedding", "text"))},
+        "query_observations": {
+            "entity_name": node,
+            "query": word,
+            "mode": chance.choice(("embedding", "text")),
+        },
         "search_nodes": {"query": f"{word} mark", "mode": chance.choice(("embedding", "text"))},
         "get_relations_between": {"entity_a": node, "entity_b": other},
         "get_neighborhood": {"name": node, "depth": 2},
@@ -204,7 +249,10 @@ def _choose_call(chance: random.Random, workspace: str) -> tuple[str, dict[str, 
         "get_stats": {},
     }
     tools = list(calls)
-    weights = [0.1 if tool in _HEAVY else 4 if tool in ("create_entities", "add_observations") else 1 for tool in tools]
+    weights = [
+        0.1 if tool in _HEAVY else 4 if tool in ("create_entities", "add_observations") else 1
+        for tool in tools
+    ]
     tool = chance.choices(tools, weights)[0]
     return tool, calls[tool]
 
@@ -217,9 +265,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m tests.dialects.isolation", description=(__doc__ or "").split("\n")[0]
     )
-    parser.add_argument("--operations", type=int, default=100_000, metavar="N", help="(default: %(default)s)")
+    parser.add_argument(
+        "--operations", type=int, default=100_000, metavar="N", help="(default: %(default)s)"
+    )
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="(default: %(default)s)")
-    parser.add_argument("--store", metavar="URL", help="an empty database (default: a data directory)")
+    parser.add_argument(
+        "--store", metavar="URL", help="an empty database (default: a data directory)"
+    )
     options = parser.parse_args(arguments)
     with TemporaryDirectory() as directory:
         report = run(Path(directory), options.operations, options.seed, options.store)

@@ -25,13 +25,17 @@ MANY = {"name": "Ada", "facts": [f"fact {number}" for number in range(40)]}
 class AskedClient(Client):
     """A client that can be asked. `answer` returns the result for a request of the server, or raises."""
 
-    def __init__(self, dialect: str, server: Memory | Server, answer: Callable[[str, JSON], JSON]) -> None:
+    def __init__(
+        self, dialect: str, server: Memory | Server, answer: Callable[[str, JSON], JSON]
+    ) -> None:
         super().__init__(dialect, server)
         self.asked: list[JSON] = []
         self._answer = answer
         capabilities: JSON = {"elicitation": {}, "sampling": {}}
         info = {"name": "asked", "version": "1"}
-        super().request("initialize", protocolVersion="2025-11-25", clientInfo=info, capabilities=capabilities)
+        super().request(
+            "initialize", protocolVersion="2025-11-25", clientInfo=info, capabilities=capabilities
+        )
 
     def request(self, method: str, **params: Any) -> Any:
         """Return the result of a request, after every question about it was answered."""
@@ -71,14 +75,19 @@ def test_many_single_facts_are_asked_about_too(memory: Memory) -> None:
     client = agreeing(memory, YES)
     client.text("remember", {"entities": [MANY]})
     client.text("forget", {"name": "Ada", "facts": [str(number) for number in range(1, 31)]})
-    assert [each["message"] for each in client.asked] == ["Forget Ada: 30 facts and relations in all?"]
+    assert [each["message"] for each in client.asked] == [
+        "Forget Ada: 30 facts and relations in all?"
+    ]
 
 
 def test_without_elicitation_many_facts_need_a_confirmation(memory: Memory) -> None:
     client = Client("native", memory)
     client.text("remember", {"entities": [MANY]})
     refusal = client.error("forget", {"name": "Ada", "whole": True})
-    assert refusal == "that would forget 41 facts and relations: look with dry_run, or pass confirm: true"
+    assert (
+        refusal
+        == "that would forget 41 facts and relations: look with dry_run, or pass confirm: true"
+    )
     client.text("forget", {"name": "Ada", "whole": True, "dry_run": True})
     client.text("forget", {"name": "Ada", "whole": True, "confirm": True})
     assert "There is no entity Ada" in client.text("open", {"names": ["Ada"]})
@@ -86,7 +95,9 @@ def test_without_elicitation_many_facts_need_a_confirmation(memory: Memory) -> N
 
 def conflicting(client: Client) -> None:
     """Make a change that can be undone in part only: change 2 adds to what change 1 created."""
-    client.text("remember", {"entities": [{"name": "Ada", "facts": ["drinks tea"]}, {"name": "Bob"}]})
+    client.text(
+        "remember", {"entities": [{"name": "Ada", "facts": ["drinks tea"]}, {"name": "Bob"}]}
+    )
     client.text("remember", {"entities": [{"name": "Ada", "facts": ["lives in Paris"]}]})
 
 
@@ -127,19 +138,26 @@ def test_a_workspace_is_deleted_only_with_the_users_consent(tmp_path: Any, answe
     assert result.get("isError", False) == (answer is NO)
     assert client.asked[0]["message"] == "Delete the workspace old with everything in it?"
     plain = Client("native", Server(dialect, workspaces, workspace="app"))
-    assert "pass confirm: true" in plain.error("manage_workspace", {"action": "delete", "name": "app"})
+    assert "pass confirm: true" in plain.error(
+        "manage_workspace", {"action": "delete", "name": "app"}
+    )
     workspaces.close()
 
 
 def sampled(text: str) -> JSON:
-    return {"result": {"role": "assistant", "content": {"type": "text", "text": text}, "model": "m"}}
+    return {
+        "result": {"role": "assistant", "content": {"type": "text", "text": text}, "model": "m"}
+    }
 
 
 def report_of(memory: Memory, answer: Callable[[str, JSON], JSON]) -> tuple[AskedClient, JSON]:
     server = Server(open_dialect("workspace"), OneWorkspace(memory), workspace="default")
     client = AskedClient("workspace", server, answer)
     people = ("Ada", "Bob")
-    observed = [{"name": name, "entity_type": "person", "observations": [f"{name} drinks tea"]} for name in people]
+    observed = [
+        {"name": name, "entity_type": "person", "observations": [f"{name} drinks tea"]}
+        for name in people
+    ]
     client.call("create_entities", {"entities": observed})
     return client, client.call("get_consolidation_report")["structuredContent"]
 
@@ -149,14 +167,24 @@ def drafts_of(report: JSON) -> dict[str, str | None]:
 
 
 def test_the_clients_model_drafts_the_summaries_in_one_answer(memory: Memory) -> None:
-    client, report = report_of(memory, lambda method, params: sampled("Task 1: One of them.\n**2.** The other."))
+    client, report = report_of(
+        memory, lambda method, params: sampled("Task 1: One of them.\n**2.** The other.")
+    )
     (asked,) = client.asked
     assert asked["messages"][0]["content"]["text"].count("drinks tea") == 2
-    assert sorted(str(each) for each in drafts_of(report).values()) == ["One of them.", "The other."]
+    assert sorted(str(each) for each in drafts_of(report).values()) == [
+        "One of them.",
+        "The other.",
+    ]
 
 
 @pytest.mark.parametrize(
-    "answer", [sampled("I cannot."), sampled("7: nothing"), {"error": {"code": -1, "message": "the user declined"}}]
+    "answer",
+    [
+        sampled("I cannot."),
+        sampled("7: nothing"),
+        {"error": {"code": -1, "message": "the user declined"}},
+    ],
 )
 def test_a_report_does_without_drafts_that_do_not_come(memory: Memory, answer: JSON) -> None:
     client, report = report_of(memory, lambda method, params: answer)
@@ -166,7 +194,9 @@ def test_a_report_does_without_drafts_that_do_not_come(memory: Memory, answer: J
 
 def test_a_report_asks_again_for_nothing_if_the_memory_changed_meanwhile(memory: Memory) -> None:
     def answer(method: str, params: JSON) -> JSON:
-        Client("native", memory).text("remember", {"entities": [{"name": "Ada", "facts": ["moved"]}]})
+        Client("native", memory).text(
+            "remember", {"entities": [{"name": "Ada", "facts": ["moved"]}]}
+        )
         return sampled("1: old\n2: old")
 
     client, report = report_of(memory, answer)
@@ -178,12 +208,17 @@ def test_long_prompts_are_left_out_of_the_joined_one() -> None:
     prompts = [drafts.Prompt("Summarize.", str(number) * 10_000) for number in range(4)]
     joined = drafts.join_prompts(prompts)
     assert len(joined.text) <= drafts.MAX_JOINED_CHARACTERS
-    assert drafts.split_drafts("1: first\n2: second", prompts) == {prompts[0]: "first", prompts[1]: "second"}
+    assert drafts.split_drafts("1: first\n2: second", prompts) == {
+        prompts[0]: "first",
+        prompts[1]: "second",
+    }
 
 
 def test_the_progress_of_a_review_increases(memory: Memory) -> None:
     client = Client("native", memory)
-    client.text("remember", {"entities": [{"name": f"e{number}", "facts": ["a"]} for number in range(30)]})
+    client.text(
+        "remember", {"entities": [{"name": f"e{number}", "facts": ["a"]} for number in range(30)]}
+    )
     client.session.outbox.clear()
     client.request("tools/call", name="review", arguments={}, _meta={"progressToken": "p"})
     told = [decode(each)["params"]["progress"] for each in client.session.outbox]

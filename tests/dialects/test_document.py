@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polymnia.dialects.document import canonical_element, encode_document, parse_entity, parse_note, parse_relation
+from polymnia.dialects.document import (
+    canonical_element,
+    encode_document,
+    parse_entity,
+    parse_note,
+    parse_relation,
+)
 from polymnia.errors import BadInput
 from polymnia.model import Entity, Graph, Note, Observation, Relation
 from polymnia.search.embedding import pack_vector
@@ -47,11 +53,17 @@ relations = st.builds(Relation, words, words, words, maybe)
 
 
 @given(st.lists(entities, max_size=3), st.lists(relations, max_size=3), st.lists(notes, max_size=3))
-def test_parsing_reverses_encoding(some: list[Entity], links: list[Relation], kept: list[Note]) -> None:
+def test_parsing_reverses_encoding(
+    some: list[Entity], links: list[Relation], kept: list[Note]
+) -> None:
     document = json.loads(encode_document(Graph(some, links), kept))
     found = [
         [parse(json.dumps(each).encode(), "") for each in document[section]]
-        for section, parse in (("entities", parse_entity), ("relations", parse_relation), ("notes", parse_note))
+        for section, parse in (
+            ("entities", parse_entity),
+            ("relations", parse_relation),
+            ("notes", parse_note),
+        )
     ]
     assert found == [some, links, kept]
 
@@ -59,7 +71,9 @@ def test_parsing_reverses_encoding(some: list[Entity], links: list[Relation], ke
 @given(entities)
 def test_an_element_has_one_canonical_form(entity: Entity) -> None:
     line = encode_document(Graph([entity], []), []).splitlines()[2]
-    assert canonical_element("entities", json.dumps(json.loads(line), indent=1).encode(), "") == line
+    assert (
+        canonical_element("entities", json.dumps(json.loads(line), indent=1).encode(), "") == line
+    )
 
 
 @pytest.mark.parametrize(
@@ -67,7 +81,10 @@ def test_an_element_has_one_canonical_form(entity: Entity) -> None:
     [
         ([{}, {}], "e.origins: expected one for each of the 1 observations, got 2"),
         ([{"ordinal": -1}], "e.origins[0].ordinal: expected more than 0, got -1"),
-        ([{"validAt": "9999-12-31T23:00:00-02:00"}], "e.origins[0].validAt: '9999-12-31T23:00:00-02:00' is not an ISO"),
+        (
+            [{"validAt": "9999-12-31T23:00:00-02:00"}],
+            "e.origins[0].validAt: '9999-12-31T23:00:00-02:00' is not an ISO",
+        ),
         ([{"createdAt": "soon"}], "e.origins[0].createdAt: 'soon' is not an ISO 8601 date"),
         ([{"source": 1}], "Expected `str`, got `int`"),
     ],

@@ -56,7 +56,9 @@ def test_create_entities_skips_existing_names(full: Client) -> None:
 
 
 def test_create_entities_needs_no_observations(client: Client) -> None:
-    assert client.json("create_entities", {"entities": [{"name": "Bob", "entityType": "person"}]}) == [BOB]
+    assert client.json(
+        "create_entities", {"entities": [{"name": "Bob", "entityType": "person"}]}
+    ) == [BOB]
 
 
 def test_create_relations_skips_existing_ones(full: Client) -> None:
@@ -66,7 +68,8 @@ def test_create_relations_skips_existing_ones(full: Client) -> None:
 
 def test_add_observations_skips_existing_texts(full: Client) -> None:
     added = full.json(
-        "add_observations", {"observations": [{"entityName": "Alice", "contents": ["likes coffee", "runs"]}]}
+        "add_observations",
+        {"observations": [{"entityName": "Alice", "contents": ["likes coffee", "runs"]}]},
     )
     assert added == [{"entityName": "Alice", "addedObservations": ["runs"]}]
 
@@ -91,16 +94,17 @@ def test_delete_observations_by_text(full: Client) -> None:
 
 
 def test_delete_relations_by_all_three_fields(full: Client) -> None:
-    assert full.json("delete_relations", {"relations": [KNOWS, {**WORKS, "relationType": "x"}]}) == {
-        "deletedRelations": 1
-    }
+    assert full.json(
+        "delete_relations", {"relations": [KNOWS, {**WORKS, "relationType": "x"}]}
+    ) == {"deletedRelations": 1}
     assert full.json("read_graph")["relations"] == [WORKS, BACK]
 
 
 def test_upsert_entities_creates_or_adds(full: Client) -> None:
     again = {**ALICE, "entityType": "robot", "observations": ["likes coffee", "new fact"]}
     outcome = full.json(
-        "upsert_entities", {"entities": [again, {"name": "New", "entityType": "x", "observations": ["y"]}]}
+        "upsert_entities",
+        {"entities": [again, {"name": "New", "entityType": "x", "observations": ["y"]}]},
     )
     assert outcome == [
         {"name": "Alice", "created": False, "addedObservations": ["new fact"]},
@@ -128,12 +132,21 @@ def test_compact_keeps_the_graph(full: Client) -> None:
 
 
 def test_read_graph_returns_everything(full: Client) -> None:
-    assert full.json("read_graph") == {"entities": [ALICE, BOB, ACME], "relations": [KNOWS, WORKS, BACK]}
+    assert full.json("read_graph") == {
+        "entities": [ALICE, BOB, ACME],
+        "relations": [KNOWS, WORKS, BACK],
+    }
 
 
 def test_read_graph_returns_a_page_and_the_relations_within_it(full: Client) -> None:
-    assert full.json("read_graph", {"entityType": "person"}) == {"entities": [ALICE, BOB], "relations": [KNOWS]}
-    assert full.json("read_graph", {"offset": 1, "limit": 2}) == {"entities": [BOB, ACME], "relations": [BACK]}
+    assert full.json("read_graph", {"entityType": "person"}) == {
+        "entities": [ALICE, BOB],
+        "relations": [KNOWS],
+    }
+    assert full.json("read_graph", {"offset": 1, "limit": 2}) == {
+        "entities": [BOB, ACME],
+        "relations": [BACK],
+    }
 
 
 def test_search_nodes_ranks_filters_and_pages(full: Client) -> None:
@@ -157,7 +170,12 @@ def test_get_entity_returns_it_without_relations(full: Client) -> None:
 
 
 def test_batch_get_entities_keeps_the_order_and_returns_null_for_missing_ones(full: Client) -> None:
-    assert full.json("batch_get_entities", {"names": ["Bob", "Ghost", "Alice", "Bob"]}) == [BOB, None, ALICE, BOB]
+    assert full.json("batch_get_entities", {"names": ["Bob", "Ghost", "Alice", "Bob"]}) == [
+        BOB,
+        None,
+        ALICE,
+        BOB,
+    ]
 
 
 def test_graph_stats_counts(full: Client) -> None:
@@ -188,12 +206,20 @@ def test_find_path_follows_relations_in_both_directions(full: Client) -> None:
     full.json("create_entities", {"entities": [{"name": "Dan", "entityType": "person"}]})
     assert full.json("find_path", {"from": "Bob", "to": "Alice"}) == ["Bob", "Alice"]
     assert full.json("find_path", {"from": "Bob", "to": "Dan"}) == []
-    assert full.error("find_path", {"from": "Bob", "to": "Ghost"}) == "Entity with name Ghost not found"
+    assert (
+        full.error("find_path", {"from": "Bob", "to": "Ghost"})
+        == "Entity with name Ghost not found"
+    )
 
 
 def test_find_all_paths_returns_every_path(full: Client) -> None:
-    assert full.json("find_all_paths", {"from": "Alice", "to": "Bob"}) == [["Alice", "Bob"], ["Alice", "Acme", "Bob"]]
-    assert full.json("find_all_paths", {"from": "Alice", "to": "Bob", "maxDepth": 1}) == [["Alice", "Bob"]]
+    assert full.json("find_all_paths", {"from": "Alice", "to": "Bob"}) == [
+        ["Alice", "Bob"],
+        ["Alice", "Acme", "Bob"],
+    ]
+    assert full.json("find_all_paths", {"from": "Alice", "to": "Bob", "maxDepth": 1}) == [
+        ["Alice", "Bob"]
+    ]
 
 
 def test_find_all_paths_says_when_it_is_cut(full: Client) -> None:
@@ -205,14 +231,20 @@ def test_find_all_paths_says_when_it_is_cut(full: Client) -> None:
 
 
 def test_extract_subgraph_expands_from_its_seeds(full: Client) -> None:
-    assert full.json("extract_subgraph", {"names": ["Alice"], "depth": 0}) == {"entities": [ALICE], "relations": []}
+    assert full.json("extract_subgraph", {"names": ["Alice"], "depth": 0}) == {
+        "entities": [ALICE],
+        "relations": [],
+    }
     assert full.json("extract_subgraph", {"names": ["Alice"]})["relations"] == [KNOWS, WORKS, BACK]
 
 
 def test_get_neighbors_by_type_and_direction(full: Client) -> None:
     outward = full.json("get_neighbors", {"name": "Acme", "direction": "out"})
     assert outward == {"entities": [BOB, ACME], "relations": [BACK]}
-    assert full.json("get_neighbors", {"name": "Alice", "relationType": "knows"})["entities"] == [ALICE, BOB]
+    assert full.json("get_neighbors", {"name": "Alice", "relationType": "knows"})["entities"] == [
+        ALICE,
+        BOB,
+    ]
 
 
 def test_describe_entity_returns_everything_it_touches(full: Client) -> None:
@@ -225,7 +257,10 @@ def test_describe_entity_returns_everything_it_touches(full: Client) -> None:
 
 
 def test_types_are_listed_with_counts(full: Client) -> None:
-    assert full.json("list_entity_types") == [{"type": "person", "count": 2}, {"type": "company", "count": 1}]
+    assert full.json("list_entity_types") == [
+        {"type": "person", "count": 2},
+        {"type": "company", "count": 1},
+    ]
     assert full.json("list_relation_types") == [
         {"type": "employs", "count": 1},
         {"type": "knows", "count": 1},
@@ -239,7 +274,8 @@ def test_export_graph_as_json_is_the_whole_graph(full: Client) -> None:
 
 def test_export_graph_as_mermaid(client: Client) -> None:
     client.json(
-        "create_entities", {"entities": [{"name": "Alice", "entityType": "x"}, {"name": "Bob", "entityType": "x"}]}
+        "create_entities",
+        {"entities": [{"name": "Alice", "entityType": "x"}, {"name": "Bob", "entityType": "x"}]},
     )
     client.json("create_relations", {"relations": [KNOWS]})
     assert client.text("export_graph", {"format": "mermaid"}) == (
@@ -249,7 +285,8 @@ def test_export_graph_as_mermaid(client: Client) -> None:
 
 def test_export_graph_as_dot(client: Client) -> None:
     client.json(
-        "create_entities", {"entities": [{"name": "Alice", "entityType": "x"}, {"name": "Bob", "entityType": "x"}]}
+        "create_entities",
+        {"entities": [{"name": "Alice", "entityType": "x"}, {"name": "Bob", "entityType": "x"}]},
     )
     client.json("create_relations", {"relations": [KNOWS]})
     assert client.text("export_graph", {"format": "dot"}) == (
@@ -258,7 +295,9 @@ def test_export_graph_as_dot(client: Client) -> None:
 
 
 def strange(client: Client) -> None:
-    client.json("create_entities", {"entities": [{"name": name, "entityType": "x"} for name in STRANGE]})
+    client.json(
+        "create_entities", {"entities": [{"name": name, "entityType": "x"} for name in STRANGE]}
+    )
     relations = [{"from": "Alice", "to": name, "relationType": name} for name in STRANGE]
     client.json("create_relations", {"relations": relations})
 
@@ -267,7 +306,9 @@ def strange(client: Client) -> None:
 def test_any_name_renders_in_graphviz(client: Client) -> None:
     strange(client)
     text = client.text("export_graph", {"format": "dot"})
-    done = subprocess.run(["dot", "-Tjson"], input=text, capture_output=True, text=True, check=True, timeout=TIMEOUT_S)
+    done = subprocess.run(
+        ["dot", "-Tjson"], input=text, capture_output=True, text=True, check=True, timeout=TIMEOUT_S
+    )
     labels = [node["label"] for node in json.loads(done.stdout)["objects"]]
     assert len(labels) == len(STRANGE) + 1
     assert done.stderr == ""
@@ -285,14 +326,24 @@ def test_no_name_breaks_out_of_a_mermaid_label(client: Client) -> None:
     [
         ("get_entity", {"name": "Alice", "colour": "red"}, "colour: there is no such argument"),
         ("get_entity", {}, "name: required, but missing"),
-        ("create_entities", {"entities": [{**ALICE, "x": 1}]}, "entities[0].x: there is no such argument"),
+        (
+            "create_entities",
+            {"entities": [{**ALICE, "x": 1}]},
+            "entities[0].x: there is no such argument",
+        ),
         ("read_graph", {"limit": -1}, "limit: expected an integer >= 0"),
         ("find_path", {"from": 1, "to": "x"}, "from: expected a string, got a number"),
         ("export_graph", {"format": "png"}, "format: 'png' is not one of dot, json, mermaid"),
-        ("get_neighbors", {"name": "x", "direction": "up"}, "direction: 'up' is not one of both, in, out"),
+        (
+            "get_neighbors",
+            {"name": "x", "direction": "up"},
+            "direction: 'up' is not one of both, in, out",
+        ),
     ],
 )
-def test_wrong_arguments_are_named(full: Client, tool: str, arguments: dict[str, Any], sentence: str) -> None:
+def test_wrong_arguments_are_named(
+    full: Client, tool: str, arguments: dict[str, Any], sentence: str
+) -> None:
     assert full.error(tool, arguments) == sentence
 
 
@@ -316,21 +367,25 @@ def test_a_limit_or_offset_of_any_size_is_accepted(full: Client, number: int) ->
 def test_null_means_left_out_and_a_float_without_a_fraction_is_an_integer(
     full: Client, tool: str, arguments: dict[str, Any]
 ) -> None:
-    meant = {name: int(value) if isinstance(value, float) else value for name, value in arguments.items()}
-    assert full.json(tool, arguments) == full.json(tool, {k: v for k, v in meant.items() if v is not None})
+    meant = {
+        name: int(value) if isinstance(value, float) else value for name, value in arguments.items()
+    }
+    assert full.json(tool, arguments) == full.json(
+        tool, {k: v for k, v in meant.items() if v is not None}
+    )
 
 
 def test_half_a_surrogate_pair_is_named_as_the_problem(full: Client) -> None:
     for text in (rb"\ud800", rb"\udc00", rb"\ud83dx", rb"a\ud800\n"):
-        call = (
-            b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_entity","arguments":{"name":"%s"}}}'
-        )
+        call = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_entity","arguments":{"name":"%s"}}}'
         reply = json.loads(full.session.handle(call % text).body or b"null")
         assert "surrogate" in reply["error"]["message"], (text, reply)
 
 
 def test_a_large_reply_says_so_and_how_to_limit_it(memory: Memory) -> None:
-    entities.create(memory, [EntityDraft(f"e{n}", "thing", ("tea " * 40,)) for n in range(200)], by="test")
+    entities.create(
+        memory, [EntityDraft(f"e{n}", "thing", ("tea " * 40,)) for n in range(200)], by="test"
+    )
     client = Client("graph", memory)
     for tool, arguments in (("read_graph", {}), ("search_nodes", {"query": "tea"})):
         first, note = client.call(tool, arguments)["content"]

@@ -35,9 +35,14 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     memory = Memory(open_store(str(tmp_path_factory.mktemp("large") / "memory.db")))
     for start in range(0, ENTITIES, BATCH):
         names = range(start, start + BATCH)
-        drafts = [EntityDraft(f"e{n}", f"type {n % 50}", (f"drinks coffee number {n} " * 5,)) for n in names]
+        drafts = [
+            EntityDraft(f"e{n}", f"type {n % 50}", (f"drinks coffee number {n} " * 5,))
+            for n in names
+        ]
         entities.create(memory, drafts, by="test")
-        relations.create(memory, [Relation(HUB, f"e{n}", "knows") for n in names if n % 10 == 1], by="test")
+        relations.create(
+            memory, [Relation(HUB, f"e{n}", "knows") for n in names if n % 10 == 1], by="test"
+        )
     yield Client("native", memory)
     memory.store.close()
 

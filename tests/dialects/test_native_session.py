@@ -53,16 +53,26 @@ def test_a_session_from_briefing_to_history(memory: Memory) -> None:
     client = Client("native", memory)
     assert "0 entities" in client.text("briefing")
     client.text(
-        "remember", {"entities": REMEMBERED, "relations": [{"from": "Ada", "type": "owns", "to": "deployment"}]}
+        "remember",
+        {
+            "entities": REMEMBERED,
+            "relations": [{"from": "Ada", "type": "owns", "to": "deployment"}],
+        },
     )
     assert "Lisbon" in client.text("recall", {"query": "When did Ben move?"})
-    client.text("revise", {"name": "Ben", "facts": [{"old": "2", "new": "moved to Porto in June 2026"}]})
+    client.text(
+        "revise", {"name": "Ben", "facts": [{"old": "2", "new": "moved to Porto in June 2026"}]}
+    )
     client.text("forget", {"name": "Ada", "facts": ["prefers Python to Java"]})
-    change = client.call("forget", {"name": "style", "whole": True})["structuredContent"]["items"][0]["change"]
+    change = client.call("forget", {"name": "style", "whole": True})["structuredContent"]["items"][
+        0
+    ]["change"]
     assert "There is no entity style" in client.text("open", {"names": ["style"]})
     client.text("undo", {"changes": [change]})
     assert "120 characters" in client.text("open", {"names": ["style"]})
-    operations = [each["operation"] for each in client.call("history")["structuredContent"]["items"]]
+    operations = [
+        each["operation"] for each in client.call("history")["structuredContent"]["items"]
+    ]
     assert operations == ["undo", "forget", "forget", "revise", "remember"]
     ben = client.text("open", {"names": ["Ben"]})
     assert "Porto" in ben
@@ -89,15 +99,30 @@ ENTITY = {"name": "Grace", "entityType": "person", "observations": ["invented th
 WRITES: dict[str, tuple[str, dict[str, Any]]] = {
     "native": (
         "remember",
-        {"entities": [{"name": "Grace", "type": "person", "facts": ["invented the zebracompiler"]}]},
+        {
+            "entities": [
+                {"name": "Grace", "type": "person", "facts": ["invented the zebracompiler"]}
+            ]
+        },
     ),
     "reference": ("create_entities", {"entities": [ENTITY]}),
     "graph": ("create_entities", {"entities": [ENTITY]}),
     "project": (
         "create_entities",
-        {"entities": [{"name": "Grace", "entity_type": "person", "observations": ["invented the zebracompiler"]}]},
+        {
+            "entities": [
+                {
+                    "name": "Grace",
+                    "entity_type": "person",
+                    "observations": ["invented the zebracompiler"],
+                }
+            ]
+        },
     ),
-    "vault": ("commit_memory", {"key": "Grace", "content": "invented the zebracompiler", "scope": "vault"}),
+    "vault": (
+        "commit_memory",
+        {"key": "Grace", "content": "invented the zebracompiler", "scope": "vault"},
+    ),
 }
 READS: dict[str, tuple[str, dict[str, Any]]] = {
     "native": ("recall", {"query": "zebracompiler"}),
@@ -112,7 +137,9 @@ PAIRS = [(writer, reader) for writer in sorted(DIALECTS) for reader in sorted(DI
 
 
 @pytest.mark.parametrize(("writer", "reader"), PAIRS)
-def test_what_one_dialect_writes_every_other_one_finds(memory: Memory, writer: str, reader: str) -> None:
+def test_what_one_dialect_writes_every_other_one_finds(
+    memory: Memory, writer: str, reader: str
+) -> None:
     tool, arguments = WRITES[writer]
     Client(writer, memory).text(tool, arguments)
     tool, arguments = READS[reader]
@@ -121,7 +148,9 @@ def test_what_one_dialect_writes_every_other_one_finds(memory: Memory, writer: s
 
 
 @pytest.mark.parametrize("reader", ["graph", "project", "reference", "workspace"])
-def test_a_note_is_shown_beside_the_entities_not_as_one_of_them(memory: Memory, reader: str) -> None:
+def test_a_note_is_shown_beside_the_entities_not_as_one_of_them(
+    memory: Memory, reader: str
+) -> None:
     tool, arguments = READS[reader]
     before = Client(reader, memory).call(tool, arguments)
     Client("vault", memory).text(*WRITES["vault"])

@@ -20,7 +20,9 @@ from tests.dialects.conversation import Client
 def workspaces(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Workspaces]:
     """Yield the workspaces of an empty data directory, and of an empty database."""
     is_directory = request.param == "directory"
-    opened = open_workspaces(f"{tmp_path}/store/" if is_directory else request.getfixturevalue("postgres_database"))
+    opened = open_workspaces(
+        f"{tmp_path}/store/" if is_directory else request.getfixturevalue("postgres_database")
+    )
     yield opened
     opened.close()
 
@@ -41,40 +43,63 @@ def test_a_workspace_is_created_by_the_first_write(workspaces: Workspaces) -> No
     assert names(workspaces) == []
     client.text("remember", {"entities": [{"name": "Ada", "facts": ["drinks tea"]}]})
     assert names(workspaces) == ["app"]
-    client.text("remember", {"entities": [{"name": "me", "facts": ["drinks coffee"]}], "workspace": "personal"})
+    client.text(
+        "remember",
+        {"entities": [{"name": "me", "facts": ["drinks coffee"]}], "workspace": "personal"},
+    )
     assert names(workspaces) == ["app", PERSONAL]
 
 
 def test_both_workspaces_are_searched_and_hits_are_labelled(workspaces: Workspaces) -> None:
     client = client_of(workspaces, "app")
     client.text("remember", {"entities": [{"name": "Ada", "facts": ["drinks tea"]}]})
-    client.text("remember", {"entities": [{"name": "me", "facts": ["drinks tea too"]}], "workspace": "personal"})
+    client.text(
+        "remember",
+        {"entities": [{"name": "me", "facts": ["drinks tea too"]}], "workspace": "personal"},
+    )
     found = client.call("recall", {"query": "Who drinks tea?"})["structuredContent"]["items"]
-    assert {(each["name"], each["workspace"]) for each in found} == {("Ada", "app"), ("me", PERSONAL)}
-    only = client.call("recall", {"query": "tea", "workspace": "personal"})["structuredContent"]["items"]
+    assert {(each["name"], each["workspace"]) for each in found} == {
+        ("Ada", "app"),
+        ("me", PERSONAL),
+    }
+    only = client.call("recall", {"query": "tea", "workspace": "personal"})["structuredContent"][
+        "items"
+    ]
     assert [each["name"] for each in only] == ["me"]
     assert "me (thing) [personal]" in client.text("open", {"names": ["me"]})
 
 
 def test_other_workspaces_with_hits_are_named(workspaces: Workspaces) -> None:
-    client_of(workspaces, "old").text("remember", {"entities": [{"name": "Ada", "facts": ["drinks tea"]}]})
+    client_of(workspaces, "old").text(
+        "remember", {"entities": [{"name": "Ada", "facts": ["drinks tea"]}]}
+    )
     client = client_of(workspaces, "app")
     text = client.text("recall", {"query": "tea"})
     assert text.endswith("Other workspaces have hits: old; pass one as workspace.")
     assert "drinks tea" in client.text("recall", {"query": "tea", "workspace": "old"})
-    limited = client_of(workspaces, "app", Principal(name="x", can="write", workspaces=frozenset({"app"})))
+    limited = client_of(
+        workspaces, "app", Principal(name="x", can="write", workspaces=frozenset({"app"}))
+    )
     assert "Other workspaces" not in limited.text("recall", {"query": "tea"})
-    assert "may not use the workspace 'old'" in limited.error("recall", {"query": "tea", "workspace": "old"})
-    assert "there is no workspace 'missing'" in client.error("recall", {"query": "tea", "workspace": "missing"})
+    assert "may not use the workspace 'old'" in limited.error(
+        "recall", {"query": "tea", "workspace": "old"}
+    )
+    assert "there is no workspace 'missing'" in client.error(
+        "recall", {"query": "tea", "workspace": "missing"}
+    )
 
 
 def test_the_instructions_name_the_workspaces(workspaces: Workspaces) -> None:
     client = client_of(workspaces, "app")
-    greeting = client.request("initialize", protocolVersion="2025-11-25", clientInfo={"name": "t", "version": "1"})
+    greeting = client.request(
+        "initialize", protocolVersion="2025-11-25", clientInfo={"name": "t", "version": "1"}
+    )
     assert "app (this project; the default for writes) and personal" in greeting["instructions"]
 
 
-def test_a_project_is_the_git_work_tree_around_a_directory(tmp_path: Path, workspaces: Workspaces) -> None:
+def test_a_project_is_the_git_work_tree_around_a_directory(
+    tmp_path: Path, workspaces: Workspaces
+) -> None:
     root = tmp_path / "my app"
     below = root / "src" / "deep"
     below.mkdir(parents=True)
@@ -85,7 +110,9 @@ def test_a_project_is_the_git_work_tree_around_a_directory(tmp_path: Path, works
     assert default_workspace(workspaces, below) == "my-app"
 
 
-def test_projects_with_the_same_name_have_different_workspaces(tmp_path: Path, workspaces: Workspaces) -> None:
+def test_projects_with_the_same_name_have_different_workspaces(
+    tmp_path: Path, workspaces: Workspaces
+) -> None:
     first, second = tmp_path / "a" / "app", tmp_path / "b" / "app"
     assert project_workspace(workspaces, first) == "app"
     workspaces.create("app", str(first))
@@ -104,11 +131,19 @@ def test_toolsets_add_tools(workspaces: Workspaces) -> None:
         "write_note", "find_notes", "delete_note", "export", "stats", "list_workspaces", "manage_workspace",
         "trash_can", "search", "fetch",
     ]  # fmt: skip
-    client.text("remember", {"entities": [{"name": "Ada", "type": "person", "facts": ["drinks tea"]}]})
+    client.text(
+        "remember", {"entities": [{"name": "Ada", "type": "person", "facts": ["drinks tea"]}]}
+    )
     found = client.json("search", {"query": "Who drinks tea?"})
-    assert found == {"results": [{"id": "app::Ada", "title": "Ada (person)", "url": "polymnia://entity/Ada"}]}
+    assert found == {
+        "results": [{"id": "app::Ada", "title": "Ada (person)", "url": "polymnia://entity/Ada"}]
+    }
     fetched = client.json("fetch", {"id": "app::Ada"})
-    assert (fetched["id"], fetched["title"], fetched["text"]) == ("app::Ada", "Ada (person)", "drinks tea")
+    assert (fetched["id"], fetched["title"], fetched["text"]) == (
+        "app::Ada",
+        "Ada (person)",
+        "drinks tea",
+    )
     assert client.error("fetch", {"id": "app::Zoe"}).startswith("there is no document 'app::Zoe'")
     client.text("write_note", {"key": "plan", "content": "Drink more tea."})
     assert "plan: Drink more tea." in client.text("find_notes", {"query": "tea"})
@@ -123,37 +158,54 @@ def test_toolsets_add_tools(workspaces: Workspaces) -> None:
     assert client.text("trash_can").count("deleted 20") == 2  # Ada and the note
     client.text("trash_can", {"restore": "Ada"})
     assert "drinks tea" in client.text("open", {"names": ["Ada"]})
-    with pytest.raises(SettingsError, match="unknown toolset 'magic': use notes, export, admin, search-fetch or all"):
+    with pytest.raises(
+        SettingsError,
+        match="unknown toolset 'magic': use notes, export, admin, search-fetch or all",
+    ):
         open_dialect("native", NoteRules(toolsets=("magic",)))
 
 
 def test_resources_prompts_and_completion(workspaces: Workspaces) -> None:
     client = client_of(workspaces, "app")
-    client.text("remember", {"entities": [{"name": "Ada L", "type": "person", "facts": ["drinks tea"]}]})
+    client.text(
+        "remember", {"entities": [{"name": "Ada L", "type": "person", "facts": ["drinks tea"]}]}
+    )
     (read,) = client.request("resources/read", uri="polymnia://entity/Ada%20L")["contents"]
     assert "#1 drinks tea" in read["text"]
     (briefing,) = client.request("resources/read", uri="polymnia://briefing")["contents"]
     assert "- Ada L (person)" in briefing["text"]
     prompts = client.request("prompts/list")["prompts"]
     assert [each["name"] for each in prompts] == ["recall", "remember", "tidy"]
-    (message,) = client.request("prompts/get", name="recall", arguments={"topic": "tea"})["messages"]
+    (message,) = client.request("prompts/get", name="recall", arguments={"topic": "tea"})[
+        "messages"
+    ]
     assert "what you already know about tea" in message["content"]["text"]
     reference = {"type": "ref/resource", "uri": "polymnia://entity/{name}"}
-    done = client.request("completion/complete", ref=reference, argument={"name": "name", "value": "ada"})
+    done = client.request(
+        "completion/complete", ref=reference, argument={"name": "name", "value": "ada"}
+    )
     assert done["completion"]["values"] == ["Ada%20L"]
 
 
 def test_what_recall_shows_is_explored_and_has_a_history(workspaces: Workspaces) -> None:
     client = client_of(workspaces, "app")
-    knows = [{"from": "me", "type": "knows", "to": "Ada"}, {"from": "Ada", "type": "knows", "to": "Bob"}]
+    knows = [
+        {"from": "me", "type": "knows", "to": "Ada"},
+        {"from": "Ada", "type": "knows", "to": "Bob"},
+    ]
     people = [{"name": name} for name in ("me", "Ada", "Bob")]
-    client.text("remember", {"entities": [{"name": "Ada"}, {"name": "tool"}], "relations": [knows[1] | {"to": "tool"}]})
+    client.text(
+        "remember",
+        {"entities": [{"name": "Ada"}, {"name": "tool"}], "relations": [knows[1] | {"to": "tool"}]},
+    )
     client.text("remember", {"entities": people, "relations": knows, "workspace": "personal"})
     around = client.call("explore", {"name": "Ada"})["structuredContent"]["items"]
     relations = {(each["from"], each["to"], each["workspace"]) for each in around if "from" in each}
     assert relations == {("Ada", "tool", "app"), ("me", "Ada", PERSONAL), ("Ada", "Bob", PERSONAL)}
     assert client.text("explore", {"name": "me", "to": "Bob"}).count("-knows->") == 2
-    assert "Nothing connects me and tool in app and personal." in client.text("explore", {"name": "me", "to": "tool"})
+    assert "Nothing connects me and tool in app and personal." in client.text(
+        "explore", {"name": "me", "to": "tool"}
+    )
     assert "Nobody" in client.error("explore", {"name": "me", "to": "Nobody"})
     found = client.call("history", {"name": "me"})["structuredContent"]["items"]
     assert [(each["change"], each["workspace"]) for each in found] == [(1, PERSONAL)]
@@ -181,7 +233,9 @@ def test_types_tags_and_workspaces_are_completed(workspaces: Workspaces) -> None
 
     def complete(prompt: str, argument: str, value: str) -> list[str]:
         reference = {"type": "ref/prompt", "name": prompt}
-        done = client.request("completion/complete", ref=reference, argument={"name": argument, "value": value})
+        done = client.request(
+            "completion/complete", ref=reference, argument={"name": argument, "value": value}
+        )
         values: list[str] = done["completion"]["values"]
         return values
 

@@ -69,7 +69,9 @@ def inside(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Client]:
     directory = request.param == "directory"
     urls = {"directory": f"{tmp_path}/data/", "single file": f"{tmp_path}/one.db"}
     workspaces = open_workspaces(urls.get(request.param) or new_workspace())
-    client = Client("project", Server(open_dialect("project"), workspaces, workspace=workspaces.sole))
+    client = Client(
+        "project", Server(open_dialect("project"), workspaces, workspace=workspaces.sole)
+    )
     if directory:
         client.json("create_project", {"name": "alpha"})
     yield client
@@ -130,7 +132,11 @@ def test_without_a_project_a_graph_tool_names_switch_project(
 
 def test_create_project_returns_it_and_switches_to_it(client: Client) -> None:
     project = client.json("create_project", {"name": "alpha", "description": "the first"})
-    assert (project["name"], project["description"], project["status"]) == ("alpha", "the first", "active")
+    assert (project["name"], project["description"], project["status"]) == (
+        "alpha",
+        "the first",
+        "active",
+    )
     assert UUID.fullmatch(project["id"])
     assert TIME.fullmatch(project["created_at"])
     assert TIME.fullmatch(project["updated_at"])
@@ -161,7 +167,10 @@ def test_list_projects_by_status(client: Client) -> None:
     assert names(client.json("list_projects", {"status": "archived"})) == ["beta"]
     assert names(client.json("list_projects", {"status": "all"})) == ["alpha", "beta"]
     assert structured(client, "list_projects") == {"projects": client.json("list_projects")}
-    assert client.error("list_projects", {"status": "old"}) == "status: 'old' is not one of active, all, archived"
+    assert (
+        client.error("list_projects", {"status": "old"})
+        == "status: 'old' is not one of active, all, archived"
+    )
 
 
 def test_switch_project_confirms_with_the_project(client: Client) -> None:
@@ -206,12 +215,16 @@ def test_two_clients_of_one_server_have_their_own_active_projects(server: Server
     assert one.json("get_current_project")["name"] == "alpha"
 
 
-def test_archive_project_moves_the_file_and_deactivates_the_project(client: Client, tmp_path: Path) -> None:
+def test_archive_project_moves_the_file_and_deactivates_the_project(
+    client: Client, tmp_path: Path
+) -> None:
     project = client.json("create_project", {"name": "alpha"})
     said = client.json("archive_project", {"name": "alpha"})
     assert said["message"] == "Project alpha archived."
     assert (said["project"]["id"], said["project"]["status"]) == (project["id"], "archived")
-    assert [path.name for path in (tmp_path / "data" / "archive").iterdir()] == [f"{project['id']}.db"]
+    assert [path.name for path in (tmp_path / "data" / "archive").iterdir()] == [
+        f"{project['id']}.db"
+    ]
     assert list((tmp_path / "data" / "projects").iterdir()) == []
     assert client.error("read_graph") == NO_PROJECT
     assert "already archived" in client.error("archive_project", {"name": "alpha"})
@@ -237,19 +250,25 @@ def test_restore_project_brings_everything_back(client: Client) -> None:
     )
 
 
-def test_delete_project_deletes_active_and_archived_projects(client: Client, tmp_path: Path) -> None:
+def test_delete_project_deletes_active_and_archived_projects(
+    client: Client, tmp_path: Path
+) -> None:
     for name in ("alpha", "beta"):
         client.json("create_project", {"name": name})
     client.json("archive_project", {"name": "alpha"})
     for name in ("alpha", "beta"):
-        assert client.json("delete_project", {"name": name})["message"] == (f"Project {name} and all its data deleted.")
+        assert client.json("delete_project", {"name": name})["message"] == (
+            f"Project {name} and all its data deleted."
+        )
     assert client.json("list_projects", {"status": "all"}) == []
     assert client.text("get_current_project") == NO_PROJECT
     assert list((tmp_path / "data").glob("*/*.db*")) == []
     assert "There is no project alpha" in client.error("delete_project", {"name": "alpha"})
 
 
-def test_a_client_is_told_that_another_archived_its_project_and_loses_nothing(server: Server) -> None:
+def test_a_client_is_told_that_another_archived_its_project_and_loses_nothing(
+    server: Server,
+) -> None:
     one, two = Client("project", server), Client("project", server)
     one.json("create_project", {"name": "alpha"})
     one.json("create_entities", {"entities": [ALICE]})
@@ -265,22 +284,34 @@ def test_a_client_is_told_that_another_deleted_its_project(server: Server) -> No
     one, two = Client("project", server), Client("project", server)
     one.json("create_project", {"name": "alpha"})
     two.json("delete_project", {"name": "alpha"})
-    assert one.error("read_graph") == "There is no project alpha. Use list_projects to see which exist."
+    assert (
+        one.error("read_graph")
+        == "There is no project alpha. Use list_projects to see which exist."
+    )
 
 
-def stateless(server: Server, tool: str, arguments: dict[str, Any], *, meta: str = "", header: str = "") -> Any:
+def stateless(
+    server: Server, tool: str, arguments: dict[str, Any], *, meta: str = "", header: str = ""
+) -> Any:
     """Return the result of one stateless request that names its project in `_meta`, in a header, or not at all."""
     prefix = "io.modelcontextprotocol/"
-    about = {f"{prefix}protocolVersion": "2026-07-28", f"{prefix}clientInfo": {"name": "x", "version": "1"}}
+    about = {
+        f"{prefix}protocolVersion": "2026-07-28",
+        f"{prefix}clientInfo": {"name": "x", "version": "1"},
+    }
     about |= {f"{prefix}clientCapabilities": {}} | ({"polymnia/workspace": meta} if meta else {})
     params = {"name": tool, "arguments": arguments, "_meta": about}
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
     session = Client("project", server).session
-    return decode(session.handle(encode(message), Delivery(workspace=header or None)).body or b"")["result"]
+    return decode(session.handle(encode(message), Delivery(workspace=header or None)).body or b"")[
+        "result"
+    ]
 
 
 @pytest.mark.parametrize("way", ["meta", "header"])
-def test_a_stateless_client_names_its_project_with_each_request(client: Client, server: Server, way: str) -> None:
+def test_a_stateless_client_names_its_project_with_each_request(
+    client: Client, server: Server, way: str
+) -> None:
     client.json("create_project", {"name": "alpha"})
     where = {"meta": "alpha"} if way == "meta" else {"header": "alpha"}
     created = stateless(server, "create_entities", {"entities": [BOB]}, **where)
@@ -288,7 +319,9 @@ def test_a_stateless_client_names_its_project_with_each_request(client: Client, 
     assert names(client.json("read_graph")["entities"]) == ["Bob"]
 
 
-@pytest.mark.parametrize(("tool", "arguments"), [("switch_project", {"name": "alpha"}), ("read_graph", {})])
+@pytest.mark.parametrize(
+    ("tool", "arguments"), [("switch_project", {"name": "alpha"}), ("read_graph", {})]
+)
 def test_a_stateless_client_is_told_how_to_name_its_project(
     client: Client, server: Server, tool: str, arguments: dict[str, Any]
 ) -> None:
@@ -309,7 +342,14 @@ def test_a_reader_sees_no_tools_that_change_projects(server: Server) -> None:
     reader = Client("project", server, Principal(name="r", can="read"))
     offered = {tool["name"] for tool in reader.request("tools/list")["tools"]}
     assert offered == {
-        *("list_projects", "switch_project", "get_current_project", "search_nodes", "open_nodes", "read_graph")
+        *(
+            "list_projects",
+            "switch_project",
+            "get_current_project",
+            "search_nodes",
+            "open_nodes",
+            "read_graph",
+        )
     }
 
 
@@ -322,29 +362,49 @@ def test_a_writer_may_not_create_or_delete_projects(client: Client, server: Serv
         assert "needs admin" in writer.error(tool, {"name": "alpha"})
 
 
-def test_a_client_limited_to_some_projects_sees_and_enters_only_those(client: Client, server: Server) -> None:
+def test_a_client_limited_to_some_projects_sees_and_enters_only_those(
+    client: Client, server: Server
+) -> None:
     for name in ("alpha", "beta"):
         client.json("create_project", {"name": name})
-    limited = Client("project", server, Principal(name="t", can="admin", workspaces=frozenset({"beta"})))
+    limited = Client(
+        "project", server, Principal(name="t", can="admin", workspaces=frozenset({"beta"}))
+    )
     assert names(limited.json("list_projects", {"status": "all"})) == ["beta"]
     limited.json("switch_project", {"name": "beta"})
-    for tool in ("switch_project", "create_project", "archive_project", "delete_project", "restore_project"):
+    for tool in (
+        "switch_project",
+        "create_project",
+        "archive_project",
+        "delete_project",
+        "restore_project",
+    ):
         assert "may not use the workspace 'alpha'" in limited.error(tool, {"name": "alpha"})
 
 
 def test_created_entities_have_ids_and_times(inside: Client) -> None:
     (alice, bob) = inside.json("create_entities", {"entities": [ALICE, BOB]})
     assert list(alice) == ["id", "name", "entity_type", "created_at", "updated_at", "observations"]
-    assert (alice["name"], alice["entity_type"], texts(alice)) == ("Alice", "person", ["drinks tea", "writes Go"])
+    assert (alice["name"], alice["entity_type"], texts(alice)) == (
+        "Alice",
+        "person",
+        ["drinks tea", "writes Go"],
+    )
     assert UUID.fullmatch(alice["id"])
     assert TIME.fullmatch(alice["created_at"])
-    assert [each["id"] for each in alice["observations"]] == [f"{alice['id']}/1", f"{alice['id']}/2"]
+    assert [each["id"] for each in alice["observations"]] == [
+        f"{alice['id']}/1",
+        f"{alice['id']}/2",
+    ]
     assert all(TIME.fullmatch(each["created_at"]) for each in alice["observations"])
     assert (bob["observations"], bob["id"] != alice["id"]) == ([], True)
 
 
 def test_create_entities_reports_existing_names(full: Client) -> None:
-    result = full.call("create_entities", {"entities": [{**ALICE, "entity_type": "robot"}, {**BOB, "name": "Carol"}]})
+    result = full.call(
+        "create_entities",
+        {"entities": [{**ALICE, "entity_type": "robot"}, {**BOB, "name": "Carol"}]},
+    )
     assert names(result["structuredContent"]["entities"]) == ["Carol"]
     assert result["content"][1]["text"] == "Unchanged, because they exist: Alice."
     assert full.json("open_nodes", {"names": ["Alice"]})[0]["entity_type"] == "person"
@@ -363,7 +423,10 @@ def test_add_observations_also_appends_repeated_texts(full: Client) -> None:
 
 def test_add_observations_to_an_unknown_entity_adds_nothing(full: Client) -> None:
     additions = [{"entity_name": name, "contents": ["x"]} for name in ("Alice", "Ghost")]
-    assert full.error("add_observations", {"observations": additions}) == "Entity with name Ghost not found"
+    assert (
+        full.error("add_observations", {"observations": additions})
+        == "Entity with name Ghost not found"
+    )
     assert len(texts(full.json("open_nodes", {"names": ["Alice"]})[0])) == 2
 
 
@@ -404,7 +467,9 @@ def test_search_nodes_returns_entities_with_observations_and_relations(full: Cli
         ("nothing", []),
     ],
 )
-def test_search_nodes_accepts_fts5_syntax_and_any_other_text(full: Client, query: str, found: list[str]) -> None:
+def test_search_nodes_accepts_fts5_syntax_and_any_other_text(
+    full: Client, query: str, found: list[str]
+) -> None:
     assert sorted(names(full.json("search_nodes", {"query": query}))) == sorted(found)
 
 
@@ -416,7 +481,10 @@ def test_open_nodes_returns_exact_names_in_the_order_given(full: Client) -> None
 
 def test_read_graph_is_everything(full: Client) -> None:
     graph = full.json("read_graph")
-    assert (names(graph["entities"]), keys(graph["relations"])) == (["Alice", "Bob", "Go"], [USES, KNOWS])
+    assert (names(graph["entities"]), keys(graph["relations"])) == (
+        ["Alice", "Bob", "Go"],
+        [USES, KNOWS],
+    )
     assert structured(full, "read_graph") == graph
 
 
@@ -437,7 +505,9 @@ def test_a_name_can_be_created_again_after_its_deletion(full: Client) -> None:
 
 
 def test_delete_observations_by_text_counts_them(full: Client) -> None:
-    full.json("add_observations", {"observations": [{"entity_name": "Alice", "contents": ["drinks tea"]}]})
+    full.json(
+        "add_observations", {"observations": [{"entity_name": "Alice", "contents": ["drinks tea"]}]}
+    )
     deletions = [
         {"entity_name": "Alice", "observations": ["drinks tea", "other"]},
         {"entity_name": "X", "observations": []},
@@ -449,7 +519,9 @@ def test_delete_observations_by_text_counts_them(full: Client) -> None:
 
 
 def test_delete_relations_by_all_three_fields_counts_them(full: Client) -> None:
-    assert full.json("delete_relations", {"relations": [USES, {**KNOWS, "relation_type": "x"}]}) == {"deleted": 1}
+    assert full.json(
+        "delete_relations", {"relations": [USES, {**KNOWS, "relation_type": "x"}]}
+    ) == {"deleted": 1}
     assert keys(full.json("read_graph")["relations"]) == [KNOWS]
 
 
@@ -474,7 +546,9 @@ def test_ids_stay_the_same_from_one_read_to_the_next(full: Client) -> None:
         ),
     ],
 )
-def test_wrong_arguments_are_named(inside: Client, tool: str, arguments: dict[str, Any], sentence: str) -> None:
+def test_wrong_arguments_are_named(
+    inside: Client, tool: str, arguments: dict[str, Any], sentence: str
+) -> None:
     assert inside.error(tool, arguments) == sentence
 
 
@@ -488,7 +562,9 @@ def test_a_single_file_holds_one_project_and_says_how_to_have_more(tmp_path: Pat
 
 
 @pytest.mark.parametrize("store", ["memory.jsonl", "memory.mcpmem", "memory:"])
-def test_a_file_store_is_a_clear_error(tmp_path: Path, store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_store_is_a_clear_error(
+    tmp_path: Path, store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     settings = load_settings({"dialect": "project", "store": store}, {"HOME": str(tmp_path)})
     with (
@@ -512,7 +588,9 @@ def test_a_session_remembers_which_project_it_chose_and_not_only_its_name(server
 
 
 @pytest.mark.parametrize("harm", ["missing", "damaged", "foreign"])
-def test_a_project_whose_file_cannot_be_opened_is_not_switched_to(tmp_path: Path, harm: str) -> None:
+def test_a_project_whose_file_cannot_be_opened_is_not_switched_to(
+    tmp_path: Path, harm: str
+) -> None:
     with server_on(tmp_path) as server:
         Client("project", server).json("create_project", {"name": "alpha"})
     (file,) = (tmp_path / "data" / "projects").glob("*.db")
@@ -537,7 +615,9 @@ def test_a_project_name_may_have_combining_marks(client: Client, name: str) -> N
 
 
 @pytest.mark.parametrize("name", ["\u0301a", "a\u200db", "../a", ".a", "a.", "-a", "a b", ""])
-def test_a_project_name_starts_with_a_letter_or_digit_and_has_no_other_characters(client: Client, name: str) -> None:
+def test_a_project_name_starts_with_a_letter_or_digit_and_has_no_other_characters(
+    client: Client, name: str
+) -> None:
     assert "cannot be a name" in client.error("create_project", {"name": name})
 
 
@@ -569,6 +649,8 @@ def test_a_reader_is_not_told_to_use_tools_it_does_not_have(client: Client, serv
 
 
 def test_create_relations_names_the_relations_that_exist(full: Client) -> None:
-    result = full.call("create_relations", {"relations": [USES, {**USES, "relation_type": "likes"}, USES]})
+    result = full.call(
+        "create_relations", {"relations": [USES, {**USES, "relation_type": "likes"}, USES]}
+    )
     assert [each["relation_type"] for each in result["structuredContent"]["relations"]] == ["likes"]
     assert result["content"][1]["text"] == "Unchanged, because they exist: Alice -uses-> Go."

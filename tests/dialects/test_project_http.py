@@ -22,7 +22,18 @@ META = "io.modelcontextprotocol/"
 @contextmanager
 def serving(directory: Path, *arguments: str) -> Iterator[int]:
     """Run a server over a data directory and yield its port."""
-    command = [sys.executable, "-m", "polymnia", "serve", "--transport", "http", "--port", "0", "--dialect", "project"]
+    command = [
+        sys.executable,
+        "-m",
+        "polymnia",
+        "serve",
+        "--transport",
+        "http",
+        "--port",
+        "0",
+        "--dialect",
+        "project",
+    ]
     environment = {"PATH": os.environ["PATH"], "HOME": str(directory)}
     with subprocess.Popen(
         [*command, "--data-dir", str(directory / "data"), *arguments],
@@ -50,10 +61,15 @@ def port(tmp_path: Path) -> Iterator[int]:
 class Caller:
     """An HTTP client, with a session, or without one and with its project in a header."""
 
-    def __init__(self, port: int, *, project: str | None = None, path: str = "/mcp", token: str = "") -> None:
+    def __init__(
+        self, port: int, *, project: str | None = None, path: str = "/mcp", token: str = ""
+    ) -> None:
         self._port = port
         self._path = path
-        self._headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        self._headers = {
+            "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",
+        }
         if token:
             self._headers["Authorization"] = f"Bearer {token}"
         if project is not None:
@@ -64,7 +80,10 @@ class Caller:
         info = {"name": "test", "version": "1"}
         params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info}
         _, headers = self._post({"method": "initialize", "params": params}, {})
-        self._headers |= {"Mcp-Session-Id": headers["mcp-session-id"], "Mcp-Protocol-Version": "2025-11-25"}
+        self._headers |= {
+            "Mcp-Session-Id": headers["mcp-session-id"],
+            "Mcp-Protocol-Version": "2025-11-25",
+        }
         return self
 
     def in_project(self, project: str) -> "Caller":
@@ -74,14 +93,20 @@ class Caller:
 
     def call(self, tool: str, **arguments: Any) -> Any:
         """Return the result of a call in the session."""
-        return self._post({"method": "tools/call", "params": {"name": tool, "arguments": arguments}}, {})[0]["result"]
+        return self._post(
+            {"method": "tools/call", "params": {"name": tool, "arguments": arguments}}, {}
+        )[0]["result"]
 
     def call_alone(self, tool: str, **arguments: Any) -> Any:
         """Return the result of a stateless call."""
         about = {f"{META}protocolVersion": "2026-07-28", f"{META}clientCapabilities": {}}
         about |= {f"{META}clientInfo": {"name": "x", "version": "1"}}
         params = {"name": tool, "arguments": arguments, "_meta": about}
-        headers = {"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": tool}
+        headers = {
+            "Mcp-Protocol-Version": "2026-07-28",
+            "Mcp-Method": "tools/call",
+            "Mcp-Name": tool,
+        }
         return self._post({"method": "tools/call", "params": params}, headers)[0]["result"]
 
     def _post(self, message: dict[str, Any], headers: dict[str, str]) -> tuple[Any, dict[str, str]]:
@@ -117,7 +142,10 @@ def test_a_request_names_its_project_in_the_header(port: int) -> None:
     Caller(port, project="alpha").call_alone("create_entities", entities=thing("A"))
     assert names(Caller(port, project="alpha").call_alone("read_graph")) == ["A"]
     refused = Caller(port).call_alone("read_graph")
-    assert (refused["isError"], "X-Memory-Workspace" in refused["content"][0]["text"]) == (True, True)
+    assert (refused["isError"], "X-Memory-Workspace" in refused["content"][0]["text"]) == (
+        True,
+        True,
+    )
 
 
 def test_a_session_is_told_that_another_archived_its_project(port: int) -> None:
@@ -126,7 +154,9 @@ def test_a_session_is_told_that_another_archived_its_project(port: int) -> None:
     one.call("create_entities", entities=thing("A"))
     two.call("archive_project", name="alpha")
     told = one.call("read_graph")
-    assert told["content"][0]["text"] == "Project alpha was archived. restore_project brings it back."
+    assert (
+        told["content"][0]["text"] == "Project alpha was archived. restore_project brings it back."
+    )
     two.call("restore_project", name="alpha")
     assert names(one.call("read_graph")) == ["A"]
 
@@ -159,14 +189,27 @@ def test_the_other_dialects_of_the_server_see_the_same_workspaces(port: int) -> 
 
 
 def test_a_token_admits_only_to_its_projects(tmp_path: Path) -> None:
-    made = [sys.executable, "-m", "polymnia", "token", "create", "--data-dir", str(tmp_path / "data")]
+    made = [
+        sys.executable,
+        "-m",
+        "polymnia",
+        "token",
+        "create",
+        "--data-dir",
+        str(tmp_path / "data"),
+    ]
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
 
     def token(*arguments: str) -> str:
-        done = subprocess.run([*made, *arguments], capture_output=True, text=True, check=True, env=environment)
+        done = subprocess.run(
+            [*made, *arguments], capture_output=True, text=True, check=True, env=environment
+        )
         return done.stdout.strip()
 
-    admin, limited = token("boss", "--can", "admin"), token("guest", "--can", "write", "--workspace", "beta")
+    admin, limited = (
+        token("boss", "--can", "admin"),
+        token("guest", "--can", "write", "--workspace", "beta"),
+    )
     with serving(tmp_path) as port:
         boss = Caller(port, token=admin).greet()
         for name in ("alpha", "beta"):
@@ -208,7 +251,9 @@ def test_a_client_with_a_fixed_project_header_is_not_told_that_it_switched(port:
     assert names(Caller(port, project="beta").call_alone("read_graph")) == []
 
 
-def test_a_project_created_with_a_fixed_header_is_not_the_active_one_and_the_reply_says_so(port: int) -> None:
+def test_a_project_created_with_a_fixed_header_is_not_the_active_one_and_the_reply_says_so(
+    port: int,
+) -> None:
     Caller(port).greet().call("create_project", name="alpha")
     fixed = Caller(port, project="alpha").greet()
     created = fixed.call("create_project", name="beta")
@@ -217,11 +262,15 @@ def test_a_project_created_with_a_fixed_header_is_not_the_active_one_and_the_rep
     assert fixed.call("get_current_project")["structuredContent"]["project"]["name"] == "alpha"
 
 
-def test_a_session_is_set_for_the_conversation_even_if_requests_name_their_workspace(tmp_path: Path) -> None:
+def test_a_session_is_set_for_the_conversation_even_if_requests_name_their_workspace(
+    tmp_path: Path,
+) -> None:
     with serving(tmp_path, "--also", "vault") as port:
         Caller(port).greet().call("create_project", name="alpha")
         one, other = (Caller(port, path="/vault/mcp").greet().in_project("alpha") for _ in range(2))
-        assert one.call("set_session_id", session_id="shared")["structuredContent"] == {"session_id": "shared"}
+        assert one.call("set_session_id", session_id="shared")["structuredContent"] == {
+            "session_id": "shared"
+        }
         one.call("commit_memory", scope="session", key="k", content="text")
         assert other.call("search_memories", query="text")["structuredContent"]["results"] == []
         other.call("set_session_id", session_id="shared")

@@ -99,12 +99,16 @@ def test_directionality_matters(client: Client) -> None:
 
 
 def add(client: Client, name: str, *contents: str) -> Any:
-    return client.json("add_observations", {"observations": [{"entityName": name, "contents": list(contents)}]})
+    return client.json(
+        "add_observations", {"observations": [{"entityName": name, "contents": list(contents)}]}
+    )
 
 
 def test_add_observations_to_existing_entity(client: Client) -> None:
     create(client, STUDENT)
-    assert add(client, "Alice", "Likes pizza") == [{"entityName": "Alice", "addedObservations": ["Likes pizza"]}]
+    assert add(client, "Alice", "Likes pizza") == [
+        {"entityName": "Alice", "addedObservations": ["Likes pizza"]}
+    ]
     assert graph(client)["entities"] == [entity("Alice", "person", "Is a student", "Likes pizza")]
 
 
@@ -116,8 +120,14 @@ def test_observation_deduplication(client: Client) -> None:
 
 def test_add_observations_to_non_existent_entity(client: Client) -> None:
     create(client, STUDENT)
-    both = [{"entityName": "Alice", "contents": ["x"]}, {"entityName": "Nonexistent", "contents": ["anything"]}]
-    assert client.error("add_observations", {"observations": both}) == "Entity with name Nonexistent not found"
+    both = [
+        {"entityName": "Alice", "contents": ["x"]},
+        {"entityName": "Nonexistent", "contents": ["anything"]},
+    ]
+    assert (
+        client.error("add_observations", {"observations": both})
+        == "Entity with name Nonexistent not found"
+    )
     assert graph(client)["entities"] == [STUDENT]
 
 
@@ -128,12 +138,17 @@ def delete_observations(client: Client, name: str, *observations: str) -> str:
 
 def test_delete_observations(client: Client) -> None:
     create(client, entity("Alice", "person", "Is a student", "Likes pizza"))
-    assert delete_observations(client, "Alice", "Likes pizza") == "Observations deleted successfully"
+    assert (
+        delete_observations(client, "Alice", "Likes pizza") == "Observations deleted successfully"
+    )
     assert graph(client)["entities"] == [STUDENT]
 
 
 def test_delete_observations_from_non_existent_entity(client: Client) -> None:
-    assert delete_observations(client, "Nonexistent", "anything") == "Observations deleted successfully"
+    assert (
+        delete_observations(client, "Nonexistent", "anything")
+        == "Observations deleted successfully"
+    )
 
 
 # 8.4 Delete operations
@@ -202,7 +217,10 @@ def test_search_includes_relations_where_at_least_one_endpoint_matches(client: C
     create(client, entity("A1"), entity("B2"), entity("C3"))
     relate(client, relation("A1", "B2"), relation("B2", "C3"), relation("A1", "C3"))
     found = search(client, "B2")
-    assert (names(found), found["relations"]) == (["B2"], [relation("A1", "B2"), relation("B2", "C3")])
+    assert (names(found), found["relations"]) == (
+        ["B2"],
+        [relation("A1", "B2"), relation("B2", "C3")],
+    )
 
 
 def test_search_with_no_matches(client: Client) -> None:
@@ -262,32 +280,55 @@ def test_text_is_json_with_two_space_indent(client: Client) -> None:
     ("tool", "arguments", "structured"),
     [
         ("create_entities", {"entities": [entity("N")]}, {"entities": [entity("N")]}),
-        ("create_relations", {"relations": [relation("A", "N")]}, {"relations": [relation("A", "N")]}),
+        (
+            "create_relations",
+            {"relations": [relation("A", "N")]},
+            {"relations": [relation("A", "N")]},
+        ),
         (
             "add_observations",
             {"observations": [{"entityName": "A", "contents": ["x"]}]},
             {"results": [{"entityName": "A", "addedObservations": ["x"]}]},
         ),
-        ("delete_entities", {"entityNames": []}, {"success": True, "message": "Entities deleted successfully"}),
-        ("delete_observations", {"deletions": []}, {"success": True, "message": "Observations deleted successfully"}),
-        ("delete_relations", {"relations": []}, {"success": True, "message": "Relations deleted successfully"}),
+        (
+            "delete_entities",
+            {"entityNames": []},
+            {"success": True, "message": "Entities deleted successfully"},
+        ),
+        (
+            "delete_observations",
+            {"deletions": []},
+            {"success": True, "message": "Observations deleted successfully"},
+        ),
+        (
+            "delete_relations",
+            {"relations": []},
+            {"success": True, "message": "Relations deleted successfully"},
+        ),
         ("read_graph", {}, {"entities": [entity("A")], "relations": []}),
         ("search_nodes", {"query": "a"}, {"entities": [entity("A")], "relations": []}),
         ("open_nodes", {"names": ["A"]}, {"entities": [entity("A")], "relations": []}),
     ],
 )
-def test_structured_content_carries_the_same(client: Client, tool: str, arguments: Any, structured: Any) -> None:
+def test_structured_content_carries_the_same(
+    client: Client, tool: str, arguments: Any, structured: Any
+) -> None:
     create(client, entity("A"))
     assert client.call(tool, arguments)["structuredContent"] == structured
 
 
 def test_unknown_arguments_are_ignored(client: Client) -> None:
-    assert client.json("create_entities", {"entities": [{**STUDENT, "colour": "red"}], "why": 1}) == [STUDENT]
+    assert client.json(
+        "create_entities", {"entities": [{**STUDENT, "colour": "red"}], "why": 1}
+    ) == [STUDENT]
 
 
 def test_wrong_arguments_change_nothing_and_say_where(client: Client) -> None:
     wrong = [entity("A"), entity("B"), entity("C"), {**entity("D"), "name": 7}]
-    assert client.error("create_entities", {"entities": wrong}) == "entities[3].name: expected a string, got a number"
+    assert (
+        client.error("create_entities", {"entities": wrong})
+        == "entities[3].name: expected a string, got a number"
+    )
     assert graph(client) == EMPTY
 
 

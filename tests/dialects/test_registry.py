@@ -18,7 +18,11 @@ SOURCE = Path(__file__).parents[2] / "src" / "polymnia"
 DOMAIN_WORDS = {"project", "workspace"}
 # The web interface has a page of that name.
 PAGES = {("web/pages/__init__.py", "graph")}
-OUTSIDE = [path for path in sorted(SOURCE.rglob("*.py")) if "dialects" not in path.relative_to(SOURCE).parts]
+OUTSIDE = [
+    path
+    for path in sorted(SOURCE.rglob("*.py"))
+    if "dialects" not in path.relative_to(SOURCE).parts
+]
 
 
 def nodes(path: Path) -> list[ast.AST]:
@@ -67,7 +71,9 @@ def test_the_default_dialect_exists() -> None:
 
 
 def test_an_unknown_dialect_is_rejected_with_the_known_ones() -> None:
-    with pytest.raises(SettingsError, match=f"unknown dialect 'latin': use {', '.join(sorted(DIALECTS))}"):
+    with pytest.raises(
+        SettingsError, match=f"unknown dialect 'latin': use {', '.join(sorted(DIALECTS))}"
+    ):
         open_dialect("latin")
 
 

@@ -60,7 +60,9 @@ def test_the_catalogue_has_four_tools() -> None:
 
 @pytest.mark.parametrize("scope", ["session", "vault"])
 def test_a_commit_says_what_it_did(agent: Agent, scope: str) -> None:
-    reply = agent.commit("user_preference_language", PREFERENCE, scope, tags=["preference", "coding"])
+    reply = agent.commit(
+        "user_preference_language", PREFERENCE, scope, tags=["preference", "coding"]
+    )
     assert reply == {"committed": True, "key": "user_preference_language", "scope": scope}
 
 
@@ -90,7 +92,9 @@ def test_the_same_key_in_both_scopes_is_two_memories(agent: Agent) -> None:
     assert agent.search("key")["total_searched"] == 2
 
 
-def test_a_second_commit_changes_updated_at_but_not_created_at(server: Server, agent: Agent) -> None:
+def test_a_second_commit_changes_updated_at_but_not_created_at(
+    server: Server, agent: Agent
+) -> None:
     memory = server.workspaces.memory("default")
     agent.commit("key", "first")
     first = notes.read(memory, VAULT, "key")
@@ -102,7 +106,10 @@ def test_a_second_commit_changes_updated_at_but_not_created_at(server: Server, a
 
 
 def test_an_empty_key_is_rejected(agent: Agent) -> None:
-    assert agent.refused("commit_memory", scope="vault", key="", content="x") == "key: must not be empty"
+    assert (
+        agent.refused("commit_memory", scope="vault", key="", content="x")
+        == "key: must not be empty"
+    )
 
 
 @pytest.mark.parametrize("missing", ["scope", "key", "content"])
@@ -128,7 +135,9 @@ def test_an_unknown_scope_is_rejected(agent: Agent) -> None:
         ([1e39, 0, 0], "32-bit float"),
     ],
 )
-def test_an_invalid_embedding_is_rejected(agent: Agent, tool: str, numbers: list[float], sentence: str) -> None:
+def test_an_invalid_embedding_is_rejected(
+    agent: Agent, tool: str, numbers: list[float], sentence: str
+) -> None:
     if tool == "commit_memory":
         text = agent.refused(tool, scope="vault", key="k", content="c", embedding=numbers)
     else:
@@ -200,14 +209,18 @@ def test_text_that_is_not_fts5_is_searched_as_words(agent: Agent, query: str) ->
     assert agent.found(query) == ["py"]
 
 
-@pytest.mark.parametrize("query", ["!!!", "?", "\x00", "' OR 1=1 --", "💥" * 2000, "(" * 5000, "a AND " * 3000])
+@pytest.mark.parametrize(
+    "query", ["!!!", "?", "\x00", "' OR 1=1 --", "💥" * 2000, "(" * 5000, "a AND " * 3000]
+)
 def test_no_query_text_causes_an_error(agent: Agent, query: str) -> None:
     agent.commit("key", "text")
     assert agent.found(query) == []
 
 
 @pytest.mark.parametrize("query", ["", "  ", "*"])
-def test_an_empty_query_returns_what_passes_the_filters_newest_first(agent: Agent, query: str) -> None:
+def test_an_empty_query_returns_what_passes_the_filters_newest_first(
+    agent: Agent, query: str
+) -> None:
     for key in ("first", "second", "third"):
         agent.commit(key, tags=["t"] if key != "second" else [])
     assert agent.found(query, scope="vault") == ["third", "second", "first"]
@@ -248,7 +261,10 @@ def test_entities_of_other_dialects_are_found_beside_notes(server: Server, agent
         "polymnia://entity/Grace%20H.": "keeps a zebra",
     }
     assert len(agent.found("zebra", limit=1)) == 1
-    assert agent.search("Grace", scope="vault")["results"][0]["content"] == "keeps a zebra\nplays chess"
+    assert (
+        agent.search("Grace", scope="vault")["results"][0]["content"]
+        == "keeps a zebra\nplays chess"
+    )
 
 
 def test_a_search_of_a_session_or_by_tags_finds_no_entities(server: Server, agent: Agent) -> None:
@@ -268,7 +284,10 @@ def test_total_searched_counts_what_passes_the_filters(agent: Agent) -> None:
     for number in range(5):
         agent.commit(f"v{number}", "word", tags=["even"] if number % 2 == 0 else [])
     agent.commit("s", "word", "session")
-    searched = {scope: agent.search("nothing", scope=scope)["total_searched"] for scope in ("vault", "session", "all")}
+    searched = {
+        scope: agent.search("nothing", scope=scope)["total_searched"]
+        for scope in ("vault", "session", "all")
+    }
     assert searched == {"vault": 5, "session": 1, "all": 6}
     assert agent.search("word", tags=["even"], limit=1)["total_searched"] == 3
 
@@ -287,7 +306,10 @@ def test_the_default_limit_is_ten(agent: Agent) -> None:
     assert len(agent.found("word")) == 10
     assert len(agent.found("word", limit=3)) == 3
     assert len(agent.found("word", limit=10**30)) == 12
-    assert agent.refused("search_memories", query="word", limit=0) == "limit: expected at least 1, got 0"
+    assert (
+        agent.refused("search_memories", query="word", limit=0)
+        == "limit: expected at least 1, got 0"
+    )
 
 
 def test_only_an_exact_key_or_content_has_relevance_one(agent: Agent) -> None:
@@ -316,7 +338,10 @@ def test_with_both_embeddings_relevance_blends_words_and_cosine(agent: Agent) ->
     agent.commit("near", "python here", embedding=[1, 1, 0])
     agent.commit("far", "python there, python again", embedding=[0, 0, 1])
     words = {each["key"]: each["relevance"] for each in agent.search("python")["results"]}
-    both = {each["key"]: each["relevance"] for each in agent.search("python", query_embedding=[1, 0, 0])["results"]}
+    both = {
+        each["key"]: each["relevance"]
+        for each in agent.search("python", query_embedding=[1, 0, 0])["results"]
+    }
     assert both["near"] == pytest.approx(0.4 * words["near"] + 0.6 * math.sqrt(0.5))
     assert both["far"] == pytest.approx(0.4 * words["far"])
     assert both["near"] > both["far"]
@@ -326,7 +351,10 @@ def test_without_a_stored_embedding_relevance_depends_on_words_alone(agent: Agen
     agent.commit("plain", "python here")
     agent.commit("other", "python and more", embedding=[1, 0, 0])
     words = {each["key"]: each["relevance"] for each in agent.search("python")["results"]}
-    both = {each["key"]: each["relevance"] for each in agent.search("python", query_embedding=[0, 1, 0])["results"]}
+    both = {
+        each["key"]: each["relevance"]
+        for each in agent.search("python", query_embedding=[0, 1, 0])["results"]
+    }
     assert both["plain"] == words["plain"]
 
 
@@ -348,7 +376,10 @@ def test_filters_apply_before_embeddings(agent: Agent) -> None:
 def test_relevance_is_between_0_and_1_for_any_vectors(agent: Agent) -> None:
     agent.commit("against", "python", embedding=[-1, 0, 0])
     agent.commit("with", "python or so", embedding=[1, 0, 0])
-    scores = [each["relevance"] for each in agent.search("python or", query_embedding=[1, 0, 0])["results"]]
+    scores = [
+        each["relevance"]
+        for each in agent.search("python or", query_embedding=[1, 0, 0])["results"]
+    ]
     assert all(0 <= score < 1 for score in scores)
 
 
@@ -400,7 +431,9 @@ def test_prune_deletes_only_what_matches_all_filters(agent: Agent) -> None:
 
 @pytest.mark.parametrize("scope", ["vault", "all"])
 @pytest.mark.parametrize("filters", [{}, {"tags": []}])
-def test_a_bulk_prune_of_the_vault_is_invalid_params(agent: Agent, scope: str, filters: Any) -> None:
+def test_a_bulk_prune_of_the_vault_is_invalid_params(
+    agent: Agent, scope: str, filters: Any
+) -> None:
     agent.commit("key")
     arguments = {"scope": scope, **filters}
     assert agent.error("tools/call", name="prune_memory", arguments=arguments) == BULK
@@ -439,7 +472,15 @@ def test_older_than_accepts_any_iso_8601_time(agent: Agent, moment: str) -> None
 
 @pytest.mark.parametrize(
     "moment",
-    ["", "yesterday", "2026-04-27", "2026-04-27T14:00:00", "2026-13-01T00:00:00Z", "2026-999T00:00:00Z", "1777"],
+    [
+        "",
+        "yesterday",
+        "2026-04-27",
+        "2026-04-27T14:00:00",
+        "2026-13-01T00:00:00Z",
+        "2026-999T00:00:00Z",
+        "1777",
+    ],
 )
 def test_a_bad_older_than_is_a_clear_error(agent: Agent, moment: str) -> None:
     agent.commit("key")
@@ -459,7 +500,10 @@ def test_older_than_compares_creation_times(server: Server, agent: Agent) -> Non
 
 
 def test_unknown_arguments_are_named(agent: Agent) -> None:
-    assert agent.refused("search_memories", query="x", colour="red") == "colour: there is no such argument"
+    assert (
+        agent.refused("search_memories", query="x", colour="red")
+        == "colour: there is no such argument"
+    )
 
 
 def test_the_vault_is_a_json_array_oldest_first(agent: Agent) -> None:
@@ -495,12 +539,16 @@ def test_an_invalid_page_is_a_clear_error(agent: Agent, query: str) -> None:
 
 
 @pytest.mark.parametrize("key", ODD_KEYS)
-def test_a_key_of_any_characters_is_read_by_its_percent_encoded_address(agent: Agent, key: str) -> None:
+def test_a_key_of_any_characters_is_read_by_its_percent_encoded_address(
+    agent: Agent, key: str
+) -> None:
     agent.commit(key, f"of {key}")
     assert agent.read(f"memory://vault/{quote(key, safe='')}")["content"] == f"of {key}"
 
 
-@pytest.mark.parametrize("uri", ["memory://vault/nobody", "memory://vault/%ff", "memory://vaults", "memory://"])
+@pytest.mark.parametrize(
+    "uri", ["memory://vault/nobody", "memory://vault/%ff", "memory://vaults", "memory://"]
+)
 def test_a_missing_resource_is_not_found(agent: Agent, uri: str) -> None:
     assert agent.error("resources/read", uri=uri)["message"] == f"Resource not found: {uri}"
 
@@ -526,14 +574,22 @@ def test_keys_are_completed(agent: Agent) -> None:
         agent.commit(key)
     agent.commit("alpine", "text", "session")
     assert agent.completed("memory://vault/{key}", "key", "alp") == ["alp%", "alpha", "alphabet"]
-    assert agent.completed("memory://vault/{key}", "key", "") == ["Alpha", "alp%", "alpha", "alphabet", "beta"]
+    assert agent.completed("memory://vault/{key}", "key", "") == [
+        "Alpha",
+        "alp%",
+        "alpha",
+        "alphabet",
+        "beta",
+    ]
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_every_revision_commits_searches_and_reads(server: Server, revision: str) -> None:
     agent = Agent(server, revision, session="mine")
     for scope in ("session", "vault"):
-        assert not agent.call("commit_memory", scope=scope, key=scope, content="some word").get("isError")
+        assert not agent.call("commit_memory", scope=scope, key=scope, content="some word").get(
+            "isError"
+        )
     assert '"total_searched":2' in agent.text("search_memories", query="word")
     assert [each["key"] for each in agent.read("memory://session/mine")] == ["session"]
     assert agent.read("memory://vault/vault")["content"] == "some word"
@@ -550,13 +606,19 @@ def test_a_reader_has_only_search_and_resources(server: Server) -> None:
         ("prune_memory", {"scope": "session"}),
         ("set_session_id", {"session_id": "x"}),
     ):
-        assert reader.refused(tool, **arguments) == f"the token guest may only read; {tool} needs write"
+        assert (
+            reader.refused(tool, **arguments)
+            == f"the token guest may only read; {tool} needs write"
+        )
     assert len(reader.read("memory://vault")) == 1
 
 
 @pytest.mark.parametrize("url", ["memory:", "memory.jsonl", "memory.mcpmem"])
 def test_a_store_without_notes_is_rejected_at_the_start(tmp_path: Path, url: str) -> None:
-    with pytest.raises(SettingsError, match=r"the vault dialect keeps notes, and .* cannot hold notes; use a SQLite"):
+    with pytest.raises(
+        SettingsError,
+        match=r"the vault dialect keeps notes, and .* cannot hold notes; use a SQLite",
+    ):
         vault_server(url if url == "memory:" else str(tmp_path / url))
 
 
@@ -570,7 +632,9 @@ QUESTION = "what language does the user prefer"
 
 @pytest.mark.parametrize("scope", ["session", "vault"])
 @pytest.mark.parametrize("query", [QUESTION, f"{QUESTION}?"])
-def test_when_no_note_has_all_words_those_with_any_are_found(agent: Agent, scope: str, query: str) -> None:
+def test_when_no_note_has_all_words_those_with_any_are_found(
+    agent: Agent, scope: str, query: str
+) -> None:
     agent.commit("language", PREFERENCE, scope=scope)
     agent.commit("tea", "Green tea at four.", scope=scope)
     assert agent.found(query) == ["language"]
@@ -582,7 +646,9 @@ def test_notes_with_all_words_come_alone(agent: Agent) -> None:
     assert agent.found("python ruby") == ["both"]
 
 
-@pytest.mark.parametrize("query", ["python AND cobol", '"python cobol"', "python NOT user", "content : cobol python"])
+@pytest.mark.parametrize(
+    "query", ["python AND cobol", '"python cobol"', "python NOT user", "content : cobol python"]
+)
 def test_a_query_with_operators_is_taken_literally(agent: Agent, query: str) -> None:
     agent.commit("language", PREFERENCE)
     assert agent.found(query) == []
@@ -593,4 +659,7 @@ def test_an_empty_query_finds_an_empty_note_without_relevance(agent: Agent, quer
     agent.commit("empty", query)
     agent.commit("newer", "text")
     results = agent.search(query)["results"]
-    assert [(each["key"], each["relevance"]) for each in results] == [("newer", 0.0), ("empty", 0.0)]
+    assert [(each["key"], each["relevance"]) for each in results] == [
+        ("newer", 0.0),
+        ("empty", 0.0),
+    ]

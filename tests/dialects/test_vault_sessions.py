@@ -78,7 +78,12 @@ def test_a_search_never_finds_notes_of_another_session(two: tuple[Agent, Agent])
 
 def test_relevance_reveals_nothing_about_another_session(two: tuple[Agent, Agent]) -> None:
     mine, other = two
-    for key, text in (("a", "alpha beta"), ("b", "alpha gamma gamma"), ("c", "beta"), ("d", "delta")):
+    for key, text in (
+        ("a", "alpha beta"),
+        ("b", "alpha gamma gamma"),
+        ("c", "beta"),
+        ("d", "delta"),
+    ):
         other.commit(key, text, "session")
     before = other.search("alpha OR beta OR gamma", scope="session")
     for number in range(20):
@@ -109,7 +114,12 @@ def test_another_session_is_neither_listed_nor_completed(server: Server) -> None
 
 def test_no_notification_mentions_another_session(two: tuple[Agent, Agent]) -> None:
     mine, other = two
-    for uri in ("memory://session/one", "memory://session/two", "memory://vault", "memory://vault/secret"):
+    for uri in (
+        "memory://session/one",
+        "memory://session/two",
+        "memory://vault",
+        "memory://vault/secret",
+    ):
         other.result("resources/subscribe", uri=uri)
     mine.commit("secret", "hidden", "session")
     mine.commit("secret", "changed", "session")
@@ -132,7 +142,12 @@ def test_the_change_log_does_not_hold_session_texts(server: Server, url: str) ->
     agent.prune("session")
     agent.commit("note", "seen words")
     operations = rows(url, "SELECT operation FROM changes WHERE mine ORDER BY id")
-    assert [row[0] for row in operations] == ["commit_memory", "commit_memory", "prune_memory", "commit_memory"]
+    assert [row[0] for row in operations] == [
+        "commit_memory",
+        "commit_memory",
+        "prune_memory",
+        "commit_memory",
+    ]
     with closing(open_store(url)) as store, store.reading() as read:
         told = [change.after.notes for change in read.history.changes()]
     assert [[note.content for note in each] for each in told] == [[], [], [], ["seen words"]]
@@ -146,7 +161,9 @@ def test_two_clients_of_one_session_share_it(server: Server) -> None:
     assert second.told() == [LIST_CHANGED, updated("memory://session/one")]
 
 
-def test_list_changed_is_sent_when_a_memory_is_created_or_deleted_but_not_updated(server: Server) -> None:
+def test_list_changed_is_sent_when_a_memory_is_created_or_deleted_but_not_updated(
+    server: Server,
+) -> None:
     agent = Agent(server)
     for scope in ("vault", "session"):
         agent.commit("key", "first", scope)
@@ -161,7 +178,12 @@ def test_list_changed_is_sent_when_a_memory_is_created_or_deleted_but_not_update
 
 def test_subscribers_are_notified_of_the_vault_its_pages_and_its_memories(server: Server) -> None:
     writer, reader = Agent(server), Agent(server)
-    touched = ["memory://vault", "memory://vault/a%2fb", "memory://vault/a/b", "memory://vault?limit=5"]
+    touched = [
+        "memory://vault",
+        "memory://vault/a%2fb",
+        "memory://vault/a/b",
+        "memory://vault?limit=5",
+    ]
     for uri in (*touched, "memory://vault/other", "memory://session/other"):
         reader.result("resources/subscribe", uri=uri)
     writer.commit("a/b", "text")
@@ -170,14 +192,20 @@ def test_subscribers_are_notified_of_the_vault_its_pages_and_its_memories(server
 
 def test_a_stateless_listener_is_notified_of_its_session_and_the_vault(server: Server) -> None:
     listener = Agent(server, STATELESS)
-    wants = {"resourcesListChanged": True, "resourceSubscriptions": ["memory://session/one", "memory://vault"]}
+    wants = {
+        "resourcesListChanged": True,
+        "resourceSubscriptions": ["memory://session/one", "memory://vault"],
+    }
     meta = {"_meta": {**envelope(), "polymnia/sessionId": "one"}}
     listener.say(listener.message("subscriptions/listen", {"notifications": wants, **meta}))
     listener.told()
     Agent(server, session="two").commit("a", "text", "session")
     assert listener.told() == []
     Agent(server, session="one").commit("a", "text", "session")
-    assert [method for method, _ in listener.told()] == [LIST_CHANGED[0], "notifications/resources/updated"]
+    assert [method for method, _ in listener.told()] == [
+        LIST_CHANGED[0],
+        "notifications/resources/updated",
+    ]
     Agent(server, session="two").commit("a", "text")
     assert [params.get("uri") for _, params in listener.told()] == [None, "memory://vault"]
 
@@ -191,11 +219,15 @@ def test_a_client_may_name_its_session_in_initialize(server: Server) -> None:
 
 
 @pytest.mark.parametrize("extra", [{"sessionId": 7}, {"sessionId": " "}, {"sessionId": "x" * 201}])
-def test_an_invalid_session_id_in_initialize_is_rejected(server: Server, extra: dict[str, object]) -> None:
+def test_an_invalid_session_id_in_initialize_is_rejected(
+    server: Server, extra: dict[str, object]
+) -> None:
     agent = Agent(server, STATELESS)
     agent.revision = HANDSHAKE[-1]
     info = {"name": "claude-agent", "version": "1.0", "extra": extra}
-    error = agent.error("initialize", protocolVersion=HANDSHAKE[-1], capabilities={}, clientInfo=info)
+    error = agent.error(
+        "initialize", protocolVersion=HANDSHAKE[-1], capabilities={}, clientInfo=info
+    )
     assert error["code"] == -32602
 
 
@@ -247,7 +279,8 @@ def stateless(server: Server, session: str | None) -> Agent:
     agent = Agent(server, STATELESS)
     agent.session.close()
     agent.session = Session(
-        server, client=Caller(workspace=server.workspace, session=session or "", lasting=False, id="")
+        server,
+        client=Caller(workspace=server.workspace, session=session or "", lasting=False, id=""),
     )
     return agent
 
@@ -255,11 +288,20 @@ def stateless(server: Server, session: str | None) -> Agent:
 def test_a_stateless_request_names_its_session(server: Server) -> None:
     agent = stateless(server, None)
     named = {"_meta": {"polymnia/sessionId": "one"}}
-    commit = {"name": "commit_memory", "arguments": {"scope": "session", "key": "key", "content": "word"}}
+    commit = {
+        "name": "commit_memory",
+        "arguments": {"scope": "session", "key": "key", "content": "word"},
+    }
     assert not agent.result("tools/call", **commit, **named).get("isError")
     search = {"name": "search_memories", "arguments": {"query": "word"}}
-    assert agent.result("tools/call", **search, **named)["structuredContent"]["results"][0]["key"] == "key"
-    assert agent.result("tools/call", **search)["structuredContent"] == {"results": [], "total_searched": 0}
+    assert (
+        agent.result("tools/call", **search, **named)["structuredContent"]["results"][0]["key"]
+        == "key"
+    )
+    assert agent.result("tools/call", **search)["structuredContent"] == {
+        "results": [],
+        "total_searched": 0,
+    }
 
 
 def test_a_stateless_request_without_a_session_is_told_how_to_name_one(server: Server) -> None:
@@ -276,7 +318,9 @@ def test_a_stateless_request_without_a_session_is_told_how_to_name_one(server: S
     assert agent.resources() == ["memory://vault"]
 
 
-def test_on_a_connection_a_stateless_client_has_the_connection_as_its_session(server: Server, url: str) -> None:
+def test_on_a_connection_a_stateless_client_has_the_connection_as_its_session(
+    server: Server, url: str
+) -> None:
     agent = Agent(server, STATELESS)
     agent.commit("key", "word", "session")
     assert agent.found("word") == ["key"]
@@ -284,7 +328,9 @@ def test_on_a_connection_a_stateless_client_has_the_connection_as_its_session(se
     assert session_rows(url) == []
 
 
-def test_session_memories_are_deleted_when_their_conversation_ends(server: Server, url: str) -> None:
+def test_session_memories_are_deleted_when_their_conversation_ends(
+    server: Server, url: str
+) -> None:
     agent, other = Agent(server, session="one"), Agent(server, session="two")
     agent.commit("key", "word", "session")
     agent.done("set_session_id", session_id="another")

@@ -18,7 +18,14 @@ from polymnia.errors import Cancelled
 from polymnia.mcp.server import Server
 from polymnia.model import OWNER, Principal
 from tests.dialects.conversation import Client
-from tests.dialects.workspace import CALLS, PARAMETERS, RETURNS, TEAM, check_shape, prepare_workspaces
+from tests.dialects.workspace import (
+    CALLS,
+    PARAMETERS,
+    RETURNS,
+    TEAM,
+    check_shape,
+    prepare_workspaces,
+)
 from tests.embedders.ollama import serve_ollama
 from tests.postgres import new_database, shared_server
 
@@ -49,7 +56,9 @@ def workspaces(embedder: str, url: str) -> Iterator[Workspaces]:
     opened.close()
 
 
-def talk(workspaces: Workspaces, workspace: str | None = TEAM, principal: Principal = OWNER) -> Client:
+def talk(
+    workspaces: Workspaces, workspace: str | None = TEAM, principal: Principal = OWNER
+) -> Client:
     return Client("workspace", Server(DIALECT, workspaces, workspace=workspace), principal)
 
 
@@ -70,7 +79,9 @@ def test_the_catalogue_is_the_specification_s(client: Client) -> None:
         schema = listed[name]["inputSchema"]
         found = {each: below.get("default", ...) for each, below in schema["properties"].items()}
         assert found == expected, name
-        assert set(schema.get("required", ())) == {each for each, default in expected.items() if default is ...}, name
+        assert set(schema.get("required", ())) == {
+            each for each, default in expected.items() if default is ...
+        }, name
         assert "workspace" not in schema["properties"]
         assert {"title", "outputSchema", "annotations"} <= set(listed[name])
 
@@ -96,7 +107,9 @@ def test_lists_are_marked_for_clients_that_unwrap_them(client: Client) -> None:
 def test_annotations_tell_readers_from_writers(client: Client) -> None:
     hints = {each["name"]: each["annotations"] for each in client.request("tools/list")["tools"]}
     readers = {name for name, each in hints.items() if each["readOnlyHint"]}
-    assert readers == {name for name in RETURNS if name.startswith(("get_", "find_", "search_", "query_", "open_"))}
+    assert readers == {
+        name for name in RETURNS if name.startswith(("get_", "find_", "search_", "query_", "open_"))
+    }
     destructive = {name for name, each in hints.items() if each["destructiveHint"]}
     assert destructive == {
         "delete_entities",
@@ -133,7 +146,10 @@ def test_any_child_write_moves_the_time_of_update(client: Client) -> None:
         ("set_summary", {"name": "Ann", "summary": "A person"}),
         ("set_tags", {"name": "Ann", "tags": ["t"]}),
         ("create_relations", {"relations": [RELATED]}),
-        ("update_relation_type", {"from_entity": "billing", "to_entity": "Ann", "old_type": "r", "new_type": "s"}),
+        (
+            "update_relation_type",
+            {"from_entity": "billing", "to_entity": "Ann", "old_type": "r", "new_type": "s"},
+        ),
         ("delete_relations", {"relations": [{**RELATED, "relation_type": "s"}]}),
     ]
     for tool, arguments in writes:
@@ -157,7 +173,9 @@ def test_the_time_of_a_summary_moves_only_with_the_summary(client: Client) -> No
     assert pending["gateway"]["summary_updated_at"] is None
 
 
-def test_a_deleted_node_is_gone_from_every_read_and_can_be_restored(client: Client, workspaces: Workspaces) -> None:
+def test_a_deleted_node_is_gone_from_every_read_and_can_be_restored(
+    client: Client, workspaces: Workspaces
+) -> None:
     client.json("delete_entities", {"entity_names": ["search"]})
     texts = [
         client.text("open_nodes", {"names": ["gateway", "billing"]}),
@@ -170,7 +188,10 @@ def test_a_deleted_node_is_gone_from_every_read_and_can_be_restored(client: Clie
         client.text("get_pending_consolidation"),
     ]
     assert [text for text in texts if '"search"' in text] == []
-    assert client.json("get_path", {"from_entity": "gateway", "to_entity": "billing"})["found"] is False
+    assert (
+        client.json("get_path", {"from_entity": "gateway", "to_entity": "billing"})["found"]
+        is False
+    )
     assert client.json("get_stats")["relation_count"] == 3
     trash.restore(workspaces.memory(TEAM), "search", by="test")
     assert client.json("get_path", {"from_entity": "gateway", "to_entity": "billing"})["path"] == [
@@ -183,7 +204,13 @@ def test_a_deleted_node_is_gone_from_every_read_and_can_be_restored(client: Clie
 def test_a_search_tells_the_perspective_and_the_observation_that_matched(client: Client) -> None:
     first, *_ = client.json("search_nodes", {"query": "dog"})
     assert (first["name"], first["matched_observation"]) == ("Ann", "adopted a puppy")
-    assert first["matched_perspective"] in {"general", "technical", "relational", "temporal", "project"}
+    assert first["matched_perspective"] in {
+        "general",
+        "technical",
+        "relational",
+        "temporal",
+        "project",
+    }
     (by_words,) = client.json("search_nodes", {"query": "puppy", "mode": "text"})
     assert (by_words["name"], by_words["matched_perspective"]) == ("Ann", None)
     assert len(client.json("search_nodes", {"query": "service", "limit": 2})) == 2
@@ -203,14 +230,28 @@ def test_unknown_nodes_are_errors_that_name_them(client: Client) -> None:
 @pytest.mark.parametrize(
     ("tool", "arguments", "problem"),
     [
-        ("search_nodes", {"query": "x", "mode": "fuzzy"}, "mode: 'fuzzy' is not one of embedding, text"),
+        (
+            "search_nodes",
+            {"query": "x", "mode": "fuzzy"},
+            "mode: 'fuzzy' is not one of embedding, text",
+        ),
         ("search_nodes", {"query": "x", "limit": 0}, "limit: expected an integer >= 1"),
-        ("search_nodes", {"query": "x", "workspace": "other"}, "workspace: there is no such argument"),
+        (
+            "search_nodes",
+            {"query": "x", "workspace": "other"},
+            "workspace: there is no such argument",
+        ),
         ("get_neighborhood", {"name": "Ann", "depth": 11}, "depth: expected an integer <= 10"),
-        ("create_entities", {"entities": [{"name": "", "entity_type": "x"}]}, "entities[0].name: expected a string"),
+        (
+            "create_entities",
+            {"entities": [{"name": "", "entity_type": "x"}]},
+            "entities[0].name: expected a string",
+        ),
     ],
 )
-def test_wrong_arguments_are_named(client: Client, tool: str, arguments: dict[str, Any], problem: str) -> None:
+def test_wrong_arguments_are_named(
+    client: Client, tool: str, arguments: dict[str, Any], problem: str
+) -> None:
     assert client.error(tool, arguments).startswith(problem)
 
 
@@ -229,34 +270,55 @@ def test_unknown_archived_and_forbidden_workspaces_are_errors(workspaces: Worksp
         "the token t may not use the workspace 'team' (only: other)"
     )
     workspaces.archive("other")
-    assert "the workspace 'other' is archived" in talk(workspaces, "other", only_other).error("get_stats")
+    assert "the workspace 'other' is archived" in talk(workspaces, "other", only_other).error(
+        "get_stats"
+    )
 
 
 def test_two_workspaces_with_the_same_names_do_not_mix(workspaces: Workspaces) -> None:
     team, other = talk(workspaces), talk(workspaces, "other")
-    team.json("add_observations", {"observations": [{"entity_name": "Ann", "contents": ["secret"]}]})
+    team.json(
+        "add_observations", {"observations": [{"entity_name": "Ann", "contents": ["secret"]}]}
+    )
     assert "secret" not in other.text("open_nodes", {"names": ["Ann"]})
     assert other.json("search_nodes", {"query": "secret", "mode": "text"}) == []
-    assert (team.json("get_stats")["observation_count"], other.json("get_stats")["observation_count"]) == (9, 8)
+    assert (
+        team.json("get_stats")["observation_count"],
+        other.json("get_stats")["observation_count"],
+    ) == (9, 8)
     assert other.json("get_stats")["workspace"] == "other"
 
 
 @pytest.mark.parametrize(
-    "tool", ["get_relation_gaps", "find_similar_nodes", "get_consolidation_report", "get_pending_consolidation"]
+    "tool",
+    [
+        "get_relation_gaps",
+        "find_similar_nodes",
+        "get_consolidation_report",
+        "get_pending_consolidation",
+    ],
 )
-def test_long_tools_report_progress_and_stop_when_cancelled(workspaces: Workspaces, tool: str) -> None:
+def test_long_tools_report_progress_and_stop_when_cancelled(
+    workspaces: Workspaces, tool: str
+) -> None:
     reports: list[float] = []
     client = Caller(workspace=TEAM)
     called = DIALECT.tools[tool]
-    call = Call(workspaces, client, "test", progress=lambda done, total, message: reports.append(done))
+    call = Call(
+        workspaces, client, "test", progress=lambda done, total, message: reports.append(done)
+    )
     called.run(call, called.decoder.decode(b"{}"))
     assert reports
     assert reports == sorted(reports)
     with pytest.raises(Cancelled):
-        called.run(Call(workspaces, client, "test", cancelled=lambda: True), called.decoder.decode(b"{}"))
+        called.run(
+            Call(workspaces, client, "test", cancelled=lambda: True), called.decoder.decode(b"{}")
+        )
 
 
-def test_a_workspace_gets_the_five_perspectives_with_its_first_call(embedder: str, url: str) -> None:
+def test_a_workspace_gets_the_five_perspectives_with_its_first_call(
+    embedder: str, url: str
+) -> None:
     opened = open_workspaces(url, meaning=Meaning(SharedEmbedder(embedder, open_embedder)))
     assert isinstance(opened, ManyWorkspaces)
     opened.create("new")

@@ -28,7 +28,11 @@ def data(tmp_path: Path) -> Path:
     workspaces = open_workspaces(f"{tmp_path}/data/")
     for name in ("a", "b"):
         workspaces.create(name)
-        entities.create(workspaces.memory(name), [EntityDraft("Ann", "person", (f"{SECRET}: {name}",))], by="test")
+        entities.create(
+            workspaces.memory(name),
+            [EntityDraft("Ann", "person", (f"{SECRET}: {name}",))],
+            by="test",
+        )
     workspaces.close()
     return tmp_path / "data"
 
@@ -40,7 +44,16 @@ def tokens(data: Path) -> Tokens:
 
 @pytest.fixture
 def host(data: Path, tokens: Tokens) -> Iterator[str]:
-    options = ("--dialect", "workspace", "--transport", "http", "--port", "0", "--tokens", str(data / "tokens.json"))
+    options = (
+        "--dialect",
+        "workspace",
+        "--transport",
+        "http",
+        "--port",
+        "0",
+        "--tokens",
+        str(data / "tokens.json"),
+    )
     tokens.create("first", can="read", workspaces=["a"], lifetime=None)
     process = Process((*POLYMNIA, f"{data}/", *options), data, stdin=DEVNULL, stdout=DEVNULL)
     yield Web(process).host
@@ -52,7 +65,9 @@ def opened(caller: Caller) -> tuple[bool, str]:
     return caller.call("open_nodes", {"names": ["Ann"]})
 
 
-def test_the_header_chooses_the_workspace_within_what_the_token_allows(host: str, tokens: Tokens) -> None:
+def test_the_header_chooses_the_workspace_within_what_the_token_allows(
+    host: str, tokens: Tokens
+) -> None:
     token = tokens.create("both", can="write", workspaces=["a", "b"], lifetime=None)
     for name in ("a", "b", "a"):
         is_error, text = opened(Caller(host, token, name))
@@ -77,7 +92,9 @@ def test_a_forbidden_unknown_or_missing_workspace_reads_nothing(
     assert SECRET not in text
 
 
-def test_an_archived_workspace_reads_nothing_until_it_is_restored(host: str, tokens: Tokens, data: Path) -> None:
+def test_an_archived_workspace_reads_nothing_until_it_is_restored(
+    host: str, tokens: Tokens, data: Path
+) -> None:
     caller = Caller(host, tokens.create("all", can="admin", workspaces=None, lifetime=None), "a")
     assert opened(caller)[0] is False
     workspaces = open_workspaces(f"{data}/")
@@ -97,7 +114,9 @@ def test_a_session_keeps_the_workspace_of_its_first_request(host: str, tokens: T
     assert f"{SECRET}: b" in opened(session)[1]
 
 
-def test_an_sse_stream_is_bound_by_its_header_and_each_post_by_its_own(host: str, tokens: Tokens) -> None:
+def test_an_sse_stream_is_bound_by_its_header_and_each_post_by_its_own(
+    host: str, tokens: Tokens
+) -> None:
     token = tokens.create("both", can="write", workspaces=["a"], lifetime=None)
     authorization = {"Authorization": f"Bearer {token}"}
     stream = HTTPConnection(host, timeout=TIMEOUT_S)
@@ -120,7 +139,8 @@ def test_an_sse_stream_is_bound_by_its_header_and_each_post_by_its_own(host: str
     params = {"protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": info}
     post({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}, "a")
     texts = [
-        post(call(2, "open_nodes", names=["Ann"]), workspace)["content"][0]["text"] for workspace in ("a", "", "b")
+        post(call(2, "open_nodes", names=["Ann"]), workspace)["content"][0]["text"]
+        for workspace in ("a", "", "b")
     ]
     assert [f"{SECRET}: a" in text for text in texts] == [True, True, False]
     assert texts[2].startswith("the token both may not use the workspace 'b'")
@@ -138,7 +158,10 @@ def read_event(events: Any) -> str:
 def test_stdio_needs_a_workspace_and_says_how_to_create_one(data: Path) -> None:
     process = Process((*POLYMNIA, f"{data}/", "--dialect", "workspace"), data)
     assert process.wait() == 1
-    assert "the workspace dialect needs a workspace: name it with --workspace or POLYMNIA_WORKSPACE" in process.stderr
+    assert (
+        "the workspace dialect needs a workspace: name it with --workspace or POLYMNIA_WORKSPACE"
+        in process.stderr
+    )
     assert "`polymnia workspace create NAME` creates one" in process.stderr
     process.end()
     process = Process((*POLYMNIA, f"{data}/", "--dialect", "workspace", "--workspace", "c"), data)
@@ -148,16 +171,23 @@ def test_stdio_needs_a_workspace_and_says_how_to_create_one(data: Path) -> None:
 
 
 def test_stdio_takes_the_workspace_from_the_environment(data: Path) -> None:
-    process = Process((*POLYMNIA, f"{data}/", "--dialect", "workspace"), data, POLYMNIA_WORKSPACE="b")
+    process = Process(
+        (*POLYMNIA, f"{data}/", "--dialect", "workspace"), data, POLYMNIA_WORKSPACE="b"
+    )
     info = {"name": "test", "version": "1"}
     params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info}
     process.ask({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})
-    assert f"{SECRET}: b" in process.ask(call(2, "open_nodes", names=["Ann"]))["result"]["content"][0]["text"]
+    assert (
+        f"{SECRET}: b"
+        in process.ask(call(2, "open_nodes", names=["Ann"]))["result"]["content"][0]["text"]
+    )
     process.end()
 
 
 def test_a_store_that_holds_only_a_graph_is_refused(tmp_path: Path) -> None:
-    process = Process((*POLYMNIA, "memory.jsonl", "--dialect", "workspace", "--workspace", "a"), tmp_path)
+    process = Process(
+        (*POLYMNIA, "memory.jsonl", "--dialect", "workspace", "--workspace", "a"), tmp_path
+    )
     assert process.wait() == 1
     assert "the workspace dialect cannot use memory.jsonl" in process.stderr
     process.end()

@@ -10,7 +10,9 @@ from tests.dialects.workspace import RETURNS
 
 @pytest.fixture(params=["directory", "postgres"])
 def store(request: pytest.FixtureRequest) -> str | None:
-    return None if request.param == "directory" else str(request.getfixturevalue("postgres_database"))
+    return (
+        None if request.param == "directory" else str(request.getfixturevalue("postgres_database"))
+    )
 
 
 def test_no_reply_contains_the_text_of_another_workspace(tmp_path: Path, store: str | None) -> None:

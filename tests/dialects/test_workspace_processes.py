@@ -33,7 +33,11 @@ def test_ordinals_are_unique_and_in_order_whoever_appends(versioned_url: str) ->
     store = open_store(versioned_url)
     entities.create(Memory(store), [EntityDraft("Ann", "person")], by="test")
     running = [
-        subprocess.Popen([sys.executable, "-c", APPEND, versioned_url, f"p{number}"], stdout=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            [sys.executable, "-c", APPEND, versioned_url, f"p{number}"],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         for number in range(PROCESSES)
     ]
     given: dict[int, str] = {}

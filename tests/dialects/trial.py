@@ -4,12 +4,36 @@ from typing import Any
 
 # The memory of the trial, and its questions with the fact that must come first.
 REMEMBERED: list[dict[str, Any]] = [
-    {"name": "Ada", "type": "person", "facts": ["drinks dark coffee without sugar", "prefers Python to Java"]},
-    {"name": "Ben", "type": "person", "facts": ["is allergic to peanuts", "moved to Lisbon in March 2026"]},
-    {"name": "deployment", "type": "process", "facts": ["We deploy with make release every Friday after the review"]},
-    {"name": "billing service", "type": "service", "facts": ["uses PostgreSQL 16", "owner is the payments team"]},
-    {"name": "style", "type": "rule", "facts": ["Commit messages are in the imperative", "Lines have 120 characters"]},
-    {"name": "incident 42", "type": "incident", "facts": ["The outage of May 3 was caused by an expired certificate"]},
+    {
+        "name": "Ada",
+        "type": "person",
+        "facts": ["drinks dark coffee without sugar", "prefers Python to Java"],
+    },
+    {
+        "name": "Ben",
+        "type": "person",
+        "facts": ["is allergic to peanuts", "moved to Lisbon in March 2026"],
+    },
+    {
+        "name": "deployment",
+        "type": "process",
+        "facts": ["We deploy with make release every Friday after the review"],
+    },
+    {
+        "name": "billing service",
+        "type": "service",
+        "facts": ["uses PostgreSQL 16", "owner is the payments team"],
+    },
+    {
+        "name": "style",
+        "type": "rule",
+        "facts": ["Commit messages are in the imperative", "Lines have 120 characters"],
+    },
+    {
+        "name": "incident 42",
+        "type": "incident",
+        "facts": ["The outage of May 3 was caused by an expired certificate"],
+    },
 ]
 QUESTIONS = {
     "What does Ada drink?": "dark coffee",

@@ -32,7 +32,12 @@ class Agent(Client):
     """A client of the dialect, with its calls as methods."""
 
     def __init__(
-        self, server: Server, revision: str = LATEST, *, session: str = "", principal: Principal = OWNER
+        self,
+        server: Server,
+        revision: str = LATEST,
+        *,
+        session: str = "",
+        principal: Principal = OWNER,
     ) -> None:
         super().__init__(server, revision, greet=False)
         self.session.close()
@@ -82,5 +87,7 @@ class Agent(Client):
     def completed(self, template: str, argument: str, value: str) -> list[str]:
         reference = {"type": "ref/resource", "uri": template}
         asked = {"name": argument, "value": value}
-        values: list[str] = self.result("completion/complete", ref=reference, argument=asked)["completion"]["values"]
+        values: list[str] = self.result("completion/complete", ref=reference, argument=asked)[
+            "completion"
+        ]["values"]
         return values

@@ -48,17 +48,33 @@ RETURNS: dict[str, Any] = {
         "relations": [RELATION],
         "not_found": [str],
     },
-    "get_nodes_by_type": [{"name": str, "entity_type": str, "summary": Maybe(str), "tags": [str], "updated_at": Time}],
-    "get_recently_modified": [{"name": str, "entity_type": str, "summary": Maybe(str), "updated_at": Time}],
+    "get_nodes_by_type": [
+        {"name": str, "entity_type": str, "summary": Maybe(str), "tags": [str], "updated_at": Time}
+    ],
+    "get_recently_modified": [
+        {"name": str, "entity_type": str, "summary": Maybe(str), "updated_at": Time}
+    ],
     "set_summary": {"name": str, "summary": str, "updated_at": Time},
     "set_tags": {"name": str, "tags": [str]},
     "add_observations": [{"entity_name": str, "added": [OBSERVATION], "not_found": bool}],
-    "replace_observation": {"entity_name": str, "ordinal": int, "old_content": str, "new_content": str},
-    "delete_observations": [{"entity_name": str, "deleted_ordinals": [int], "not_found_ordinals": [int]}],
+    "replace_observation": {
+        "entity_name": str,
+        "ordinal": int,
+        "old_content": str,
+        "new_content": str,
+    },
+    "delete_observations": [
+        {"entity_name": str, "deleted_ordinals": [int], "not_found_ordinals": [int]}
+    ],
     "query_observations": [{"ordinal": int, "content": str, "score": float}],
     "create_relations": {"created": [RELATION], "already_existed": [RELATION], "not_found": [str]},
     "delete_relations": {"deleted": int, "not_found": int},
-    "update_relation_type": {"from_entity": str, "to_entity": str, "old_type": str, "new_type": str},
+    "update_relation_type": {
+        "from_entity": str,
+        "to_entity": str,
+        "old_type": str,
+        "new_type": str,
+    },
     "get_relations_between": [RELATION],
     "get_neighborhood": {
         "nodes": [{"name": str, "entity_type": str, "summary": Maybe(str), "tags": [str]}],
@@ -67,7 +83,9 @@ RETURNS: dict[str, Any] = {
     "get_path": {"found": bool, "path": [str], "relations": [RELATION]},
     "get_orphans": [{"name": str, "entity_type": str, "summary": Maybe(str), "updated_at": Time}],
     "get_relation_gaps": [{"node": str, "referenced_name": str, "reference_count": int}],
-    "find_similar_nodes": [{"node_a": str, "node_b": str, "similarity": float, "node_a_type": str, "node_b_type": str}],
+    "find_similar_nodes": [
+        {"node_a": str, "node_b": str, "similarity": float, "node_a_type": str, "node_b_type": str}
+    ],
     "search_nodes": [
         {
             "name": str,
@@ -88,7 +106,9 @@ RETURNS: dict[str, Any] = {
                 "draft_summary": Maybe(str),
             }
         ],
-        "relation_candidates": [{"node_a": str, "node_b": str, "similarity_score": float, "rationale": Maybe(str)}],
+        "relation_candidates": [
+            {"node_a": str, "node_b": str, "similarity_score": float, "rationale": Maybe(str)}
+        ],
         "orphaned_nodes": [{"name": str, "entity_type": str, "updated_at": Time}],
         "cluster_summary": [{"cluster_id": int, "node_names": [str], "centroid_label": Maybe(str)}],
         "event_summary": {"since": Time, "creates": int, "updates": int, "deletes": int},
@@ -126,7 +146,12 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "query_observations": {"entity_name": ..., "query": ..., "mode": "embedding"},
     "create_relations": {"relations": ...},
     "delete_relations": {"relations": ...},
-    "update_relation_type": {"from_entity": ..., "to_entity": ..., "old_type": ..., "new_type": ...},
+    "update_relation_type": {
+        "from_entity": ...,
+        "to_entity": ...,
+        "old_type": ...,
+        "new_type": ...,
+    },
     "get_relations_between": {"entity_a": ..., "entity_b": ...},
     "get_neighborhood": {"name": ..., "depth": 1},
     "get_path": {"from_entity": ..., "to_entity": ...},
@@ -141,9 +166,18 @@ PARAMETERS: dict[str, dict[str, Any]] = {
 
 # Two services that say nearly the same, a third that names one of them, an orphan, a chain of relations and a circle.
 BEFORE = (
-    EntityDraft("billing", "service", ("charges the card of a customer every month", "written in Go"), "Charges cards"),
-    EntityDraft("invoicing", "service", ("charges the card of a customer every month", "written in Go")),
-    EntityDraft("gateway", "service", ("routes requests to billing and to search",), None, ("edge",)),
+    EntityDraft(
+        "billing",
+        "service",
+        ("charges the card of a customer every month", "written in Go"),
+        "Charges cards",
+    ),
+    EntityDraft(
+        "invoicing", "service", ("charges the card of a customer every month", "written in Go")
+    ),
+    EntityDraft(
+        "gateway", "service", ("routes requests to billing and to search",), None, ("edge",)
+    ),
     EntityDraft("search", "service", ("answers questions with an index",)),
     EntityDraft("Ann", "person", ("adopted a puppy", "works on the gateway")),
     EntityDraft("Dora", "group"),
@@ -164,7 +198,12 @@ CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
         "create_entities",
         {
             "entities": [
-                {"name": "Ben", "entity_type": "person", "observations": ["likes tea", "plays chess"], "tags": ["new"]},
+                {
+                    "name": "Ben",
+                    "entity_type": "person",
+                    "observations": ["likes tea", "plays chess"],
+                    "tags": ["new"],
+                },
                 {"name": "Cem", "entity_type": "person", "summary": "A person"},
             ]
         },
@@ -196,7 +235,10 @@ CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("get_nodes_by_type", {"entity_type": "service"}),
     ("get_recently_modified", {}),
     ("query_observations", {"entity_name": "Ann", "query": "dog"}),
-    ("update_relation_type", {"from_entity": "Ben", "to_entity": "Ann", "old_type": "knows", "new_type": "met"}),
+    (
+        "update_relation_type",
+        {"from_entity": "Ben", "to_entity": "Ann", "old_type": "knows", "new_type": "met"},
+    ),
     ("get_relations_between", {"entity_a": "Ann", "entity_b": "Ben"}),
     ("get_neighborhood", {"name": "search"}),
     ("get_path", {"from_entity": "gateway", "to_entity": "billing"}),

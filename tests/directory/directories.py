@@ -22,7 +22,9 @@ class Crash(BaseException):
     """Stands for the end of the process: nothing catches it and nothing is cleaned up."""
 
 
-def opened(directory: Path, *, max_open: int = 32, trash_days: int = 0, read_only: bool = False) -> ManyWorkspaces:
+def opened(
+    directory: Path, *, max_open: int = 32, trash_days: int = 0, read_only: bool = False
+) -> ManyWorkspaces:
     catalogue = DirectoryCatalogue(str(directory), read_only=read_only)
     return ManyWorkspaces(catalogue, max_open=max_open, trash_days=trash_days)
 
@@ -37,14 +39,21 @@ def names_in(workspaces: ManyWorkspaces, project: str) -> list[str]:
 
 def on_disk(directory: Path) -> list[str]:
     """Return the files below the directory, without the registry."""
-    found = [path for path in directory.rglob("*") if path.is_file() and not path.name.startswith("_meta")]
+    found = [
+        path
+        for path in directory.rglob("*")
+        if path.is_file() and not path.name.startswith("_meta")
+    ]
     return sorted(str(path.relative_to(directory)) for path in found)
 
 
 def snapshot(directory: Path) -> dict[str, tuple[int, bytes]]:
     """Return the time of the last write and the bytes of every file."""
     found = [path for path in directory.rglob("*") if path.is_file()]
-    return {str(path.relative_to(directory)): (path.stat().st_mtime_ns, path.read_bytes()) for path in found}
+    return {
+        str(path.relative_to(directory)): (path.stat().st_mtime_ns, path.read_bytes())
+        for path in found
+    }
 
 
 # The steps of each change in order; the process may crash before or after each step.
@@ -67,7 +76,12 @@ STEPS: dict[str, list[tuple[Any, str]]] = {
     ],
     "delete": [(Registry, "begin"), (files, "seal"), (files, "discard"), (Registry, "remove")],
 }
-CRASHES = [(change, step, when) for change, steps in STEPS.items() for _, step in steps for when in ("before", "after")]
+CRASHES = [
+    (change, step, when)
+    for change, steps in STEPS.items()
+    for _, step in steps
+    for when in ("before", "after")
+]
 
 
 def crash_at(monkeypatch: pytest.MonkeyPatch, change: str, step: str, when: str) -> None:

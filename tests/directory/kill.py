@@ -69,7 +69,15 @@ def work(directory: Path, seed: int) -> None:
 
 def run_once(directory: Path, expected: dict[str, Expected], seed: int) -> list[str]:
     """Run a worker for a while, kill it, and return what is wrong with the directory."""
-    command = [sys.executable, "-m", "tests.directory.kill", "--work", str(directory), "--seed", str(seed)]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.directory.kill",
+        "--work",
+        str(directory),
+        "--seed",
+        str(seed),
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as worker:
         assert worker.stdout is not None
         for _ in range(random.Random(seed).randrange(1, 120)):
@@ -138,7 +146,11 @@ def _problems_inside(workspaces: ManyWorkspaces, name: str, expected: Expected) 
         workspaces.archive(name)
     lost, extra = expected.written - found, found - expected.begun
     expected.written, expected.begun = {*found}, {*found}
-    return [*problems, *[f"{name} lost {each}" for each in lost], *[f"{name} has {each}" for each in extra]]
+    return [
+        *problems,
+        *[f"{name} lost {each}" for each in lost],
+        *[f"{name} has {each}" for each in extra],
+    ]
 
 
 def _state(workspaces: ManyWorkspaces, name: str) -> str:

@@ -76,8 +76,13 @@ def test_rows_deleted_there_can_be_restored(directory: Path) -> None:
     entities.delete(memory, ["Bob"], by="test")
     trash.restore(memory, "e3", by="test")
     trash.restore(memory, "e1/2", by="test")
-    found = {each.name: each.texts for each in entities.open_named(memory, ["Alice", "Bob"]).entities}
-    assert (found["Alice"], found["Bob"]) == (("likes tea", "likes coffee", "writes Go"), ("the old Bob",))
+    found = {
+        each.name: each.texts for each in entities.open_named(memory, ["Alice", "Bob"]).entities
+    }
+    assert (found["Alice"], found["Bob"]) == (
+        ("likes tea", "likes coffee", "writes Go"),
+        ("the old Bob",),
+    )
     workspaces.close()
 
 
@@ -92,7 +97,9 @@ def test_a_deletion_does_not_change_the_update_time(directory: Path) -> None:
     workspaces.close()
 
 
-def test_names_and_relations_that_were_deleted_again_and_again_are_all_kept(directory: Path) -> None:
+def test_names_and_relations_that_were_deleted_again_and_again_are_all_kept(
+    directory: Path,
+) -> None:
     path = directory / "projects" / "p1.db"
     rows(
         path,
@@ -105,11 +112,15 @@ def test_names_and_relations_that_were_deleted_again_and_again_are_all_kept(dire
     found = trash.items(workspaces.memory("work"))
     assert {each.id for each in found if each.rows.entities} == {"e3", "e6"}
     lone = [each.rows.relations[0] for each in found if each.id.startswith("relation/")]
-    assert [(each.key, each.created_at) for each in lone] == [(("Alice", "Go", "knows"), 1_706_745_600_000_000)]
+    assert [(each.key, each.created_at) for each in lone] == [
+        (("Alice", "Go", "knows"), 1_706_745_600_000_000)
+    ]
     workspaces.close()
 
 
-def test_rows_without_an_entity_are_reported(directory: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_rows_without_an_entity_are_reported(
+    directory: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     rows(
         directory / "projects" / "p1.db",
         "INSERT INTO observations VALUES ('o8', 'nobody', 'lost', '2024-01-01', NULL);"
@@ -119,7 +130,9 @@ def test_rows_without_an_entity_are_reported(directory: Path, caplog: pytest.Log
     workspaces.memory("work")
     workspaces.close()
     assert "2 rows belong to no entity" in caplog.text
-    assert rows(directory / "projects" / "p1.db.bak", "SELECT content FROM observations WHERE id = 'o8'") == [("lost",)]
+    assert rows(
+        directory / "projects" / "p1.db.bak", "SELECT content FROM observations WHERE id = 'o8'"
+    ) == [("lost",)]
 
 
 def test_the_original_file_is_kept_beside_the_new_one(directory: Path) -> None:
@@ -157,7 +170,9 @@ def test_a_project_can_be_archived_and_deleted_before_it_is_migrated(directory: 
     workspaces.close()
 
 
-def test_nothing_is_migrated_while_the_earlier_server_runs(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_migrated_while_the_earlier_server_runs(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     running = apsw.Connection(str(directory / "projects" / "p1.db"))
     running.execute("SELECT count(*) FROM entities").fetchall()
     workspaces = opened(directory)

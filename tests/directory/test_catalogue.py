@@ -49,7 +49,9 @@ def others(directory: Path) -> Iterator[ManyWorkspaces]:
     others.close()
 
 
-def test_a_project_has_a_row_in_the_registry_and_a_file(workspaces: ManyWorkspaces, directory: Path) -> None:
+def test_a_project_has_a_row_in_the_registry_and_a_file(
+    workspaces: ManyWorkspaces, directory: Path
+) -> None:
     created = workspaces.create("alpha", "the first")
     assert (created.name, created.description, created.status) == ("alpha", "the first", "active")
     assert created.created_at == created.updated_at > 0
@@ -65,7 +67,10 @@ def test_projects_are_isolated_from_each_other(workspaces: ManyWorkspaces) -> No
     for name in ("alpha", "beta"):
         workspaces.create(name)
         write(workspaces.memory(name), f"in {name}")
-    assert (names_in(workspaces, "alpha"), names_in(workspaces, "beta")) == (["in alpha"], ["in beta"])
+    assert (names_in(workspaces, "alpha"), names_in(workspaces, "beta")) == (
+        ["in alpha"],
+        ["in beta"],
+    )
 
 
 def test_projects_are_listed_by_name_and_status(workspaces: ManyWorkspaces) -> None:
@@ -105,8 +110,12 @@ def test_an_invalid_name_is_rejected_and_leaves_no_files(
     assert (workspaces.find_all(), on_disk(directory)) == ([], [])
 
 
-@pytest.mark.parametrize("name", ["alpha", "Alpha-2", "v1.2_x", "проект", "हिन्दी", "ภาษาไทย", "தமிழ்", "x" * 100, "0"])
-def test_a_name_may_have_letters_digits_and_some_punctuation(workspaces: ManyWorkspaces, name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["alpha", "Alpha-2", "v1.2_x", "проект", "हिन्दी", "ภาษาไทย", "தமிழ்", "x" * 100, "0"]
+)
+def test_a_name_may_have_letters_digits_and_some_punctuation(
+    workspaces: ManyWorkspaces, name: str
+) -> None:
     assert workspaces.create(name).name == name
 
 
@@ -150,7 +159,9 @@ def test_a_restored_project_has_all_its_data(workspaces: ManyWorkspaces, directo
     restored = workspaces.restore("alpha")
     assert (restored.id, restored.description, restored.status) == (project, "described", "active")
     assert names_in(workspaces, "alpha") == ["kept"]
-    assert [path for path in on_disk(directory) if path.endswith(".db")] == [f"projects/{project}.db"]
+    assert [path for path in on_disk(directory) if path.endswith(".db")] == [
+        f"projects/{project}.db"
+    ]
 
 
 def test_a_restored_file_keeps_its_permissions(workspaces: ManyWorkspaces, directory: Path) -> None:
@@ -188,7 +199,9 @@ def test_a_description_can_be_changed(workspaces: ManyWorkspaces) -> None:
 
 
 @pytest.mark.parametrize("change", ["archive", "restore", "delete"])
-def test_a_project_that_does_not_exist_cannot_be_changed(workspaces: ManyWorkspaces, change: str) -> None:
+def test_a_project_that_does_not_exist_cannot_be_changed(
+    workspaces: ManyWorkspaces, change: str
+) -> None:
     with pytest.raises(WorkspaceNotFound):
         getattr(workspaces, change)("ghost")
 
@@ -212,7 +225,9 @@ def test_other_processes_get_an_error_after_a_project_is_archived(
         others.memory("alpha")
 
 
-def test_a_running_call_cannot_write_to_an_archived_project(workspaces: ManyWorkspaces, others: ManyWorkspaces) -> None:
+def test_a_running_call_cannot_write_to_an_archived_project(
+    workspaces: ManyWorkspaces, others: ManyWorkspaces
+) -> None:
     workspaces.create("alpha")
     memory = others.memory("alpha")
     write(memory, "kept")
@@ -303,7 +318,9 @@ def test_the_error_for_a_missing_file_names_it(workspaces: ManyWorkspaces, direc
     assert workspaces.find_all() == []
 
 
-def test_a_damaged_project_can_still_be_deleted(workspaces: ManyWorkspaces, directory: Path) -> None:
+def test_a_damaged_project_can_still_be_deleted(
+    workspaces: ManyWorkspaces, directory: Path
+) -> None:
     project = workspaces.create("alpha").id
     (directory / "projects" / f"{project}.db").write_bytes(b"no database at all" * 100)
     with pytest.raises(StoreDamaged):
@@ -312,7 +329,9 @@ def test_a_damaged_project_can_still_be_deleted(workspaces: ManyWorkspaces, dire
     assert (workspaces.find_all(), on_disk(directory)) == ([], [])
 
 
-def test_retention_skips_projects_that_another_process_has_archived(directory: Path, others: ManyWorkspaces) -> None:
+def test_retention_skips_projects_that_another_process_has_archived(
+    directory: Path, others: ManyWorkspaces
+) -> None:
     workspaces = opened(directory, trash_days=1)
     for name in ("alpha", "beta"):
         workspaces.create(name)
@@ -341,7 +360,11 @@ def test_file_handles_stay_few_however_many_projects_are_used(directory: Path) -
     for number in range(40):
         workspaces.create(f"p{number}")
         write(workspaces.memory(f"p{number}"), "x")
-    in_use = [path for path in map(_target, Path("/proc/self/fd").iterdir()) if str(directory / "projects") in path]
+    in_use = [
+        path
+        for path in map(_target, Path("/proc/self/fd").iterdir())
+        if str(directory / "projects") in path
+    ]
     assert 0 < len({path.removesuffix("-wal").removesuffix("-shm") for path in in_use}) <= 4
     workspaces.close()
 
@@ -417,7 +440,9 @@ def test_two_processes_that_create_the_same_name_concurrently_create_one_project
     assert sorted(outcome) == ["alpha", "refused"]
 
 
-def test_retention_reaches_every_open_project(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_retention_reaches_every_open_project(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     workspaces = opened(directory, trash_days=1)
     for name in ("alpha", "beta"):
         workspaces.create(name)
@@ -439,13 +464,17 @@ def test_a_directory_as_store_url_has_many_workspaces(directory: Path) -> None:
         open_store(str(directory))
 
 
-def test_a_default_project_is_created_for_clients_that_cannot_choose(workspaces: ManyWorkspaces) -> None:
+def test_a_default_project_is_created_for_clients_that_cannot_choose(
+    workspaces: ManyWorkspaces,
+) -> None:
     assert first_workspace(workspaces, "", may_choose=True) is None
     assert first_workspace(workspaces, "", may_choose=False) == "default"
     assert [each.name for each in workspaces.find_all()] == ["default"]
 
 
-def test_a_read_only_server_says_that_its_default_project_is_missing(workspaces: ManyWorkspaces) -> None:
+def test_a_read_only_server_says_that_its_default_project_is_missing(
+    workspaces: ManyWorkspaces,
+) -> None:
     with pytest.raises(WorkspaceNotFound, match="'default'"):
         first_workspace(workspaces, "", may_choose=False, read_only=True)
     assert workspaces.find_all() == []
@@ -459,7 +488,9 @@ def test_a_project_requested_by_name_must_exist(workspaces: ManyWorkspaces) -> N
 
 
 @pytest.mark.parametrize("change", ["create", "archive", "restore", "delete"])
-def test_the_error_of_a_store_with_one_workspace_says_how_to_get_several(tmp_path: Path, change: str) -> None:
+def test_the_error_of_a_store_with_one_workspace_says_how_to_get_several(
+    tmp_path: Path, change: str
+) -> None:
     workspaces = open_workspaces(str(tmp_path / "one.db"))
     with pytest.raises(BadInput, match="data directory"):
         getattr(workspaces, change)("default")

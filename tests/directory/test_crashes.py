@@ -24,7 +24,9 @@ def workspaces(directory: Path) -> Iterator[ManyWorkspaces]:
     workspaces.close()
 
 
-def die(workspaces: ManyWorkspaces, change: str, monkeypatch: pytest.MonkeyPatch, step: str, when: str) -> Workspace:
+def die(
+    workspaces: ManyWorkspaces, change: str, monkeypatch: pytest.MonkeyPatch, step: str, when: str
+) -> Workspace:
     """Begin a change to the project `p` and crash; return the project as it was before."""
     before = Workspace("", "p")
     if change != "create":
@@ -49,7 +51,12 @@ def found(workspaces: ManyWorkspaces) -> str:
 
 @pytest.mark.parametrize(("change", "step", "when"), CRASHES)
 def test_after_a_crash_the_next_start_finds_a_whole_project_or_none(
-    workspaces: ManyWorkspaces, directory: Path, monkeypatch: pytest.MonkeyPatch, change: str, step: str, when: str
+    workspaces: ManyWorkspaces,
+    directory: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    change: str,
+    step: str,
+    when: str,
 ) -> None:
     before = die(workspaces, change, monkeypatch, step, when)
     after = opened(directory)
@@ -71,7 +78,12 @@ def test_after_a_crash_the_next_start_finds_a_whole_project_or_none(
 
 @pytest.mark.parametrize(("change", "step", "when"), CRASHES)
 def test_after_a_crash_the_change_can_be_repeated(
-    workspaces: ManyWorkspaces, directory: Path, monkeypatch: pytest.MonkeyPatch, change: str, step: str, when: str
+    workspaces: ManyWorkspaces,
+    directory: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    change: str,
+    step: str,
+    when: str,
 ) -> None:
     die(workspaces, change, monkeypatch, step, when)
     after = opened(directory)
@@ -84,9 +96,16 @@ def test_after_a_crash_the_change_can_be_repeated(
     after.close()
 
 
-@pytest.mark.parametrize(("change", "step", "when"), [each for each in CRASHES if each[0] != "create"])
+@pytest.mark.parametrize(
+    ("change", "step", "when"), [each for each in CRASHES if each[0] != "create"]
+)
 def test_a_crash_loses_no_acknowledged_write_of_another_process(
-    workspaces: ManyWorkspaces, directory: Path, monkeypatch: pytest.MonkeyPatch, change: str, step: str, when: str
+    workspaces: ManyWorkspaces,
+    directory: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    change: str,
+    step: str,
+    when: str,
 ) -> None:
     neighbour = opened(directory)
     die(workspaces, change, monkeypatch, step, when)

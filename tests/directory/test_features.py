@@ -59,7 +59,9 @@ def directory(tmp_path: Path) -> Path:
 def other(directory: Path) -> Iterator["subprocess.Popen[str]"]:
     """Run another process that writes the entities it is sent to `alpha`."""
     command = [sys.executable, "-c", PROCESS, f"{directory}/"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         yield process
         process.kill()
 
@@ -82,11 +84,17 @@ def test_changes_by_other_processes_are_followed(
     heard: Queue[tuple[str, Change]] = Queue()
     wanted = threading.Event()
     wanted.set()
-    workspaces.follow(lambda name, change: heard.put((name, change)), wanted.is_set, None if is_open else "alpha")
+    workspaces.follow(
+        lambda name, change: heard.put((name, change)), wanted.is_set, None if is_open else "alpha"
+    )
     write(workspaces.memory("beta"), "own")
     tell(other, "theirs")
     name, change = heard.get(timeout=TIMEOUT_S)
-    assert (name, change.actor, [each.name for each in change.after.entities]) == ("alpha", "other", ["theirs"])
+    assert (name, change.actor, [each.name for each in change.after.entities]) == (
+        "alpha",
+        "other",
+        ["theirs"],
+    )
     assert heard.empty()
     wanted.clear()
     workspaces.close()
@@ -105,13 +113,18 @@ class Embedder(BagEmbedder):
         return super().embed(texts, asking=asking)
 
 
-def test_every_workspace_is_embedded_and_searched_by_meaning(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_workspace_is_embedded_and_searched_by_meaning(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(indexer, "INDEX_DELAY_S", 0)
     embedder = Embedder()
     meaning = Meaning(SharedEmbedder("bag", lambda url: embedder))
     workspaces = ManyWorkspaces(DirectoryCatalogue(str(directory)), meaning=meaning)
     memory = workspaces.memory("alpha")
-    drafts = [EntityDraft("Ann", "person", ("has a puppy",)), EntityDraft("Ben", "person", ("has a boat",))]
+    drafts = [
+        EntityDraft("Ann", "person", ("has a puppy",)),
+        EntityDraft("Ben", "person", ("has a boat",)),
+    ]
     entities.create(memory, drafts, by=ME)
     assert embedder.has_embedded.wait(TIMEOUT_S)
     meaning.close()  # after the batch that is being embedded
@@ -124,7 +137,9 @@ def test_every_workspace_is_embedded_and_searched_by_meaning(directory: Path, mo
 
 
 def vault(workspaces: ManyWorkspaces, *, persist: bool = False) -> Server:
-    server = Server(make_dialect(NoteRules(persist_sessions=persist)), workspaces, workspace=DEFAULT)
+    server = Server(
+        make_dialect(NoteRules(persist_sessions=persist)), workspaces, workspace=DEFAULT
+    )
     server.start()
     return server
 
@@ -135,7 +150,9 @@ def test_session_notes_of_a_killed_server_are_gone_in_every_workspace(
     tell(other, "note")
     workspaces = opened(directory)
     vault(workspaces)
-    assert [note.content for note in notes.page(workspaces.memory("alpha"), SESSION)] == ["private"]  # it still runs
+    assert [note.content for note in notes.page(workspaces.memory("alpha"), SESSION)] == [
+        "private"
+    ]  # it still runs
     workspaces.close()
     other.kill()
     other.wait()
@@ -179,7 +196,11 @@ def test_everything_that_is_created_is_private(tmp_path: Path, umask: int) -> No
     finally:
         os.umask(before)
     assert {path.name for path in modes if path.suffix.startswith(".db-")} != set()
-    assert {path: oct(mode) for path, mode in modes.items() if mode != (0o700 if path.is_dir() else 0o600)} == {}
+    assert {
+        path: oct(mode)
+        for path, mode in modes.items()
+        if mode != (0o700 if path.is_dir() else 0o600)
+    } == {}
     assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o700
 
 

@@ -44,7 +44,9 @@ def test_archiving_and_restoring_a_project_loses_no_acknowledged_write(tmp_path:
         )
         for letter in "ab"
     ]
-    acknowledged = {writer.stdout.readline().strip() for writer in writers if writer.stdout is not None}
+    acknowledged = {
+        writer.stdout.readline().strip() for writer in writers if writer.stdout is not None
+    }
     rounds = 0
     while rounds < 5 or any(writer.poll() is None for writer in writers):
         workspaces.archive("p")
@@ -67,12 +69,16 @@ def test_a_project_can_be_archived_while_another_process_has_it_open(tmp_path: P
     workspaces.create("p")
     script = WRITER.replace("workspaces.close()", "sys.stdin.readline(); workspaces.close()")
     arguments = [sys.executable, "-c", script, str(tmp_path / "data"), "3", "x"]
-    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+    with subprocess.Popen(
+        arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
         assert other.stdout is not None
         for _ in range(3):
             other.stdout.readline()
         project = workspaces.archive("p").id
-        assert [path.name for path in (tmp_path / "data" / "archive").iterdir()] == [f"{project}.db"]
+        assert [path.name for path in (tmp_path / "data" / "archive").iterdir()] == [
+            f"{project}.db"
+        ]
         assert list((tmp_path / "data" / "projects").iterdir()) == []
         workspaces.restore("p")
         write(workspaces.memory("p"), "after")

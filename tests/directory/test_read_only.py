@@ -74,7 +74,9 @@ def looking(directory: Path) -> Iterator[ManyWorkspaces]:
 def writer(directory: Path) -> Iterator["subprocess.Popen[str]"]:
     """Run another process that writes an entity for each name it is sent."""
     command = [sys.executable, "-c", WRITER, f"{directory}/"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         try:
             yield process
         finally:
@@ -99,7 +101,9 @@ def test_reading_changes_no_byte_and_creates_no_file(directory: Path) -> None:
     assert snapshot(directory) == before
 
 
-def test_reading_beside_a_running_server_changes_nothing_and_sees_its_writes(directory: Path) -> None:
+def test_reading_beside_a_running_server_changes_nothing_and_sees_its_writes(
+    directory: Path,
+) -> None:
     with writer(directory) as process:
         send(process, "first")
         before = snapshot(directory)
@@ -134,7 +138,9 @@ def test_a_server_that_starts_later_is_followed(looking: ManyWorkspaces, directo
     assert names_in(looking, "alpha") == ["known", "first"]
 
 
-def test_reading_a_file_that_changes_meanwhile_is_an_error(looking: ManyWorkspaces, directory: Path) -> None:
+def test_reading_a_file_that_changes_meanwhile_is_an_error(
+    looking: ManyWorkspaces, directory: Path
+) -> None:
     memory = looking.memory("alpha")
     others = opened(directory)
     with pytest.raises(StoreBusy, match="try again"), memory.reading() as read:
@@ -173,7 +179,9 @@ def test_the_directory_of_an_earlier_program_is_not_converted(tmp_path: Path) ->
     assert snapshot(tmp_path / "data") == before
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can become somebody else")
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can become somebody else"
+)
 def test_a_user_without_write_permission_can_read(directory: Path) -> None:
     with TemporaryDirectory() as place:  # other users can reach it
         theirs = Path(shutil.copytree(directory, Path(place) / "data"))
@@ -181,19 +189,25 @@ def test_a_user_without_write_permission_can_read(directory: Path) -> None:
             path.chmod(0o755 if path.is_dir() else 0o644)
         before = snapshot(theirs)
         command = [sys.executable, "-c", READER, f"{theirs}/"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+        )
         assert (done.stderr, done.stdout) == ("", "['alpha', 'beta'] ['known']\n" * 2)
         assert snapshot(theirs) == before
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere"
+)
 def test_a_directory_without_write_permission_can_be_read(directory: Path) -> None:
     folders = [directory, directory / "projects", directory / "archive"]
     for path in folders:
         path.chmod(0o500)
     try:
         looking = open_workspaces(f"{directory}/", read_only=True)
-        assert [each.name for each in entities.read_all(looking.memory("alpha")).entities] == ["known"]
+        assert [each.name for each in entities.read_all(looking.memory("alpha")).entities] == [
+            "known"
+        ]
         looking.close()
     finally:
         for path in folders:

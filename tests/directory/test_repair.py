@@ -42,7 +42,9 @@ def problems(reports: list[WorkspaceReport]) -> dict[str, tuple[str, ...]]:
     return {each.name: each.problems for each in reports if each.problems}
 
 
-def test_a_sound_directory_has_no_problems_and_archived_workspaces_are_read_too(directory: Path) -> None:
+def test_a_sound_directory_has_no_problems_and_archived_workspaces_are_read_too(
+    directory: Path,
+) -> None:
     before = snapshot(directory)
     whole, *reports = check_catalogue(f"{directory}/")
     assert (whole.name, whole.problems) == ("", ())

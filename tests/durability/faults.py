@@ -63,7 +63,9 @@ class SqliteDisk(apsw.VFS):
 
 
 class _SqliteFile(apsw.VFSFile):
-    def __init__(self, disk: SqliteDisk, name: str | apsw.URIFilename | None, flags: list[int]) -> None:
+    def __init__(
+        self, disk: SqliteDisk, name: str | apsw.URIFilename | None, flags: list[int]
+    ) -> None:
         self._disk = disk
         super().__init__(disk.beneath, name, flags)
 

@@ -47,7 +47,9 @@ class Expected:
             self.entities[each["entityName"]] += each["contents"]
 
     def _create_relations(self, arguments: Arguments) -> None:
-        self.relations |= {(each["from"], each["to"], each["relationType"]) for each in arguments["relations"]}
+        self.relations |= {
+            (each["from"], each["to"], each["relationType"]) for each in arguments["relations"]
+        }
 
     def _delete_entities(self, arguments: Arguments) -> None:
         for name in arguments["entityNames"]:
@@ -95,20 +97,27 @@ def _plan(random: Random, expected: Expected, life: int) -> Iterator[Step]:
 
 def _creation(random: Random, expected: Expected, label: str) -> Step:
     names = [f"entity {label}.{place}" for place in range(random.randint(1, 3))]
-    shapes = [{"name": name, "entityType": "thing", "observations": _texts(random, name)} for name in names]
+    shapes = [
+        {"name": name, "entityType": "thing", "observations": _texts(random, name)}
+        for name in names
+    ]
     return Step("create_entities", {"entities": shapes})
 
 
 def _addition(random: Random, expected: Expected, label: str) -> Step:
     chosen = random.sample(sorted(expected.entities), 2)
-    additions = [{"entityName": name, "contents": _texts(random, f"{name} in {label}")} for name in chosen]
+    additions = [
+        {"entityName": name, "contents": _texts(random, f"{name} in {label}")} for name in chosen
+    ]
     return Step("add_observations", {"observations": additions})
 
 
 def _relation(random: Random, expected: Expected, label: str) -> Step:
     ends = random.sample(sorted(expected.entities), 3)
     pairs = [(ends[0], ends[1]), (ends[1], ends[2])]
-    relations = [{"from": source, "to": target, "relationType": f"by {label}"} for source, target in pairs]
+    relations = [
+        {"from": source, "to": target, "relationType": f"by {label}"} for source, target in pairs
+    ]
     return Step("create_relations", {"relations": relations})
 
 
@@ -117,7 +126,10 @@ def _deletion(random: Random, expected: Expected, label: str) -> Step:
 
 
 def _texts(random: Random, about: str) -> list[str]:
-    return [f"fact {place} about {about}" + "." * random.choice((0, 0, 200)) for place in range(random.randint(1, 3))]
+    return [
+        f"fact {place} about {about}" + "." * random.choice((0, 0, 200))
+        for place in range(random.randint(1, 3))
+    ]
 
 
 def _kill_server(path: Path, steps: list[Step], random: Random) -> int:
@@ -143,7 +155,9 @@ def _check_store(path: Path, before: Expected, steps: list[Step], count: int) ->
     """Return what the store holds: all acknowledged calls and possibly the whole of the next one. Raises Lost."""
     with opened(path) as memory:
         graph, problems = read(memory), memory.store.check()
-    if [each for each in problems if "was not finished" not in each]:  # the next write cuts that off
+    if [
+        each for each in problems if "was not finished" not in each
+    ]:  # the next write cuts that off
         raise Lost(f"after {count} calls: {problems}")
     relations = {relation.key for relation in graph.relations}
     found = Expected({entity.name: list(entity.texts) for entity in graph.entities}, relations)
@@ -178,7 +192,9 @@ def main() -> int:
             try:
                 acknowledged += run(Path(directory) / f"memory.{options.store}", seed)
             except Lost as exc:
-                print(f"seed {seed}: {exc}\nrepeat with --store {options.store} --first {seed} --runs 1")
+                print(
+                    f"seed {seed}: {exc}\nrepeat with --store {options.store} --first {seed} --runs 1"
+                )
                 return 1
     print(f"{options.runs} runs on .{options.store}: {acknowledged} calls acknowledged, none lost")
     return 0
@@ -188,9 +204,15 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description="Kill servers while they work and check what their stores hold afterwards."
     )
-    parser.add_argument("--runs", type=int, default=1000, help="number of runs (default: %(default)s)")
-    parser.add_argument("--first", type=int, default=0, help="seed of the first run (default: %(default)s)")
-    parser.add_argument("--store", choices=("db", "jsonl", "mcpmem"), required=True, help="kind of store")
+    parser.add_argument(
+        "--runs", type=int, default=1000, help="number of runs (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--first", type=int, default=0, help="seed of the first run (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--store", choices=("db", "jsonl", "mcpmem"), required=True, help="kind of store"
+    )
     return parser.parse_args()
 
 

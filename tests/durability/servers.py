@@ -14,7 +14,16 @@ class ServerProcess:
     """`polymnia serve` with the reference dialect and the store at that path."""
 
     def __init__(self, store: Path) -> None:
-        command = [sys.executable, "-m", "polymnia", "serve", "--dialect", "reference", "--store", str(store)]
+        command = [
+            sys.executable,
+            "-m",
+            "polymnia",
+            "serve",
+            "--dialect",
+            "reference",
+            "--store",
+            str(store),
+        ]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -56,7 +65,9 @@ class ServerProcess:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
         if kind is not None:
             self._process.kill()
         self.close()
@@ -65,7 +76,10 @@ class ServerProcess:
 def tool_call(tool: str, arguments: dict[str, Any], identifier: int = 1) -> bytes:
     """Return the line that calls a tool."""
     params = {"name": tool, "arguments": arguments}
-    return encode({"jsonrpc": "2.0", "id": identifier, "method": "tools/call", "params": params}) + b"\n"
+    return (
+        encode({"jsonrpc": "2.0", "id": identifier, "method": "tools/call", "params": params})
+        + b"\n"
+    )
 
 
 def creation(name: str, observations: Sequence[str] = (), identifier: int = 1) -> bytes:

@@ -91,7 +91,9 @@ def test_a_backup_without_a_name_gets_the_time_and_overwrites_nothing(path: Path
     assert [names_at(each) for each in found] == [["first"]] * 3
 
 
-def test_backups_go_to_the_configured_folder(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_backups_go_to_the_configured_folder(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     _fill(path, "first")
     monkeypatch.setenv("POLYMNIA_BACKUPS", str(tmp_path / "safe"))
     assert main(["backup", "--store", str(path)]) == 0
@@ -141,7 +143,9 @@ def test_the_former_store_is_kept(path: Path, backup: Path) -> None:
     assert names_at(path) == ["first", "later"]
 
 
-def test_the_former_store_is_kept_with_what_was_only_in_its_log(database: Path, tmp_path: Path) -> None:
+def test_the_former_store_is_kept_with_what_was_only_in_its_log(
+    database: Path, tmp_path: Path
+) -> None:
     backup = tmp_path / "backup.db"
     back_up(str(database), str(backup))
     with ServerProcess(database) as server:
@@ -177,7 +181,9 @@ def test_a_running_server_refuses_to_go_on_after_a_restore(database: Path, tmp_p
 
 
 @pytest.mark.parametrize("name", ["memory.jsonl", "memory.mcpmem"])
-def test_a_running_server_on_a_file_continues_with_what_was_restored(tmp_path: Path, name: str) -> None:
+def test_a_running_server_on_a_file_continues_with_what_was_restored(
+    tmp_path: Path, name: str
+) -> None:
     path, backup = tmp_path / name, tmp_path / f"backup{Path(name).suffix}"
     with ServerProcess(path) as server:
         server.ask(creation("first"))
@@ -200,7 +206,9 @@ def test_no_write_is_acknowledged_and_lost_in_a_restore(database: Path, tmp_path
         kept = restore(str(database), str(backup))
         server.send(calls[30:])
         replies = server.replies(len(calls))
-    acknowledged = [number for number, reply in enumerate(replies) if not reply["result"].get("isError")]
+    acknowledged = [
+        number for number, reply in enumerate(replies) if not reply["result"].get("isError")
+    ]
     assert kept is not None
     restore(str(tmp_path / "kept.db"), str(kept))
     former = names_at(tmp_path / "kept.db")
@@ -293,7 +301,9 @@ def test_a_backup_of_a_directory_is_private(tmp_path: Path) -> None:
     data, backup = tmp_path / "data", tmp_path / "backup"
     _make_workspaces(data)
     back_up(f"{data}/", str(backup))
-    modes = {each.is_dir(): stat.S_IMODE(each.stat().st_mode) for each in (backup, *backup.rglob("*"))}
+    modes = {
+        each.is_dir(): stat.S_IMODE(each.stat().st_mode) for each in (backup, *backup.rglob("*"))
+    }
     assert modes == {True: 0o700, False: 0o600}
 
 
@@ -374,7 +384,12 @@ def _workspaces(directory: Path) -> dict[str, list[str] | None]:
 
 def test_a_backup_has_no_text_of_a_session(database: Path, tmp_path: Path) -> None:
     with opened(database) as memory:
-        notes.commit(memory, Note("key", "xyzzyplugh", scope=NoteScope("one", "ann")), by="ann", member="conversation")
+        notes.commit(
+            memory,
+            Note("key", "xyzzyplugh", scope=NoteScope("one", "ann")),
+            by="ann",
+            member="conversation",
+        )
         notes.commit(memory, Note("key", "kept"), by="ann")
         back_up(str(database), str(tmp_path / "backup.db"))
     assert b"xyzzyplugh" not in (tmp_path / "backup.db").read_bytes()

@@ -128,7 +128,9 @@ def test_reading_leaves_a_bad_line_where_it_is(path: Path, line: bytes) -> None:
 
 
 @pytest.mark.parametrize("line", _BAD_LINES.values(), ids=_BAD_LINES)
-def test_a_bad_line_is_kept_verbatim_beside_the_file_at_the_next_write(path: Path, line: bytes) -> None:
+def test_a_bad_line_is_kept_verbatim_beside_the_file_at_the_next_write(
+    path: Path, line: bytes
+) -> None:
     _put_in_the_middle(path, line)
     _write(path)
     assert _rejected(path) == [line]
@@ -159,7 +161,16 @@ def test_a_file_is_sound_after_the_write_that_set_bad_lines_aside(path: Path) ->
         b"\n".join(reversed(_LINES)),
         b"\n".join(b"  " + line + b" \t" for line in _LINES),
     ],
-    ids=["BOM", "CRLF", "BOM and CRLF", "blank lines", "no newline at the end", "a newline", "any order", "spaces"],
+    ids=[
+        "BOM",
+        "CRLF",
+        "BOM and CRLF",
+        "blank lines",
+        "no newline at the end",
+        "a newline",
+        "any order",
+        "spaces",
+    ],
 )
 def test_changes_that_editors_make_are_not_damage(path: Path, data: bytes) -> None:
     path.write_bytes(data)
@@ -189,7 +200,9 @@ def test_a_relation_on_two_lines_is_one(path: Path) -> None:
         assert len(read(memory).relations) == 2
 
 
-def test_the_doctor_names_the_line_and_what_to_do(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_doctor_names_the_line_and_what_to_do(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     _put_in_the_middle(path, b"this is not JSON")
     assert main(["doctor", "--store", str(path)]) == 1
     report = capsys.readouterr().out
@@ -215,7 +228,11 @@ def _flips() -> Iterator[tuple[bytes, list[bytes], str]]:
         others = _untouched(place)
         for other in changed:
             if other != bytes([byte]):
-                yield _WHOLE[:place] + other + _WHOLE[place + 1 :], others, f"byte {place} is {other!r}"
+                yield (
+                    _WHOLE[:place] + other + _WHOLE[place + 1 :],
+                    others,
+                    f"byte {place} is {other!r}",
+                )
 
 
 def _untouched(place: int) -> list[bytes]:
@@ -258,7 +275,9 @@ def _holds(path: Path, lines: list[bytes]) -> bool:
     return all(_is_in(decode(line), texts, relations) for line in lines)
 
 
-def _is_in(line: dict[str, object], texts: dict[str, set[str]], relations: set[tuple[str, str, str]]) -> bool:
+def _is_in(
+    line: dict[str, object], texts: dict[str, set[str]], relations: set[tuple[str, str, str]]
+) -> bool:
     if line["type"] == "relation":
         return (line["from"], line["to"], line["relationType"]) in relations
     observations = line["observations"]

@@ -44,8 +44,14 @@ def path(tmp_path: Path) -> Path:
     path = tmp_path / "memory.db"
     with opened(path) as memory:
         for number in range(40):
-            create(memory, f"entity {number}", observations=(f"fact about entity {number}", "caf\u00e9 " * 20))
-        pairs = [Relation(f"entity {number}", f"entity {number + 1}", "next to") for number in range(30)]
+            create(
+                memory,
+                f"entity {number}",
+                observations=(f"fact about entity {number}", "caf\u00e9 " * 20),
+            )
+        pairs = [
+            Relation(f"entity {number}", f"entity {number + 1}", "next to") for number in range(30)
+        ]
         relations.create(memory, pairs, by="a test")
     return path
 
@@ -65,7 +71,9 @@ def test_check_finds_an_overwritten_page(path: Path, garbage: bytes) -> None:
 
 
 @pytest.mark.parametrize("garbage", _GARBAGE.values(), ids=_GARBAGE)
-def test_doctor_finds_an_overwritten_page(path: Path, capsys: pytest.CaptureFixture[str], garbage: bytes) -> None:
+def test_doctor_finds_an_overwritten_page(
+    path: Path, capsys: pytest.CaptureFixture[str], garbage: bytes
+) -> None:
     path.write_bytes(_with_page(path.read_bytes(), _page_of(path, "entities"), garbage))
     assert main(["doctor", "--store", str(path)]) == 1
     assert "What to do" in capsys.readouterr().out
@@ -114,14 +122,18 @@ def test_text_that_is_not_valid_utf_8_gives_an_error_that_names_the_file(path: P
 
 
 def test_a_server_keeps_answering_when_its_file_is_damaged(path: Path) -> None:
-    path.write_bytes(_with_page(path.read_bytes(), _page_of(path, "observations"), _GARBAGE["noise"]))
+    path.write_bytes(
+        _with_page(path.read_bytes(), _page_of(path, "observations"), _GARBAGE["noise"])
+    )
     with ServerProcess(path) as server:
         assert server.ask(tool_call("read_graph", {}))["isError"]
         assert "content" in server.ask(creation("one more"))
 
 
 @pytest.mark.parametrize("data", _NOT_SQLITE.values(), ids=_NOT_SQLITE)
-def test_opening_a_file_that_is_not_a_database_fails_with_its_name(tmp_path: Path, data: bytes) -> None:
+def test_opening_a_file_that_is_not_a_database_fails_with_its_name(
+    tmp_path: Path, data: bytes
+) -> None:
     path = _file(tmp_path, data)
     with pytest.raises(StoreError, match=r"other\.db"):
         open_store(str(path))
@@ -137,7 +149,16 @@ def test_a_file_that_is_not_a_database_is_not_changed(tmp_path: Path, data: byte
 
 def test_serving_a_file_that_is_not_a_database_prints_one_line_and_fails(tmp_path: Path) -> None:
     path = _file(tmp_path, _NOT_SQLITE["text"])
-    command = [sys.executable, "-m", "polymnia", "serve", "--dialect", "reference", "--store", str(path)]
+    command = [
+        sys.executable,
+        "-m",
+        "polymnia",
+        "serve",
+        "--dialect",
+        "reference",
+        "--store",
+        str(path),
+    ]
     ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     assert (ended.returncode, ended.stdout) == (1, b"")
     assert ended.stderr.count(b"\n") == 1

@@ -131,7 +131,9 @@ def test_a_write_that_the_disk_does_not_confirm_is_not_acknowledged(path: Path, 
         disk.heal()
 
 
-def test_every_write_of_a_group_that_the_disk_does_not_confirm_is_refused(path: Path, disk: Disk) -> None:
+def test_every_write_of_a_group_that_the_disk_does_not_confirm_is_refused(
+    path: Path, disk: Disk
+) -> None:
     refused: list[str] = []
 
     def write(name: str) -> None:
@@ -159,7 +161,9 @@ def test_after_an_unconfirmed_write_reads_go_on(path: Path, disk: Disk) -> None:
         assert "before" in names(memory)
 
 
-def test_what_was_acknowledged_before_an_unconfirmed_write_is_there_after_a_restart(path: Path, disk: Disk) -> None:
+def test_what_was_acknowledged_before_an_unconfirmed_write_is_there_after_a_restart(
+    path: Path, disk: Disk
+) -> None:
     with _stopped(path, disk):
         pass
     assert names_at(path)[:2] == ["earlier", "before"]
@@ -174,7 +178,9 @@ def test_a_store_opened_again_on_a_healthy_disk_takes_writes(path: Path, disk: D
     assert "later" in names_at(path)
 
 
-def test_a_file_is_confirmed_only_with_its_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_confirmed_only_with_its_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The directory holds the new name of a file. If it is not on disk, a power cut brings the old file back."""
     disk = PythonDisk(monkeypatch)
     with opened(tmp_path / "memory.jsonl") as memory:
@@ -199,7 +205,9 @@ def test_a_write_without_a_free_descriptor_is_refused_and_changes_nothing(
     assert names_at(path) == ["before", *acknowledged]
 
 
-def test_a_failure_to_keep_bad_lines_stops_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_to_keep_bad_lines_stops_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = _with_a_bad_line(tmp_path)
     disk = PythonDisk(monkeypatch)
     with opened(path) as memory:
@@ -211,7 +219,9 @@ def test_a_failure_to_keep_bad_lines_stops_the_store(tmp_path: Path, monkeypatch
             create(memory, "later")
 
 
-def test_bad_lines_stay_in_the_file_until_they_are_kept_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bad_lines_stay_in_the_file_until_they_are_kept_aside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = _with_a_bad_line(tmp_path)
     disk = PythonDisk(monkeypatch)
     disk.fail()
@@ -220,7 +230,9 @@ def test_bad_lines_stay_in_the_file_until_they_are_kept_aside(tmp_path: Path, mo
     assert b"this is not JSON" in path.read_bytes()
 
 
-def test_bad_lines_are_kept_once_even_if_the_write_is_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bad_lines_are_kept_once_even_if_the_write_is_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = _with_a_bad_line(tmp_path)
     disk = PythonDisk(monkeypatch)
     disk.fail(after=1)
@@ -232,13 +244,18 @@ def test_bad_lines_are_kept_once_even_if_the_write_is_repeated(tmp_path: Path, m
     assert Path(f"{path}.rejected").read_bytes() == b"this is not JSON\n"
 
 
-@pytest.mark.parametrize("before", [b"this is", b"and this is not JSON\n"], ids=["half of it", "one that ends like it"])
+@pytest.mark.parametrize(
+    "before", [b"this is", b"and this is not JSON\n"], ids=["half of it", "one that ends like it"]
+)
 def test_a_bad_line_is_kept_as_a_separate_line(tmp_path: Path, before: bytes) -> None:
     path = _with_a_bad_line(tmp_path)
     Path(f"{path}.rejected").write_bytes(before)
     with opened(path) as memory:
         create(memory, "first")
-    assert Path(f"{path}.rejected").read_bytes().splitlines() == [before.strip(), b"this is not JSON"]
+    assert Path(f"{path}.rejected").read_bytes().splitlines() == [
+        before.strip(),
+        b"this is not JSON",
+    ]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="files have no modes here")
@@ -260,7 +277,9 @@ def test_leftovers_that_cannot_be_removed_do_not_prevent_a_write(
     assert names_at(path) == ["first"]
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give a file away")
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give a file away"
+)
 def test_a_file_keeps_its_owner_when_another_user_writes(tmp_path: Path) -> None:
     path = tmp_path / "memory.jsonl"
     with opened(path) as memory:
@@ -270,7 +289,9 @@ def test_a_file_keeps_its_owner_when_another_user_writes(tmp_path: Path) -> None
     assert (path.stat().st_uid, path.stat().st_gid) == (12345, 12345)
 
 
-def test_a_disk_that_also_refuses_to_clean_up_stops_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_also_refuses_to_clean_up_stops_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """After an error a file system often becomes read-only, and the unconfirmed file cannot be removed."""
     disk = PythonDisk(monkeypatch)
     with opened(tmp_path / "memory.jsonl") as memory:

@@ -49,7 +49,9 @@ def test_a_kill_while_a_file_is_replaced_leaves_the_old_or_the_new_file(
 
 
 @pytest.mark.parametrize(("function", "call"), _STEPS)
-def test_the_next_write_removes_the_files_of_a_killed_write(tmp_path: Path, function: str, call: int) -> None:
+def test_the_next_write_removes_the_files_of_a_killed_write(
+    tmp_path: Path, function: str, call: int
+) -> None:
     path = _kill_while_writing(tmp_path, function, call)
     with opened(path) as memory:
         create(memory, "third")

@@ -32,8 +32,14 @@ def unwritable(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         create(memory, "known")
     Path(f"{path}.lock").unlink()
     before = _content(path.parent)
-    for module, is_writing in ((os, _has_writing_flags), (io, _has_writing_mode), (builtins, _has_writing_mode)):
-        monkeypatch.setattr(module, "open", partial(_refuse_writing, path.parent, is_writing, module.open))
+    for module, is_writing in (
+        (os, _has_writing_flags),
+        (io, _has_writing_mode),
+        (builtins, _has_writing_mode),
+    ):
+        monkeypatch.setattr(
+            module, "open", partial(_refuse_writing, path.parent, is_writing, module.open)
+        )
     yield path
     assert _content(path.parent) == before
 
@@ -55,7 +61,10 @@ def test_a_command_that_only_looks_needs_no_permission_to_write(
 
 
 def test_a_write_without_permission_is_refused_with_a_sentence(unwritable: Path) -> None:
-    with opened(unwritable) as memory, pytest.raises(StoreError, match="Permission denied; nothing was changed"):
+    with (
+        opened(unwritable) as memory,
+        pytest.raises(StoreError, match="Permission denied; nothing was changed"),
+    ):
         create(memory, "new")
 
 
@@ -165,6 +174,10 @@ def _refuse_writing(
     *arguments: object,
     **options: object,
 ) -> object:
-    if isinstance(path, str | Path) and Path(path).is_relative_to(directory) and is_writing(*arguments, **options):
+    if (
+        isinstance(path, str | Path)
+        and Path(path).is_relative_to(directory)
+        and is_writing(*arguments, **options)
+    ):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
     return really(path, *arguments, **options)

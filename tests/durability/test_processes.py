@@ -43,7 +43,9 @@ def test_two_paths_to_one_store_keep_every_write(path: Path, tmp_path: Path) -> 
 
 @pytest.mark.skipif(os.name == "nt", reason="symbolic links need a privilege here")
 @pytest.mark.parametrize("path", ["memory.jsonl", "memory.mcpmem"])
-def test_a_link_and_the_file_it_points_to_have_one_lock(path: str, tmp_path: Path, impatience: None) -> None:
+def test_a_link_and_the_file_it_points_to_have_one_lock(
+    path: str, tmp_path: Path, impatience: None
+) -> None:
     real = tmp_path / "elsewhere" / path
     _create_at(real, "first")
     link = tmp_path / path
@@ -56,7 +58,9 @@ def test_a_link_and_the_file_it_points_to_have_one_lock(path: str, tmp_path: Pat
 
 
 @pytest.mark.skipif(os.name == "nt", reason="symbolic links need a privilege here")
-def test_salvaging_a_log_through_a_link_waits_for_its_writer(tmp_path: Path, impatience: None) -> None:
+def test_salvaging_a_log_through_a_link_waits_for_its_writer(
+    tmp_path: Path, impatience: None
+) -> None:
     real = tmp_path / "elsewhere" / "memory.mcpmem"
     _create_at(real, "first")
     link = tmp_path / "memory.mcpmem"
@@ -72,7 +76,9 @@ def test_pipelined_calls_are_all_kept(path: Path) -> None:
 
 
 def test_pipelined_calls_are_answered_in_order(path: Path) -> None:
-    (replies,) = _served([path], [[creation(f"entity {number}", identifier=number) for number in range(50)]])
+    (replies,) = _served(
+        [path], [[creation(f"entity {number}", identifier=number) for number in range(50)]]
+    )
     assert [reply["id"] for reply in replies] == list(range(50))
 
 
@@ -191,7 +197,12 @@ def test_a_refused_verb_is_refused_to_its_own_caller_only(path: Path) -> None:
     def refused() -> None:
         for _ in range(20):
             with pytest.raises(EntityNotFound):
-                observations.add(memory, [ObservationDraft("nobody", ("a fact",))], by="a test", skip_repeats=True)
+                observations.add(
+                    memory,
+                    [ObservationDraft("nobody", ("a fact",))],
+                    by="a test",
+                    skip_repeats=True,
+                )
             outcomes.append("refused")
 
     def accepted(thread: int) -> None:
@@ -255,7 +266,9 @@ def _held(path: Path) -> Iterator[None]:
     holder.close()
 
 
-def _interrupt_once(statement: int, interruption: Callable[[], None], connection: apsw.Connection) -> None:
+def _interrupt_once(
+    statement: int, interruption: Callable[[], None], connection: apsw.Connection
+) -> None:
     """Let something happen before the connection runs its nth statement; later connections are left alone."""
     apsw.connection_hooks.clear()
     seen = 0
@@ -302,7 +315,9 @@ def _served(paths: list[Path], calls: list[list[bytes]]) -> list[list[dict[str, 
         servers = [stack.enter_context(ServerProcess(path)) for path in paths]
         for server, its_calls in zip(servers, calls, strict=True):
             server.send(its_calls)
-        replies = [server.replies(len(its_calls)) for server, its_calls in zip(servers, calls, strict=True)]
+        replies = [
+            server.replies(len(its_calls)) for server, its_calls in zip(servers, calls, strict=True)
+        ]
     assert [len(each) for each in replies] == [len(each) for each in calls]
     assert not [reply for each in replies for reply in each if is_error(reply)]
     return replies
@@ -316,7 +331,9 @@ def _add_from_processes(path: Path) -> list[str]:
 
 
 def _addition(text: str) -> bytes:
-    return tool_call("add_observations", {"observations": [{"entityName": "one", "contents": [text]}]})
+    return tool_call(
+        "add_observations", {"observations": [{"entityName": "one", "contents": [text]}]}
+    )
 
 
 def _write_and_fail_at_once(memory: Memory) -> None:
@@ -326,7 +343,9 @@ def _write_and_fail_at_once(memory: Memory) -> None:
         for number in range(20):
             create(memory, f"entity {thread}.{number}")
             with pytest.raises(_Doomed), memory.writing("create_entities", "a test") as transaction:
-                transaction.apply(after=Rows(entities=(Entity(f"doomed {thread}.{number}", "thing"),)))
+                transaction.apply(
+                    after=Rows(entities=(Entity(f"doomed {thread}.{number}", "thing"),))
+                )
                 raise _Doomed
 
     _at_once([partial(work, thread) for thread in range(8)])

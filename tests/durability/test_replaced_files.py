@@ -63,7 +63,9 @@ Restore = Callable[[Path, Path], None]
 
 
 @restored_by
-def test_a_running_server_refuses_a_file_that_was_restored_under_it(path: Path, restore: Restore) -> None:
+def test_a_running_server_refuses_a_file_that_was_restored_under_it(
+    path: Path, restore: Restore
+) -> None:
     backup = _closed_copy(path)
     with ServerProcess(path) as server:
         server.ask(creation("later"))
@@ -76,7 +78,9 @@ def test_a_running_server_refuses_a_file_that_was_restored_under_it(path: Path, 
 
 @restored_by
 @copied_by
-def test_a_running_server_refuses_a_copy_of_what_it_is_writing(path: Path, copy: Restore, restore: Restore) -> None:
+def test_a_running_server_refuses_a_copy_of_what_it_is_writing(
+    path: Path, copy: Restore, restore: Restore
+) -> None:
     with ServerProcess(path) as server:
         server.ask(creation("second"))
         copy(path, path.with_name("backup.db"))
@@ -88,7 +92,9 @@ def test_a_running_server_refuses_a_copy_of_what_it_is_writing(path: Path, copy:
 
 
 @restored_by
-def test_a_server_that_has_only_read_refuses_a_file_that_was_restored_under_it(path: Path, restore: Restore) -> None:
+def test_a_server_that_has_only_read_refuses_a_file_that_was_restored_under_it(
+    path: Path, restore: Restore
+) -> None:
     backup = _closed_copy(path)
     with opened(path) as memory:
         create(memory, "second")
@@ -100,7 +106,9 @@ def test_a_server_that_has_only_read_refuses_a_file_that_was_restored_under_it(p
 
 
 @restored_by
-def test_a_server_that_does_not_notice_leaves_a_restored_file_alone(path: Path, restore: Restore) -> None:
+def test_a_server_that_does_not_notice_leaves_a_restored_file_alone(
+    path: Path, restore: Restore
+) -> None:
     backup = _closed_copy(path)
     with ServerProcess(path) as server:
         server.ask(creation("later"))
@@ -109,7 +117,9 @@ def test_a_server_that_does_not_notice_leaves_a_restored_file_alone(path: Path, 
 
 
 @restored_by
-def test_the_log_of_a_killed_server_is_not_applied_to_a_restored_file(path: Path, restore: Restore) -> None:
+def test_the_log_of_a_killed_server_is_not_applied_to_a_restored_file(
+    path: Path, restore: Restore
+) -> None:
     backup = _closed_copy(path)
     _write_and_kill(path, "later")
     restore(path, backup)
@@ -119,7 +129,9 @@ def test_the_log_of_a_killed_server_is_not_applied_to_a_restored_file(path: Path
 
 @restored_by
 @copied_by
-def test_the_log_of_a_killed_server_is_not_applied_to_a_copy(path: Path, copy: Restore, restore: Restore) -> None:
+def test_the_log_of_a_killed_server_is_not_applied_to_a_copy(
+    path: Path, copy: Restore, restore: Restore
+) -> None:
     with ServerProcess(path) as server:
         server.ask(creation("second"))
         copy(path, path.with_name("backup.db"))
@@ -143,7 +155,9 @@ def test_the_log_of_a_new_store_is_not_applied_to_a_copy(tmp_path: Path) -> None
 
 
 @restored_by
-def test_the_log_of_a_killed_server_is_not_applied_to_another_store(path: Path, restore: Restore) -> None:
+def test_the_log_of_a_killed_server_is_not_applied_to_another_store(
+    path: Path, restore: Restore
+) -> None:
     other = path.with_name("other.db")
     with opened(other) as memory:
         create(memory, "elsewhere")
@@ -152,7 +166,9 @@ def test_the_log_of_a_killed_server_is_not_applied_to_another_store(path: Path, 
     assert names_at(path) == ["elsewhere"]
 
 
-def test_a_log_that_is_not_applied_is_kept_and_reported(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_log_that_is_not_applied_is_kept_and_reported(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     backup = _closed_copy(path)
     _write_and_kill(path, "later")
     log = log_path(str(path)).read_bytes()
@@ -199,18 +215,28 @@ def test_a_second_server_on_a_restored_file_does_not_disturb_it(path: Path) -> N
     assert names_at(path) == ["first", "new"]
 
 
-def test_a_checkpoint_that_was_cut_off_at_any_page_loses_nothing(path: Path, tmp_path: Path) -> None:
+def test_a_checkpoint_that_was_cut_off_at_any_page_loses_nothing(
+    path: Path, tmp_path: Path
+) -> None:
     with ServerProcess(path) as server:
         for number in range(5):
-            server.ask(creation(f"later {number}", [f"fact {each} of {number} " * 20 for each in range(40)]))
+            server.ask(
+                creation(
+                    f"later {number}", [f"fact {each} of {number} " * 20 for each in range(40)]
+                )
+            )
         before = path.read_bytes()
         server.kill()
     log = log_path(str(path)).read_bytes()
     names_at(path)  # closing brings the log into the file
     after = path.read_bytes()
     assert len(after) > len(before)
-    states = [after[: page * 4096] + before[page * 4096 :] for page in range(len(after) // 4096 + 1)]
-    states += [state.ljust(len(after), b"\0") for state in states]  # SQLite may extend the file first
+    states = [
+        after[: page * 4096] + before[page * 4096 :] for page in range(len(after) // 4096 + 1)
+    ]
+    states += [
+        state.ljust(len(after), b"\0") for state in states
+    ]  # SQLite may extend the file first
     for number, state in enumerate(states):
         image = tmp_path / f"{number}.db"
         image.write_bytes(state)
@@ -235,7 +261,9 @@ def test_a_first_checkpoint_that_was_cut_off_at_any_page_loses_nothing(tmp_path:
         assert names_at(image) == ["first"]
 
 
-def test_a_log_cut_off_anywhere_in_its_first_transaction_is_not_another_files(path: Path, tmp_path: Path) -> None:
+def test_a_log_cut_off_anywhere_in_its_first_transaction_is_not_another_files(
+    path: Path, tmp_path: Path
+) -> None:
     """A power cut may leave any part of a transaction that was not acknowledged."""
     _write_and_kill(path, "later")
     file, log = path.read_bytes(), log_path(str(path)).read_bytes()
@@ -248,7 +276,9 @@ def test_a_log_cut_off_anywhere_in_its_first_transaction_is_not_another_files(pa
     assert not list(tmp_path.glob("*orphan*"))
 
 
-@pytest.mark.parametrize("statement", ["SELECT 1", "VACUUM", "CREATE INDEX other ON cards (type)", "ANALYZE"])
+@pytest.mark.parametrize(
+    "statement", ["SELECT 1", "VACUUM", "CREATE INDEX other ON cards (type)", "ANALYZE"]
+)
 def test_another_program_that_uses_the_file_raises_no_alarm(path: Path, statement: str) -> None:
     with ServerProcess(path) as server:
         server.ask(creation("second"))
@@ -386,7 +416,9 @@ def test_a_schema_that_another_process_upgrades_is_noticed(path: Path) -> None:
 def test_the_lineage_is_on_page_two_and_stays_there(path: Path) -> None:
     _use(path, "VACUUM")
     connection = apsw.Connection(str(path))
-    assert connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'lineage'").fetchall() == [(2,)]
+    assert connection.execute(
+        "SELECT rootpage FROM sqlite_schema WHERE name = 'lineage'"
+    ).fetchall() == [(2,)]
     ((state,),) = connection.execute("SELECT hex(state) FROM lineage").fetchall()
     connection.close()
     assert path.read_bytes()[4096:8192].hex().upper().endswith(str(state))

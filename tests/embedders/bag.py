@@ -22,9 +22,16 @@ class BagEmbedder:
         self.identity = f"{name}/{dimension}"
 
     def embed(self, texts: Sequence[str], *, asking: bool = False) -> NDArray[np.float32]:
-        rows = [sum([self._word(term) for term in terms_of(text)], np.zeros(self.dimension)) for text in texts]
+        rows = [
+            sum([self._word(term) for term in terms_of(text)], np.zeros(self.dimension))
+            for text in texts
+        ]
         found = np.array(rows, np.float32).reshape(len(texts), self.dimension)
-        return np.asarray(found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-9), np.float32)
+        return np.asarray(
+            found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-9), np.float32
+        )
 
     def _word(self, term: str) -> NDArray[np.float64]:
-        return np.random.default_rng(crc32(_SAME.get(term, term).encode())).normal(size=self.dimension)
+        return np.random.default_rng(crc32(_SAME.get(term, term).encode())).normal(
+            size=self.dimension
+        )

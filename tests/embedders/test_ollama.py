@@ -20,7 +20,10 @@ from polymnia.stores import open_store
 from tests.embedders.ollama import Fault, Ollama, serve_ollama
 from tests.processes import TIMEOUT_S
 
-PAIR = (Perspective("general", "{text}", "{query}"), Perspective("named", "{name}: {text}", "{query}"))
+PAIR = (
+    Perspective("general", "{text}", "{query}"),
+    Perspective("named", "{name}: {text}", "{query}"),
+)
 
 
 @pytest.fixture(autouse=True)
@@ -43,13 +46,19 @@ def embedder(ollama: Ollama) -> Embedder:
     return opened
 
 
-def test_a_large_batch_is_sent_in_several_requests_at_once(ollama: Ollama, embedder: Embedder) -> None:
+def test_a_large_batch_is_sent_in_several_requests_at_once(
+    ollama: Ollama, embedder: Embedder
+) -> None:
     texts = [f"text {number}" for number in range(embedder.batch_size)]
-    ollama.together = threading.Barrier(service.MAX_REQUESTS)  # nobody is answered before all are there
+    ollama.together = threading.Barrier(
+        service.MAX_REQUESTS
+    )  # nobody is answered before all are there
     found = embedder.embed(texts)
     ollama.together = None
     assert ollama.most_at_once == service.MAX_REQUESTS
-    assert [len(each) for each in ollama.requests[1:]] == [service.TEXTS_PER_REQUEST] * service.MAX_REQUESTS
+    assert [len(each) for each in ollama.requests[1:]] == [
+        service.TEXTS_PER_REQUEST
+    ] * service.MAX_REQUESTS
     assert np.allclose(found[-1], embedder.embed(texts[-1:])[0], atol=1e-6)
 
 
@@ -58,7 +67,9 @@ def fail_twice(status: int) -> Fault:
 
     def fault(vectors: list[list[float]]) -> tuple[int, bytes]:
         code = next(failures, 200)
-        return code, b'{"error":"busy"}' if code != 200 else msgspec.json.encode({"embeddings": vectors})
+        return code, b'{"error":"busy"}' if code != 200 else msgspec.json.encode(
+            {"embeddings": vectors}
+        )
 
     return fault
 
@@ -95,7 +106,10 @@ GARBAGE: dict[str, Fault] = {
     "no JSON": lambda vectors: (200, b"<html>"),
     "no vectors": lambda vectors: (200, b'{"embeddings":[]}'),
     "too few": lambda vectors: (200, msgspec.json.encode({"embeddings": vectors[1:]})),
-    "ragged": lambda vectors: (200, msgspec.json.encode({"embeddings": [vectors[0], *[row[1:] for row in vectors]]})),
+    "ragged": lambda vectors: (
+        200,
+        msgspec.json.encode({"embeddings": [vectors[0], *[row[1:] for row in vectors]]}),
+    ),
     "not numbers": lambda vectors: (200, repeated(vectors, 1.0).replace(b"1.0", b"null")),
     "too large": lambda vectors: (200, repeated(vectors, 1.0).replace(b"1.0", b"1e39")),
     "without direction": lambda vectors: (200, repeated(vectors, 0.0)),
@@ -122,7 +136,9 @@ def of(memory: Memory) -> Meaning:
 
 
 def write(memory: Memory, name: str) -> None:
-    entities.create(memory, [EntityDraft(name, "person", (f"{name} has a puppy", f"{name} works"))], by="test")
+    entities.create(
+        memory, [EntityDraft(name, "person", (f"{name} has a puppy", f"{name} works"))], by="test"
+    )
 
 
 search = partial(nearest.entities_by_meaning, query="dog", limit=5, defaults=PAIR)
@@ -138,7 +154,9 @@ def test_whatever_the_server_returns_writes_succeed_and_are_embedded_later(
     write(memory, "Ben")
     assert of(memory).settle(TIMEOUT_S)
     assert perspectives.coverage(memory) == 0.5
-    assert [each.passage.entity for each in nearest.entities_by_words(memory, "ben", limit=5)] == ["Ben"]
+    assert [each.passage.entity for each in nearest.entities_by_words(memory, "ben", limit=5)] == [
+        "Ben"
+    ]
     with pytest.raises(EmbedderError, match='search by words instead, with the mode "text"'):
         search(memory)
     ollama.fault = None
@@ -148,7 +166,9 @@ def test_whatever_the_server_returns_writes_succeed_and_are_embedded_later(
     assert {each.passage.entity for each in search(memory)} == {"Ann", "Ben"}
 
 
-def test_a_failed_run_is_repeated_by_itself(memory: Memory, ollama: Ollama, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_run_is_repeated_by_itself(
+    memory: Memory, ollama: Ollama, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(indexer, "RETRY_INDEXING_S", 0.0)
     assert of(memory).settle(TIMEOUT_S)
     done = threading.Event()
@@ -163,20 +183,26 @@ def test_a_failed_run_is_repeated_by_itself(memory: Memory, ollama: Ollama, monk
         done.set()
         return True
 
-    monkeypatch.setattr(memory.store.vectors, "remove_unused", remove_unused)  # the last step of a run
+    monkeypatch.setattr(
+        memory.store.vectors, "remove_unused", remove_unused
+    )  # the last step of a run
     ollama.fault = fault
     write(memory, "Ann")
     assert done.wait(TIMEOUT_S)
     assert perspectives.coverage(memory) == 1.0
 
 
-def test_a_slow_server_delays_no_write_and_no_search_by_words(memory: Memory, ollama: Ollama) -> None:
+def test_a_slow_server_delays_no_write_and_no_search_by_words(
+    memory: Memory, ollama: Ollama
+) -> None:
     write(memory, "Ann")
     assert of(memory).settle(TIMEOUT_S)
     ollama.may_answer.clear()
     write(memory, "Ben")
     assert perspectives.coverage(memory) == 0.5
-    assert [each.passage.entity for each in nearest.entities_by_words(memory, "ben", limit=5)] == ["Ben"]
+    assert [each.passage.entity for each in nearest.entities_by_words(memory, "ben", limit=5)] == [
+        "Ben"
+    ]
     ollama.may_answer.set()
     assert of(memory).settle(TIMEOUT_S)
     assert perspectives.coverage(memory) == 1.0
@@ -193,11 +219,16 @@ def test_a_slow_server_is_not_waited_for_longer_than_allowed(
         search(memory)
 
 
-def test_a_model_that_changed_behind_its_name_is_embedded_with_anew(memory: Memory, ollama: Ollama) -> None:
+def test_a_model_that_changed_behind_its_name_is_embedded_with_anew(
+    memory: Memory, ollama: Ollama
+) -> None:
     write(memory, "Ann")
     assert of(memory).settle(TIMEOUT_S)
     ollama.use_model(32)
-    for name in ("Ben", "Cem"):  # the first run fails and forgets the model, the next one takes the new
+    for name in (
+        "Ben",
+        "Cem",
+    ):  # the first run fails and forgets the model, the next one takes the new
         write(memory, name)
         assert of(memory).settle(TIMEOUT_S)
     assert perspectives.coverage(memory) == 1.0
@@ -206,7 +237,9 @@ def test_a_model_that_changed_behind_its_name_is_embedded_with_anew(memory: Memo
     assert {each.passage.entity for each in search(memory)} == {"Ann", "Ben", "Cem"}
 
 
-def test_a_stopped_server_is_caught_up_with_after_it_returns(memory: Memory, tmp_path: Path) -> None:
+def test_a_stopped_server_is_caught_up_with_after_it_returns(
+    memory: Memory, tmp_path: Path
+) -> None:
     with serve_ollama() as stopped:
         port = int(stopped.url.rpartition(":")[2])
     store = open_store(str(tmp_path / "other.db"))

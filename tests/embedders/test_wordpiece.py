@@ -4,7 +4,21 @@ import pytest
 
 from polymnia.embedders.wordpiece import WordPiece, split
 
-VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "un", "##aff", "##able", "run", "##ning", ",", "cafe", "北", "!"]
+VOCABULARY = [
+    "[PAD]",
+    "[UNK]",
+    "[CLS]",
+    "[SEP]",
+    "un",
+    "##aff",
+    "##able",
+    "run",
+    "##ning",
+    ",",
+    "cafe",
+    "北",
+    "!",
+]
 
 
 @pytest.mark.parametrize(

@@ -18,11 +18,20 @@ def test_an_observation_comes_back(text: str, ordinal: int) -> None:
     item = encode_item(text, ordinal)
     assert list(parse_items(item.split("\n"))) == [(text, ordinal)]
     around = ["before", "", "- one ^o1", *item.split("\n"), "- two ^o2", "", "after"]
-    assert list(parse_items(around)) == [("before", 0), ("one", 1), (text, ordinal), ("two", 2), ("after", 0)]
+    assert list(parse_items(around)) == [
+        ("before", 0),
+        ("one", 1),
+        (text, ordinal),
+        ("two", 2),
+        ("after", 0),
+    ]
 
 
 @given(
-    st.dictionaries(st.sampled_from(["type", "name", "summary", "k"]), texts | st.lists(texts, min_size=1, max_size=3)),
+    st.dictionaries(
+        st.sampled_from(["type", "name", "summary", "k"]),
+        texts | st.lists(texts, min_size=1, max_size=3),
+    ),
     texts,
 )
 def test_properties_come_back(properties: dict[str, str | list[str]], body: str) -> None:
@@ -49,7 +58,9 @@ def test_what_editors_write_is_read(text: str, expected: object) -> None:
     assert split_file(f"---\r\n{text}\r\n---\r\nbody".encode())[0].get("tags") == expected
 
 
-@pytest.mark.parametrize("text", ["", "---", "---\na: 1", "text\n---\na: 1\n---", "----\na: 1\n---\n"])
+@pytest.mark.parametrize(
+    "text", ["", "---", "---\na: 1", "text\n---\na: 1\n---", "----\na: 1\n---\n"]
+)
 def test_a_text_without_properties_is_left_as_it_is(text: str) -> None:
     assert split_front_matter(text) == ({}, text)
 
@@ -82,7 +93,9 @@ def test_file_names_differ_on_every_file_system(names: list[str]) -> None:
     stems = Stems()
     found = [stems.allocate(name) for name in names]
     assert len({each.casefold() for each in found}) == len(names)
-    assert all("/" not in each and len(f"{each}.md".encode()) <= MAX_STEM_BYTES + 20 for each in found)
+    assert all(
+        "/" not in each and len(f"{each}.md".encode()) <= MAX_STEM_BYTES + 20 for each in found
+    )
 
 
 def test_names_that_differ_in_case_get_different_files() -> None:
@@ -98,7 +111,10 @@ def test_a_file_is_readable() -> None:
     ada = Entity(
         "Ada Lovelace",
         "person",
-        (Observation(1, "wrote notes", 5), Observation(3, "two\nlines", 7_000_000, 9_000_000, "talk")),
+        (
+            Observation(1, "wrote notes", 5),
+            Observation(3, "two\nlines", 7_000_000, 9_000_000, "talk"),
+        ),
         "id1",
         4,
         "A mathematician.",
@@ -107,7 +123,10 @@ def test_a_file_is_readable() -> None:
         5,
         6_000_000,
     )
-    state = State({"id1": ada}, {("Ada Lovelace", "AC/DC", "knows"): Relation("Ada Lovelace", "AC/DC", "knows", 5)})
+    state = State(
+        {"id1": ada},
+        {("Ada Lovelace", "AC/DC", "knows"): Relation("Ada Lovelace", "AC/DC", "knows", 5)},
+    )
     files, _ = lay_out(state, Places({}, {}), {}, [])
     assert files["Ada Lovelace.md"].decode() == (
         "---\npolymnia: entity\nid: id1\ntype: person\ntags:\n  - math\n"
@@ -121,7 +140,9 @@ def test_a_file_is_readable() -> None:
 
 
 def test_a_note_is_its_content() -> None:
-    state = State(notes={"plan/a": Note("plan/a", "# Plan\n\n- ship", ("x",), created_at=5, updated_at=5)})
+    state = State(
+        notes={"plan/a": Note("plan/a", "# Plan\n\n- ship", ("x",), created_at=5, updated_at=5)}
+    )
     files, _ = lay_out(state, Places({}, {}), {}, [])
     ((path, data),) = files.items()
     assert path == "notes/plan-a.md"

@@ -55,7 +55,12 @@ def test_a_memory_comes_back_without_loss(items: list[Item]) -> None:
         copy = made(read_items(Path(place)) if items else [])
         assert state(copy) == state(memory)
         again = sync_folder(memory, Path(place), by=ME)
-        assert (again.change, again.files.created, again.files.changed, again.files.deleted) == (0, 0, 0, 0)
+        assert (again.change, again.files.created, again.files.changed, again.files.deleted) == (
+            0,
+            0,
+            0,
+            0,
+        )
         assert again.conflicts == []
 
 
@@ -75,7 +80,9 @@ def test_a_folder_whose_line_ends_and_names_a_system_changed_is_the_same(items: 
 
 
 def test_a_folder_in_an_archive_is_read(tmp_path: Path) -> None:
-    memory = made([Entity("A", "t", (Observation(1, "one", 5),), "", 2, created_at=5, updated_at=5)])
+    memory = made(
+        [Entity("A", "t", (Observation(1, "one", 5),), "", 2, created_at=5, updated_at=5)]
+    )
     export_folder(memory, tmp_path / "folder")
     with ZipFile(tmp_path / "folder.zip", "w") as archive:
         archive.write(tmp_path / "folder" / "A.md", "deep/A.md")
@@ -103,18 +110,29 @@ def file_of(folder: Path, name: str) -> Path:
 def edit_text(folder: Path, state: State, number: int) -> State:
     entity = first(state, number)
     one = entity.observations[number % len(entity.observations)]
-    change(file_of(folder, entity.name), f"- {one.text} ^o{one.ordinal}\n", f"- edited {number} ^o{one.ordinal}\n")
-    texts = [replace(each, text=f"edited {number}") if each is one else each for each in entity.observations]
+    change(
+        file_of(folder, entity.name),
+        f"- {one.text} ^o{one.ordinal}\n",
+        f"- edited {number} ^o{one.ordinal}\n",
+    )
+    texts = [
+        replace(each, text=f"edited {number}") if each is one else each
+        for each in entity.observations
+    ]
     return with_entity(state, replace(entity, observations=tuple(texts)))
 
 
 def add_text(folder: Path, state: State, number: int) -> State:
     entity = first(state, number)
-    change(file_of(folder, entity.name), "## Observations\n\n", "## Observations\n\n- added by hand\n")
+    change(
+        file_of(folder, entity.name), "## Observations\n\n", "## Observations\n\n- added by hand\n"
+    )
     added = Observation(entity.next_ordinal, "added by hand")
     return with_entity(
         state,
-        replace(entity, observations=(*entity.observations, added), next_ordinal=entity.next_ordinal + 1),
+        replace(
+            entity, observations=(*entity.observations, added), next_ordinal=entity.next_ordinal + 1
+        ),
     )
 
 
@@ -123,7 +141,10 @@ def delete_text(folder: Path, state: State, number: int) -> State:
     one = entity.observations[number % len(entity.observations)]
     change(file_of(folder, entity.name), f"- {one.text} ^o{one.ordinal}\n", "")
     return with_entity(
-        state, replace(entity, observations=tuple([each for each in entity.observations if each is not one]))
+        state,
+        replace(
+            entity, observations=tuple([each for each in entity.observations if each is not one])
+        ),
     )
 
 
@@ -141,7 +162,9 @@ def rename(folder: Path, state: State, number: int) -> State:
     path.rename(path.with_name("New name.md"))
     if number % 2:
         for each in folder.rglob("*.md"):
-            each.write_text(each.read_text("utf-8").replace(f"[[{entity.name}]]", "[[New name]]"), "utf-8")
+            each.write_text(
+                each.read_text("utf-8").replace(f"[[{entity.name}]]", "[[New name]]"), "utf-8"
+            )
     return renamed(state, entity, "New name")
 
 
@@ -180,7 +203,11 @@ def delete(folder: Path, state: State, number: int) -> State:
     entity = first(state, number)
     file_of(folder, entity.name).unlink()
     relations = {key: each for key, each in state.relations.items() if each.source != entity.name}
-    return State({key: each for key, each in state.entities.items() if each is not entity}, relations, state.notes)
+    return State(
+        {key: each for key, each in state.entities.items() if each is not entity},
+        relations,
+        state.notes,
+    )
 
 
 def create(folder: Path, state: State, number: int) -> State:
@@ -203,7 +230,9 @@ def link(folder: Path, state: State, number: int) -> State:
 def unlink(folder: Path, state: State, number: int) -> State:
     change(file_of(folder, "A"), "- knows [[B]]\n", "")
     return State(
-        state.entities, {key: each for key, each in state.relations.items() if key != ("A", "B", "knows")}, state.notes
+        state.entities,
+        {key: each for key, each in state.relations.items() if key != ("A", "B", "knows")},
+        state.notes,
     )
 
 
@@ -240,19 +269,32 @@ def renamed(state: State, entity: Entity, name: str) -> State:
     def follow(end: str) -> str:
         return name if end == entity.name else end
 
-    relations = [Relation(follow(each.source), follow(each.target), each.type) for each in state.relations.values()]
+    relations = [
+        Relation(follow(each.source), follow(each.target), each.type)
+        for each in state.relations.values()
+    ]
     return State(
-        {**state.entities, entity.id: replace(entity, name=name)}, {each.key: each for each in relations}, state.notes
+        {**state.entities, entity.id: replace(entity, name=name)},
+        {each.key: each for each in relations},
+        state.notes,
     )
 
 
 def content(state: State) -> object:
     """Return what a person can edit."""
     entities = [
-        (each.name, each.type, each.summary, each.tags, [(one.ordinal, one.text) for one in each.observations])
+        (
+            each.name,
+            each.type,
+            each.summary,
+            each.tags,
+            [(one.ordinal, one.text) for one in each.observations],
+        )
         for each in state.entities.values()
     ]
-    notes = sorted([(each.key, each.content, each.tags, each.embedding) for each in state.notes.values()])
+    notes = sorted(
+        [(each.key, each.content, each.tags, each.embedding) for each in state.notes.values()]
+    )
     return sorted(entities), sorted(state.relations), notes
 
 
@@ -287,7 +329,9 @@ def memory(request: pytest.FixtureRequest) -> Iterator[Memory]:
 
 @pytest.mark.parametrize("edit", EDITS, ids=lambda each: each.__name__)
 @pytest.mark.parametrize("number", [0, 1, 5])
-def test_an_edit_changes_exactly_what_was_edited(memory: Memory, edit: Edit, number: int, tmp_path: Path) -> None:
+def test_an_edit_changes_exactly_what_was_edited(
+    memory: Memory, edit: Edit, number: int, tmp_path: Path
+) -> None:
     export_folder(memory, tmp_path / "f")
     before = state(memory)
     expected = edit(tmp_path / "f", before, number)
@@ -300,7 +344,9 @@ def test_an_edit_changes_exactly_what_was_edited(memory: Memory, edit: Edit, num
     assert content(state(memory)) == content(expected)
     assert {path: path.read_bytes() for path in (tmp_path / "f").rglob("*.md")} == edited
     unedited = [key for key, each in expected.entities.items() if each == before.entities.get(key)]
-    assert [state(memory).entities[key] for key in unedited] == [before.entities[key] for key in unedited]
+    assert [state(memory).entities[key] for key in unedited] == [
+        before.entities[key] for key in unedited
+    ]
     again = applied(Source(str(tmp_path / "f")), memory, by=ME, dry_run=False)
     assert again is not None
     assert (again.change, again.conflicts) == (0, [])
@@ -311,7 +357,9 @@ def test_an_edit_changes_exactly_what_was_edited(memory: Memory, edit: Edit, num
 
 @MANY
 @given(st.sets(st.sampled_from(range(len(IN_FILES)))), st.sampled_from(OF_FILES), st.integers(0, 8))
-def test_several_edits_change_exactly_what_was_edited(edits: set[int], last: Edit, number: int) -> None:
+def test_several_edits_change_exactly_what_was_edited(
+    edits: set[int], last: Edit, number: int
+) -> None:
     memory = made(ITEMS)
     with TemporaryDirectory() as place:
         folder = Path(place)

@@ -30,7 +30,10 @@ ME = "test"
 def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
     with closing(open_store(STORES[request.param](tmp_path))) as store:
         memory = Memory(store)
-        drafts = [EntityDraft("A", "t", ("one", "two"), "sum", ("x",)), EntityDraft("B", "t", ("three",))]
+        drafts = [
+            EntityDraft("A", "t", ("one", "two"), "sum", ("x",)),
+            EntityDraft("B", "t", ("three",)),
+        ]
         entities.create(memory, drafts, by=ME)
         relations.create(memory, [Relation("A", "B", "knows")], by=ME)
         yield memory
@@ -87,17 +90,23 @@ def test_both_sides_get_the_edits_of_the_other(memory: Memory, folder: Path) -> 
     assert is_settled(memory, folder)
 
 
-def test_an_observation_that_both_changed_stays_in_both_versions(memory: Memory, folder: Path) -> None:
+def test_an_observation_that_both_changed_stays_in_both_versions(
+    memory: Memory, folder: Path
+) -> None:
     edit(folder / "A.md", "- one ^o1", "- folder ^o1")
     revise(memory, "A", Revision(replace=(Edit(1, "memory"),)), by=ME)
     report = sync(memory, folder)
-    assert [(each.what, each.memory, each.copy) for each in report.conflicts] == [("observation", "memory", "folder")]
+    assert [(each.what, each.memory, each.copy) for each in report.conflicts] == [
+        ("observation", "memory", "folder")
+    ]
     assert texts(memory, "A") == ("memory", "two", "folder")
     assert is_settled(memory, folder)
 
 
 @pytest.mark.parametrize("where", ["folder", "memory"])
-def test_an_observation_that_one_deleted_and_the_other_changed_stays(memory: Memory, folder: Path, where: str) -> None:
+def test_an_observation_that_one_deleted_and_the_other_changed_stays(
+    memory: Memory, folder: Path, where: str
+) -> None:
     if where == "folder":
         edit(folder / "A.md", "- one ^o1\n", "")
         revise(memory, "A", Revision(replace=(Edit(1, "changed"),)), by=ME)
@@ -110,7 +119,9 @@ def test_an_observation_that_one_deleted_and_the_other_changed_stays(memory: Mem
     assert is_settled(memory, folder)
 
 
-@pytest.mark.parametrize(("what", "old", "new"), [("type", "type: t", "type: u"), ("summary", "sum", "folder's")])
+@pytest.mark.parametrize(
+    ("what", "old", "new"), [("type", "type: t", "type: u"), ("summary", "sum", "folder's")]
+)
 def test_the_folders_version_of_what_both_changed_is_kept_in_a_file(
     memory: Memory, folder: Path, what: str, old: str, new: str
 ) -> None:
@@ -151,7 +162,9 @@ def test_renames_on_both_sides_are_a_conflict(memory: Memory, folder: Path) -> N
     (folder / "B.md").rename(folder / "Folder.md")
     revise(memory, "B", Revision(name="Memory"), by=ME)
     report = sync(memory, folder)
-    assert [(each.what, each.memory, each.copy) for each in report.conflicts] == [("name", "Memory", "Folder")]
+    assert [(each.what, each.memory, each.copy) for each in report.conflicts] == [
+        ("name", "Memory", "Folder")
+    ]
     assert names(memory) == {"A", "Memory"}
     assert [each.key for each in entities.read_all(memory).relations] == [("A", "Memory", "knows")]
     assert is_settled(memory, folder)
@@ -166,9 +179,13 @@ def test_a_rename_to_a_name_that_is_taken_is_refused(memory: Memory, folder: Pat
     assert is_settled(memory, folder)
 
 
-def test_a_file_whose_name_is_taken_stays_and_is_not_copied_again(memory: Memory, folder: Path) -> None:
+def test_a_file_whose_name_is_taken_stays_and_is_not_copied_again(
+    memory: Memory, folder: Path
+) -> None:
     (folder / "sub").mkdir()
-    (folder / "sub" / "A.md").write_text("---\npolymnia: entity\n---\n\n## Observations\n\n- other\n", "utf-8")
+    (folder / "sub" / "A.md").write_text(
+        "---\npolymnia: entity\n---\n\n## Observations\n\n- other\n", "utf-8"
+    )
     before = {path for path in folder.rglob("*") if path.is_file()}
     for _ in range(2):
         report = sync(memory, folder)
@@ -178,7 +195,9 @@ def test_a_file_whose_name_is_taken_stays_and_is_not_copied_again(memory: Memory
 
 
 @pytest.mark.parametrize("heading", ["## Facts\n", ""])
-def test_observations_under_another_heading_stay_observations(memory: Memory, folder: Path, heading: str) -> None:
+def test_observations_under_another_heading_stay_observations(
+    memory: Memory, folder: Path, heading: str
+) -> None:
     edit(folder / "A.md", "## Observations\n", heading)
     sync(memory, folder)
     (entity,) = entities.open_named(memory, ["A"]).entities
@@ -209,7 +228,9 @@ def test_a_deleted_entity_takes_its_file_along(memory: Memory, folder: Path) -> 
 
 
 @pytest.mark.parametrize("where", ["folder", "memory"])
-def test_what_one_deleted_and_the_other_changed_stays(memory: Memory, folder: Path, where: str) -> None:
+def test_what_one_deleted_and_the_other_changed_stays(
+    memory: Memory, folder: Path, where: str
+) -> None:
     if where == "folder":
         (folder / "A.md").unlink()
         observations.add(memory, [ObservationDraft("A", ("new",))], by=ME, skip_repeats=True)
@@ -246,9 +267,14 @@ def test_notes_are_kept_alike(memory: Memory, folder: Path) -> None:
     notes.commit(memory, Note("plan", "memory"), by=ME)
     (folder / "notes" / "new.md").write_text("---\npolymnia: note\n---\nhello\n", "utf-8")
     report = sync(memory, folder)
-    assert [(each.what, each.memory, each.copy) for each in report.conflicts] == [("note", "memory", "folder")]
+    assert [(each.what, each.memory, each.copy) for each in report.conflicts] == [
+        ("note", "memory", "folder")
+    ]
     assert len(report.conflict_files) == 1
-    assert {each.key: each.content for each in with_state(memory)} == {"plan": "memory", "new": "hello"}
+    assert {each.key: each.content for each in with_state(memory)} == {
+        "plan": "memory",
+        "new": "hello",
+    }
     (folder / "notes" / "plan.md").unlink()
     sync(memory, folder)
     assert [each.key for each in with_state(memory)] == ["new"]
@@ -297,7 +323,9 @@ def test_properties_that_people_add_stay_in_their_files(memory: Memory, folder: 
     ("written", "target"),
     [("B|somebody", "B"), ("b", "B"), ("Nobody|no one", "Nobody"), ("No-body|No/body", "No/body")],
 )
-def test_links_mean_what_they_mean_in_obsidian(memory: Memory, folder: Path, written: str, target: str) -> None:
+def test_links_mean_what_they_mean_in_obsidian(
+    memory: Memory, folder: Path, written: str, target: str
+) -> None:
     edit(folder / "A.md", "- knows [[B]]", f"- likes [[{written}]]")
     sync(memory, folder)
     assert [each.key for each in entities.read_all(memory).relations] == [("A", target, "likes")]
@@ -343,16 +371,24 @@ def test_a_folder_that_git_moved_back_takes_the_memory_along(memory: Memory, fol
 
 def git(folder: Path, *arguments: str) -> str:
     command = ["git", "-c", "user.name=t", "-c", "user.email=t@t", "-C", str(folder), *arguments]
-    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=TIMEOUT_S).stdout
+    return subprocess.run(
+        command, check=True, capture_output=True, text=True, timeout=TIMEOUT_S
+    ).stdout
 
 
-def test_a_folder_meets_a_memory_that_it_does_not_know(memory: Memory, folder: Path, tmp_path: Path) -> None:
+def test_a_folder_meets_a_memory_that_it_does_not_know(
+    memory: Memory, folder: Path, tmp_path: Path
+) -> None:
     """Without a common state nothing is deleted: both sides get what the other has."""
     with closing(open_store(":memory:")) as store:
         other = Memory(store)
-        entities.create(other, [EntityDraft("A", "other type", ("one", "own")), EntityDraft("Z", "t")], by=ME)
+        entities.create(
+            other, [EntityDraft("A", "other type", ("one", "own")), EntityDraft("Z", "t")], by=ME
+        )
         report = sync(other, folder)
-        assert [(each.what, each.memory, each.copy) for each in report.conflicts] == [("type", "other type", "t")]
+        assert [(each.what, each.memory, each.copy) for each in report.conflicts] == [
+            ("type", "other type", "t")
+        ]
         assert names(other) == {"A", "B", "Z"}
         assert set(texts(other, "A")) == {"one", "own", "two"}
         assert set(files(folder)) == {"A.md", "B.md", "Z.md"}
@@ -376,7 +412,9 @@ def test_a_memory_that_was_set_back_does_not_delete_files(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("memory", ["sqlite", "postgres"], indirect=True)
-def test_links_out_of_the_folder_are_neither_read_nor_written(memory: Memory, folder: Path, tmp_path: Path) -> None:
+def test_links_out_of_the_folder_are_neither_read_nor_written(
+    memory: Memory, folder: Path, tmp_path: Path
+) -> None:
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "X.md").write_text("---\npolymnia: entity\n---\n", "utf-8")
     (folder / "notes").symlink_to(tmp_path / "outside")
@@ -392,8 +430,14 @@ def test_links_out_of_the_folder_are_neither_read_nor_written(memory: Memory, fo
 @pytest.mark.parametrize(
     ("damage", "sentence"),
     [
-        (b"<<<<<<< HEAD\n- one here ^o1\n=======\n- one there ^o1\n>>>>>>> other", r"A\.md has a conflict"),
-        (b"<<<<<<< HEAD\r\n- 1 ^o1\r\n=======\r\n- 2 ^o1\r\n>>>>>>> other", r"A\.md has a conflict"),
+        (
+            b"<<<<<<< HEAD\n- one here ^o1\n=======\n- one there ^o1\n>>>>>>> other",
+            r"A\.md has a conflict",
+        ),
+        (
+            b"<<<<<<< HEAD\r\n- 1 ^o1\r\n=======\r\n- 2 ^o1\r\n>>>>>>> other",
+            r"A\.md has a conflict",
+        ),
         ("- Zoë ^o1".encode("latin-1"), r"A\.md is not UTF-8"),
     ],
 )
@@ -423,7 +467,9 @@ def test_a_file_is_not_a_folder(memory: Memory, tmp_path: Path) -> None:
         sync(memory, tmp_path / "file.md")
 
 
-def test_a_file_that_is_saved_meanwhile_is_left_for_the_next_time(memory: Memory, folder: Path) -> None:
+def test_a_file_that_is_saved_meanwhile_is_left_for_the_next_time(
+    memory: Memory, folder: Path
+) -> None:
     revise(memory, "A", Revision(replace=(Edit(1, "memory"),)), by=ME)
     revise(memory, "B", Revision(replace=(Edit(1, "changed"),)), by=ME)
 
@@ -439,8 +485,13 @@ def test_a_file_that_is_saved_meanwhile_is_left_for_the_next_time(memory: Memory
     assert is_settled(memory, folder)
 
 
-def test_a_store_without_history_cannot_be_kept_alike(memory: Memory, folder: Path, tmp_path: Path) -> None:
-    with closing(open_store(str(tmp_path / "m.jsonl"))) as store, pytest.raises(NotSupported, match="keeps no history"):
+def test_a_store_without_history_cannot_be_kept_alike(
+    memory: Memory, folder: Path, tmp_path: Path
+) -> None:
+    with (
+        closing(open_store(str(tmp_path / "m.jsonl"))) as store,
+        pytest.raises(NotSupported, match="keeps no history"),
+    ):
         sync(Memory(store), folder)
 
 
@@ -456,7 +507,9 @@ def test_a_synchronization_that_was_killed_goes_on(memory: Memory, folder: Path,
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        sync_folder(memory, folder, by="sync", progress=interrupt) if stop < 3 else kill_before_state(memory, folder)
+        sync_folder(
+            memory, folder, by="sync", progress=interrupt
+        ) if stop < 3 else kill_before_state(memory, folder)
     sync(memory, folder)
     assert names(memory) == {"A", "B2", "N"}
     assert sorted(texts(memory, "A")) == ["added", "folder", "memory", "two"]
@@ -497,12 +550,18 @@ def test_the_command_says_what_it_did(tmp_path: Path) -> None:
     assert said.stdout == "m.db: unchanged\nvault: 1 file created\n"
     edit(tmp_path / "vault" / "Zoë.md", "type: person", "type: poet")
     trial = run("sync", "vault", "--store", "m.db", "--dry-run", "--json", directory=tmp_path)
-    assert json.loads(trial.stdout)["report"]["memory"] == {"created": 0, "changed": 1, "deleted": 0}
+    assert json.loads(trial.stdout)["report"]["memory"] == {
+        "created": 0,
+        "changed": 1,
+        "deleted": 0,
+    }
     said = run("sync", "vault", "--store", "m.db", directory=tmp_path)
     assert "m.db: 1 changed" in said.stdout
     assert "to take it back: polymnia undo 3 --store m.db" in said.stdout
     assert run("undo", "3", "--store", "m.db", directory=tmp_path).returncode == 0
-    refused = run("export", "--format", "markdown", "-o", "vault", "--store", "m.db", directory=tmp_path)
+    refused = run(
+        "export", "--format", "markdown", "-o", "vault", "--store", "m.db", directory=tmp_path
+    )
     assert (refused.returncode, "not an empty folder" in refused.stderr) == (1, True)
     said = run("export", "--format", "markdown", "-o", "new", "--store", "m.db", directory=tmp_path)
     assert said.stderr == "new: 1 entity, 1 relation\n"

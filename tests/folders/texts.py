@@ -30,7 +30,9 @@ def entities(draw: st.DrawFn) -> Entity:
     """Draw an entity as a store returns it."""
     places = draw(ordinals)
     summary = draw(st.none() | texts)
-    observations = [Observation(each, draw(texts), draw(times), draw(maybe), draw(texts)) for each in places]
+    observations = [
+        Observation(each, draw(texts), draw(times), draw(maybe), draw(texts)) for each in places
+    ]
     return Entity(
         draw(names),
         draw(texts),
@@ -45,7 +47,9 @@ def entities(draw: st.DrawFn) -> Entity:
     )
 
 
-vectors = st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=2, max_size=2).filter(any)
+vectors = st.lists(
+    st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=2, max_size=2
+).filter(any)
 embeddings = st.just(b"") | vectors.map(lambda each: pack_vector(each, 2, "v"))
 notes = st.builds(
     Note, key=names, content=texts, tags=tags, embedding=embeddings, created_at=times, updated_at=times
@@ -57,6 +61,12 @@ def memories(draw: st.DrawFn) -> list[Item]:
     """Draw the items of a memory, with relations among its entities and to names without one."""
     some = draw(st.lists(entities(), max_size=4, unique_by=lambda each: each.name))
     ends = st.sampled_from([each.name for each in some]) | names if some else names
-    links = draw(st.lists(st.builds(Relation, ends, ends, texts, times), max_size=5, unique_by=lambda each: each.key))
+    links = draw(
+        st.lists(
+            st.builds(Relation, ends, ends, texts, times),
+            max_size=5,
+            unique_by=lambda each: each.key,
+        )
+    )
     kept = draw(st.lists(notes, max_size=3, unique_by=lambda each: each.key))
     return [*some, *links, *kept]

@@ -22,4 +22,6 @@ def append(path: Path, *lines: dict[str, Any]) -> Path:
 def sent(directory: Path, transcript: Path | None = None, event: str = "Stop") -> bytes:
     """Return what a program writes to a hook."""
     fields = {"session_id": "5e55", "cwd": str(directory), "hook_event_name": event}
-    return json.dumps(fields | ({"transcript_path": str(transcript)} if transcript else {})).encode()
+    return json.dumps(
+        fields | ({"transcript_path": str(transcript)} if transcript else {})
+    ).encode()

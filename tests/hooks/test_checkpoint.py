@@ -41,7 +41,9 @@ def test_the_turns_are_stored_in_the_workspace_of_the_project(
     assert found.observations[0].source == "claude-code:5e55"
 
 
-def test_the_next_checkpoint_adds_what_is_new(settings: Settings, project: Path, transcript: Path) -> None:
+def test_the_next_checkpoint_adds_what_is_new(
+    settings: Settings, project: Path, transcript: Path
+) -> None:
     assert save_checkpoint(settings, transcript, project) == 2
     assert save_checkpoint(settings, transcript, project) == 0
     append(transcript, turn("user", "Why?", 3))
@@ -50,7 +52,9 @@ def test_the_next_checkpoint_adds_what_is_new(settings: Settings, project: Path,
     assert (found.name, found.texts[2:]) == (NAME, ("user: Why?",))
 
 
-def test_what_was_forgotten_does_not_come_back(settings: Settings, project: Path, transcript: Path) -> None:
+def test_what_was_forgotten_does_not_come_back(
+    settings: Settings, project: Path, transcript: Path
+) -> None:
     save_checkpoint(settings, transcript, project)
     with closing(open_workspaces(settings.store)) as workspaces:
         forget(workspaces.memory("shop"), Unwanted(observations=((NAME, 1),)), by="test")
@@ -59,7 +63,9 @@ def test_what_was_forgotten_does_not_come_back(settings: Settings, project: Path
     assert stored(settings)[0].texts == ("assistant: On Fridays.", "user: Why?")
 
 
-def test_a_line_in_the_making_waits_for_the_next_event(settings: Settings, project: Path, transcript: Path) -> None:
+def test_a_line_in_the_making_waits_for_the_next_event(
+    settings: Settings, project: Path, transcript: Path
+) -> None:
     whole = transcript.read_bytes()
     transcript.write_bytes(whole[:-9])
     assert save_checkpoint(settings, transcript, project) == 1
@@ -117,8 +123,12 @@ def test_checkpoints_can_be_switched_off(
     assert sorted(project.parent.iterdir()) == [transcript, project]
 
 
-@pytest.mark.parametrize("content", [b"", b"hello\n", b'{"type":"entity","name":"A"}\n', b"\x00\xff\n", None])
-def test_a_file_that_is_no_transcript_creates_nothing(content: bytes | None, settings: Settings, project: Path) -> None:
+@pytest.mark.parametrize(
+    "content", [b"", b"hello\n", b'{"type":"entity","name":"A"}\n', b"\x00\xff\n", None]
+)
+def test_a_file_that_is_no_transcript_creates_nothing(
+    content: bytes | None, settings: Settings, project: Path
+) -> None:
     path = project.parent / "other.jsonl"
     if content is not None:
         path.write_bytes(content)
@@ -126,6 +136,8 @@ def test_a_file_that_is_no_transcript_creates_nothing(content: bytes | None, set
     assert not (project.parent / "workspaces").exists()
 
 
-def test_outside_a_project_the_turns_are_personal(settings: Settings, project: Path, transcript: Path) -> None:
+def test_outside_a_project_the_turns_are_personal(
+    settings: Settings, project: Path, transcript: Path
+) -> None:
     save_checkpoint(settings, transcript, project.parent)
     assert len(stored(settings, "personal")) == 1

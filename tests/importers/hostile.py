@@ -1,11 +1,30 @@
 """Values of wrong types, and how to put them into every place of a sample."""
 
-WRONG: list[object] = [None, True, 7, -1.5, 1e300, "", "text", [], [[]], {}, {"a": {}}, [None, {"text": 3}]]
+WRONG: list[object] = [
+    None,
+    True,
+    7,
+    -1.5,
+    1e300,
+    "",
+    "text",
+    [],
+    [[]],
+    {},
+    {"a": {}},
+    [None, {"text": 3}],
+]
 
 
 def places(value: object, path: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
     """Return the paths of all values inside a JSON value."""
-    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    parts = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     return [path, *[found for key, each in parts for found in places(each, (*path, key))]]
 
 
@@ -14,6 +33,12 @@ def replaced(value: object, path: tuple[object, ...], wrong: object) -> object:
     if not path:
         return wrong
     if isinstance(value, dict):
-        return {key: replaced(each, path[1:], wrong) if key == path[0] else each for key, each in value.items()}
+        return {
+            key: replaced(each, path[1:], wrong) if key == path[0] else each
+            for key, each in value.items()
+        }
     assert isinstance(value, list)
-    return [replaced(each, path[1:], wrong) if key == path[0] else each for key, each in enumerate(value)]
+    return [
+        replaced(each, path[1:], wrong) if key == path[0] else each
+        for key, each in enumerate(value)
+    ]

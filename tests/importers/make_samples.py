@@ -79,8 +79,17 @@ def write_mempalace(path: Path) -> None:
 
     with KnowledgeGraph(str(path)) as graph:
         graph.add_entity("Ada", "person", {"role": "engineer", "nested": {"a": 1}})
-        graph.add_triple("Ada", "lives in", "Berlin", valid_from="2024-01-05", valid_to="2026-05-01")
-        graph.add_triple("Ada", "lives in", "Munich", valid_from="2026-05-01", confidence=0.8, source_file="chat.txt")
+        graph.add_triple(
+            "Ada", "lives in", "Berlin", valid_from="2024-01-05", valid_to="2026-05-01"
+        )
+        graph.add_triple(
+            "Ada",
+            "lives in",
+            "Munich",
+            valid_from="2026-05-01",
+            confidence=0.8,
+            source_file="chat.txt",
+        )
         graph.add_triple("Ada", "knows", "Zoë")
 
 
@@ -91,10 +100,21 @@ def write_graphiti(path: Path) -> None:
 
     start, end = datetime(2026, 1, 5, tzinfo=UTC), datetime(2026, 5, 1, tzinfo=UTC)
     of_shop: dict[str, Any] = {"group_id": "shop", "created_at": start}
-    ada = EntityNode(name="Ada", labels=["Entity", "Person"], summary="", attributes={"role": "engineer"}, **of_shop)
+    ada = EntityNode(
+        name="Ada",
+        labels=["Entity", "Person"],
+        summary="",
+        attributes={"role": "engineer"},
+        **of_shop,
+    )
     berlin = EntityNode(name="Berlin", labels=["Entity"], **of_shop)
     ends = {"source_node_uuid": ada.uuid, "target_node_uuid": berlin.uuid}
-    fact: dict[str, Any] = {"name": "LIVES_IN", "fact": "Ada lives in Berlin", "valid_at": start, "invalid_at": end}
+    fact: dict[str, Any] = {
+        "name": "LIVES_IN",
+        "fact": "Ada lives in Berlin",
+        "valid_at": start,
+        "invalid_at": end,
+    }
     edge = EntityEdge(**ends, **fact, **of_shop)
     said: dict[str, Any] = {
         "source": EpisodeType.message,
@@ -114,12 +134,19 @@ def write_mem0(path: Path, vectors: Path) -> None:
     from mem0 import Memory
     from mem0.embeddings.mock import MockEmbeddings
 
-    store = {"provider": "qdrant", "config": {"path": str(vectors / "db"), "embedding_model_dims": 10}}
-    memory = Memory.from_config({"vector_store": store, "history_db_path": str(vectors / "history.db")})
+    store = {
+        "provider": "qdrant",
+        "config": {"path": str(vectors / "db"), "embedding_model_dims": 10},
+    }
+    memory = Memory.from_config(
+        {"vector_store": store, "history_db_path": str(vectors / "history.db")}
+    )
     memory.embedding_model = MockEmbeddings()
     memory.add("Prefers window seats", user_id="zoe", metadata={"category": "travel"}, infer=False)
     memory.add("Is allergic to nuts", user_id="zoe", agent_id="concierge", infer=False)
-    path.write_text(json.dumps(memory.get_all(filters={"user_id": "zoe"}), indent=1) + "\n", "utf-8")
+    path.write_text(
+        json.dumps(memory.get_all(filters={"user_id": "zoe"}), indent=1) + "\n", "utf-8"
+    )
 
 
 async def write_memory_service(database: Path, export: Path) -> None:
@@ -139,14 +166,28 @@ async def write_memory_service(database: Path, export: Path) -> None:
 
     storage._initialize_embedding_model = use_stand_in
     await storage.initialize()
-    texts = ("The deploy script needs VPN access.\nAsk Dana.", "We chose PostgreSQL", "Zoë likes 茶", "gone")
+    texts = (
+        "The deploy script needs VPN access.\nAsk Dana.",
+        "We chose PostgreSQL",
+        "Zoë likes 茶",
+        "gone",
+    )
     hashes = [generate_content_hash(each) for each in texts]
     for number, (text, digest) in enumerate(zip(texts, hashes, strict=True)):
-        memory = Memory(text, digest, ["deploy", "infra"], "note", {"source": "chat"}, created_at=1760000000.5 + number)
+        memory = Memory(
+            text,
+            digest,
+            ["deploy", "infra"],
+            "note",
+            {"source": "chat"},
+            created_at=1760000000.5 + number,
+        )
         await storage.store(memory, skip_semantic_dedup=True)
     await storage.delete(hashes[3])
     graph = GraphStorage(str(database))
-    await graph.store_association(hashes[0], hashes[1], 0.7, ["semantic"], relationship_type="causes")
+    await graph.store_association(
+        hashes[0], hashes[1], 0.7, ["semantic"], relationship_type="causes"
+    )
     await graph.store_association(hashes[1], hashes[2], 0.6, ["semantic"])
     await MemoryExporter(storage).export_to_json(export)
     await graph.close()

@@ -39,7 +39,9 @@ def export(store: Store, path: Path) -> Path:
     with store.reading() as read, path.open("wb") as file:
         content = Content(read, store.capabilities)
         tables = read.tables if store.capabilities.tables else None
-        file.writelines(document_lines(content.entities(), content.relations(), content.notes(), tables))
+        file.writelines(
+            document_lines(content.entities(), content.relations(), content.notes(), tables)
+        )
     return path
 
 
@@ -131,7 +133,9 @@ def test_a_restored_memory_can_be_undone_and_changed(store: Store, tmp_path: Pat
 def test_a_document_is_merged_into_a_store_that_is_not_empty(store: Store, tmp_path: Path) -> None:
     first = open_store(":memory:")
     (a, _) = entities.create(
-        Memory(first), [EntityDraft("A", "t", ("one",), "sum", ("x",)), EntityDraft("B", "t")], by=ME
+        Memory(first),
+        [EntityDraft("A", "t", ("one",), "sum", ("x",)), EntityDraft("B", "t")],
+        by=ME,
     )
     path = export(first, tmp_path / "all.json")
     entities.create(Memory(store), [EntityDraft("B", "u", ("own",))], by=ME)
@@ -193,7 +197,9 @@ def test_a_document_that_was_edited_is_taken_without_its_history(tmp_path: Path)
     entities.create(Memory(first), [EntityDraft("A", "t", ("one",))], by=ME)
     path = export(first, tmp_path / "all.json")
     path.write_bytes(path.read_bytes().replace(b'["one"]', b'["two"]'))
-    assert skipped(bring(path, second)) == [("the document was changed since it was exported", ["history"])]
+    assert skipped(bring(path, second)) == [
+        ("the document was changed since it was exported", ["history"])
+    ]
     assert [each.texts for each in entities.read_all(Memory(second)).entities] == [("two",)]
 
 
@@ -219,7 +225,9 @@ def test_a_document_without_its_end_is_refused(cut: int, tmp_path: Path) -> None
     assert tables(second) == tables(open_store(":memory:"))
 
 
-@pytest.mark.parametrize("row", [b'[2,"1",1,"one",', b'[2,1,1,"o\\u0000e",', b"[2,1,1,null,", b'{"a":1},[2,1,1,"one",'])
+@pytest.mark.parametrize(
+    "row", [b'[2,"1",1,"one",', b'[2,1,1,"o\\u0000e",', b"[2,1,1,null,", b'{"a":1},[2,1,1,"one",']
+)
 def test_a_wrong_row_is_refused_before_anything_is_written(row: bytes, tmp_path: Path) -> None:
     first, second = open_store(":memory:"), open_store(":memory:")
     entities.create(Memory(first), [EntityDraft("A", "t", ("one",))], by=ME)
@@ -242,13 +250,18 @@ def test_the_command_restores_the_history(tmp_path: Path) -> None:
     assert "restored the history of" in said.stdout
     again = run("import", "all.json", "--store", "new.db", directory=tmp_path)
     assert again.returncode == 0
-    with closing(open_store(str(tmp_path / "source.db"))) as one, closing(open_store(str(tmp_path / "new.db"))) as two:
+    with (
+        closing(open_store(str(tmp_path / "source.db"))) as one,
+        closing(open_store(str(tmp_path / "new.db"))) as two,
+    ):
         assert tables(one) == tables(two)
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 @pytest.mark.parametrize("end", ["", "\n", "\n\n", "\r\n"])
-def test_an_editor_may_change_the_end_and_the_encoding_of_a_document(end: str, encoding: str, tmp_path: Path) -> None:
+def test_an_editor_may_change_the_end_and_the_encoding_of_a_document(
+    end: str, encoding: str, tmp_path: Path
+) -> None:
     first, second = open_store(":memory:"), open_store(":memory:")
     entities.create(Memory(first), [EntityDraft("Zoë", "t", ("one",))], by=ME)
     path = export(first, tmp_path / "all.json")
@@ -260,7 +273,9 @@ def test_an_editor_may_change_the_end_and_the_encoding_of_a_document(end: str, e
 def test_a_second_import_of_a_document_reports_that_nothing_is_new(tmp_path: Path) -> None:
     fill(str(tmp_path / "memory.db"))
     run("export", "--format", "json", "-o", "all.json", "--store", "memory.db", directory=tmp_path)
-    first, second = [run("import", "all.json", "--store", "new.db", directory=tmp_path).stdout for _ in range(2)]
+    first, second = [
+        run("import", "all.json", "--store", "new.db", directory=tmp_path).stdout for _ in range(2)
+    ]
     assert "restored the history of" in first
     assert second.count("(0 new)") == 2
     assert len(second.splitlines()) == 1

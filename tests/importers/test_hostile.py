@@ -22,7 +22,14 @@ from polymnia.stores.memory import MemoryStore
 from tests.importers.hostile import WRONG, places, replaced
 from tests.importers.samples import SAMPLES, make_memory_service_file, read_items
 
-FILES = ["reference-object.json", "memory-service.json", "mem0.json", "chatgpt.json", "claude.json", "graphiti.json"]
+FILES = [
+    "reference-object.json",
+    "memory-service.json",
+    "mem0.json",
+    "chatgpt.json",
+    "claude.json",
+    "graphiti.json",
+]
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -37,11 +44,21 @@ def test_a_wrong_type_in_any_place_is_no_failure(name: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_texts_of_a_megabyte_and_characters_that_cannot_be_stored_are_taken(name: str, tmp_path: Path) -> None:
+def test_texts_of_a_megabyte_and_characters_that_cannot_be_stored_are_taken(
+    name: str, tmp_path: Path
+) -> None:
     text = (SAMPLES / name).read_text("utf-8")
     long = "word " * 200_000 + "\\u0000 \\ud83d end"
-    target = {"reference-object.json": "likes tea", "memory-service.json": "We chose", "mem0.json": "Prefers"}
-    target |= {"chatgpt.json": "Which month", "claude.json": "Twice a day.", "graphiti.json": "Ada lives in Munich"}
+    target = {
+        "reference-object.json": "likes tea",
+        "memory-service.json": "We chose",
+        "mem0.json": "Prefers",
+    }
+    target |= {
+        "chatgpt.json": "Which month",
+        "claude.json": "Twice a day.",
+        "graphiti.json": "Ada lives in Munich",
+    }
     part = target[name]
     (tmp_path / "input").write_text(text.replace(part, long), "utf-8")
     _, items, _ = read_items(tmp_path / "input")
@@ -64,7 +81,9 @@ def test_lines_that_are_no_entities_are_reported_with_their_numbers(tmp_path: Pa
     ]
     (tmp_path / "memory.json").write_text("\n".join(lines), "utf-8")
     _, items, report = read_items(tmp_path / "memory.json")
-    assert [(each.name, each.type, len(each.observations)) for each in items if isinstance(each, Entity)] == [
+    assert [
+        (each.name, each.type, len(each.observations)) for each in items if isinstance(each, Entity)
+    ] == [
         ("A", "x", 1),
         ("7", "entity", 0),
     ]
@@ -106,7 +125,10 @@ def test_links_out_of_a_folder_are_not_followed(tmp_path: Path) -> None:
     (folder / "conversations.json").symlink_to(tmp_path / "secret.json")
     (folder / "loop").symlink_to(folder)
     source = Source(str(folder))
-    assert (source.names, source.skipped) == ((), [("conversations.json", "a link or a special file")])
+    assert (source.names, source.skipped) == (
+        (),
+        [("conversations.json", "a link or a special file")],
+    )
 
 
 def test_wrong_types_and_foreign_code_in_a_sqlite_file_do_no_harm(tmp_path: Path) -> None:
@@ -161,7 +183,9 @@ def test_a_view_that_poses_as_a_table_is_not_read(tmp_path: Path) -> None:
         read_items(tmp_path / "view.db")
 
 
-@pytest.mark.parametrize("data", [b"", b"\x00\xff" * 500, b"{}", b"[]", b"hello", b'{"a":1}\n{"b":2}', b"[" * 200_000])
+@pytest.mark.parametrize(
+    "data", [b"", b"\x00\xff" * 500, b"{}", b"[]", b"hello", b'{"a":1}\n{"b":2}', b"[" * 200_000]
+)
 def test_an_unknown_format_is_refused(data: bytes, tmp_path: Path) -> None:
     (tmp_path / "input").write_bytes(data)
     with pytest.raises(BadInput, match="this format is not known"):
@@ -169,8 +193,12 @@ def test_an_unknown_format_is_refused(data: bytes, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("data", [b"", b"\x00\xff" * 500, b"{}", b"[]", b"[1]", b"hello", b"[" * 200_000])
-def test_a_kind_that_the_input_is_not_gives_nothing_or_a_sentence(kind: str, data: bytes, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "data", [b"", b"\x00\xff" * 500, b"{}", b"[]", b"[1]", b"hello", b"[" * 200_000]
+)
+def test_a_kind_that_the_input_is_not_gives_nothing_or_a_sentence(
+    kind: str, data: bytes, tmp_path: Path
+) -> None:
     (tmp_path / "input").write_bytes(data)
     try:
         _, items, _ = read_items(tmp_path / "input", kind)
@@ -183,7 +211,9 @@ def test_a_file_whose_name_is_not_utf_8_is_skipped_in_a_folder(tmp_path: Path) -
     (tmp_path / os.fsdecode(b"Zo\xeb.md")).write_text("[[a]]", "utf-8")
     (tmp_path / "b.md").write_text("[[c]]", "utf-8")
     source, report = Source(str(tmp_path)), Report()
-    assert [each.name for each in open_source(source, None, report).items if isinstance(each, Entity)] == ["b"]
+    assert [
+        each.name for each in open_source(source, None, report).items if isinstance(each, Entity)
+    ] == ["b"]
     assert [(each.reason, each.places) for each in report.skipped] == [
         ("the name of the file is not UTF-8; rename it", ["Zo\ufffd.md"])
     ]
@@ -194,7 +224,12 @@ def test_a_file_whose_name_is_not_utf_8_is_skipped_in_a_folder(tmp_path: Path) -
 def test_a_single_file_and_a_project_may_have_any_name(tmp_path: Path) -> None:
     folder = tmp_path / os.fsdecode(b"Zo\xeb")
     folder.mkdir()
-    session = {"type": "user", "sessionId": "", "message": {"content": "hello"}, "timestamp": "2026-03-01T10:00:00Z"}
+    session = {
+        "type": "user",
+        "sessionId": "",
+        "message": {"content": "hello"},
+        "timestamp": "2026-03-01T10:00:00Z",
+    }
     (folder / os.fsdecode(b"\xff.jsonl")).write_text(json.dumps(session), "utf-8")
     (folder / "CLAUDE.md").write_text("be brief", "utf-8")
     for path in folder.iterdir():

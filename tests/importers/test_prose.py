@@ -19,9 +19,7 @@ LONG = 1 << 20
 
 
 def test_a_text_is_divided_into_paragraphs_items_and_code() -> None:
-    body = (
-        "# One\n\nfirst\nline\n\n- a\n  more\n\n  still a\n- b\n\nsecond\n## Two\n1. c\n---\n```\n# code\n\n- x\n```\n"
-    )
+    body = "# One\n\nfirst\nline\n\n- a\n  more\n\n  still a\n- b\n\nsecond\n## Two\n1. c\n---\n```\n# code\n\n- x\n```\n"
     assert [(each.headings, each.text, each.is_item) for each in blocks(body)] == [
         (("One",), "first\nline", False),
         (("One",), "a\n  more\n\n  still a", True),
@@ -38,7 +36,10 @@ def test_a_text_is_divided_into_paragraphs_items_and_code() -> None:
         ("![[image.png]] [[]] [[a", []),
         ("[[[[a]]]]", ["a"]),
         ("[a](b)", []),
-        ("[a](b.md) [c](../d%20e.md#f) [g](<h i.md>) ![j](k.md) [l](https://m.n/o.md)", ["b", "../d e", "h i"]),
+        (
+            "[a](b.md) [c](../d%20e.md#f) [g](<h i.md>) ![j](k.md) [l](https://m.n/o.md)",
+            ["b", "../d e", "h i"],
+        ),
     ],
 )
 def test_links_are_found(text: str, targets: list[str]) -> None:
@@ -52,12 +53,18 @@ def test_tags_are_found() -> None:
 def test_pages_with_the_same_name_are_told_apart(tmp_path: Path) -> None:
     for folder in ("one", "two"):
         (tmp_path / folder).mkdir()
-        (tmp_path / folder / "Index.md").write_text(f"about {folder}, see [[{folder}/Index]] and [[Other]]", "utf-8")
+        (tmp_path / folder / "Index.md").write_text(
+            f"about {folder}, see [[{folder}/Index]] and [[Other]]", "utf-8"
+        )
     (tmp_path / "Other.md").write_text(
         "---\naliases: Alias\n---\n[[two/Index]] [[alias]] [[OTHER]] [[two/Index]]", "utf-8"
     )
     _, items, _ = read_items(tmp_path)
-    assert {each.name for each in items if isinstance(each, Entity)} == {"one/Index", "two/Index", "Other"}
+    assert {each.name for each in items if isinstance(each, Entity)} == {
+        "one/Index",
+        "two/Index",
+        "Other",
+    }
     assert {each.key for each in items if isinstance(each, Relation)} == {
         ("one/Index", "Other", "links_to"),
         ("two/Index", "Other", "links_to"),
@@ -66,18 +73,20 @@ def test_pages_with_the_same_name_are_told_apart(tmp_path: Path) -> None:
 
 
 def test_code_has_neither_tags_nor_links(tmp_path: Path) -> None:
-    text = (
-        "`#include` and `` [[a`b]] `` #tag\n```\n[[code]] #code\n```\nsee [[Other]]\n\n- one ` tick\n- [[Last]] ` tick"
-    )
+    text = "`#include` and `` [[a`b]] `` #tag\n```\n[[code]] #code\n```\nsee [[Other]]\n\n- one ` tick\n- [[Last]] ` tick"
     (tmp_path / "Page.md").write_text(text, "utf-8")
     _, items, _ = read_items(tmp_path)
     assert [each.tags for each in items if isinstance(each, Entity)] == [("tag",)]
     assert [each.target for each in items if isinstance(each, Relation)] == ["Other", "Last"]
 
 
-@pytest.mark.parametrize(("kind", "more"), [("obsidian", "title: Ada"), ("basic-memory", "title: Ada\npermalink: ada")])
+@pytest.mark.parametrize(
+    ("kind", "more"), [("obsidian", "title: Ada"), ("basic-memory", "title: Ada\npermalink: ada")]
+)
 def test_properties_become_facts(kind: str, more: str, tmp_path: Path) -> None:
-    text = f"---\n{more}\ntype: person\ntags: [x]\nstatus: active\naliases: [A, B]\nempty:\n---\ntext"
+    text = (
+        f"---\n{more}\ntype: person\ntags: [x]\nstatus: active\naliases: [A, B]\nempty:\n---\ntext"
+    )
     (tmp_path / "Ada.md").write_text(text, "utf-8")
     found, items, _ = read_items(tmp_path)
     (entity,) = [each for each in items if isinstance(each, Entity)]
@@ -91,7 +100,9 @@ def test_pages_in_utf_16_are_read(encoding: str, tmp_path: Path) -> None:
     mark = "\ufeff" if encoding == "utf-16-be" else ""
     (tmp_path / "Ada.md").write_bytes(f"{mark}---\r\ntags: [x]\r\n---\r\nZoë\r\n".encode(encoding))
     _, items, report = read_items(tmp_path)
-    assert [(each.tags, each.texts) for each in items if isinstance(each, Entity)] == [(("x",), ("Zoë",))]
+    assert [(each.tags, each.texts) for each in items if isinstance(each, Entity)] == [
+        (("x",), ("Zoë",))
+    ]
     assert report.skipped == []
 
 
@@ -104,9 +115,13 @@ def test_bytes_that_are_not_utf_8_are_reported(tmp_path: Path) -> None:
 
 
 def test_files_that_instructions_import_are_reported(tmp_path: Path) -> None:
-    (tmp_path / "CLAUDE.md").write_text("See @docs/style.md and\n@~/.claude/mine.md, not me@example.md", "utf-8")
+    (tmp_path / "CLAUDE.md").write_text(
+        "See @docs/style.md and\n@~/.claude/mine.md, not me@example.md", "utf-8"
+    )
     _, _, report = read_items(tmp_path / "CLAUDE.md")
-    assert [each.places for each in report.skipped] == [["CLAUDE.md: @docs/style.md", "CLAUDE.md: @~/.claude/mine.md"]]
+    assert [each.places for each in report.skipped] == [
+        ["CLAUDE.md: @docs/style.md", "CLAUDE.md: @~/.claude/mine.md"]
+    ]
 
 
 def test_a_link_that_several_pages_could_mean_means_the_first(tmp_path: Path) -> None:
@@ -116,7 +131,9 @@ def test_a_link_that_several_pages_could_mean_means_the_first(tmp_path: Path) ->
     (tmp_path / "Other.md").write_text("---\ntags: daily work, home\n---\n[[Index]]", "utf-8")
     _, items, _ = read_items(tmp_path)
     assert [each.target for each in items if isinstance(each, Relation)] == ["one/Index"]
-    assert [each.tags for each in items if isinstance(each, Entity) and each.tags] == [("daily", "work", "home")]
+    assert [each.tags for each in items if isinstance(each, Entity) and each.tags] == [
+        ("daily", "work", "home")
+    ]
 
 
 def test_a_vault_with_instructions_for_agents_is_a_vault(tmp_path: Path) -> None:
@@ -158,18 +175,28 @@ def test_relations_are_read_as_basic_memory_reads_them(
 
 def test_notes_with_the_same_title_are_told_apart(tmp_path: Path) -> None:
     for name in ("one", "two"):
-        (tmp_path / f"{name}.md").write_text(f"---\ntitle: Index\npermalink: x/{name}\n---\n- is [[x/two]]", "utf-8")
+        (tmp_path / f"{name}.md").write_text(
+            f"---\ntitle: Index\npermalink: x/{name}\n---\n- is [[x/two]]", "utf-8"
+        )
     _, items, _ = read_items(tmp_path)
-    assert [each.name for each in items if isinstance(each, Entity)] == ["Index (x/one)", "Index (x/two)"]
+    assert [each.name for each in items if isinstance(each, Entity)] == [
+        "Index (x/one)",
+        "Index (x/two)",
+    ]
     assert {each.target for each in items if isinstance(each, Relation)} == {"Index (x/two)"}
 
 
-@pytest.mark.parametrize(("kind", "name"), [("letta", "system/human.md"), ("claude-memory", "MEMORY.md")])
+@pytest.mark.parametrize(
+    ("kind", "name"), [("letta", "system/human.md"), ("claude-memory", "MEMORY.md")]
+)
 def test_properties_without_a_place_are_reported(kind: str, name: str, tmp_path: Path) -> None:
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text("---\ndescription: Who\nlimit: 2000\n---\ntext", "utf-8")
     found, _, report = read_items(tmp_path)
-    assert (found, [(each.reason, each.places) for each in report.left_fields]) == (kind, [("limit", [name])])
+    assert (found, [(each.reason, each.places) for each in report.left_fields]) == (
+        kind,
+        [("limit", [name])],
+    )
 
 
 def test_the_context_of_a_relation_is_reported() -> None:
@@ -198,9 +225,24 @@ WRONG = [
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_properties_of_a_wrong_type_are_no_failure(kind: str, tmp_path: Path) -> None:
-    keys = ("title", "type", "tags", "aliases", "permalink", "created", "description", "name", "metadata", "summary")
+    keys = (
+        "title",
+        "type",
+        "tags",
+        "aliases",
+        "permalink",
+        "created",
+        "description",
+        "name",
+        "metadata",
+        "summary",
+    )
     for number, wrong in enumerate(WRONG):
-        text = "---\n" + "".join([f"{key}: {wrong}\n" for key in keys]) + f"---\n- [{wrong}] x\n- {wrong} [[{wrong}]]\n"
+        text = (
+            "---\n"
+            + "".join([f"{key}: {wrong}\n" for key in keys])
+            + f"---\n- [{wrong}] x\n- {wrong} [[{wrong}]]\n"
+        )
         (tmp_path / f"{number}.md").write_text(text, "utf-8")
     (tmp_path / "AGENTS.md").write_bytes(b"\xff\xfe\x00text \xed\xa0\x80")
     _, items, _ = read_items(tmp_path, kind)
@@ -224,7 +266,9 @@ def test_lines_of_a_megabyte_are_read(kind: str, line: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_links_in_a_circle_and_paths_out_of_the_folder_do_no_harm(kind: str, tmp_path: Path) -> None:
+def test_links_in_a_circle_and_paths_out_of_the_folder_do_no_harm(
+    kind: str, tmp_path: Path
+) -> None:
     (tmp_path / "secret.md").write_text("---\ntitle: secret\n---\npassword", "utf-8")
     folder = tmp_path / "folder"
     folder.mkdir()
@@ -248,7 +292,9 @@ def test_an_archive_of_many_large_files_is_refused(tmp_path: Path) -> None:
 
 def test_an_archive_of_a_hidden_folder_is_read(tmp_path: Path) -> None:
     with ZipFile(tmp_path / "memory.zip", "w") as archive:
-        archive.writestr("home/zoe/.claude/projects/shop/memory/MEMORY.md", "The user is called Zoë.")
+        archive.writestr(
+            "home/zoe/.claude/projects/shop/memory/MEMORY.md", "The user is called Zoë."
+        )
     kind, items, _ = read_items(tmp_path / "memory.zip")
     assert (kind, len(items)) == ("claude-memory", 1)
 
@@ -263,7 +309,10 @@ def test_an_archive_of_macos_is_read(tmp_path: Path) -> None:
     # Its names are UTF-8 with accents as characters of their own, and it does not say so.
     path.write_bytes(path.read_bytes().replace(b"ZoeXY", "Zoe\u0308".encode()))
     kind, items, _ = read_items(path)
-    assert (kind, [each.name for each in items if isinstance(each, Entity)]) == ("obsidian", ["Zoë"])
+    assert (kind, [each.name for each in items if isinstance(each, Entity)]) == (
+        "obsidian",
+        ["Zoë"],
+    )
     assert [each.target for each in items if isinstance(each, Relation)] == ["Other"]
 
 

@@ -87,7 +87,12 @@ def test_taking_a_sample_in_twice_changes_nothing(name: str, tmp_path: Path) -> 
     before = entities.read_all(memory)
     again = take_in(memory, read_items(path)[1], by="test")
     assert first.entities.new > 0
-    assert (again.entities.new, again.entities.merged, again.relations.new, again.changes) == (0, 0, 0, [])
+    assert (again.entities.new, again.entities.merged, again.relations.new, again.changes) == (
+        0,
+        0,
+        0,
+        [],
+    )
     assert entities.read_all(memory) == before
 
 
@@ -107,7 +112,9 @@ def test_what_was_deleted_or_replaced_there_is_reported(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["chatgpt", "claude"])
 @pytest.mark.parametrize("form", ["folder", "zip"])
-def test_an_export_is_read_from_its_folder_and_its_archive(kind: str, form: str, tmp_path: Path) -> None:
+def test_an_export_is_read_from_its_folder_and_its_archive(
+    kind: str, form: str, tmp_path: Path
+) -> None:
     data = (SAMPLES / f"{kind}.json").read_bytes()
     path = tmp_path / "export"
     if form == "folder":
@@ -121,20 +128,27 @@ def test_an_export_is_read_from_its_folder_and_its_archive(kind: str, form: str,
     assert plain(items) == json.loads((GOLDEN / f"{kind}-{kind}.json").read_text("utf-8"))
 
 
-@pytest.mark.parametrize("name", [each for each in FILES if (SAMPLES / each).is_dir() and each != "instructions"])
+@pytest.mark.parametrize(
+    "name", [each for each in FILES if (SAMPLES / each).is_dir() and each != "instructions"]
+)
 def test_a_folder_is_read_from_an_archive(name: str, tmp_path: Path) -> None:
     with ZipFile(tmp_path / "input", "w") as archive:
         for path in sorted((SAMPLES / name).rglob("*")):
             archive.write(path, path.relative_to(SAMPLES / name).as_posix())
     kind, items, _ = read_items(tmp_path / "input")
     assert kind == FILES[name]
-    assert sorted(map(encode, decode(encode(plain(items))))) == sorted(map(encode, golden(name, kind)))
+    assert sorted(map(encode, decode(encode(plain(items))))) == sorted(
+        map(encode, golden(name, kind))
+    )
 
 
 def test_projects_and_memories_of_claude_are_read(tmp_path: Path) -> None:
     with ZipFile(tmp_path / "export.zip", "w") as archive:
         memories = [
-            {"conversations_memory": "**Work**\n\nMaintains Polymnia.", "project_memories": {"p": "Use SQLite."}}
+            {
+                "conversations_memory": "**Work**\n\nMaintains Polymnia.",
+                "project_memories": {"p": "Use SQLite."},
+            }
         ]
         archive.writestr("memories.json", json.dumps(memories))
         docs = [{"filename": "plan.md", "content": "ship it"}]
@@ -158,16 +172,29 @@ def test_projects_and_memories_of_claude_are_read(tmp_path: Path) -> None:
 def test_an_archive_of_projects_has_a_file_for_each(tmp_path: Path) -> None:
     with ZipFile(tmp_path / "projects-000.zip", "w") as archive:
         for number in range(2):
-            project = {"uuid": str(number), "name": f"Plan {number}", "docs": [], "prompt_template": "Be brief."}
-            archive.writestr(f"0b6bdea6-1f6b-4d3c-8f6e-00000000000{number}.json", json.dumps(project))
+            project = {
+                "uuid": str(number),
+                "name": f"Plan {number}",
+                "docs": [],
+                "prompt_template": "Be brief.",
+            }
+            archive.writestr(
+                f"0b6bdea6-1f6b-4d3c-8f6e-00000000000{number}.json", json.dumps(project)
+            )
     kind, items, _ = read_items(tmp_path / "projects-000.zip")
-    assert (kind, [each.name for each in items if isinstance(each, Entity)]) == ("claude", ["Plan 0", "Plan 1"])
+    assert (kind, [each.name for each in items if isinstance(each, Entity)]) == (
+        "claude",
+        ["Plan 0", "Plan 1"],
+    )
 
 
 def test_a_folder_of_archives_is_refused_with_advice(tmp_path: Path) -> None:
     with ZipFile(tmp_path / "projects-000.zip", "w") as archive:
         archive.writestr("projects.json", "[]")
-    with pytest.raises(BadInput, match="holds zip archives, which are not opened here; import each of them by itself"):
+    with pytest.raises(
+        BadInput,
+        match="holds zip archives, which are not opened here; import each of them by itself",
+    ):
         read_items(tmp_path)
 
 
@@ -175,7 +202,9 @@ def test_what_chatgpt_wrote_to_a_tool_is_no_turn(tmp_path: Path) -> None:
     code = {"author": {"role": "assistant"}, "recipient": "python", "content": {"text": "print(1)"}}
     said = {"author": {"role": "assistant"}, "recipient": "all", "content": {"parts": ["It is 1."]}}
     nodes = {"a": {"parent": None, "message": code}, "b": {"parent": "a", "message": said}}
-    (tmp_path / "input").write_text(json.dumps([{"id": "c", "mapping": nodes, "current_node": "b"}]), "utf-8")
+    (tmp_path / "input").write_text(
+        json.dumps([{"id": "c", "mapping": nodes, "current_node": "b"}]), "utf-8"
+    )
     _, items, _ = read_items(tmp_path / "input")
     assert [each.texts for each in items if isinstance(each, Entity)] == [("assistant: It is 1.",)]
 
@@ -208,10 +237,15 @@ def test_an_archive_is_opened_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     ("files", "kind"),
     [
         ({"projects/plan.md": "see [[other]]", "other.md": "text"}, "obsidian"),
-        ({"projects/1.json": '{"uuid": "1", "name": "Plan", "docs": [], "description": "x"}'}, "claude"),
+        (
+            {"projects/1.json": '{"uuid": "1", "name": "Plan", "docs": [], "description": "x"}'},
+            "claude",
+        ),
     ],
 )
-def test_a_folder_with_projects_is_no_store(files: dict[str, str], kind: str, tmp_path: Path) -> None:
+def test_a_folder_with_projects_is_no_store(
+    files: dict[str, str], kind: str, tmp_path: Path
+) -> None:
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text, "utf-8")
@@ -221,7 +255,13 @@ def test_a_folder_with_projects_is_no_store(files: dict[str, str], kind: str, tm
 @pytest.mark.parametrize(
     ("content", "texts"),
     [
-        ({"entities": [{"name": "A", "entityType": "t", "observations": "one"}], "relations": []}, [("one",)]),
+        (
+            {
+                "entities": [{"name": "A", "entityType": "t", "observations": "one"}],
+                "relations": [],
+            },
+            [("one",)],
+        ),
         ({"entities": [], "relations": []}, []),
     ],
 )
@@ -230,13 +270,25 @@ def test_an_object_without_our_header_is_read_as_the_reference_servers(
 ) -> None:
     (tmp_path / "memory.json").write_text(json.dumps(content), "utf-8")
     kind, items, _ = read_items(tmp_path / "memory.json")
-    assert (kind, [each.texts for each in items if isinstance(each, Entity)]) == ("memory-json", texts)
+    assert (kind, [each.texts for each in items if isinstance(each, Entity)]) == (
+        "memory-json",
+        texts,
+    )
 
 
 def test_what_was_said_in_voice_mode_of_chatgpt_is_read(tmp_path: Path) -> None:
     spoken = {"content_type": "audio_transcription", "text": "My dog is called Rex"}
     parts = [spoken, {"content_type": "audio_asset_pointer", "asset_pointer": "file"}, "and typed"]
-    node = {"message": {"author": {"role": "user"}, "content": {"content_type": "multimodal_text", "parts": parts}}}
-    (tmp_path / "conversations.json").write_text(json.dumps([{"mapping": {"a": node}, "current_node": "a"}]), "utf-8")
+    node = {
+        "message": {
+            "author": {"role": "user"},
+            "content": {"content_type": "multimodal_text", "parts": parts},
+        }
+    }
+    (tmp_path / "conversations.json").write_text(
+        json.dumps([{"mapping": {"a": node}, "current_node": "a"}]), "utf-8"
+    )
     _, items, _ = read_items(tmp_path / "conversations.json")
-    assert [each.texts for each in items if isinstance(each, Entity)] == [("user: My dog is called Rex\nand typed",)]
+    assert [each.texts for each in items if isinstance(each, Entity)] == [
+        ("user: My dog is called Rex\nand typed",)
+    ]

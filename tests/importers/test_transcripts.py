@@ -21,13 +21,18 @@ from tests.importers.samples import SAMPLES, read_items
 KINDS = ("claude-code", "codex")
 
 
-def said(kind: str, speaker: str, text: str, at: str = "2026-03-01T10:00:00Z", **more: object) -> dict[str, Any]:
+def said(
+    kind: str, speaker: str, text: str, at: str = "2026-03-01T10:00:00Z", **more: object
+) -> dict[str, Any]:
     """Return a line of a transcript."""
     if kind == "codex":
         block = {"type": "input_text" if speaker == "user" else "output_text", "text": text}
         payload = {"type": "message", "role": speaker, "content": [block]}
         return {"timestamp": at, "type": "response_item", "payload": payload, **more}
-    message = {"role": speaker, "content": text if speaker == "user" else [{"type": "text", "text": text}]}
+    message = {
+        "role": speaker,
+        "content": text if speaker == "user" else [{"type": "text", "text": text}],
+    }
     return {"type": speaker, "sessionId": "5e55", "message": message, "timestamp": at, **more}
 
 
@@ -60,13 +65,18 @@ def test_lines_that_nobody_said_are_left_out(mark: str, tmp_path: Path) -> None:
         ("codex", "# AGENTS.md instructions for /home/ada"),
     ],
 )
-def test_what_the_program_writes_for_the_user_is_left_out(kind: str, text: str, tmp_path: Path) -> None:
+def test_what_the_program_writes_for_the_user_is_left_out(
+    kind: str, text: str, tmp_path: Path
+) -> None:
     path = write(tmp_path / "s.jsonl", said(kind, "user", text), said(kind, "user", "hello"))
     assert texts(path, kind) == ["user: hello"]
 
 
 def test_what_the_program_writes_for_the_model_is_left_out(tmp_path: Path) -> None:
-    empty, synthetic = said("claude-code", "assistant", "(no content)"), said("claude-code", "assistant", "No response")
+    empty, synthetic = (
+        said("claude-code", "assistant", "(no content)"),
+        said("claude-code", "assistant", "No response"),
+    )
     synthetic["message"]["model"] = "<synthetic>"
     path = write(tmp_path / "s.jsonl", said("claude-code", "user", "hello"), empty, synthetic)
     assert texts(path, "claude-code") == ["user: hello"]
@@ -75,10 +85,19 @@ def test_what_the_program_writes_for_the_model_is_left_out(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("kind", "text"),
     [
-        ("claude-code", "<ide_opened_file>The user opened a file.</ide_opened_file>\n\nexplain this"),
+        (
+            "claude-code",
+            "<ide_opened_file>The user opened a file.</ide_opened_file>\n\nexplain this",
+        ),
         ("claude-code", "<ide_selection>lines 1 to 2:\nx = 1</ide_selection>explain this"),
-        ("codex", "# Context from my IDE setup:\n\n## Active file: a.py\n\n## My request for Codex:\nexplain this"),
-        ("codex", "# Files mentioned by the user:\n\n## a.png: /a.png\n\n## My request for Codex:\nexplain this"),
+        (
+            "codex",
+            "# Context from my IDE setup:\n\n## Active file: a.py\n\n## My request for Codex:\nexplain this",
+        ),
+        (
+            "codex",
+            "# Files mentioned by the user:\n\n## a.png: /a.png\n\n## My request for Codex:\nexplain this",
+        ),
     ],
 )
 def test_what_an_editor_adds_to_a_turn_is_cut_out(kind: str, text: str, tmp_path: Path) -> None:
@@ -104,13 +123,17 @@ def test_reminders_inside_a_turn_are_cut_out(tmp_path: Path) -> None:
         ({"type": "custom-title", "customTitle": "Deploys", "sessionId": "5e55"}, "Deploys"),
     ],
 )
-def test_the_title_of_a_session_is_its_summary(line: dict[str, Any], summary: str | None, tmp_path: Path) -> None:
+def test_the_title_of_a_session_is_its_summary(
+    line: dict[str, Any], summary: str | None, tmp_path: Path
+) -> None:
     path = write(tmp_path / "s.jsonl", line, said("claude-code", "user", "hello", uuid="1"))
     _, items, _ = read_items(path)
     assert [each.summary for each in items if isinstance(each, Entity)] == [summary]
 
 
-@pytest.mark.parametrize("directory", ["/home/ada/shop", "/home/ada/shop/", "C:\\ada\\shop", "shop"])
+@pytest.mark.parametrize(
+    "directory", ["/home/ada/shop", "/home/ada/shop/", "C:\\ada\\shop", "shop"]
+)
 def test_the_directory_of_a_session_is_its_tag(directory: str, tmp_path: Path) -> None:
     path = write(tmp_path / "s.jsonl", said("claude-code", "user", "hello", cwd=directory))
     _, items, _ = read_items(path)
@@ -118,15 +141,23 @@ def test_the_directory_of_a_session_is_its_tag(directory: str, tmp_path: Path) -
 
 
 def test_what_was_typed_while_the_agent_worked_is_taken(tmp_path: Path) -> None:
-    typed = {"type": "attachment", "sessionId": "5e55", "attachment": {"type": "queued_command", "prompt": "and tests"}}
+    typed = {
+        "type": "attachment",
+        "sessionId": "5e55",
+        "attachment": {"type": "queued_command", "prompt": "and tests"},
+    }
     path = write(tmp_path / "s.jsonl", said("claude-code", "user", "hello"), typed)
     assert texts(path, "claude-code") == ["user: hello", "user: and tests"]
 
 
 def test_the_first_turn_names_a_session_unless_it_seems_to_contain_a_secret(tmp_path: Path) -> None:
     token = "ghp_" + "a1B2c3D4e5F6" * 3
-    _, items, report = read_items(write(tmp_path / "s.jsonl", said("claude-code", "user", f"use {token}")))
-    assert [each.name for each in items if isinstance(each, Entity)] == ["Conversation (2026-03-01, 5e55)"]
+    _, items, report = read_items(
+        write(tmp_path / "s.jsonl", said("claude-code", "user", f"use {token}"))
+    )
+    assert [each.name for each in items if isinstance(each, Entity)] == [
+        "Conversation (2026-03-01, 5e55)"
+    ]
     assert [each.reason for each in report.flagged] == ["a GitHub token"]
 
 
@@ -150,7 +181,11 @@ def test_a_folder_has_a_conversation_for_each_session(kind: str, tmp_path: Path)
 def test_a_turn_that_was_copied_into_another_session_is_taken_once(tmp_path: Path) -> None:
     first = said("claude-code", "user", "hello", uuid="1")
     write(tmp_path / "a.jsonl", first)
-    write(tmp_path / "b.jsonl", first | {"sessionId": "f02c"}, said("claude-code", "user", "more", uuid="2"))
+    write(
+        tmp_path / "b.jsonl",
+        first | {"sessionId": "f02c"},
+        said("claude-code", "user", "more", uuid="2"),
+    )
     assert texts(tmp_path, "claude-code") == ["user: hello", "user: more"]
 
 
@@ -165,7 +200,9 @@ def test_a_growing_file_adds_only_what_is_new(kind: str, tmp_path: Path) -> None
     assert (receipt.entities.new, receipt.entities.merged, receipt.observations) == (0, 1, 2)
 
 
-def test_an_interrupted_import_of_many_sessions_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_import_of_many_sessions_continues(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for number in range(30):
         lines = [said("codex", "user", f"{number}: {turn}") for turn in range(400)]
         write(tmp_path / f"{number:02}.jsonl", *lines)
@@ -181,7 +218,10 @@ def test_an_interrupted_import_of_many_sessions_continues(tmp_path: Path, monkey
     first = entities.read_all(resumed).entities
     assert 0 < len(first) < 30
     take_in(resumed, read_items(tmp_path)[1], by="test")
-    found = [{each.name: each.texts for each in entities.read_all(memory).entities} for memory in (whole, resumed)]
+    found = [
+        {each.name: each.texts for each in entities.read_all(memory).entities}
+        for memory in (whole, resumed)
+    ]
     assert found[0] == found[1]
     for memory in (whole, resumed):
         memory.store.close()
@@ -200,7 +240,9 @@ def test_an_incomplete_last_line_is_reported(kind: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_wrong_type_in_any_place_is_no_failure(kind: str, tmp_path: Path) -> None:
-    lines = [json.loads(line) for line in (SAMPLES / f"{kind}.jsonl").read_text("utf-8").splitlines()]
+    lines = [
+        json.loads(line) for line in (SAMPLES / f"{kind}.jsonl").read_text("utf-8").splitlines()
+    ]
     wanted = {"user", "assistant", "session_meta", "response_item", "queue-operation"}
     spoiled = [
         replaced(line, place, wrong)
@@ -216,7 +258,9 @@ def test_a_wrong_type_in_any_place_is_no_failure(kind: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_long_lines_and_characters_that_cannot_be_stored_are_taken(kind: str, tmp_path: Path) -> None:
+def test_long_lines_and_characters_that_cannot_be_stored_are_taken(
+    kind: str, tmp_path: Path
+) -> None:
     path = write(tmp_path / "s.jsonl", said(kind, "user", "word " * 200_000 + "\x00 \ud83d end"))
     memory = Memory(MemoryStore())
     take_in(memory, read_items(path)[1], by="test")
@@ -226,7 +270,15 @@ def test_long_lines_and_characters_that_cannot_be_stored_are_taken(kind: str, tm
 
 def test_noise_between_the_lines_is_reported_and_harms_nothing(tmp_path: Path) -> None:
     path = write(tmp_path / "s.jsonl", said("claude-code", "user", "hello"))
-    noise = b"\x00\xff" * 500 + b"\n" + b"[" * 200_000 + b"\n\n" + b'{"type":"user"' + b" " * (1 << 20) + b"\n[]\n7\n"
+    noise = (
+        b"\x00\xff" * 500
+        + b"\n"
+        + b"[" * 200_000
+        + b"\n\n"
+        + b'{"type":"user"'
+        + b" " * (1 << 20)
+        + b"\n[]\n7\n"
+    )
     path.write_bytes(noise + path.read_bytes())
     _, items, report = read_items(path, "claude-code")
     assert [each.texts for each in items if isinstance(each, Entity)] == [("user: hello",)]
@@ -245,15 +297,27 @@ def test_links_in_a_folder_of_sessions_are_not_followed(tmp_path: Path) -> None:
 def test_an_id_with_a_path_in_it_is_only_a_name(tmp_path: Path) -> None:
     line = said("claude-code", "user", "hello") | {"sessionId": "../../etc/passwd"}
     _, items, _ = read_items(write(tmp_path / "s.jsonl", line))
-    assert [each.name for each in items if isinstance(each, Entity)] == ["hello (2026-03-01, ../../et)"]
+    assert [each.name for each in items if isinstance(each, Entity)] == [
+        "hello (2026-03-01, ../../et)"
+    ]
 
 
 def test_rollouts_of_the_early_form_are_read(tmp_path: Path) -> None:
-    question = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "When do we deploy?"}]}
-    answer = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "On Fridays."}]}
+    question = {
+        "type": "message",
+        "role": "user",
+        "content": [{"type": "input_text", "text": "When do we deploy?"}],
+    }
+    answer = {
+        "type": "message",
+        "role": "assistant",
+        "content": [{"type": "output_text", "text": "On Fridays."}],
+    }
     start = {"id": "5973b6c0-94b8", "timestamp": "2025-05-07T17:24:21Z", "instructions": None}
     call = {"type": "function_call", "name": "shell", "arguments": "{}"}
-    path = write(tmp_path / "rollout.jsonl", start, {"record_type": "state"}, question, call, answer)
+    path = write(
+        tmp_path / "rollout.jsonl", start, {"record_type": "state"}, question, call, answer
+    )
     kind, items, report = read_items(path)
     (entity,) = [each for each in items if isinstance(each, Entity)]
     assert (kind, entity.name) == ("codex", "When do we deploy? (2025-05-07, 5973b6c0)")
@@ -266,10 +330,15 @@ def test_a_copy_of_a_codex_session_keeps_its_own_id(tmp_path: Path) -> None:
     own, copied = [{"type": "session_meta", "payload": {"id": each}} for each in ("own", "copied")]
     path = write(tmp_path / "rollout.jsonl", own, copied, said("codex", "user", "hello"))
     _, items, _ = read_items(path)
-    assert [each.observations[0].source for each in items if isinstance(each, Entity)] == ["codex:own"]
+    assert [each.observations[0].source for each in items if isinstance(each, Entity)] == [
+        "codex:own"
+    ]
 
 
 def test_codex_sessions_of_subagents_are_left_out(tmp_path: Path) -> None:
-    meta = {"type": "session_meta", "payload": {"id": "1", "source": {"subagent": {"thread_spawn": {}}}}}
+    meta = {
+        "type": "session_meta",
+        "payload": {"id": "1", "source": {"subagent": {"thread_spawn": {}}}},
+    }
     path = write(tmp_path / "rollout.jsonl", meta, said("codex", "user", "look for tests"))
     assert texts(path, "codex") == []

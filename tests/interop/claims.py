@@ -22,7 +22,10 @@ def every_reply_has_the_text_of_the_reference(heard: Transcript) -> None:
 
 
 def every_reply_has_the_structured_content_of_the_reference(heard: Transcript) -> None:
-    given = [(step.call.tool, reply.structured) for step, reply in zip(STEPS, heard.accepted, strict=True)]
+    given = [
+        (step.call.tool, reply.structured)
+        for step, reply in zip(STEPS, heard.accepted, strict=True)
+    ]
     assert given == [(step.call.tool, step.structured) for step in STEPS]
 
 
@@ -40,7 +43,9 @@ def accepted_arguments_match_the_input_schema(heard: Transcript) -> None:
 
 
 def rejected_arguments_violate_the_input_schema(heard: Transcript) -> None:
-    assert [refusal.call for refusal in REFUSALS if _matches_input_schema(heard, refusal.call)] == []
+    assert [
+        refusal.call for refusal in REFUSALS if _matches_input_schema(heard, refusal.call)
+    ] == []
 
 
 def the_error_for_a_missing_entity_names_it(heard: Transcript) -> None:
@@ -61,7 +66,9 @@ def a_failed_call_changes_nothing(heard: Transcript) -> None:
 
 
 def the_graph_is_listed_as_a_json_resource(heard: Transcript) -> None:
-    assert (GRAPH_URI, "application/json") in [(item["uri"], item.get("mimeType")) for item in heard.resources]
+    assert (GRAPH_URI, "application/json") in [
+        (item["uri"], item.get("mimeType")) for item in heard.resources
+    ]
 
 
 def the_resource_reads_as_the_graph(heard: Transcript) -> None:

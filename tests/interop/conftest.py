@@ -11,12 +11,16 @@ from .server import NETWORK, NewPlace, NewServer, Place, guarded, polymnia
 
 
 @pytest.fixture(scope="module", params=["jsonl", "db"])
-def new_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> NewServer:
+def new_server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> NewServer:
     return lambda: polymnia(tmp_path_factory.mktemp("store") / f"memory.{request.param}")
 
 
 @pytest.fixture(scope="module", params=["stdio-jsonl", "stdio-db", "http-db", "sse-db"])
-def new_place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[NewPlace]:
+def new_place(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[NewPlace]:
     """Return a function that starts a new server; servers on the network run until the module's tests are done."""
     transport, kind = request.param.split("-")
     with ExitStack() as stack:

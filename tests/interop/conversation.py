@@ -73,7 +73,9 @@ def _read(tool: str, arguments: JSON, entities: list[JSON], relations: list[JSON
 
 
 _ADA = entity("Ada Lovelace", "person", "Wrote the first program")
-_ADA_WITH_TWO = entity("Ada Lovelace", "person", "Wrote the first program", 'Said "naïve" \\ 数学 🦊\n')
+_ADA_WITH_TWO = entity(
+    "Ada Lovelace", "person", "Wrote the first program", 'Said "naïve" \\ 数学 🦊\n'
+)
 _ADA_WITH_ONE = entity("Ada Lovelace", "person", 'Said "naïve" \\ 数学 🦊\n')
 _ENGINE = entity("Analytical Engine", "machine", "Never finished")
 _TOKYO = entity("東京", "city")
@@ -84,7 +86,12 @@ _DRAWS = relation("東京", "Ada Lovelace", "draws")
 STEPS = (
     _read("read_graph", {}, [], []),
     _written("create_entities", {"entities": [_ADA, _ENGINE]}, "entities", [_ADA, _ENGINE]),
-    _written("create_entities", {"entities": [entity("Ada Lovelace", "twin"), _TOKYO]}, "entities", [_TOKYO]),
+    _written(
+        "create_entities",
+        {"entities": [entity("Ada Lovelace", "twin"), _TOKYO]},
+        "entities",
+        [_TOKYO],
+    ),
     _written(
         "create_relations",
         {"relations": [_PROGRAMS, _AWAITS, _DRAWS]},
@@ -94,7 +101,11 @@ STEPS = (
     _written("create_relations", {"relations": [_PROGRAMS]}, "relations", []),
     _written(
         "add_observations",
-        {"observations": [{"entityName": "Ada Lovelace", "contents": _ADA_WITH_TWO["observations"]}]},
+        {
+            "observations": [
+                {"entityName": "Ada Lovelace", "contents": _ADA_WITH_TWO["observations"]}
+            ]
+        },
         "results",
         [{"entityName": "Ada Lovelace", "addedObservations": _ADA_WITH_ONE["observations"]}],
     ),
@@ -105,7 +116,10 @@ STEPS = (
         "delete_observations",
         {
             "deletions": [
-                {"entityName": "Ada Lovelace", "observations": ["Wrote the first program", "never said"]},
+                {
+                    "entityName": "Ada Lovelace",
+                    "observations": ["Wrote the first program", "never said"],
+                },
                 {"entityName": "missing", "observations": ["anything"]},
             ]
         },
@@ -136,9 +150,14 @@ REFUSALS = (
         Call("create_entities", {"entities": [entity("Kept out", "person"), {**_ADA, "name": 7}]}),
         ("entities[1].name",),
     ),
-    Refusal(Call("create_entities", {"entities": [{"name": "Kept out"}]}), ("entities[0]", "entityType")),
     Refusal(
-        Call("add_observations", {"observations": [{"entityName": "東京", "contents": ["kept out", None]}]}),
+        Call("create_entities", {"entities": [{"name": "Kept out"}]}), ("entities[0]", "entityType")
+    ),
+    Refusal(
+        Call(
+            "add_observations",
+            {"observations": [{"entityName": "東京", "contents": ["kept out", None]}]},
+        ),
         ("observations[0].contents[1]",),
     ),
     Refusal(Call("delete_entities", {"entityNames": "東京"}), ("entityNames",)),
@@ -156,6 +175,7 @@ CALLS = (
 )
 
 WRITES = tuple(
-    Call("create_entities", {"entities": [entity(name, "moment")]}) for name in ("before", "during", "after")
+    Call("create_entities", {"entities": [entity(name, "moment")]})
+    for name in ("before", "during", "after")
 )
 """The writes before, during and after a subscription."""

@@ -24,21 +24,27 @@ FASTMCP = "fastmcp==4.1.2"
 def python_with_sdk_v1(cache: Path) -> Path:
     """Return the interpreter of a virtual environment with version 1 of the official SDK."""
     wanted = f"{SDK_V1} on {sys.version}"
-    home = _kept(cache / f"sdk-v1-{_digest(wanted)}", lambda home: _install_python_package(home, SDK_V1))
+    home = _kept(
+        cache / f"sdk-v1-{_digest(wanted)}", lambda home: _install_python_package(home, SDK_V1)
+    )
     return _interpreter(home)
 
 
 def python_with_fastmcp(cache: Path) -> Path:
     """Return the interpreter of a virtual environment with fastmcp, which has a client of its own."""
     wanted = f"{FASTMCP} on {sys.version}"
-    home = _kept(cache / f"fastmcp-{_digest(wanted)}", lambda home: _install_python_package(home, FASTMCP))
+    home = _kept(
+        cache / f"fastmcp-{_digest(wanted)}", lambda home: _install_python_package(home, FASTMCP)
+    )
     return _interpreter(home)
 
 
 def node_packages(cache: Path) -> Path:
     """Return a directory with our scripts and the npm packages that `package.json` pins."""
     home = _npm(cache, "node", SCRIPTS / "package.json")
-    for script in SCRIPTS.glob("*.mjs"):  # a module finds its packages beside itself, not where it is run
+    for script in SCRIPTS.glob(
+        "*.mjs"
+    ):  # a module finds its packages beside itself, not where it is run
         shutil.copy(script, home)
     return home
 
@@ -51,7 +57,9 @@ def judges(cache: Path) -> Path:
 def client_programs(cache: Path) -> Path:
     """Return a directory with the programs of MCP clients, and with tools that check what we publish."""
     home = _npm(cache, "clients", CLIENTS / "package.json")
-    for script in CLIENTS.glob("*.mjs"):  # a module finds its packages beside itself, not where it is run
+    for script in CLIENTS.glob(
+        "*.mjs"
+    ):  # a module finds its packages beside itself, not where it is run
         shutil.copy(script, home)
     return home
 
@@ -67,7 +75,9 @@ def node() -> str:
 
 def program(*names: str) -> str:
     """Return the path of the first of these programs that is there."""
-    return next(filter(None, map(shutil.which, names)), None) or _do_without(f"{names[0]} is not on the PATH")
+    return next(filter(None, map(shutil.which, names)), None) or _do_without(
+        f"{names[0]} is not on the PATH"
+    )
 
 
 def node_of(home: Path) -> str:
@@ -78,18 +88,31 @@ def node_of(home: Path) -> str:
 def _npm(cache: Path, name: str, manifest: Path) -> Path:
     """Return the directory with the packages that the manifest pins."""
     wanted = manifest.read_text(encoding="utf-8")
-    return _kept(cache / f"{name}-{_digest(wanted)}", lambda home: _install_node_packages(home, manifest))
+    return _kept(
+        cache / f"{name}-{_digest(wanted)}", lambda home: _install_node_packages(home, manifest)
+    )
 
 
 def _install_python_package(home: Path, package: str) -> None:
     venv.create(home, with_pip=True)
-    _fetch([str(_interpreter(home)), "-m", "pip", "install", "--quiet", "--retries", "1", package], home)
+    _fetch(
+        [str(_interpreter(home)), "-m", "pip", "install", "--quiet", "--retries", "1", package],
+        home,
+    )
 
 
 def _install_node_packages(home: Path, manifest: Path) -> None:
     home.mkdir()
     shutil.copy(manifest, home)
-    quiet = ("--loglevel", "error", "--no-audit", "--no-fund", "--no-package-lock", "--fetch-retries", "1")
+    quiet = (
+        "--loglevel",
+        "error",
+        "--no-audit",
+        "--no-fund",
+        "--no-package-lock",
+        "--fetch-retries",
+        "1",
+    )
     _fetch([program("npm"), "install", *quiet], home)
 
 
@@ -113,7 +136,9 @@ def _move_unless_there(draft: Path, home: Path) -> None:
 
 
 def _fetch(command: Sequence[str], directory: Path) -> None:
-    done = subprocess.run(command, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    done = subprocess.run(
+        command, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
     if done.returncode != 0:
         _do_without(f"could not fetch {directory.name}: {' '.join(done.stdout.split())[:300]}")
 

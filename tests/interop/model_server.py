@@ -85,7 +85,12 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _anthropic_events(step: Step) -> list[dict[str, Any]]:
-    message: dict[str, Any] = {"id": "msg_1", "type": "message", "role": "assistant", "model": "scripted"}
+    message: dict[str, Any] = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "scripted",
+    }
     message |= {"content": [], "stop_reason": None, "stop_sequence": None, "usage": _USAGE}
     if isinstance(step, str):
         block: dict[str, Any] = {"type": "text", "text": ""}
@@ -99,7 +104,11 @@ def _anthropic_events(step: Step) -> list[dict[str, Any]]:
         {"type": "content_block_start", "index": 0, "content_block": block},
         {"type": "content_block_delta", "index": 0, "delta": delta},
         {"type": "content_block_stop", "index": 0},
-        {"type": "message_delta", "delta": {"stop_reason": reason, "stop_sequence": None}, "usage": _USAGE},
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": reason, "stop_sequence": None},
+            "usage": _USAGE,
+        },
         {"type": "message_stop"},
     ]
 
@@ -107,11 +116,21 @@ def _anthropic_events(step: Step) -> list[dict[str, Any]]:
 def _openai_events(step: Step) -> list[dict[str, Any]]:
     if isinstance(step, str):
         content = [{"type": "output_text", "text": step}]
-        item: dict[str, Any] = {"type": "message", "role": "assistant", "id": "item_1", "content": content}
+        item: dict[str, Any] = {
+            "type": "message",
+            "role": "assistant",
+            "id": "item_1",
+            "content": content,
+        }
     else:
         item = {"type": "function_call", "id": "item_2", "call_id": "call_1", "name": step.name}
         item["arguments"] = json.dumps(step.arguments)
-    usage = {**_USAGE, "total_tokens": 15, "input_tokens_details": None, "output_tokens_details": None}
+    usage = {
+        **_USAGE,
+        "total_tokens": 15,
+        "input_tokens_details": None,
+        "output_tokens_details": None,
+    }
     return [
         {"type": "response.created", "response": {"id": "response_1"}},
         {"type": "response.output_item.done", "item": item},

@@ -64,7 +64,11 @@ def talk(
 def transport_to(server: Place) -> StdioServerParameters | Transport:
     if server.transport == "stdio":
         return StdioServerParameters(command=server.command[0], args=list(server.command[1:]))
-    return sse_client(server.url, headers=authorization(server)) if server.transport == "sse" else streamable(server)
+    return (
+        sse_client(server.url, headers=authorization(server))
+        if server.transport == "sse"
+        else streamable(server)
+    )
 
 
 @asynccontextmanager

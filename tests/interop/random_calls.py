@@ -97,7 +97,9 @@ def _delete_entities(rng: Random) -> JSON:
 
 def _delete_observations(rng: Random) -> JSON:
     names = rng.choices(NAMES, k=rng.randint(0, 3))
-    return {"deletions": [{"entityName": name, "observations": _some(rng, TEXTS)} for name in names]}
+    return {
+        "deletions": [{"entityName": name, "observations": _some(rng, TEXTS)} for name in names]
+    }
 
 
 def _delete_relations(rng: Random) -> JSON:

@@ -38,7 +38,16 @@ NewPlace = Callable[[], Place]
 
 
 def polymnia(store: Path) -> Command:
-    return (sys.executable, "-m", "polymnia", "serve", "--dialect", "reference", "--store", str(store))
+    return (
+        sys.executable,
+        "-m",
+        "polymnia",
+        "serve",
+        "--dialect",
+        "reference",
+        "--store",
+        str(store),
+    )
 
 
 @contextmanager
@@ -56,7 +65,9 @@ def place(base: str, transport: str, token: str = "") -> Place:
 @contextmanager
 def running(command: Sequence[str], log: Path | None = None) -> Iterator[str]:
     """Run a server, yield its URL without /mcp, and stop it gracefully. What it logged is in `log` then."""
-    with subprocess.Popen(command, cwd=_ROOT, stderr=subprocess.PIPE, text=True, preexec_fn=end_with_parent) as process:
+    with subprocess.Popen(
+        command, cwd=_ROOT, stderr=subprocess.PIPE, text=True, preexec_fn=end_with_parent
+    ) as process:
         try:
             assert process.stderr is not None
             said = process.stderr.readline()
@@ -71,6 +82,17 @@ def running(command: Sequence[str], log: Path | None = None) -> Iterator[str]:
 
 
 def _new_token(store: Path) -> str:
-    command = (sys.executable, "-m", "polymnia", "token", "create", "interop", "--can", "write", "--store", str(store))
+    command = (
+        sys.executable,
+        "-m",
+        "polymnia",
+        "token",
+        "create",
+        "interop",
+        "--can",
+        "write",
+        "--store",
+        str(store),
+    )
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=TIMEOUT_S)
     return done.stdout.strip()

@@ -16,6 +16,17 @@ def serve(dialect: Dialect, memory: Memory | None = None) -> None:
     """Serve until a signal asks to stop."""
     server = Server(dialect, OneWorkspace(memory or Memory(MemoryStore())))
     listener = listen("127.0.0.1", 0)
-    print(f"serving {dialect.name} at http://127.0.0.1:{listener.getsockname()[1]}/mcp", file=sys.stderr, flush=True)
+    print(
+        f"serving {dialect.name} at http://127.0.0.1:{listener.getsockname()[1]}/mcp",
+        file=sys.stderr,
+        flush=True,
+    )
     guard = RequestGuard(admit=lambda token, peer: OWNER)
-    serve_http({dialect.name: server}, dialect.name, [listener], guard, Options(limit=1 << 20), check=server.check)
+    serve_http(
+        {dialect.name: server},
+        dialect.name,
+        [listener],
+        guard,
+        Options(limit=1 << 20),
+        check=server.check,
+    )

@@ -40,7 +40,12 @@ class Asked:
         return f"{self.kind}-{self.mode}-{self.transport}"
 
 
-_KINDS = {"mcp": "asked.py", "fastmcp": "asked.py", "typescript-v1": "sdk_v1.mjs", "typescript-v2": "sdk_v2.mjs"}
+_KINDS = {
+    "mcp": "asked.py",
+    "fastmcp": "asked.py",
+    "typescript-v1": "sdk_v1.mjs",
+    "typescript-v2": "sdk_v2.mjs",
+}
 CLIENTS = [
     Asked(script, kind, mode, transport)
     for (kind, script), mode, transport in itertools.product(
@@ -55,7 +60,19 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a store in which a review takes long."""
     home = tmp_path_factory.mktemp("large")
     write_dataset(ENTITIES, home / "memory.jsonl")
-    assert main(["import", str(home / "memory.jsonl"), "--store", str(home / "memory.db"), "--log-level", "error"]) == 0
+    assert (
+        main(
+            [
+                "import",
+                str(home / "memory.jsonl"),
+                "--store",
+                str(home / "memory.db"),
+                "--log-level",
+                "error",
+            ]
+        )
+        == 0
+    )
     return home / "memory.db"
 
 
@@ -65,7 +82,9 @@ def served(transport: str, log: Path, *options: str) -> Iterator[Place]:
     command = (sys.executable, "-m", "polymnia", "serve", *options)
     if transport == "stdio":
         # The client inherits our standard error, so the server's goes to a file.
-        yield Place("stdio", ("sh", "-c", f'exec "$0" "$@" 2> {log}', *command, "--log-level", "debug"))
+        yield Place(
+            "stdio", ("sh", "-c", f'exec "$0" "$@" 2> {log}', *command, "--log-level", "debug")
+        )
         return
     network = ("--transport", "http", "--bind", "127.0.0.1:0", "--log-level", "info")
     with running((*command, *network), log) as base:
@@ -76,14 +95,24 @@ def command_of(client: Asked, request: pytest.FixtureRequest) -> Sequence[str]:
     if client.script.endswith(".mjs"):
         packages: Path = request.getfixturevalue("node_packages")
         return install.node(), str(packages / client.script)
-    interpreter = request.getfixturevalue("python_with_fastmcp") if client.kind == "fastmcp" else sys.executable
+    interpreter = (
+        request.getfixturevalue("python_with_fastmcp")
+        if client.kind == "fastmcp"
+        else sys.executable
+    )
     return str(interpreter), str(install.SCRIPTS / client.script)
 
 
-def talk(server: Place, *calls: tuple[str, JSON], watched: JSON | None = None, root: Path | None = None) -> JSON:
+def talk(
+    server: Place, *calls: tuple[str, JSON], watched: JSON | None = None, root: Path | None = None
+) -> JSON:
     answers = {
         "elicitation/create": {"action": "accept", "content": {"confirmed": True}},
-        "sampling/createMessage": {"role": "assistant", "content": {"type": "text", "text": "1: Tea."}, "model": "m"},
+        "sampling/createMessage": {
+            "role": "assistant",
+            "content": {"type": "text", "text": "1: Tea."},
+            "model": "m",
+        },
         "roots/list": {"roots": [{"uri": root.as_uri()}] if root else []},
     }
     listed = [{"tool": tool, "arguments": arguments} for tool, arguments in calls]
@@ -96,7 +125,10 @@ def test_a_client_is_asked_and_hears_and_cancels(
 ) -> None:
     project = tmp_path / "my-project"
     project.mkdir()
-    home, logs = tmp_path / "home", [tmp_path / f"{name}.log" for name in ("native", "workspace", "large")]
+    home, logs = (
+        tmp_path / "home",
+        [tmp_path / f"{name}.log" for name in ("native", "workspace", "large")],
+    )
     with ExitStack() as stack:
         native, workspace, reviewed = [
             stack.enter_context(served(client.transport, log, *options))
@@ -104,7 +136,14 @@ def test_a_client_is_asked_and_hears_and_cancels(
                 logs,
                 (
                     ("--dialect", "native", "--store", f"{home}/", "--workspace", "personal"),
-                    ("--dialect", "workspace", "--store", f"{tmp_path}/w.db", "--workspace", "default"),
+                    (
+                        "--dialect",
+                        "workspace",
+                        "--store",
+                        f"{tmp_path}/w.db",
+                        "--workspace",
+                        "default",
+                    ),
                     ("--dialect", "native", "--store", str(large)),
                 ),
                 strict=True,
@@ -118,7 +157,11 @@ def test_a_client_is_asked_and_hears_and_cancels(
                 ("history", {}),
                 root=project,
             ),
-            talk(workspace, ("create_entities", {"entities": [BOB]}), ("get_consolidation_report", {})),
+            talk(
+                workspace,
+                ("create_entities", {"entities": [BOB]}),
+                ("get_consolidation_report", {}),
+            ),
             talk(reviewed, watched={"tool": "review", "arguments": {}}),
         ]
         told = {"task": "converse", "client": client.kind, "mode": client.mode, "talks": talks}
@@ -130,7 +173,9 @@ def test_a_client_is_asked_and_hears_and_cancels(
     where = "my-project" if roots else "personal"
     assert f"change 2 in {where}" in memory["replies"][2]["content"][0]["text"]
     assert [each["method"] for each in drafts["asked"]] == ["sampling/createMessage"]
-    assert drafts["replies"][1]["structuredContent"]["stale_summaries"][0]["draft_summary"] == "Tea."
+    assert (
+        drafts["replies"][1]["structuredContent"]["stale_summaries"][0]["draft_summary"] == "Tea."
+    )
     assert len(review["progress"]) > 1
     assert all(earlier < later for earlier, later in itertools.pairwise(review["progress"]))
     assert review["given"] == "up"
@@ -142,9 +187,15 @@ def test_the_page_names_the_versions_that_are_tested() -> None:
     pins: dict[str, str] = {}
     for manifest in (install.SCRIPTS, install.JUDGES):
         pins |= json.loads((manifest / "package.json").read_text("utf-8"))["dependencies"]
-    rows = re.findall(r"^\| (.+?) \| (\d\S+) \|", (_ROOT / "docs" / "conformance.md").read_text("utf-8"), re.MULTILINE)
+    rows = re.findall(
+        r"^\| (.+?) \| (\d\S+) \|",
+        (_ROOT / "docs" / "conformance.md").read_text("utf-8"),
+        re.MULTILINE,
+    )
     named = {
-        (client.rpartition("`@")[2].removesuffix("`)"), version) for client, version in rows if "TypeScript" in client
+        (client.rpartition("`@")[2].removesuffix("`)"), version)
+        for client, version in rows
+        if "TypeScript" in client
     }
     assert named == {(name.removeprefix("@"), pins[name]) for name in _TYPESCRIPT}
     others = {version for client, version in rows if "Inspector" in client or "fastmcp" in client}

@@ -44,17 +44,25 @@ def test_the_python_sdk_cancels_a_call(server: Place, mode: str) -> None:
 
 def test_version_1_of_the_python_sdk_gets_progress(server: Place, python_with_sdk_v1: Path) -> None:
     script = (str(python_with_sdk_v1), str(install.SCRIPTS / "sdk_v1.py"))
-    assert run(script, {"task": "count", "mode": "2025-11-25", "steps": 3}, server) == {"heard": STEPS}
+    assert run(script, {"task": "count", "mode": "2025-11-25", "steps": 3}, server) == {
+        "heard": STEPS
+    }
 
 
 @pytest.mark.parametrize("client", CLIENTS, ids=str)
-def test_the_typescript_sdk_gets_progress(server: Place, client: TypeScriptClient, node_packages: Path) -> None:
+def test_the_typescript_sdk_gets_progress(
+    server: Place, client: TypeScriptClient, node_packages: Path
+) -> None:
     script = (install.node(), str(node_packages / f"{client.script}.mjs"))
-    assert run(script, {"task": "count", "mode": client.mode, "steps": 3}, server) == {"heard": STEPS}
+    assert run(script, {"task": "count", "mode": client.mode, "steps": 3}, server) == {
+        "heard": STEPS
+    }
 
 
 @pytest.mark.parametrize("client", CLIENTS, ids=str)
-def test_the_typescript_sdk_cancels_a_call(server: Place, client: TypeScriptClient, node_packages: Path) -> None:
+def test_the_typescript_sdk_cancels_a_call(
+    server: Place, client: TypeScriptClient, node_packages: Path
+) -> None:
     script = (install.node(), str(node_packages / f"{client.script}.mjs"))
     heard = run(script, {"task": "cancel", "mode": client.mode}, server)
     assert heard == {"given": "up", "noticed": "cancelled"}

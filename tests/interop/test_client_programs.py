@@ -32,7 +32,11 @@ def run(home: Path, *command: str | Path, given: str = "") -> str:
     """Run a command at home, with a text on its standard input, and return what it prints."""
     moved = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "CODEX_HOME", "CLAUDE_CONFIG_DIR")
     environment = {name: value for name, value in os.environ.items() if name not in moved}
-    environment |= {"HOME": str(home), "DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
+    environment |= {
+        "HOME": str(home),
+        "DISABLE_AUTOUPDATER": "1",
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    }
     done = subprocess.run(
         [str(word) for word in command],
         cwd=home,
@@ -52,9 +56,15 @@ def polymnia(home: Path, *arguments: str) -> str:
 
 
 @pytest.mark.parametrize("scope", ["user", "project"])
-def test_claude_code_connects_to_what_was_installed(scope: str, programs: Path, tmp_path: Path) -> None:
+def test_claude_code_connects_to_what_was_installed(
+    scope: str, programs: Path, tmp_path: Path
+) -> None:
     claude = programs / "node_modules" / ".bin" / "claude"
-    run(tmp_path, "node", programs / "node_modules" / "@anthropic-ai" / "claude-code" / "install.cjs")
+    run(
+        tmp_path,
+        "node",
+        programs / "node_modules" / "@anthropic-ai" / "claude-code" / "install.cjs",
+    )
     polymnia(tmp_path, "install", "claude-code", "--scope", scope)
     listed = run(tmp_path, claude, "mcp", "list")
     # A project's servers wait for the user's approval.
@@ -77,7 +87,9 @@ def test_gemini_connects_to_what_was_installed(programs: Path, tmp_path: Path) -
     gemini = programs / "node_modules" / ".bin" / "gemini"
     polymnia(tmp_path, "install", "gemini")
     # It starts servers in folders that the user trusts.
-    (tmp_path / ".gemini" / "trustedFolders.json").write_text(json.dumps({str(tmp_path): "TRUST_FOLDER"}))
+    (tmp_path / ".gemini" / "trustedFolders.json").write_text(
+        json.dumps({str(tmp_path): "TRUST_FOLDER"})
+    )
     list_servers = ("sh", "-c", f"'{gemini}' mcp list 2>&1")
     listed = run(tmp_path, *list_servers)
     assert re.search(r"memory: .*polymnia serve \(stdio\) - Connected", listed), listed
@@ -94,23 +106,39 @@ def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, ...]]:
         yield "--http", f"http://127.0.0.1:{server.port}/mcp", "--token", token
 
 
-def test_claude_code_connects_to_the_server_of_a_team(team: tuple[str, ...], programs: Path, tmp_path: Path) -> None:
-    run(tmp_path, "node", programs / "node_modules" / "@anthropic-ai" / "claude-code" / "install.cjs")
+def test_claude_code_connects_to_the_server_of_a_team(
+    team: tuple[str, ...], programs: Path, tmp_path: Path
+) -> None:
+    run(
+        tmp_path,
+        "node",
+        programs / "node_modules" / "@anthropic-ai" / "claude-code" / "install.cjs",
+    )
     polymnia(tmp_path, "install", "claude-code", *team)
     listed = run(tmp_path, programs / "node_modules" / ".bin" / "claude", "mcp", "list")
     assert re.search(rf"^memory: {team[1]} \(HTTP\) - .*Connected", listed, re.MULTILINE), listed
 
 
-def test_codex_reads_the_server_of_a_team(team: tuple[str, ...], programs: Path, tmp_path: Path) -> None:
+def test_codex_reads_the_server_of_a_team(
+    team: tuple[str, ...], programs: Path, tmp_path: Path
+) -> None:
     polymnia(tmp_path, "install", "codex", *team)
-    shown = json.loads(run(tmp_path, programs / "node_modules" / ".bin" / "codex", "mcp", "get", "memory", "--json"))
+    shown = json.loads(
+        run(
+            tmp_path, programs / "node_modules" / ".bin" / "codex", "mcp", "get", "memory", "--json"
+        )
+    )
     assert shown["transport"]["url"] == team[1]
     assert shown["transport"]["http_headers"] == {"Authorization": f"Bearer {team[3]}"}
 
 
-def test_gemini_connects_to_the_server_of_a_team(team: tuple[str, ...], programs: Path, tmp_path: Path) -> None:
+def test_gemini_connects_to_the_server_of_a_team(
+    team: tuple[str, ...], programs: Path, tmp_path: Path
+) -> None:
     polymnia(tmp_path, "install", "gemini", *team)
-    (tmp_path / ".gemini" / "trustedFolders.json").write_text(json.dumps({str(tmp_path): "TRUST_FOLDER"}))
+    (tmp_path / ".gemini" / "trustedFolders.json").write_text(
+        json.dumps({str(tmp_path): "TRUST_FOLDER"})
+    )
     listed = run(tmp_path, "sh", "-c", f"'{programs}/node_modules/.bin/gemini' mcp list 2>&1")
     assert re.search(rf"memory: {team[1]} \(http\) - Connected", listed), listed
 
@@ -128,11 +156,17 @@ def test_the_schema_of_vscode_accepts_what_was_installed(
 
 
 @pytest.mark.parametrize("client", ["claude-desktop", "cursor", "windsurf"])
-def test_vscode_finds_what_was_installed_for_another_client(client: str, programs: Path, tmp_path: Path) -> None:
+def test_vscode_finds_what_was_installed_for_another_client(
+    client: str, programs: Path, tmp_path: Path
+) -> None:
     polymnia(tmp_path, "install", client)
     found = json.loads(run(tmp_path, "node", programs / "vscode_discovery.mjs", client, tmp_path))
     (server,) = found["servers"]
-    assert (server["label"], Path(server["command"]).name, server["args"]) == ("memory", "polymnia", ["serve"])
+    assert (server["label"], Path(server["command"]).name, server["args"]) == (
+        "memory",
+        "polymnia",
+        ["serve"],
+    )
 
 
 @pytest.mark.parametrize("options", [(), REMOTE])
@@ -140,4 +174,6 @@ def test_continue_reads_every_field_that_was_installed(
     options: tuple[str, ...], programs: Path, tmp_path: Path
 ) -> None:
     written = polymnia(tmp_path, "install", "continue", "--print", *options)
-    assert json.loads(run(tmp_path, "node", programs / "read_continue.mjs", given=written)) == json.loads(written)
+    assert json.loads(
+        run(tmp_path, "node", programs / "read_continue.mjs", given=written)
+    ) == json.loads(written)

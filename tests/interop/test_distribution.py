@@ -29,7 +29,9 @@ def test_the_manifest_of_the_bundle_is_valid(programs: Path) -> None:
     assert "passes" in mcpb(programs, "validate", ROOT / "packages" / "mcpb" / "manifest.json")
 
 
-def test_the_bundle_has_what_its_host_needs_and_nothing_else(programs: Path, tmp_path: Path) -> None:
+def test_the_bundle_has_what_its_host_needs_and_nothing_else(
+    programs: Path, tmp_path: Path
+) -> None:
     mcpb(programs, "pack", ROOT / "packages" / "mcpb", tmp_path / "polymnia.mcpb")
     packed = zipfile.ZipFile(tmp_path / "polymnia.mcpb").namelist()
     assert sorted(packed) == ["manifest.json", "pyproject.toml", "src/server.py"]
@@ -37,7 +39,9 @@ def test_the_bundle_has_what_its_host_needs_and_nothing_else(programs: Path, tmp
 
 def lint(programs: Path, *workflows: Path) -> subprocess.CompletedProcess[str]:
     command = [node(), str(programs / "lint_workflows.mjs"), *map(str, workflows)]
-    return subprocess.run(command, cwd=programs, capture_output=True, text=True, check=False, timeout=TIMEOUT_S)
+    return subprocess.run(
+        command, cwd=programs, capture_output=True, text=True, check=False, timeout=TIMEOUT_S
+    )
 
 
 def test_the_workflows_have_no_mistakes(programs: Path) -> None:

@@ -27,12 +27,16 @@ MANY = {"name": "Ada", "facts": [f"fact {number}" for number in range(40)]}
 @pytest.fixture(scope="module")
 def inspect(judges: Path, tmp_path_factory: pytest.TempPathFactory) -> Inspect:
     """Return a function that runs the Inspector with its own home directory."""
-    launcher = judges / "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js"
+    launcher = (
+        judges / "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js"
+    )
     environment = {**os.environ, "HOME": str(tmp_path_factory.mktemp("home"))}
 
     def inspect(server: Place, *arguments: str) -> subprocess.CompletedProcess[str]:
         command = (install.node_of(judges), str(launcher), "--cli", *_target(server), *arguments)
-        return subprocess.run(command, env=environment, capture_output=True, encoding="utf-8", timeout=3 * TIMEOUT_S)
+        return subprocess.run(
+            command, env=environment, capture_output=True, encoding="utf-8", timeout=3 * TIMEOUT_S
+        )
 
     return inspect
 
@@ -40,7 +44,10 @@ def inspect(judges: Path, tmp_path_factory: pytest.TempPathFactory) -> Inspect:
 def _target(server: Place) -> tuple[str, ...]:
     if server.transport not in NETWORK:
         return server.command
-    return (server.url, *(("--header", f"Authorization: Bearer {server.token}") if server.token else ()))
+    return (
+        server.url,
+        *(("--header", f"Authorization: Bearer {server.token}") if server.token else ()),
+    )
 
 
 def printed(done: subprocess.CompletedProcess[str]) -> JSON:
@@ -49,7 +56,9 @@ def printed(done: subprocess.CompletedProcess[str]) -> JSON:
     return result
 
 
-def test_a_second_inspector_reads_what_the_first_one_wrote(new_place: NewPlace, inspect: Inspect) -> None:
+def test_a_second_inspector_reads_what_the_first_one_wrote(
+    new_place: NewPlace, inspect: Inspect
+) -> None:
     server = new_place()
     tool = ("--tool-name", "create_entities", "--tool-arg", f"entities={json.dumps([ADA])}")
     written = printed(inspect(server, "--method", "tools/call", *tool))
@@ -58,12 +67,17 @@ def test_a_second_inspector_reads_what_the_first_one_wrote(new_place: NewPlace, 
         {"entities": [ADA]},
     )
     [read] = printed(inspect(server, "--method", "resources/read", "--uri", GRAPH_URI))["contents"]
-    assert (read["uri"], json.loads(read["text"])) == (GRAPH_URI, {"entities": [ADA], "relations": []})
+    assert (read["uri"], json.loads(read["text"])) == (
+        GRAPH_URI,
+        {"entities": [ADA], "relations": []},
+    )
 
 
 def test_the_inspector_lists_tools_and_resources(new_place: NewPlace, inspect: Inspect) -> None:
     server = new_place()
-    assert [each["name"] for each in printed(inspect(server, "--method", "tools/list"))["tools"]] == list(TOOLS)
+    assert [
+        each["name"] for each in printed(inspect(server, "--method", "tools/list"))["tools"]
+    ] == list(TOOLS)
     [resource] = printed(inspect(server, "--method", "resources/list"))["resources"]
     assert resource["uri"] == GRAPH_URI
 
@@ -74,7 +88,10 @@ def test_without_a_token_the_inspector_is_told_to_authenticate(
 ) -> None:
     with guarded(tmp_path / "memory.db", transport) as server:
         without_token = Place(transport, url=server.url)
-        assert inspect(without_token, "--method", "tools/list", "--stored-auth-only").returncode == AUTH_REQUIRED
+        assert (
+            inspect(without_token, "--method", "tools/list", "--stored-auth-only").returncode
+            == AUTH_REQUIRED
+        )
 
 
 @pytest.mark.parametrize("name", DIALECTS)
@@ -122,13 +139,17 @@ def test_the_inspector_tells_its_roots_and_answers_a_question(
         if transport == "stdio":
             entry: JSON = {"command": command[0], "args": list(command[1:])}
         else:
-            base = stack.enter_context(running((*command, "--transport", "http", "--bind", "127.0.0.1:0")))
+            base = stack.enter_context(
+                running((*command, "--transport", "http", "--bind", "127.0.0.1:0"))
+            )
             entry = {"type": transport, "url": place(base, transport).url}
         (tmp_path / "servers.json").write_text(json.dumps({"mcpServers": {"memory": entry}}))
         mcpdo("--config", str(tmp_path / "servers.json"), "connect", "memory")
         to = ("--connection", "memory")
         mcpdo(*to, "roots/set", "--roots-json", json.dumps([{"uri": project.as_uri()}]))
-        written = mcpdo(*to, "tools/call", "remember", "--tool-args-json", json.dumps({"entities": [MANY]}))
+        written = mcpdo(
+            *to, "tools/call", "remember", "--tool-args-json", json.dumps({"entities": [MANY]})
+        )
         assert written["structuredContent"]["note"] == "change 1 in my-project"
         asked = mcpdo(*to, "tools/call", "forget", "name:=Ada", "whole:=true")["elicitationPending"]
         assert asked["message"] == "Forget Ada: 41 facts and relations in all?"

@@ -46,7 +46,9 @@ def talk(
     server = polymnia(project, *options, embedder=embedder)
 
     async def connected() -> None:
-        async with Client(server, mode=mode, message_handler=announced, read_timeout_seconds=TIMEOUT_S) as client:
+        async with Client(
+            server, mode=mode, message_handler=announced, read_timeout_seconds=TIMEOUT_S
+        ) as client:
             await conversation(client)
 
     anyio.run(connected)
@@ -58,7 +60,9 @@ def polymnia(project: Path, *options: str, embedder: str = "none") -> StdioServe
     settings = {"HOME": home, "XDG_DATA_HOME": f"{home}/data", "POLYMNIA_EMBEDDER": embedder}
     environment = {**settings, "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
     arguments = ["-m", "polymnia", "serve", *options]
-    return StdioServerParameters(command=sys.executable, args=arguments, cwd=project, env=environment)
+    return StdioServerParameters(
+        command=sys.executable, args=arguments, cwd=project, env=environment
+    )
 
 
 async def ask(client: Client, tool: str, **arguments: Any) -> JSON:
@@ -81,12 +85,16 @@ def test_the_list_of_tools_has_at_most_2000_tokens(project: Path, node_packages:
 
     async def session(client: Client) -> None:
         tools = (await client.list_tools()).tools
-        listed.extend(each.model_dump(mode="json", by_alias=True, exclude_none=True) for each in tools)
+        listed.extend(
+            each.model_dump(mode="json", by_alias=True, exclude_none=True) for each in tools
+        )
 
     talk(project, MODERN, session)
     assert len(listed) == 10
     script = [install.node(), str(node_packages / "count_tokens.mjs")]
-    done = subprocess.run(script, input=json.dumps(listed), capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        script, input=json.dumps(listed), capture_output=True, text=True, check=True
+    )
     counts = json.loads(done.stdout)
     assert set(counts) == {"claude", "o200k_base"}
     assert {name: count for name, count in counts.items() if not 0 < count <= MAX_LIST_TOKENS} == {}
@@ -102,18 +110,26 @@ def test_a_new_users_questions_find_the_fact_first(project: Path, mode: str) -> 
             firsts[question] = (await ask_by_meaning(client, question))["items"][0]["text"]
 
     talk(project, mode, trial, embedder="local")
-    assert {question: fact for question, fact in QUESTIONS.items() if fact not in firsts[question]} == {}
+    assert {
+        question: fact for question, fact in QUESTIONS.items() if fact not in firsts[question]
+    } == {}
     assert len(firsts) == 10
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def store(request: pytest.FixtureRequest) -> tuple[str, ...]:
     """Return the options for a store with many workspaces: none for the user's data directory, or an empty database."""
-    return () if request.param == "sqlite" else ("--store", request.getfixturevalue("postgres_database"))
+    return (
+        ()
+        if request.param == "sqlite"
+        else ("--store", request.getfixturevalue("postgres_database"))
+    )
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_session_ends_in_the_right_state(project: Path, mode: str, store: tuple[str, ...]) -> None:
+def test_a_session_ends_in_the_right_state(
+    project: Path, mode: str, store: tuple[str, ...]
+) -> None:
     talk(project, mode, play_session, *store)
     talk(project, mode, check_session, *store)
     files = list((project.parent / "data").rglob("*.db"))
@@ -124,10 +140,17 @@ async def play_session(client: Client) -> None:
     """Go from an empty briefing to the history."""
     assert (await ask(client, "briefing"))["items"] == []
     await ask(client, "remember", entities=REMEMBERED)
-    await ask(client, "remember", entities=[{"name": "me", "facts": ["prefers tabs"]}], workspace="personal")
+    await ask(
+        client,
+        "remember",
+        entities=[{"name": "me", "facts": ["prefers tabs"]}],
+        workspace="personal",
+    )
     (hit, *_) = (await ask(client, "recall", query="What does Ada drink?"))["items"]
     assert (hit["name"], hit["workspace"], "dark coffee" in hit["text"]) == ("Ada", "my-app", True)
-    await ask(client, "revise", name="Ben", facts=[{"old": "2", "new": "moved to Porto in June 2026"}])
+    await ask(
+        client, "revise", name="Ben", facts=[{"old": "2", "new": "moved to Porto in June 2026"}]
+    )
     (gone,) = (await ask(client, "forget", name="style", whole=True))["items"]
     await ask(client, "undo", changes=[gone["change"]])
     changes = (await ask(client, "history"))["items"]
@@ -145,7 +168,10 @@ async def check_session(client: Client) -> None:
     """Check, in a server of its own, what `play_session` left."""
     names = {each["name"]: each["workspace"] for each in (await ask(client, "briefing"))["items"]}
     assert (names["me"], names["Ben"]) == ("personal", "my-app")
-    facts = [each.get("text", "") for each in (await ask(client, "open", names=["Ben", "style"]))["items"]]
+    facts = [
+        each.get("text", "")
+        for each in (await ask(client, "open", names=["Ben", "style"]))["items"]
+    ]
     assert "moved to Porto in June 2026" in facts
     assert "moved to Lisbon in March 2026" not in facts
     assert "Lines have 120 characters" in facts
@@ -153,14 +179,26 @@ async def check_session(client: Client) -> None:
 
 @pytest.mark.parametrize("workspace", ["project", "personal"])
 @pytest.mark.parametrize("mode", MODES)
-def test_a_subscriber_hears_of_a_write_to_an_entity_and_the_briefing(project: Path, mode: str, workspace: str) -> None:
+def test_a_subscriber_hears_of_a_write_to_an_entity_and_the_briefing(
+    project: Path, mode: str, workspace: str
+) -> None:
     announced = Announcements()
 
     async def session(client: Client) -> None:
         async with subscribed(client):
-            await ask(client, "remember", entities=[{"name": "Ben", "facts": ["sails"]}], workspace=workspace)
+            await ask(
+                client,
+                "remember",
+                entities=[{"name": "Ben", "facts": ["sails"]}],
+                workspace=workspace,
+            )
             assert await hear(client, announced, {BRIEFING}) == {BRIEFING}
-            await ask(client, "remember", entities=[{"name": "Ada", "facts": ["likes tea"]}], workspace=workspace)
+            await ask(
+                client,
+                "remember",
+                entities=[{"name": "Ada", "facts": ["likes tea"]}],
+                workspace=workspace,
+            )
             assert await hear(client, announced, {ADA, BRIEFING}) == {ADA, BRIEFING}
 
     talk(project, mode, session, announced=announced)
@@ -172,12 +210,17 @@ def test_a_subscriber_hears_of_what_another_server_writes(project: Path, workspa
     write = {"entities": [{"name": "Ada", "facts": ["likes tea"]}], "workspace": workspace}
 
     async def session(client: Client) -> None:
-        async with subscribed(client), Client(polymnia(project), read_timeout_seconds=TIMEOUT_S) as other:
+        async with (
+            subscribed(client),
+            Client(polymnia(project), read_timeout_seconds=TIMEOUT_S) as other,
+        ):
             await ask(other, "remember", **write)
             await hear(client, announced, {ADA, BRIEFING})
 
     async def earlier(client: Client) -> None:
-        await ask(client, "remember", entities=[{"name": "Ben", "facts": ["sails"]}], workspace=workspace)
+        await ask(
+            client, "remember", entities=[{"name": "Ben", "facts": ["sails"]}], workspace=workspace
+        )
 
     talk(project, MODERN, earlier)
     talk(project, MODERN, session, announced=announced)
@@ -188,7 +231,9 @@ async def hear(client: Client, announced: Announcements, expected: set[str]) -> 
     heard: set[str] = set()
     with anyio.fail_after(TIMEOUT_S):
         while not expected <= heard:
-            await client.list_tools(cache_mode="bypass")  # what the server sent before has then arrived
+            await client.list_tools(
+                cache_mode="bypass"
+            )  # what the server sent before has then arrived
             heard.update(announced.take())
     return heard
 

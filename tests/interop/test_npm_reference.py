@@ -27,8 +27,13 @@ BOTH_WAYS = list(permutations(("polymnia", "reference")))
 READ = Call("read_graph", {})
 COMPOSED, DECOMPOSED = "caf\u00e9", "cafe\u0301"
 TOKYO = Call("create_entities", {"entities": [entity("東京", "city", 'Said "naïve" \\ 数学 🦊\n')]})
-ADA = Call("create_entities", {"entities": [entity("Ada", "person"), entity("Élodie", "person", "a", "b")]})
-VISITS = Call("create_relations", {"relations": [relation("Ada", "東京", "visits"), relation("Ada", "x", "y")]})
+ADA = Call(
+    "create_entities", {"entities": [entity("Ada", "person"), entity("Élodie", "person", "a", "b")]}
+)
+VISITS = Call(
+    "create_relations",
+    {"relations": [relation("Ada", "東京", "visits"), relation("Ada", "x", "y")]},
+)
 
 
 @pytest.fixture(scope="module")
@@ -68,10 +73,16 @@ def test_each_reads_the_file_that_the_other_wrote(
 
 
 @pytest.mark.parametrize(("first", "second"), BOTH_WAYS)
-def test_both_can_write_one_file_in_turn(first: str, second: str, servers: dict[str, Serve], tmp_path: Path) -> None:
+def test_both_can_write_one_file_in_turn(
+    first: str, second: str, servers: dict[str, Serve], tmp_path: Path
+) -> None:
     store = tmp_path / "memory.jsonl"
-    turned = anyio.run(replies_in_turn, servers[first](store), servers[second](store), [TOKYO, ADA, VISITS])
-    *_, alone = anyio.run(replies, servers[first](tmp_path / "alone.jsonl"), [TOKYO, ADA, VISITS, READ])
+    turned = anyio.run(
+        replies_in_turn, servers[first](store), servers[second](store), [TOKYO, ADA, VISITS]
+    )
+    *_, alone = anyio.run(
+        replies, servers[first](tmp_path / "alone.jsonl"), [TOKYO, ADA, VISITS, READ]
+    )
     assert turned == [alone, alone]
 
 
@@ -91,7 +102,9 @@ def test_a_lone_surrogate_that_the_reference_server_wrote_survives_our_write(
     store = tmp_path / "memory.jsonl"
     theirs = reference(node_packages, store)
     call_as_text(
-        theirs, "create_entities", r'{"entities":[{"name":"\ud83d","entityType":"x","observations":["\udc00"]}]}'
+        theirs,
+        "create_entities",
+        r'{"entities":[{"name":"\ud83d","entityType":"x","observations":["\udc00"]}]}',
     )
     written = store.read_bytes().rstrip(b"\n")
     assert rb"\ud83d" in written
@@ -115,13 +128,21 @@ def test_a_decomposed_letter_is_found_by_its_accent_and_kept_as_it_was_written(
     creation = Call("create_entities", {"entities": [entity(DECOMPOSED, "place")]})
     anyio.run(replies, servers[writer](store), [creation])
     search = Call("search_nodes", {"query": query})
-    found = {name for name, serve in servers.items() if DECOMPOSED in str(anyio.run(replies, serve(store), [search]))}
+    found = {
+        name
+        for name, serve in servers.items()
+        if DECOMPOSED in str(anyio.run(replies, serve(store), [search]))
+    }
     assert found == finders
 
 
 def call_as_text(server: StdioServerParameters, tool: str, arguments: str) -> str:
     """Call a tool with arguments that no SDK can encode; return all replies as they are."""
-    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    hello = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    }
     lines = [
         f'{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{json.dumps(hello)}}}',
         '{"jsonrpc":"2.0","method":"notifications/initialized"}',
@@ -130,7 +151,13 @@ def call_as_text(server: StdioServerParameters, tool: str, arguments: str) -> st
     command, environment = [server.command, *server.args], {**os.environ, **(server.env or {})}
     text = "".join(line + "\n" for line in lines)
     done = subprocess.run(
-        command, input=text, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=True
+        command,
+        input=text,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=True,
     )
     return done.stdout
 
@@ -141,7 +168,9 @@ def parameters(command: Command) -> StdioServerParameters:
 
 def reference(packages: Path, store: Path) -> StdioServerParameters:
     program = packages / "node_modules/@modelcontextprotocol/server-memory/dist/index.js"
-    return StdioServerParameters(command=install.node(), args=[str(program)], env={"MEMORY_FILE_PATH": str(store)})
+    return StdioServerParameters(
+        command=install.node(), args=[str(program)], env={"MEMORY_FILE_PATH": str(store)}
+    )
 
 
 @asynccontextmanager
@@ -186,7 +215,9 @@ async def reply(client: Client, call: Call) -> Reply:
 async def listed_shapes(server: StdioServerParameters) -> dict[str, tuple[JSON, JSON]]:
     async with connected(server) as client:
         tools = (await client.list_tools()).tools
-    return {tool.name: (shape(tool.input_schema), shape(tool.output_schema or {})) for tool in tools}
+    return {
+        tool.name: (shape(tool.input_schema), shape(tool.output_schema or {})) for tool in tools
+    }
 
 
 def shape(schema: JSON) -> JSON:

@@ -30,11 +30,15 @@ class Home:
         (path / ".codex").mkdir()
         self._programs = programs / "node_modules"
 
-    def run(self, *command: str | Path, variables: dict[str, str] | None = None, status: int = 0) -> str:
+    def run(
+        self, *command: str | Path, variables: dict[str, str] | None = None, status: int = 0
+    ) -> str:
         """Run a command in the project and return what it prints."""
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         moved = ("XDG_", "CODEX", "CLAUDE", "ANTHROPIC", "OPENAI", "POLYMNIA_STORE")
-        environment = {name: value for name, value in os.environ.items() if not name.startswith(moved)}
+        environment = {
+            name: value for name, value in os.environ.items() if not name.startswith(moved)
+        }
         environment |= {"HOME": str(self.path), "PATH": path, "DISABLE_AUTOUPDATER": "1"}
         environment |= {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", **(variables or {})}
         done = subprocess.run(
@@ -55,20 +59,37 @@ class Home:
         access = {"ANTHROPIC_BASE_URL": model.url, "ANTHROPIC_API_KEY": "scripted"} if model else {}
         return self.run(self._programs / ".bin" / "claude", *arguments, variables=access)
 
-    def ask_claude(self, model: ModelServer, question: str, *options: str, plugin: Path = PLUGIN) -> str:
+    def ask_claude(
+        self, model: ModelServer, question: str, *options: str, plugin: Path = PLUGIN
+    ) -> str:
         return self.claude("-p", question, "--plugin-dir", plugin, *options, model=model)
 
     def codex(self, *arguments: str) -> str:
         return self.run(self._programs / ".bin" / "codex", *arguments)
 
     def ask_codex(self, model: ModelServer, question: str) -> str:
-        provider = {"name": "scripted", "base_url": f"{model.url}/v1", "env_key": "KEY", "wire_api": "responses"}
+        provider = {
+            "name": "scripted",
+            "base_url": f"{model.url}/v1",
+            "env_key": "KEY",
+            "wire_api": "responses",
+        }
         inline = ", ".join([f"{name} = {json.dumps(value)}" for name, value in provider.items()])
-        options = [f"model_providers.scripted={{{inline}}}", 'model_provider="scripted"', 'model="scripted"']
+        options = [
+            f"model_providers.scripted={{{inline}}}",
+            'model_provider="scripted"',
+            'model="scripted"',
+        ]
         flags = [word for option in options for word in ("-c", option)]
         # Otherwise the user would be asked whether to trust the project and the hooks.
         flags += ["--skip-git-repo-check", "--dangerously-bypass-hook-trust"]
-        return self.run(self._programs / ".bin" / "codex", "exec", *flags, question, variables={"KEY": "scripted"})
+        return self.run(
+            self._programs / ".bin" / "codex",
+            "exec",
+            *flags,
+            question,
+            variables={"KEY": "scripted"},
+        )
 
     def polymnia(self, *arguments: str, status: int = 0) -> str:
         return self.run(sys.executable, "-m", "polymnia", *arguments, status=status)
@@ -88,7 +109,11 @@ def test_claude_code_installs_the_plugin_from_the_repository(home: Home) -> None
     home.claude("plugin", "marketplace", "add", str(ROOT))
     home.claude("plugin", "install", "polymnia@polymnia")
     assert "polymnia@polymnia" in home.claude("plugin", "list")
-    assert re.search(r"^plugin:polymnia:memory: polymnia serve - .*Connected", home.claude("mcp", "list"), re.MULTILINE)
+    assert re.search(
+        r"^plugin:polymnia:memory: polymnia serve - .*Connected",
+        home.claude("mcp", "list"),
+        re.MULTILINE,
+    )
 
 
 def test_a_session_of_claude_code_is_briefed_on_the_one_before(home: Home) -> None:
@@ -126,7 +151,9 @@ def test_claude_code_is_checkpointed_before_it_compacts(home: Home) -> None:
 
 
 def test_a_session_of_claude_code_is_imported_without_its_tools(home: Home) -> None:
-    with serve_model(ToolCall("Bash", {"command": "echo noise", "description": "Say it"}), FACT) as model:
+    with serve_model(
+        ToolCall("Bash", {"command": "echo noise", "description": "Say it"}), FACT
+    ) as model:
         home.claude("-p", QUESTION, "--allowedTools", "Bash", model=model)
     kind, items, report = read_items(home.path / ".claude" / "projects")
     assert (kind, report.skipped) == ("claude-code", [])

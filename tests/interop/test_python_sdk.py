@@ -70,7 +70,9 @@ async def play(client: Client) -> Transcript:
         {
             "revision": client.protocol_version,
             "tools": dump_all((await client.list_tools()).tools),
-            "replies": dump_all([await client.call_tool(call.tool, call.arguments) for call in CALLS]),
+            "replies": dump_all(
+                [await client.call_tool(call.tool, call.arguments) for call in CALLS]
+            ),
             "resources": dump_all((await client.list_resources()).resources),
             "contents": dump_all((await client.read_resource(GRAPH_URI)).contents),
         }

@@ -21,7 +21,16 @@ ADA = {"name": "Ada", "type": "person", "facts": [f"fact {number}" for number in
 
 @contextmanager
 def served(store: Path, transport: str) -> Iterator[Place]:
-    command = (sys.executable, "-m", "polymnia", "serve", "--dialect", "native", "--store", str(store))
+    command = (
+        sys.executable,
+        "-m",
+        "polymnia",
+        "serve",
+        "--dialect",
+        "native",
+        "--store",
+        str(store),
+    )
     if transport == "stdio":
         yield Place("stdio", command=command)
         return
@@ -35,7 +44,11 @@ async def forget(server: Place, mode: str, *, agrees: bool) -> tuple[list[str], 
 
     async def answer(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
         asked.append(params.message)
-        return ElicitResult(action="accept", content={"confirmed": True}) if agrees else ElicitResult(action="decline")
+        return (
+            ElicitResult(action="accept", content={"confirmed": True})
+            if agrees
+            else ElicitResult(action="decline")
+        )
 
     async with Client(
         transport_to(server), mode=mode, elicitation_callback=answer, read_timeout_seconds=TIMEOUT_S
@@ -49,9 +62,17 @@ async def forget(server: Place, mode: str, *, agrees: bool) -> tuple[list[str], 
 @pytest.mark.parametrize("agrees", [True, False], ids=["agrees", "declines"])
 @pytest.mark.parametrize(
     ("transport", "mode"),
-    [("stdio", "legacy"), ("stdio", "auto"), ("http", "legacy"), ("http", "auto"), ("sse", "legacy")],
+    [
+        ("stdio", "legacy"),
+        ("stdio", "auto"),
+        ("http", "legacy"),
+        ("http", "auto"),
+        ("sse", "legacy"),
+    ],
 )
-def test_the_user_is_asked_before_much_is_forgotten(tmp_path: Path, transport: str, mode: str, agrees: bool) -> None:
+def test_the_user_is_asked_before_much_is_forgotten(
+    tmp_path: Path, transport: str, mode: str, agrees: bool
+) -> None:
     with served(tmp_path / "memory.db", transport) as server:
         asked, known = anyio.run(lambda: forget(server, mode, agrees=agrees))
     assert [each.startswith("Forget Ada") for each in asked] == [True]

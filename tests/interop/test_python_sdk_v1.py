@@ -35,8 +35,12 @@ def older(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def older_transcript(script: tuple[str, str], older: str, tmp_path_factory: pytest.TempPathFactory) -> Transcript:
-    return play_with(script, Place("stdio", polymnia(tmp_path_factory.mktemp("store") / "memory.jsonl")), older)
+def older_transcript(
+    script: tuple[str, str], older: str, tmp_path_factory: pytest.TempPathFactory
+) -> Transcript:
+    return play_with(
+        script, Place("stdio", polymnia(tmp_path_factory.mktemp("store") / "memory.jsonl")), older
+    )
 
 
 @pytest.mark.parametrize("claim", claims.ABOUT_A_CONVERSATION)

@@ -23,7 +23,9 @@ def script(client: TypeScriptClient, node_packages: Path) -> tuple[str, str]:
 
 
 @pytest.fixture(scope="module")
-def transcript(script: tuple[str, str], client: TypeScriptClient, new_place: NewPlace) -> Transcript:
+def transcript(
+    script: tuple[str, str], client: TypeScriptClient, new_place: NewPlace
+) -> Transcript:
     return play_with(script, new_place(), client.mode)
 
 
@@ -32,7 +34,9 @@ def watch(script: tuple[str, str], client: TypeScriptClient, new_place: NewPlace
     return watch_with(script, new_place(), client.mode)
 
 
-def test_the_client_negotiates_its_newest_revision(transcript: Transcript, client: TypeScriptClient) -> None:
+def test_the_client_negotiates_its_newest_revision(
+    transcript: Transcript, client: TypeScriptClient
+) -> None:
     assert transcript.revision == client.revision
 
 

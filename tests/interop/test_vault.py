@@ -59,7 +59,9 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StdioServe
     """Run a server and yield how the SDK reaches it."""
     settings = {"POLYMNIA_EMBEDDING_DIMENSION": "3"}
     if request.param == "stdio":
-        yield StdioServerParameters(command=COMMAND[0], args=list(COMMAND[1:]), env=settings, cwd=tmp_path)
+        yield StdioServerParameters(
+            command=COMMAND[0], args=list(COMMAND[1:]), env=settings, cwd=tmp_path
+        )
         return
     command = (*COMMAND, "--transport", "http", "--port", "0")
     process = Process(command, tmp_path, stdin=DEVNULL, stdout=DEVNULL, **settings)
@@ -102,8 +104,17 @@ def test_the_tools_commit_search_and_prune(talk: Talk) -> None:
     async def conversation(client: Client) -> list[JSON]:
         await client.list_tools()  # the SDK checks answers against the schemas it has seen
         return [
-            await done(client, "commit_memory", scope="vault", key="v", content="some word", embedding=VECTOR),
-            await done(client, "commit_memory", scope="session", key="s", content="some word", tags=["t"]),
+            await done(
+                client,
+                "commit_memory",
+                scope="vault",
+                key="v",
+                content="some word",
+                embedding=VECTOR,
+            ),
+            await done(
+                client, "commit_memory", scope="session", key="s", content="some word", tags=["t"]
+            ),
             await done(client, "search_memories", query="word", query_embedding=VECTOR),
             await done(client, "search_memories", query="word", scope="session", tags=["t"]),
             await done(client, "prune_memory", scope="session"),
@@ -114,7 +125,10 @@ def test_the_tools_commit_search_and_prune(talk: Talk) -> None:
     first, second, both, tagged, *pruned, nothing = talk(conversation)
     assert first == {"committed": True, "key": "v", "scope": "vault"}
     assert second == {"committed": True, "key": "s", "scope": "session"}
-    assert {(each["key"], each["scope"]) for each in both["results"]} == {("v", "vault"), ("s", "session")}
+    assert {(each["key"], each["scope"]) for each in both["results"]} == {
+        ("v", "vault"),
+        ("s", "session"),
+    }
     assert both["total_searched"] == 2
     assert [each["key"] for each in tagged["results"]] == ["s"]
     assert pruned == [{"pruned_count": 1}, {"pruned_count": 1}]
@@ -134,10 +148,14 @@ def test_the_resources_can_be_read(talk: Talk) -> None:
     async def conversation(client: Client) -> list[Any]:
         for number in range(3):
             await done(client, "commit_memory", scope="vault", key=f"a/{number}", content="text")
-        await done(client, "set_session_id", session_id="named") if client.protocol_version != MODERN else None
+        await done(
+            client, "set_session_id", session_id="named"
+        ) if client.protocol_version != MODERN else None
         await done(client, "commit_memory", scope="session", key="s", content="text")
         templates = (await client.list_resource_templates()).resource_templates
-        completed = (await client.complete(KEY_TEMPLATE, {"name": "key", "value": "a/"})).completion.values
+        completed = (
+            await client.complete(KEY_TEMPLATE, {"name": "key", "value": "a/"})
+        ).completion.values
         page = await read(client, "memory://vault?offset=1&limit=1")
         one = await read(client, "memory://vault/a%2F2")
         session = await read(client, "memory://session/named")
@@ -152,7 +170,11 @@ def test_the_resources_can_be_read(talk: Talk) -> None:
 
     count, page, one, session, templates, completed = talk(conversation)
     assert (count, page, one, session) == (3, ["a/1"], ("a/2", "vault"), ["s"])
-    assert templates == ["memory://session/{session_id}", "memory://vault{?offset,limit}", "memory://vault/{key}"]
+    assert templates == [
+        "memory://session/{session_id}",
+        "memory://vault{?offset,limit}",
+        "memory://vault/{key}",
+    ]
     assert completed == ["a/0", "a/1", "a/2"]
 
 
@@ -168,7 +190,9 @@ def test_another_session_cannot_be_read(talk: Talk) -> None:
 def test_a_client_is_notified_of_what_it_subscribed_to(talk: Talk, heard: Heard) -> None:
     async def conversation(client: Client) -> None:
         if client.protocol_version == MODERN:
-            wanted = client.listen(resource_subscriptions=["memory://vault/a"], resources_list_changed=True)
+            wanted = client.listen(
+                resource_subscriptions=["memory://vault/a"], resources_list_changed=True
+            )
             async with wanted as subscription:
                 await done(client, "commit_memory", scope="vault", key="a", content="text")
                 with anyio.fail_after(TIMEOUT_S):

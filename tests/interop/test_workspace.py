@@ -32,13 +32,24 @@ def host(tmp_path: Path) -> Iterator[str]:
     with serve_ollama() as ollama:
         embedder = f"ollama:bag@{ollama.url}"
         store = prepare_workspaces(f"{tmp_path}/data/", embedder, TEAM)
-        options = ("--dialect", "workspace", "--transport", "http", "--port", "0", "--embedder", embedder)
+        options = (
+            "--dialect",
+            "workspace",
+            "--transport",
+            "http",
+            "--port",
+            "0",
+            "--embedder",
+            embedder,
+        )
         process = Process((*POLYMNIA, store, *options), tmp_path, stdin=DEVNULL, stdout=DEVNULL)
         yield Web(process).host
         process.end()
 
 
-@pytest.fixture(params=[("http", "legacy"), ("http", MODERN), ("sse", "legacy")], ids=lambda way: "-".join(way))
+@pytest.fixture(
+    params=[("http", "legacy"), ("http", MODERN), ("sse", "legacy")], ids=lambda way: "-".join(way)
+)
 def talk(request: pytest.FixtureRequest, host: str) -> Talk:
     """Return a function that connects to a workspace, or to none, and runs a conversation."""
     transport, mode = request.param
@@ -88,7 +99,10 @@ def test_every_tool_returns_what_the_specification_says(talk: Talk) -> None:
 
 @pytest.mark.parametrize(
     ("workspace", "problem"),
-    [(None, "no workspace selected: send its name"), ("unknown", "there is no workspace 'unknown'")],
+    [
+        (None, "no workspace selected: send its name"),
+        ("unknown", "there is no workspace 'unknown'"),
+    ],
 )
 def test_a_missing_or_unknown_workspace_is_an_error_that_the_model_reads(
     talk: Talk, workspace: str | None, problem: str

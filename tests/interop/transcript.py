@@ -90,7 +90,11 @@ def run(script: Sequence[str], request: JSON, server: Place) -> JSON:
     """Run a client script and return what it prints; its errors go to the test's own stderr."""
     request = {**request, "server": asdict(server), "uri": GRAPH_URI, "patience": TIMEOUT_S}
     done = subprocess.run(
-        script, input=json.dumps(request), stdout=subprocess.PIPE, encoding="utf-8", timeout=3 * TIMEOUT_S
+        script,
+        input=json.dumps(request),
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
+        timeout=3 * TIMEOUT_S,
     )
     assert done.returncode == 0, f"{script[-1]} ended with {done.returncode}; see its stderr"
     heard: JSON = json.loads(done.stdout)

@@ -21,7 +21,9 @@ def golden(name: str) -> Path:
 def listed(dialect: Dialect) -> JSON:
     """Everything that can be listed, under the names the protocol has for it."""
     client = Client(new_server(dialect))
-    client.session.client.session = "golden"  # some list what belongs to the session, which else has a random name
+    client.session.client.session = (
+        "golden"  # some list what belongs to the session, which else has a random name
+    )
     catalogue: JSON = {}
     for method in LISTS:
         catalogue |= client.result(method)

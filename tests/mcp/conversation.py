@@ -65,14 +65,21 @@ class Client:
 
     def initialize(self, revision: str) -> JSON:
         info = {"name": "handshaker", "version": "1"}
-        result: JSON = self.result("initialize", protocolVersion=revision, capabilities={}, clientInfo=info)
+        result: JSON = self.result(
+            "initialize", protocolVersion=revision, capabilities={}, clientInfo=info
+        )
         self.notify("notifications/initialized")
         return result
 
     def message(self, method: str, params: JSON) -> JSON:
         """The next request as it goes over the wire."""
         self._asked += 1
-        return {"jsonrpc": "2.0", "id": self._asked, "method": method, "params": self._with_meta(params)}
+        return {
+            "jsonrpc": "2.0",
+            "id": self._asked,
+            "method": method,
+            "params": self._with_meta(params),
+        }
 
     def ask(self, method: str, /, **params: Any) -> JSON:
         """The one reply to a request."""

@@ -157,7 +157,17 @@ def one_of_everything(gate: Gate) -> Dialect:
         server_version="7.0",
         instructions="Try everything.",
         tools=catalogue(
-            measure, nothing, whoami, count, hint, footnote, explode, refuse, remember, forget, *_gated(gate)
+            measure,
+            nothing,
+            whoami,
+            count,
+            hint,
+            footnote,
+            explode,
+            refuse,
+            remember,
+            forget,
+            *_gated(gate),
         ),
         resources=(NAMES, CLOCK),
         templates=(ENTITY,),
@@ -168,7 +178,11 @@ def one_of_everything(gate: Gate) -> Dialect:
 
 def only_tools() -> Dialect:
     return Dialect(
-        name="bare", server_name="bare", server_version="1", instructions="", tools=catalogue(nothing, remember)
+        name="bare",
+        server_name="bare",
+        server_version="1",
+        instructions="",
+        tools=catalogue(nothing, remember),
     )
 
 
@@ -262,5 +276,8 @@ GREETING = Prompt(
     complete=_complete,
 )
 PLAIN = Prompt(
-    name="plain", title="Plain", description="A prompt without blanks", render=lambda call, arguments: "Just this."
+    name="plain",
+    title="Plain",
+    description="A prompt without blanks",
+    render=lambda call, arguments: "Just this.",
 )

@@ -16,7 +16,11 @@ def request(method: str, identifier: Any = 1, **params: Any) -> JSON:
 
 
 def cancellation(identifier: Any) -> JSON:
-    return {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": identifier}}
+    return {
+        "jsonrpc": "2.0",
+        "method": "notifications/cancelled",
+        "params": {"requestId": identifier},
+    }
 
 
 def greeted(revision: str) -> Session:

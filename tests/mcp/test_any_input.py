@@ -32,8 +32,14 @@ METHODS = st.sampled_from(
     ]
 )
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 IDENTIFIERS = st.text(max_size=8) | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
@@ -53,10 +59,21 @@ PARAMS = st.fixed_dictionaries(
 )
 REQUESTS = st.fixed_dictionaries(
     {"id": IDENTIFIERS, "method": METHODS | st.text(max_size=8)},
-    optional={"jsonrpc": st.just("2.0") | VALUES, "params": PARAMS | VALUES, "result": VALUES, "extra": VALUES},
+    optional={
+        "jsonrpc": st.just("2.0") | VALUES,
+        "params": PARAMS | VALUES,
+        "result": VALUES,
+        "extra": VALUES,
+    },
 )
 MESSAGES = REQUESTS | st.fixed_dictionaries(
-    {}, optional={"jsonrpc": st.just("2.0"), "id": VALUES, "method": METHODS | VALUES, "params": PARAMS | VALUES}
+    {},
+    optional={
+        "jsonrpc": st.just("2.0"),
+        "id": VALUES,
+        "method": METHODS | VALUES,
+        "params": PARAMS | VALUES,
+    },
 )
 
 
@@ -71,7 +88,8 @@ def test_no_json_makes_the_server_fail(message: Any, ascii_only: bool) -> None:
 
 @settings(deadline=None)
 @given(
-    st.binary(max_size=64) | st.builds(bytes.__add__, st.sampled_from([b"{", b"[", b'{"id":']), st.binary(max_size=32))
+    st.binary(max_size=64)
+    | st.builds(bytes.__add__, st.sampled_from([b"{", b"[", b'{"id":']), st.binary(max_size=32))
 )
 def test_no_bytes_make_the_server_fail(line: bytes) -> None:
     session = greeted("2025-03-26")

@@ -46,8 +46,16 @@ def erase(call: Call, arguments: Erase) -> Reply:
 def introduce(call: Call, arguments: Nothing) -> Reply:
     """Ask for one thing after the other"""
     text = {"type": "string"}
-    name = call.ask(elicitation("name", "Who are you?", {"name": text}, required=["name"])).content or {}
-    place = call.ask(elicitation("place", "Where are you?", {"place": text}, required=["place"])).content or {}
+    name = (
+        call.ask(elicitation("name", "Who are you?", {"name": text}, required=["name"])).content
+        or {}
+    )
+    place = (
+        call.ask(
+            elicitation("place", "Where are you?", {"place": text}, required=["place"])
+        ).content
+        or {}
+    )
     return Reply(f"{name['name']} in {place['place']}")
 
 
@@ -60,7 +68,11 @@ def survey(call: Call, arguments: Nothing) -> Reply:
 
 
 ASKING = Dialect(
-    name="asking", server_name="asking", server_version="1", instructions="", tools=catalogue(erase, introduce, survey)
+    name="asking",
+    server_name="asking",
+    server_version="1",
+    instructions="",
+    tools=catalogue(erase, introduce, survey),
 )
 
 
@@ -68,7 +80,10 @@ class Asked(Client):
     """A client with a handshake that can be asked, and what it is asked."""
 
     def __init__(
-        self, server: Server, capabilities: JSON | None = None, wake: Callable[[], None] | None = None
+        self,
+        server: Server,
+        capabilities: JSON | None = None,
+        wake: Callable[[], None] | None = None,
     ) -> None:
         super().__init__(server, LATEST, wake=wake, greet=False)
         declared = EVERYTHING if capabilities is None else capabilities
@@ -122,7 +137,9 @@ def test_a_call_goes_on_when_the_user_has_agreed(client: Asked) -> None:
     assert (reply["id"], reply_text(reply)) == (identifier, "erased")
 
 
-@pytest.mark.parametrize("answer", [NO, {"action": "cancel"}, {"action": "accept", "content": {"confirmed": False}}])
+@pytest.mark.parametrize(
+    "answer", [NO, {"action": "cancel"}, {"action": "accept", "content": {"confirmed": False}}]
+)
 def test_a_call_does_nothing_when_the_user_has_not_agreed(client: Asked, answer: JSON) -> None:
     client.start("erase")
     (question,) = client.sent()
@@ -145,7 +162,9 @@ def test_a_client_with_links_only_cannot_be_shown_a_form(server: Server) -> None
 def test_an_old_client_is_not_asked_what_its_revision_lacks(server: Server) -> None:
     client = Client(server, "2025-03-26", greet=False)
     info = {"name": "old", "version": "1"}
-    client.result("initialize", protocolVersion="2025-03-26", capabilities=EVERYTHING, clientInfo=info)
+    client.result(
+        "initialize", protocolVersion="2025-03-26", capabilities=EVERYTHING, clientInfo=info
+    )
     assert client.call("erase")["isError"]
 
 
@@ -233,7 +252,9 @@ def test_a_session_asks_a_bounded_number_of_questions(client: Asked) -> None:
     assert "wait for answers" in client.error("tools/call", name="erase", arguments={})["message"]
 
 
-def test_a_client_that_never_answers_gets_an_error_in_the_end(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_that_never_answers_gets_an_error_in_the_end(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(session, "ANSWER_TIMEOUT_S", 0.01)
     sent = Semaphore(0)
     client = Asked(server, wake=sent.release)
@@ -250,7 +271,8 @@ def test_question_and_reply_go_the_way_of_their_request(client: Asked) -> None:
     told: list[JSON] = []
     replies: list[JSON] = []
     delivery = Delivery(
-        tell=lambda data: told.append(decode(data)), reply=lambda data: replies.append(decode(data or b""))
+        tell=lambda data: told.append(decode(data)),
+        reply=lambda data: replies.append(decode(data or b"")),
     )
     message = client.message("tools/call", {"name": "erase", "arguments": {}})
     assert client.session.handle(encode(message), delivery).is_pending
@@ -285,22 +307,36 @@ class TestStateless:
 
     def test_a_call_with_the_answer_is_carried_out(self, client: Client) -> None:
         asked = self.call(client, "erase")["result"]
-        reply = self.call(client, "erase", inputResponses={"sure": YES}, requestState=asked["requestState"])
+        reply = self.call(
+            client, "erase", inputResponses={"sure": YES}, requestState=asked["requestState"]
+        )
         assert reply["result"]["resultType"] == "complete"
         assert reply_text(reply) == "erased"
 
     def test_earlier_answers_come_back_with_the_state(self, client: Client) -> None:
         first = self.call(client, "introduce")["result"]
         name = {"name": {"action": "accept", "content": {"name": "Ada"}}}
-        second = self.call(client, "introduce", inputResponses=name, requestState=first["requestState"])["result"]
+        second = self.call(
+            client, "introduce", inputResponses=name, requestState=first["requestState"]
+        )["result"]
         assert list(second["inputRequests"]) == ["place"]
         place = {"place": {"action": "accept", "content": {"place": "London"}}}
-        reply = self.call(client, "introduce", inputResponses=place, requestState=second["requestState"])
+        reply = self.call(
+            client, "introduce", inputResponses=place, requestState=second["requestState"]
+        )
         assert reply_text(reply) == "Ada in London"
 
     def test_a_state_that_was_changed_is_refused(self, client: Client) -> None:
         state = self.call(client, "introduce")["result"]["requestState"]
-        for changed in (state + "x", state + "=", state + "\n", state[:-8] + "AAAAAAAA", "", "nonsense", "é"):
+        for changed in (
+            state + "x",
+            state + "=",
+            state + "\n",
+            state[:-8] + "AAAAAAAA",
+            "",
+            "nonsense",
+            "é",
+        ):
             reply = self.call(client, "introduce", requestState=changed)
             assert changed == "" or reply["error"]["code"] == -32602
 

@@ -7,7 +7,16 @@ import pytest
 from polymnia.mcp.jsonrpc import MAX_BATCH_BYTES, MAX_BATCH_ITEMS
 from polymnia.mcp.session import Session
 from tests.mcp.conversation import JSON
-from tests.mcp.raw import INVALID_REQUEST, PARSE_ERROR, RESPONSE, cancellation, greeted, refusal, request, say
+from tests.mcp.raw import (
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    RESPONSE,
+    cancellation,
+    greeted,
+    refusal,
+    request,
+    say,
+)
 
 
 @pytest.fixture
@@ -25,11 +34,20 @@ def test_a_batch_is_refused_in_revisions_without_batches(revision: str, batch: l
 
 
 def test_a_batch_before_the_handshake_is_refused(session: Session) -> None:
-    assert refusal(session, [request("initialize", protocolVersion="2025-03-26")]) == (INVALID_REQUEST, None)
+    assert refusal(session, [request("initialize", protocolVersion="2025-03-26")]) == (
+        INVALID_REQUEST,
+        None,
+    )
 
 
 def test_a_batch_is_answered_with_the_replies_to_its_requests_in_order(batching: Session) -> None:
-    batch = [request("ping", "a"), cancellation(7), request("nope", "b"), RESPONSE, request("ping", "c")]
+    batch = [
+        request("ping", "a"),
+        cancellation(7),
+        request("nope", "b"),
+        RESPONSE,
+        request("ping", "c"),
+    ]
     assert [(reply["id"], "result" in reply) for reply in say(batching, batch)] == [
         ("a", True),
         ("b", False),
@@ -52,7 +70,9 @@ def test_a_batch_that_is_not_json_is_one_parse_error(batching: Session, line: by
 
 
 @pytest.mark.parametrize("odd", [1, "ping", None, {}, [], [request("ping")]])
-def test_an_invalid_item_of_a_batch_is_an_invalid_request_of_its_own(batching: Session, odd: Any) -> None:
+def test_an_invalid_item_of_a_batch_is_an_invalid_request_of_its_own(
+    batching: Session, odd: Any
+) -> None:
     first, second = say(batching, [odd, request("ping", "p")])
     assert (first["error"]["code"], first["id"]) == (INVALID_REQUEST, None)
     assert second["id"] == "p"
@@ -80,5 +100,7 @@ def test_once_the_replies_to_a_batch_are_large_its_other_requests_are_refused(
 
 
 def test_initialize_is_refused_in_a_batch(batching: Session) -> None:
-    reply, *_ = say(batching, [request("initialize", "i", protocolVersion="2025-11-25"), request("ping", "p")])
+    reply, *_ = say(
+        batching, [request("initialize", "i", protocolVersion="2025-11-25"), request("ping", "p")]
+    )
     assert (reply["id"], reply["error"]["code"]) == ("i", INVALID_REQUEST)

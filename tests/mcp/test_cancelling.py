@@ -27,7 +27,9 @@ def threads(gate: Gate) -> Iterator[ThreadPoolExecutor]:
         gate.may_go_on.set()
 
 
-def began(client: Client, gate: Gate, threads: ThreadPoolExecutor, tool: str) -> tuple[Any, Future[Answer]]:
+def began(
+    client: Client, gate: Gate, threads: ThreadPoolExecutor, tool: str
+) -> tuple[Any, Future[Answer]]:
     """The id and the coming reply of a call that is now waiting at the gate."""
     message = client.message("tools/call", {"name": tool})
     reply = threads.submit(client.session.handle, encode(message))
@@ -46,7 +48,9 @@ def test_a_running_call_that_is_cancelled_stops_unanswered(
     assert reply.result(TIMEOUT_S).body is None
 
 
-def test_a_cancelled_call_is_not_answered_even_if_it_never_checked(gate: Gate, threads: ThreadPoolExecutor) -> None:
+def test_a_cancelled_call_is_not_answered_even_if_it_never_checked(
+    gate: Gate, threads: ThreadPoolExecutor
+) -> None:
     client = Client(new_server(one_of_everything(gate)))
     identifier, reply = began(client, gate, threads, "heed")
     client.notify("notifications/cancelled", requestId=identifier)
@@ -55,7 +59,9 @@ def test_a_cancelled_call_is_not_answered_even_if_it_never_checked(gate: Gate, t
 
 
 @pytest.mark.parametrize("other", [99, -1, "2", "nope"])
-def test_cancelling_another_request_leaves_a_call_alone(gate: Gate, threads: ThreadPoolExecutor, other: Any) -> None:
+def test_cancelling_another_request_leaves_a_call_alone(
+    gate: Gate, threads: ThreadPoolExecutor, other: Any
+) -> None:
     client = Client(new_server(one_of_everything(gate)))
     _, reply = began(client, gate, threads, "ponder")
     client.notify("notifications/cancelled", requestId=other)
@@ -70,7 +76,9 @@ def test_while_a_call_runs_others_are_answered(gate: Gate, threads: ThreadPoolEx
     assert not reply.done()
 
 
-def test_two_calls_with_one_id_at_once_are_both_answered(gate: Gate, threads: ThreadPoolExecutor) -> None:
+def test_two_calls_with_one_id_at_once_are_both_answered(
+    gate: Gate, threads: ThreadPoolExecutor
+) -> None:
     client = Client(new_server(one_of_everything(gate)))
     identifier, reply = began(client, gate, threads, "ponder")
     meanwhile = client.say({"jsonrpc": "2.0", "id": identifier, "method": "ping"})

@@ -38,19 +38,31 @@ def client(request: pytest.FixtureRequest) -> Client:
         ("test_audio_content", [AUDIO]),
         (
             "test_embedded_resource",
-            [resource("test://embedded-resource", "text/plain", "This is an embedded resource content.")],
+            [
+                resource(
+                    "test://embedded-resource",
+                    "text/plain",
+                    "This is an embedded resource content.",
+                )
+            ],
         ),
         (
             "test_multiple_content_types",
             [
                 text("Multiple content types test:"),
                 IMAGE,
-                resource("test://mixed-content-resource", "application/json", '{"test":"data","value":123}'),
+                resource(
+                    "test://mixed-content-resource",
+                    "application/json",
+                    '{"test":"data","value":123}',
+                ),
             ],
         ),
     ],
 )
-def test_other_content_follows_the_text_of_a_tool_or_replaces_it(client: Client, tool: str, content: Any) -> None:
+def test_other_content_follows_the_text_of_a_tool_or_replaces_it(
+    client: Client, tool: str, content: Any
+) -> None:
     result = client.call(tool)
     parse_server_result("tools/call", client.revision, result)
     assert result["content"] == content
@@ -60,7 +72,9 @@ def test_bytes_are_read_as_a_blob(client: Client) -> None:
     result = client.result("resources/read", uri="test://static-binary")
     parse_server_result("resources/read", client.revision, result)
     blob = b64encode(PIXEL).decode()
-    assert result["contents"] == [{"uri": "test://static-binary", "mimeType": "image/png", "blob": blob}]
+    assert result["contents"] == [
+        {"uri": "test://static-binary", "mimeType": "image/png", "blob": blob}
+    ]
 
 
 def test_a_prompt_may_be_several_messages(client: Client) -> None:
@@ -75,7 +89,10 @@ def test_a_tool_names_the_client_capability_it_lacks(capabilities: Any) -> None:
     client = Client(new_server(CONFORMING), STATELESS)
     declared = {"io.modelcontextprotocol/clientCapabilities": capabilities}
     error = client.error("tools/call", name="test_missing_capability", _meta=declared)
-    assert (error["code"], error["data"]) == (MissingCapability.CODE, {"requiredCapabilities": {"sampling": {}}})
+    assert (error["code"], error["data"]) == (
+        MissingCapability.CODE,
+        {"requiredCapabilities": {"sampling": {}}},
+    )
 
 
 def test_capabilities_of_a_stateless_request_apply_to_it_alone() -> None:
@@ -83,11 +100,15 @@ def test_capabilities_of_a_stateless_request_apply_to_it_alone() -> None:
     declared: JSON = {"io.modelcontextprotocol/clientCapabilities": {"sampling": {}}}
     result = client.result("tools/call", name="test_missing_capability", _meta=declared)
     assert result["content"] == [text("The client offers sampling.")]
-    assert client.error("tools/call", name="test_missing_capability")["code"] == MissingCapability.CODE
+    assert (
+        client.error("tools/call", name="test_missing_capability")["code"] == MissingCapability.CODE
+    )
 
 
 def test_capabilities_of_initialize_apply_from_then_on() -> None:
     client = Client(new_server(CONFORMING), greet=False)
-    assert client.error("tools/call", name="test_missing_capability")["code"] == MissingCapability.CODE
+    assert (
+        client.error("tools/call", name="test_missing_capability")["code"] == MissingCapability.CODE
+    )
     client.result("initialize", protocolVersion=client.revision, capabilities={"sampling": {}})
     assert client.text("test_missing_capability") == "The client offers sampling."

@@ -68,18 +68,24 @@ def test_a_read_of_a_long_text_is_not_answered_inline(memory: Memory, session: S
     assert inline(session, read("Ada")) is None
 
 
-def test_a_read_of_many_observations_is_not_answered_inline(memory: Memory, session: Session) -> None:
+def test_a_read_of_many_observations_is_not_answered_inline(
+    memory: Memory, session: Session
+) -> None:
     create(memory, "Ada", *(f"fact {number}" for number in range(5_000)))
     assert inline(session, read("Ada")) is None
 
 
 def test_a_read_of_many_relations_is_not_answered_inline(memory: Memory, session: Session) -> None:
     create(memory, "Ada")
-    relations.create(memory, [Relation("Ada", f"Bob {number}", "knows") for number in range(5_000)], by="test")
+    relations.create(
+        memory, [Relation("Ada", f"Bob {number}", "knows") for number in range(5_000)], by="test"
+    )
     assert inline(session, read("Ada")) is None
 
 
-def test_what_is_not_answered_inline_is_answered_elsewhere(memory: Memory, session: Session) -> None:
+def test_what_is_not_answered_inline_is_answered_elsewhere(
+    memory: Memory, session: Session
+) -> None:
     create(memory, "Ada", "x" * 1_000_000)
     create(memory, "Bob", "short")
     assert inline(session, read("Ada")) is None
@@ -111,7 +117,9 @@ def test_a_batch_in_a_revision_without_batches_is_refused_inline(session: Sessio
     assert answer.error_code == INVALID_REQUEST
 
 
-def test_reads_of_a_store_that_may_wait_are_not_answered_inline(dialect: Dialect, tmp_path: Path) -> None:
+def test_reads_of_a_store_that_may_wait_are_not_answered_inline(
+    dialect: Dialect, tmp_path: Path
+) -> None:
     store = open_store(str(tmp_path / "memory.jsonl"))
     session = Session(Server(dialect, OneWorkspace(Memory(store))))
     assert inline(session, read("Ada")) is None

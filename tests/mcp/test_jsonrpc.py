@@ -49,11 +49,15 @@ def test_blank_is_no_message(session: Session, line: bytes) -> None:
 @pytest.mark.parametrize(
     "message", [None, True, 5, 1.5, "ping", {}, {"jsonrpc": "2.0"}, {"method": 5}, {"method": None}]
 )
-def test_json_that_is_not_a_message_is_an_invalid_request_with_a_null_id(session: Session, message: Any) -> None:
+def test_json_that_is_not_a_message_is_an_invalid_request_with_a_null_id(
+    session: Session, message: Any
+) -> None:
     assert refusal(session, message) == (INVALID_REQUEST, None)
 
 
-@pytest.mark.parametrize("method", ["", "nope", "tools", "tools/List", "tools/list ", "notifications/initialized"])
+@pytest.mark.parametrize(
+    "method", ["", "nope", "tools", "tools/List", "tools/list ", "notifications/initialized"]
+)
 def test_an_unknown_method_is_not_found(session: Session, method: str) -> None:
     assert refusal(session, request(method)) == (METHOD_NOT_FOUND, 1)
 
@@ -66,25 +70,35 @@ IDS = [
 
 @pytest.mark.parametrize("identifier", IDS)
 @pytest.mark.parametrize("method", ["ping", "nope", "tools/call"])
-def test_an_id_comes_back_exactly_as_it_was_spelled(session: Session, method: str, identifier: str) -> None:
+def test_an_id_comes_back_exactly_as_it_was_spelled(
+    session: Session, method: str, identifier: str
+) -> None:
     message = f'{{"jsonrpc":"2.0","id": {identifier} ,"method":"{method}"}}'
     reply = session.handle(message.encode()).body
     assert reply is not None
     assert reply.startswith(f'{{"jsonrpc":"2.0","id":{identifier},"'.encode())
 
 
-@pytest.mark.parametrize("identifier", ["null", "true", "false", "[]", "[1]", "{}", '{"id":1}', "1e400", "9" * 5000])
+@pytest.mark.parametrize(
+    "identifier", ["null", "true", "false", "[]", "[1]", "{}", '{"id":1}', "1e400", "9" * 5000]
+)
 def test_an_id_must_be_a_string_or_a_usable_number(session: Session, identifier: str) -> None:
     message = f'{{"jsonrpc":"2.0","id":{identifier},"method":"ping"}}'
     assert refusal(session, message.encode()) == (INVALID_REQUEST, None)
 
 
-@pytest.mark.parametrize("version", [{}, {"jsonrpc": "1.0"}, {"jsonrpc": 2.0}, {"jsonrpc": None}, {"jsonrpc": ["2.0"]}])
-def test_a_request_of_another_json_rpc_is_refused_with_its_id(session: Session, version: JSON) -> None:
+@pytest.mark.parametrize(
+    "version", [{}, {"jsonrpc": "1.0"}, {"jsonrpc": 2.0}, {"jsonrpc": None}, {"jsonrpc": ["2.0"]}]
+)
+def test_a_request_of_another_json_rpc_is_refused_with_its_id(
+    session: Session, version: JSON
+) -> None:
     assert refusal(session, {**version, "id": "x", "method": "ping"}) == (INVALID_REQUEST, "x")
 
 
-@pytest.mark.parametrize("method", [{}, {"method": None}, {"method": 5}, {"method": ["ping"]}, {"method": {}}])
+@pytest.mark.parametrize(
+    "method", [{}, {"method": None}, {"method": 5}, {"method": ["ping"]}, {"method": {}}]
+)
 def test_a_request_without_a_method_is_refused_with_its_id(session: Session, method: JSON) -> None:
     assert refusal(session, {"jsonrpc": "2.0", "id": "x", **method}) == (INVALID_REQUEST, "x")
 
@@ -144,14 +158,21 @@ def test_a_notification_is_never_answered(session: Session, message: JSON) -> No
 
 def test_a_tool_called_by_notification_does_nothing(session: Session) -> None:
     say(session, NOTIFICATIONS["of a change"])
-    assert say(session, request("resources/read", uri="test://names"))["result"]["contents"][0]["text"] == ""
+    assert (
+        say(session, request("resources/read", uri="test://names"))["result"]["contents"][0]["text"]
+        == ""
+    )
 
 
 RESPONSES: dict[str, JSON] = {
     "a result": RESPONSE,
     "an error": {"jsonrpc": "2.0", "id": 1, "error": {"code": -1, "message": "no"}},
     "an error without an id": {"jsonrpc": "2.0", "error": {"code": -1, "message": "no"}},
-    "an error for a null id": {"jsonrpc": "2.0", "id": None, "error": {"code": -1, "message": "no"}},
+    "an error for a null id": {
+        "jsonrpc": "2.0",
+        "id": None,
+        "error": {"code": -1, "message": "no"},
+    },
 }
 
 
@@ -207,7 +228,9 @@ def refused_id(session: Session, identifier: str, spoilt: str) -> Any:
 
 @pytest.mark.parametrize("spoilt", ALMOST_JSON)
 @pytest.mark.parametrize("identifier", ["7", "-1", "1.5", '"seven"', '"é"', '""'])
-def test_the_error_for_almost_json_carries_the_id(session: Session, identifier: str, spoilt: str) -> None:
+def test_the_error_for_almost_json_carries_the_id(
+    session: Session, identifier: str, spoilt: str
+) -> None:
     assert refused_id(session, identifier, spoilt) == json.loads(identifier)
 
 
@@ -219,7 +242,9 @@ def test_a_long_message_that_is_not_json_is_parsed_once(session: Session) -> Non
 
 @pytest.mark.parametrize("pair", [r"\ud800", r"a\ud800bc def", r"\udc00", r"\ud83d\u0041"])
 def test_half_a_surrogate_pair_is_called_that(session: Session, pair: str) -> None:
-    reply = say(session, f'{{"jsonrpc":"2.0","id":7,"method":"ping","params":{{"x":"{pair}"}}}}'.encode())
+    reply = say(
+        session, f'{{"jsonrpc":"2.0","id":7,"method":"ping","params":{{"x":"{pair}"}}}}'.encode()
+    )
     assert "one half of a surrogate pair" in reply["error"]["message"]
 
 

@@ -24,7 +24,9 @@ def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session
     monkeypatch.setattr(exchange, "PROGRESS_INTERVAL_S", 0.001)
     store = open_store(str(tmp_path / "memory.db"))
     memory = Memory(store)
-    entities.create(memory, [EntityDraft(f"e{number}", "thing", ("fact",)) for number in range(3000)], by="test")
+    entities.create(
+        memory, [EntityDraft(f"e{number}", "thing", ("fact",)) for number in range(3000)], by="test"
+    )
     yield Session(Server(open_dialect("reference"), OneWorkspace(memory)))
     store.close()
 

@@ -124,12 +124,16 @@ LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "e
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_log_messages_are_sent_from_the_chosen_level_upwards(server: Server, client: Client, level: str) -> None:
+def test_log_messages_are_sent_from_the_chosen_level_upwards(
+    server: Server, client: Client, level: str
+) -> None:
     assert client.result("logging/setLevel", level=level) == {}
     for each in LEVELS:
         server.log(each, "test", f"it is {each}")
     told = [(each, "test", f"it is {each}") for each in LEVELS[LEVELS.index(level) :]]
-    assert [(params["level"], params["logger"], params["data"]) for _, params in client.told()] == told
+    assert [
+        (params["level"], params["logger"], params["data"]) for _, params in client.told()
+    ] == told
 
 
 @pytest.mark.parametrize("level", ["loud", "", "ERROR", None, 3])
@@ -151,9 +155,13 @@ def test_without_initialize_no_log_messages_are_sent(server: Server, stateless: 
 
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("token", ["t", "", 0, 7, 2**70])
-def test_progress_is_reported_under_the_token_it_was_asked_with(revision: str, token: str | int) -> None:
+def test_progress_is_reported_under_the_token_it_was_asked_with(
+    revision: str, token: str | int
+) -> None:
     client = Client(revision=revision)
-    client.result("tools/call", name="count", arguments={"steps": 2}, _meta={"progressToken": token})
+    client.result(
+        "tools/call", name="count", arguments={"steps": 2}, _meta={"progressToken": token}
+    )
     assert client.told() == [
         (PROGRESS, {"progressToken": token, "progress": 1, "total": 2, "message": "step 1"}),
         (PROGRESS, {"progressToken": token, "progress": 2, "total": 2, "message": "step 2"}),
@@ -177,14 +185,18 @@ def test_a_call_logs_from_the_level_its_client_has_set_upwards(level: str) -> No
     client = Client(new_server(CONFORMING))
     client.result("logging/setLevel", level=level)
     client.text("test_logging_tool")
-    assert logged(client) == [each for each in ("debug", "emergency") if LEVELS.index(each) >= LEVELS.index(level)]
+    assert logged(client) == [
+        each for each in ("debug", "emergency") if LEVELS.index(each) >= LEVELS.index(level)
+    ]
 
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_stateless_call_logs_from_the_level_it_names_upwards(level: str) -> None:
     client = Client(new_server(CONFORMING), STATELESS)
     client.result("tools/call", name="test_logging_tool", _meta={LOG_LEVEL: level})
-    assert logged(client) == [each for each in ("debug", "emergency") if LEVELS.index(each) >= LEVELS.index(level)]
+    assert logged(client) == [
+        each for each in ("debug", "emergency") if LEVELS.index(each) >= LEVELS.index(level)
+    ]
 
 
 def test_a_stateless_call_that_names_no_level_logs_nothing() -> None:
@@ -198,7 +210,10 @@ def test_what_a_call_logs_goes_where_its_other_notifications_go() -> None:
     told: list[bytes] = []
     message = client.message("tools/call", {"name": "test_logging_tool", "arguments": {}})
     client.session.handle(encode(message), Delivery(tell=told.append))
-    assert ([decode(each)["params"]["data"] for each in told], client.told()) == (["something great"], [])
+    assert ([decode(each)["params"]["data"] for each in told], client.told()) == (
+        ["something great"],
+        [],
+    )
 
 
 def test_a_stateless_request_with_a_level_that_does_not_exist_is_refused(stateless: Client) -> None:

@@ -3,7 +3,12 @@
 from typing import Any
 
 import pytest
-from mcp_types.methods import CACHEABLE_METHODS, SERVER_RESULTS, parse_server_result, serialize_server_result
+from mcp_types.methods import (
+    CACHEABLE_METHODS,
+    SERVER_RESULTS,
+    parse_server_result,
+    serialize_server_result,
+)
 
 from polymnia import __version__
 from polymnia.mcp.methods import METHODS
@@ -25,7 +30,9 @@ METHOD_NOT_FOUND, INVALID_PARAMS, UNSUPPORTED_VERSION = -32601, -32602, -32022
 
 # Something to ask of every method there is, and what makes the answers of some of them differ.
 QUESTIONS: dict[str, list[JSON]] = {
-    "initialize": [{"protocolVersion": LATEST, "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}],
+    "initialize": [
+        {"protocolVersion": LATEST, "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+    ],
     "server/discover": [{}],
     "ping": [{}],
     "tools/list": [{}],
@@ -44,9 +51,15 @@ QUESTIONS: dict[str, list[JSON]] = {
     "prompts/list": [{}],
     "prompts/get": [{"name": "greeting", "arguments": {"name": "Ada"}}, {"name": "plain"}],
     "completion/complete": [
-        {"ref": {"type": "ref/prompt", "name": "greeting"}, "argument": {"name": "name", "value": "A"}},
+        {
+            "ref": {"type": "ref/prompt", "name": "greeting"},
+            "argument": {"name": "name", "value": "A"},
+        },
         {"ref": {"type": "ref/prompt", "name": "plain"}, "argument": {"name": "any", "value": ""}},
-        {"ref": {"type": "ref/resource", "uri": ENTITY_TEMPLATE}, "argument": {"name": "many", "value": "x"}},
+        {
+            "ref": {"type": "ref/resource", "uri": ENTITY_TEMPLATE},
+            "argument": {"name": "many", "value": "x"},
+        },
     ],
     "logging/setLevel": [{"level": "debug"}],
 }
@@ -81,10 +94,14 @@ def speaking(revision: str) -> Client:
 
 
 @pytest.mark.parametrize(("method", "revision", "question"), ANSWERED)
-def test_every_result_is_what_the_official_types_say(method: str, revision: str, question: JSON) -> None:
+def test_every_result_is_what_the_official_types_say(
+    method: str, revision: str, question: JSON
+) -> None:
     result = speaking(revision).result(method, **question)
     parse_server_result(method, revision, result)
-    assert serialize_server_result(method, revision, result) == result, "something in it has no place there"
+    assert serialize_server_result(method, revision, result) == result, (
+        "something in it has no place there"
+    )
 
 
 def test_the_methods_are_those_of_the_protocol() -> None:
@@ -96,12 +113,16 @@ def test_the_revision_asked_for_is_the_one_agreed_on(requested: str) -> None:
     assert Client(greet=False).initialize(requested)["protocolVersion"] == requested
 
 
-@pytest.mark.parametrize("requested", ["2024-10-07", "2025-04-01", STATELESS, "2099-01-01", "", "x", "1.0"])
+@pytest.mark.parametrize(
+    "requested", ["2024-10-07", "2025-04-01", STATELESS, "2099-01-01", "", "x", "1.0"]
+)
 def test_for_an_unknown_revision_the_newest_with_a_handshake_is_offered(requested: str) -> None:
     assert Client(greet=False).initialize(requested)["protocolVersion"] == LATEST
 
 
-@pytest.mark.parametrize("params", [{}, {"protocolVersion": None}, {"protocolVersion": 20251125}, {"clientInfo": {}}])
+@pytest.mark.parametrize(
+    "params", [{}, {"protocolVersion": None}, {"protocolVersion": 20251125}, {"clientInfo": {}}]
+)
 def test_a_handshake_without_a_revision_is_refused(params: JSON) -> None:
     assert Client(greet=False).error("initialize", **params)["code"] == INVALID_PARAMS
 
@@ -114,7 +135,11 @@ def test_a_second_handshake_counts() -> None:
 
 def test_initialize_returns_server_info_and_instructions() -> None:
     result = Client(greet=False).initialize(LATEST)
-    assert result["serverInfo"] == {"name": "test-server", "version": "7.0", "title": f"Polymnia {__version__}"}
+    assert result["serverInfo"] == {
+        "name": "test-server",
+        "version": "7.0",
+        "title": f"Polymnia {__version__}",
+    }
     assert result["instructions"] == "Try everything."
 
 
@@ -142,7 +167,9 @@ def test_features_the_dialect_lacks_are_empty_lists(method: str) -> None:
     assert list(result.values()) == [[]]
 
 
-@pytest.mark.parametrize("method", ["tools/list", "resources/list", "resources/templates/list", "prompts/list"])
+@pytest.mark.parametrize(
+    "method", ["tools/list", "resources/list", "resources/templates/list", "prompts/list"]
+)
 def test_every_list_is_complete_so_any_cursor_is_refused(client: Client, method: str) -> None:
     assert "nextCursor" not in client.result(method, cursor=None)
     assert client.error(method, cursor="2")["code"] == INVALID_PARAMS
@@ -155,8 +182,12 @@ def test_structured_content_begins_with_the_revision_that_has_it(client: Client)
 
 
 def test_a_tool_has_an_output_schema_where_it_has_structured_content(client: Client) -> None:
-    (described,) = [tool for tool in client.result("tools/list")["tools"] if tool["name"] == "measure"]
-    assert ("outputSchema" in described) == ("structuredContent" in client.call("measure", howMany=3))
+    (described,) = [
+        tool for tool in client.result("tools/list")["tools"] if tool["name"] == "measure"
+    ]
+    assert ("outputSchema" in described) == (
+        "structuredContent" in client.call("measure", howMany=3)
+    )
 
 
 @pytest.mark.parametrize(
@@ -173,20 +204,32 @@ def test_a_tool_has_an_output_schema_where_it_has_structured_content(client: Cli
         ),
         (
             "completion/complete",
-            {"ref": {"type": "ref/prompt", "name": "nope"}, "argument": {"name": "name", "value": ""}},
+            {
+                "ref": {"type": "ref/prompt", "name": "nope"},
+                "argument": {"name": "name", "value": ""},
+            },
             INVALID_PARAMS,
         ),
         (
             "completion/complete",
-            {"ref": {"type": "ref/resource", "uri": "nope"}, "argument": {"name": "name", "value": ""}},
+            {
+                "ref": {"type": "ref/resource", "uri": "nope"},
+                "argument": {"name": "name", "value": ""},
+            },
             INVALID_PARAMS,
         ),
-        ("completion/complete", {"ref": {"type": "ref/prompt", "name": "greeting"}}, INVALID_PARAMS),
+        (
+            "completion/complete",
+            {"ref": {"type": "ref/prompt", "name": "greeting"}},
+            INVALID_PARAMS,
+        ),
         ("resources/read", {}, INVALID_PARAMS),
         ("nope", {}, METHOD_NOT_FOUND),
     ],
 )
-def test_refusals_are_the_same_in_every_revision(client: Client, method: str, params: JSON, code: int) -> None:
+def test_refusals_are_the_same_in_every_revision(
+    client: Client, method: str, params: JSON, code: int
+) -> None:
     assert client.error(method, **params)["code"] == code
 
 
@@ -194,7 +237,11 @@ def test_refusals_are_the_same_in_every_revision(client: Client, method: str, pa
     ("method", "params", "sentence"),
     [
         ("resources/read", {"uri": entity_uri("Nobody")}, "nobody is called Nobody"),
-        ("prompts/get", {"name": "greeting", "arguments": {"name": "Nobody"}}, "there is no greeting for Nobody"),
+        (
+            "prompts/get",
+            {"name": "greeting", "arguments": {"name": "Nobody"}},
+            "there is no greeting for Nobody",
+        ),
     ],
 )
 def test_a_refusal_of_a_resource_or_prompt_is_an_invalid_params_error(
@@ -204,7 +251,9 @@ def test_a_refusal_of_a_resource_or_prompt_is_an_invalid_params_error(
 
 
 @pytest.mark.parametrize("uri", ["test://nope", "test://", ""])
-def test_a_resource_that_is_not_there_has_the_code_of_its_revision(client: Client, uri: str) -> None:
+def test_a_resource_that_is_not_there_has_the_code_of_its_revision(
+    client: Client, uri: str
+) -> None:
     expected = INVALID_PARAMS if client.revision == STATELESS else -32002
     error = client.error("resources/read", uri=uri)
     assert (error["code"], error["data"]) == (expected, {"uri": uri})
@@ -226,50 +275,76 @@ def test_a_resource_that_is_not_there_has_the_code_of_its_revision(client: Clien
         ),
     ],
 )
-def test_null_is_as_good_as_absent_where_the_official_types_say_so(client: Client, method: str, params: JSON) -> None:
+def test_null_is_as_good_as_absent_where_the_official_types_say_so(
+    client: Client, method: str, params: JSON
+) -> None:
     client.result(method, **params)
 
 
 def test_completions_are_those_that_fit() -> None:
     ref = {"type": "ref/prompt", "name": "greeting"}
-    result = speaking(LATEST).result("completion/complete", ref=ref, argument={"name": "name", "value": "Ad"})
+    result = speaking(LATEST).result(
+        "completion/complete", ref=ref, argument={"name": "name", "value": "Ad"}
+    )
     assert result == {"completion": {"values": ["Ada"], "total": 1, "hasMore": False}}
 
 
 def test_at_most_a_hundred_completions_are_returned() -> None:
     ref = {"type": "ref/resource", "uri": ENTITY_TEMPLATE}
-    result = speaking(LATEST).result("completion/complete", ref=ref, argument={"name": "many", "value": "x"})
+    result = speaking(LATEST).result(
+        "completion/complete", ref=ref, argument={"name": "many", "value": "x"}
+    )
     completion = result["completion"]
-    assert (len(completion["values"]), completion["total"], completion["hasMore"]) == (100, 250, True)
+    assert (len(completion["values"]), completion["total"], completion["hasMore"]) == (
+        100,
+        250,
+        True,
+    )
 
 
 def test_a_prompt_is_filled_in() -> None:
-    result = speaking(LATEST).result("prompts/get", name="greeting", arguments={"name": "Ada", "tone": "loudly"})
-    assert result["messages"] == [{"role": "user", "content": {"type": "text", "text": "Greet Ada loudly."}}]
+    result = speaking(LATEST).result(
+        "prompts/get", name="greeting", arguments={"name": "Ada", "tone": "loudly"}
+    )
+    assert result["messages"] == [
+        {"role": "user", "content": {"type": "text", "text": "Greet Ada loudly."}}
+    ]
 
 
 def test_a_resource_is_read_with_its_kind() -> None:
     result = speaking(LATEST).result("resources/read", uri=entity_uri("Ada"))
-    assert result["contents"] == [{"uri": entity_uri("Ada"), "mimeType": "text/plain", "text": "Ada"}]
+    assert result["contents"] == [
+        {"uri": entity_uri("Ada"), "mimeType": "text/plain", "text": "Ada"}
+    ]
 
 
-@pytest.mark.parametrize(("method", "revision"), [each for each in SERVER_RESULTS if each[1] in HANDSHAKE])
-def test_results_of_a_handshake_carry_nothing_of_the_stateless_revision(method: str, revision: str) -> None:
+@pytest.mark.parametrize(
+    ("method", "revision"), [each for each in SERVER_RESULTS if each[1] in HANDSHAKE]
+)
+def test_results_of_a_handshake_carry_nothing_of_the_stateless_revision(
+    method: str, revision: str
+) -> None:
     result = speaking(revision).result(method, **QUESTIONS[method][0])
     assert not {"resultType", "_meta", "ttlMs", "cacheScope"} & set(result)
 
 
 @pytest.mark.parametrize("method", sorted(STATELESS_METHODS - {LATER}))
-def test_stateless_results_say_that_they_are_complete_and_who_made_them(stateless: Client, method: str) -> None:
+def test_stateless_results_say_that_they_are_complete_and_who_made_them(
+    stateless: Client, method: str
+) -> None:
     result = stateless.result(method, **QUESTIONS[method][0])
     assert result["resultType"] == "complete"
     assert result["_meta"][SERVER_INFO]["name"] == "test-server"
 
 
 @pytest.mark.parametrize("method", sorted(STATELESS_METHODS - {LATER}))
-def test_stateless_results_that_may_be_kept_say_for_how_long(stateless: Client, method: str) -> None:
+def test_stateless_results_that_may_be_kept_say_for_how_long(
+    stateless: Client, method: str
+) -> None:
     result = stateless.result(method, **QUESTIONS[method][0])
-    assert {"ttlMs", "cacheScope"} & set(result) == ({"ttlMs", "cacheScope"} if method in CACHEABLE_METHODS else set())
+    assert {"ttlMs", "cacheScope"} & set(result) == (
+        {"ttlMs", "cacheScope"} if method in CACHEABLE_METHODS else set()
+    )
 
 
 @pytest.mark.parametrize("method", ["resources/list", "resources/read"])
@@ -285,18 +360,24 @@ def test_discovery_lists_revisions_capabilities_and_instructions(stateless: Clie
 
 
 @pytest.mark.parametrize("method", sorted(set(ALL_METHODS) - STATELESS_METHODS))
-def test_handshake_methods_do_not_exist_for_stateless_clients(stateless: Client, method: str) -> None:
+def test_handshake_methods_do_not_exist_for_stateless_clients(
+    stateless: Client, method: str
+) -> None:
     assert stateless.error(method, **QUESTIONS[method][0])["code"] == METHOD_NOT_FOUND
 
 
 @pytest.mark.parametrize("method", sorted(set(ALL_METHODS) - STATELESS_METHODS))
-def test_a_handshake_method_is_refused_before_its_params_are_checked(stateless: Client, method: str) -> None:
+def test_a_handshake_method_is_refused_before_its_params_are_checked(
+    stateless: Client, method: str
+) -> None:
     assert stateless.error(method)["code"] == METHOD_NOT_FOUND
 
 
 @pytest.mark.parametrize("revision", HANDSHAKE)
 @pytest.mark.parametrize("method", ["server/discover", LATER])
-def test_a_stateless_method_without_its_meta_says_what_is_missing(method: str, revision: str) -> None:
+def test_a_stateless_method_without_its_meta_says_what_is_missing(
+    method: str, revision: str
+) -> None:
     error = Client(revision=revision).error(method, notifications={})
     assert error["code"] == INVALID_PARAMS
     assert f"{PREFIX}protocolVersion" in error["message"]
@@ -342,7 +423,10 @@ def test_an_unsupported_version_is_refused_with_those_that_are(requested: str) -
     ("method", "params"), [("tools/call", {}), ("server/later", {}), ("tools/list", {"cursor": 5})]
 )
 def test_an_unsupported_version_is_reported_first(method: str, params: JSON) -> None:
-    assert ask_with(envelope(protocolVersion="2099-01-01"), method, **params)["code"] == UNSUPPORTED_VERSION
+    assert (
+        ask_with(envelope(protocolVersion="2099-01-01"), method, **params)["code"]
+        == UNSUPPORTED_VERSION
+    )
 
 
 def test_a_refused_revision_lists_those_with_a_handshake() -> None:
@@ -353,7 +437,9 @@ def test_a_refused_revision_lists_those_with_a_handshake() -> None:
 def test_both_eras_share_one_connection() -> None:
     client = Client(revision="2024-11-05")
     before = client.call("measure", howMany=3)
-    between = client.result("tools/call", name="measure", arguments={"howMany": 3}, _meta=envelope())
+    between = client.result(
+        "tools/call", name="measure", arguments={"howMany": 3}, _meta=envelope()
+    )
     after = client.call("measure", howMany=3)
     assert ("structuredContent" in between, between["resultType"]) == (True, "complete")
     assert before == after == {"content": [{"type": "text", "text": "measured"}]}

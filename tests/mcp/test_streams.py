@@ -36,13 +36,21 @@ def on(identifier: Any, **params: Any) -> JSON:
         ({}, {}),
         ({"resourcesListChanged": True}, {"resourcesListChanged": True}),
         ({"resourcesListChanged": False, "resourceSubscriptions": []}, {}),
-        ({"resourceSubscriptions": [NAMES_URI, CLOCK_URI]}, {"resourceSubscriptions": [NAMES_URI, CLOCK_URI]}),
+        (
+            {"resourceSubscriptions": [NAMES_URI, CLOCK_URI]},
+            {"resourceSubscriptions": [NAMES_URI, CLOCK_URI]},
+        ),
         ({"toolsListChanged": True, "promptsListChanged": True}, {}),
-        ({"resourcesListChanged": None, "resourceSubscriptions": None, "toolsListChanged": None}, {}),
+        (
+            {"resourcesListChanged": None, "resourceSubscriptions": None, "toolsListChanged": None},
+            {},
+        ),
         ({"later": True}, {}),
     ],
 )
-def test_a_stream_first_acknowledges_the_supported_filter(stateless: Client, wanted: JSON, kept: JSON) -> None:
+def test_a_stream_first_acknowledges_the_supported_filter(
+    stateless: Client, wanted: JSON, kept: JSON
+) -> None:
     assert listening(stateless, **wanted) == kept
 
 
@@ -50,7 +58,9 @@ def test_an_unsupported_filter_is_not_acknowledged() -> None:
     assert listening(Client(new_server(only_tools()), STATELESS), resourcesListChanged=True) == {}
 
 
-@pytest.mark.parametrize("params", [{}, {"notifications": None}, {"notifications": {"resourceSubscriptions": "x"}}])
+@pytest.mark.parametrize(
+    "params", [{}, {"notifications": None}, {"notifications": {"resourceSubscriptions": "x"}}]
+)
 def test_a_stream_without_a_valid_filter_is_refused(stateless: Client, params: JSON) -> None:
     assert stateless.error("subscriptions/listen", **params)["code"] == -32602
     assert stateless.told() == []
@@ -58,9 +68,17 @@ def test_a_stream_without_a_valid_filter_is_refused(stateless: Client, params: J
 
 @pytest.mark.parametrize("identifier", ["s", "", 7, 0, 2**70])
 def test_notifications_of_a_stream_carry_its_id(stateless: Client, identifier: Any) -> None:
-    listening(stateless, identifier, resourcesListChanged=True, resourceSubscriptions=[NAMES_URI, CLOCK_URI])
+    listening(
+        stateless,
+        identifier,
+        resourcesListChanged=True,
+        resourceSubscriptions=[NAMES_URI, CLOCK_URI],
+    )
     stateless.call("remember", name="Ada")
-    assert stateless.told() == [(LIST_CHANGED, on(identifier)), (UPDATED, on(identifier, uri=NAMES_URI))]
+    assert stateless.told() == [
+        (LIST_CHANGED, on(identifier)),
+        (UPDATED, on(identifier, uri=NAMES_URI)),
+    ]
 
 
 def test_a_stream_carries_only_what_it_was_opened_for(stateless: Client) -> None:
@@ -91,7 +109,9 @@ def test_a_cancelled_stream_is_silent_and_unanswered(stateless: Client) -> None:
 
 
 @pytest.mark.parametrize("identifier", ["s", 7, 2**70])
-def test_an_open_stream_is_answered_when_the_session_ends(stateless: Client, identifier: Any) -> None:
+def test_an_open_stream_is_answered_when_the_session_ends(
+    stateless: Client, identifier: Any
+) -> None:
     listening(stateless, identifier)
     stateless.session.close()
     (reply,) = [decode(each) for each in stateless.session.outbox]
@@ -117,7 +137,9 @@ def test_subscriptions_and_streams_are_notified_separately(server: Server) -> No
     assert stateless.told() == [(UPDATED, on("s", uri=NAMES_URI))]
 
 
-@pytest.mark.parametrize("act", [lambda client: listening(client, "new"), lambda client: client.session.close()])
+@pytest.mark.parametrize(
+    "act", [lambda client: listening(client, "new"), lambda client: client.session.close()]
+)
 def test_streams_may_open_and_close_during_a_change(
     server: Server, stateless: Client, act: Callable[[Client], None]
 ) -> None:

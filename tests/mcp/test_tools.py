@@ -54,7 +54,10 @@ def refusal(client: Client, **arguments: Any) -> str:
         ({"box": {"width": 1, "depth": 2}}, "box.depth: there is no such argument"),
         ({"boxes": {}}, "boxes: expected an array, got an object"),
         ({"boxes": [{"width": 1}, {"label": "x"}]}, "boxes[1].width: required, but missing"),
-        ({"boxes": [{"width": 1, "label": 5}]}, "boxes[0].label: expected a string or null, got a number"),
+        (
+            {"boxes": [{"width": 1, "label": 5}]},
+            "boxes[0].label: expected a string or null, got a number",
+        ),
         ({"boxes": [{"width": 1, "depth": 2}]}, "boxes[0].depth: there is no such argument"),
         ({"matrix": [1]}, "matrix[0]: expected an array, got a number"),
         ({"matrix": [[1], [2, "x"]]}, "matrix[1][1]: expected an integer, got a string"),
@@ -67,7 +70,9 @@ def refusal(client: Client, **arguments: Any) -> str:
         ({"howmany": 3}, "howmany: there is no such argument"),
     ],
 )
-def test_a_wrong_argument_is_named_with_what_was_expected(client: Client, arguments: JSON, sentence: str) -> None:
+def test_a_wrong_argument_is_named_with_what_was_expected(
+    client: Client, arguments: JSON, sentence: str
+) -> None:
     assert refusal(client, **arguments) == sentence
 
 
@@ -85,7 +90,9 @@ def test_an_invalid_choice_is_named(client: Client, arguments: JSON, value: str)
     assert value in sentence
 
 
-@pytest.mark.parametrize(("arguments", "choices"), [({"tone": "shrill"}, ("calm", "loud")), ({"step": 3}, ("1", "2"))])
+@pytest.mark.parametrize(
+    ("arguments", "choices"), [({"tone": "shrill"}, ("calm", "loud")), ({"step": 3}, ("1", "2"))]
+)
 def test_the_error_for_an_invalid_choice_lists_the_choices(
     client: Client, arguments: JSON, choices: tuple[str, ...]
 ) -> None:
@@ -116,7 +123,10 @@ def test_every_mistake_within_an_argument_is_named(client: Client) -> None:
 
 def test_a_bounded_number_of_mistakes_is_named(client: Client) -> None:
     mistakes = refusal(client, matrix=[["x"] * 30]).split("; ")
-    assert (len(mistakes), mistakes[-1]) == (MAX_MISTAKES + 1, f"and {30 - MAX_MISTAKES} more mistakes")
+    assert (len(mistakes), mistakes[-1]) == (
+        MAX_MISTAKES + 1,
+        f"and {30 - MAX_MISTAKES} more mistakes",
+    )
 
 
 @pytest.mark.parametrize("arguments", [{}, {"arguments": {}}, {"arguments": None}])
@@ -126,17 +136,28 @@ def test_arguments_may_be_left_out_where_none_are_needed(client: Client, argumen
 
 
 @pytest.mark.parametrize("arguments", [{}, {"arguments": {}}, {"arguments": None}])
-def test_arguments_left_out_where_some_are_needed_are_missing(client: Client, arguments: JSON) -> None:
+def test_arguments_left_out_where_some_are_needed_are_missing(
+    client: Client, arguments: JSON
+) -> None:
     result = client.result("tools/call", name="measure", **arguments)
-    assert (result["isError"], result["content"][0]["text"]) == (True, "howMany: required, but missing")
+    assert (result["isError"], result["content"][0]["text"]) == (
+        True,
+        "howMany: required, but missing",
+    )
 
 
 @pytest.mark.parametrize(
-    ("arguments", "kind"), [([], "an array"), ("x", "a string"), (5, "a number"), (True, "a boolean")]
+    ("arguments", "kind"),
+    [([], "an array"), ("x", "a string"), (5, "a number"), (True, "a boolean")],
 )
-def test_arguments_that_are_no_object_are_refused(client: Client, arguments: Any, kind: str) -> None:
+def test_arguments_that_are_no_object_are_refused(
+    client: Client, arguments: Any, kind: str
+) -> None:
     result = client.result("tools/call", name="nothing", arguments=arguments)
-    assert (result["isError"], result["content"][0]["text"]) == (True, f"arguments: expected an object, got {kind}")
+    assert (result["isError"], result["content"][0]["text"]) == (
+        True,
+        f"arguments: expected an object, got {kind}",
+    )
 
 
 def test_unknown_arguments_are_ignored_where_the_tool_does_not_forbid_them(client: Client) -> None:
@@ -175,13 +196,18 @@ def test_all_kinds_of_arguments_are_taken(client: Client) -> None:
 def test_a_refusal_of_a_tool_is_a_result_the_model_reads(revision: str) -> None:
     result = Client(revision=revision).call("refuse")
     assert result["isError"] is True
-    assert result["content"] == [{"type": "text", "text": "that cannot be done; try something else"}]
+    assert result["content"] == [
+        {"type": "text", "text": "that cannot be done; try something else"}
+    ]
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_a_note_follows_the_reply(revision: str) -> None:
     content = Client(revision=revision).call("footnote")["content"]
-    assert content == [{"type": "text", "text": "the answer"}, {"type": "text", "text": "and a note"}]
+    assert content == [
+        {"type": "text", "text": "the answer"},
+        {"type": "text", "text": "and a note"},
+    ]
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
@@ -198,7 +224,9 @@ def test_an_unknown_tool_is_an_error_of_the_protocol(revision: str) -> None:
         ({"name": ["nothing"]}, "name: expected a string, got an array"),
     ],
 )
-def test_a_call_without_a_name_is_an_error_of_the_protocol(client: Client, params: JSON, sentence: str) -> None:
+def test_a_call_without_a_name_is_an_error_of_the_protocol(
+    client: Client, params: JSON, sentence: str
+) -> None:
     assert client.error("tools/call", **params) == {"code": -32602, "message": sentence}
 
 
@@ -251,13 +279,22 @@ def test_a_schema_is_one_object_with_nothing_to_look_up(schema: JSON) -> None:
 def _keywords(node: Any) -> Iterator[str]:
     if isinstance(node, dict):
         yield from node
-    for child in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+    for child in (
+        node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+    ):
         yield from _keywords(child)
 
 
 GOOD: list[JSON] = [
     {"howMany": 3},
-    {"howMany": 1, "note": None, "box": None, "boxes": [{"width": 1, "label": "x"}], "matrix": [[1]], "pair": [1, "x"]},
+    {
+        "howMany": 1,
+        "note": None,
+        "box": None,
+        "boxes": [{"width": 1, "label": "x"}],
+        "matrix": [[1]],
+        "pair": [1, "x"],
+    },
 ]
 BAD: list[JSON] = [
     {},
@@ -275,7 +312,11 @@ BAD: list[JSON] = [
 
 @pytest.mark.parametrize("arguments", GOOD + BAD)
 def test_the_schema_and_the_tool_agree_on_what_is_right(client: Client, arguments: JSON) -> None:
-    (schema,) = [tool["inputSchema"] for tool in listed(CATALOGUES["test"])["tools"] if tool["name"] == "measure"]
+    (schema,) = [
+        tool["inputSchema"]
+        for tool in listed(CATALOGUES["test"])["tools"]
+        if tool["name"] == "measure"
+    ]
     accepted = "isError" not in client.call("measure", **arguments)
     assert Draft202012Validator(schema).is_valid(arguments) == accepted == (arguments in GOOD)
 
@@ -315,7 +356,11 @@ def test_a_tool_is_described_with_all_that_clients_ask_for() -> None:
         "name": "forget",
         "title": "Forget",
         "description": "Delete an entity",
-        "inputSchema": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
+        "inputSchema": {
+            "type": "object",
+            "properties": {"name": {"type": "string"}},
+            "required": ["name"],
+        },
         "annotations": {
             "readOnlyHint": False,
             "destructiveHint": True,

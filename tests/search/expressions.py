@@ -6,7 +6,20 @@ import apsw
 from hypothesis import strategies as st
 
 # A few words, so that documents and expressions often agree; some differ only in their endings, some in accents.
-WORDS = ["tea", "teas", "run", "running", "runner", "organize", "organization", "Zoë", "zoe", "a", "x1", "user_name"]
+WORDS = [
+    "tea",
+    "teas",
+    "run",
+    "running",
+    "runner",
+    "organize",
+    "organization",
+    "Zoë",
+    "zoe",
+    "a",
+    "x1",
+    "user_name",
+]
 PREFIXES = ["t", "te", "tea", "runn", "running", "organiza", "organizat", "zo", "zoë"]
 NAMES = ["name", "labels", "content"]
 COLUMNS = {name: name for name in NAMES}
@@ -15,7 +28,9 @@ texts = st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join)
 documents = st.lists(st.fixed_dictionaries(dict.fromkeys(NAMES, texts)), min_size=1, max_size=6)
 
 _bare = st.sampled_from([word for word in WORDS if word != "user_name"])
-_quoted = st.lists(st.sampled_from([*WORDS, "-", '""']), max_size=3).map(lambda words: f'"{" ".join(words)}"')
+_quoted = st.lists(st.sampled_from([*WORDS, "-", '""']), max_size=3).map(
+    lambda words: f'"{" ".join(words)}"'
+)
 _phrases = (_bare | _quoted | st.just("user_name")).flatmap(
     lambda first: st.sampled_from([first, first, first, f"{first} + tea"])
 )
@@ -44,7 +59,9 @@ def table(rows: Sequence[dict[str, str]], tokenizer: str) -> apsw.Connection:
     """Return a database with the rows in an FTS5 table `documents`."""
     connection = apsw.Connection(":memory:")
     tokenize = f"{tokenizer} remove_diacritics 2"
-    connection.execute(f"CREATE VIRTUAL TABLE documents USING fts5 ({', '.join(NAMES)}, tokenize = '{tokenize}')")
+    connection.execute(
+        f"CREATE VIRTUAL TABLE documents USING fts5 ({', '.join(NAMES)}, tokenize = '{tokenize}')"
+    )
     for row in rows:
         connection.execute("INSERT INTO documents VALUES (:name, :labels, :content)", row)
     return connection
@@ -52,7 +69,9 @@ def table(rows: Sequence[dict[str, str]], tokenizer: str) -> apsw.Connection:
 
 def matching_rows(connection: apsw.Connection, query: str) -> list[int]:
     """Return the numbers of the rows that FTS5 finds, from 0."""
-    found = connection.execute("SELECT rowid - 1 FROM documents WHERE documents MATCH ? ORDER BY rowid", (query,))
+    found = connection.execute(
+        "SELECT rowid - 1 FROM documents WHERE documents MATCH ? ORDER BY rowid", (query,)
+    )
     return [number for (number,) in found]
 
 

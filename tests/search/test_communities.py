@@ -28,7 +28,10 @@ def test_many_cliques_in_a_ring_stay_apart() -> None:
     edges = [edge for number in range(20) for edge in clique(5 * number, 5)]
     ring = [(5 * number, 5 * ((number + 1) % 20) + 1) for number in range(20)]
     groups = [frozenset(group) for group in find_communities(links(100, *edges, *ring))]
-    assert all(any(set(range(5 * number, 5 * number + 5)) <= group for group in groups) for number in range(20))
+    assert all(
+        any(set(range(5 * number, 5 * number + 5)) <= group for group in groups)
+        for number in range(20)
+    )
     assert len(groups) >= 8
 
 

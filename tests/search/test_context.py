@@ -52,5 +52,7 @@ def test_the_passage_before_counts_most_and_the_one_after_least() -> None:
 
 def test_passages_and_neighbours_without_vectors_are_left_out() -> None:
     near = {turn(2).key: Neighbours(before=turn(1))}
-    assert context_cosines(ASKED, {2: UNRELATED}, [turn(2), turn(3)], near) == pytest.approx({2: 0.0})
+    assert context_cosines(ASKED, {2: UNRELATED}, [turn(2), turn(3)], near) == pytest.approx(
+        {2: 0.0}
+    )
     assert context_cosines(ASKED, {}, [turn(2)], near) == {}

@@ -75,7 +75,12 @@ def test_a_year_alone_agrees_only_a_little() -> None:
 def test_the_bounds_include_every_time_that_agrees(period: Period) -> None:
     assert period.bounds is not None
     start, end = period.bounds
-    agreeing = [at for day in range(1, 29) for m in range(1, 13) if agreement(period, at := micros(2023, m, day)) > 0]
+    agreeing = [
+        at
+        for day in range(1, 29)
+        for m in range(1, 13)
+        if agreement(period, at := micros(2023, m, day)) > 0
+    ]
     assert agreeing
     assert all(start <= at < end for at in agreeing)
 
@@ -115,7 +120,9 @@ def test_questions_for_a_time_and_texts_with_a_time_are_recognized() -> None:
         ("", None),
     ],
 )
-def test_a_date_at_the_start_of_a_text_is_its_time(text: str, day: tuple[int, int, int] | None) -> None:
+def test_a_date_at_the_start_of_a_text_is_its_time(
+    text: str, day: tuple[int, int, int] | None
+) -> None:
     at = int(datetime(*day, tzinfo=UTC).timestamp()) * 1_000_000 if day else 0
     assert stamped_time(text) == at
 
@@ -131,9 +138,13 @@ def test_a_date_at_the_start_of_a_text_is_its_time(text: str, day: tuple[int, in
         ("In 3 days we leave", (2023, 5, 13)),
     ],
 )
-def test_days_that_a_text_mentions_count_from_when_it_was_said(text: str, day: tuple[int, int, int]) -> None:
+def test_days_that_a_text_mentions_count_from_when_it_was_said(
+    text: str, day: tuple[int, int, int]
+) -> None:
     (found,) = relative_times(text, micros(2023, 5, 10))
-    assert datetime.fromtimestamp(found / 1_000_000, UTC).date() == datetime(*day, tzinfo=UTC).date()
+    assert (
+        datetime.fromtimestamp(found / 1_000_000, UTC).date() == datetime(*day, tzinfo=UTC).date()
+    )
 
 
 @pytest.mark.parametrize(
@@ -164,15 +175,26 @@ def test_a_text_that_mentions_the_asked_day_agrees_with_it() -> None:
 
 def test_every_date_in_a_text_counts() -> None:
     text = "[22 May 2023] Launch moved from 5 June 2023 to 19 June 2023, review in August, party in September 2024"
-    periods = [Period(2023, 5, 22), Period(2023, 6, 5), Period(2023, 6, 19), Period(2024, 9, 0), Period(0, 8, 0)]
+    periods = [
+        Period(2023, 5, 22),
+        Period(2023, 6, 5),
+        Period(2023, 6, 19),
+        Period(2024, 9, 0),
+        Period(0, 8, 0),
+    ]
     assert list(named_periods(text)) == periods
     assert text_agreement(Period(2023, 6, 19), text, micros(2023, 5, 22)) == 1
     assert text_agreement(Period(2023, 8, 0), text, micros(2023, 5, 22)) == 1
 
 
 def test_a_month_without_a_preposition_counts_in_a_text() -> None:
-    assert text_agreement(Period(0, 7, 0), "[19 June 2023] Tom will do July", micros(2023, 6, 19)) == 1
-    assert text_agreement(Period(2022, 7, 0), "[19 June 2023] Tom will do July", micros(2023, 6, 19)) == 0
+    assert (
+        text_agreement(Period(0, 7, 0), "[19 June 2023] Tom will do July", micros(2023, 6, 19)) == 1
+    )
+    assert (
+        text_agreement(Period(2022, 7, 0), "[19 June 2023] Tom will do July", micros(2023, 6, 19))
+        == 0
+    )
 
 
 def test_a_year_alone_does_not_agree_with_a_month() -> None:

@@ -23,13 +23,24 @@ def scored(query: Query, text: str, signals: Signals) -> ScoredPassage:
 
 def test_reasons_name_words_entity_and_time() -> None:
     query = ask("Which deploying steps did Ada describe in May 2023?", named="Ada")
-    found = scored(query, "the steps to deploy", Signals(words=1.0, meaning=0.52, entity=1.0, date=0.4))
-    assert reasons(found, "any word") == ("words: deploying, steps", "meaning: 0.52", "about: Ada", "time: May 2023")
+    found = scored(
+        query, "the steps to deploy", Signals(words=1.0, meaning=0.52, entity=1.0, date=0.4)
+    )
+    assert reasons(found, "any word") == (
+        "words: deploying, steps",
+        "meaning: 0.52",
+        "about: Ada",
+        "time: May 2023",
+    )
 
 
 def test_without_a_word_the_kind_of_match_is_the_reason() -> None:
-    assert reasons(scored(ask("deploy"), "roll it out", Signals(meaning=0.2)), "meaning") == ("meaning",)
-    assert reasons(scored(ask("deploy"), "roll it out", Signals(meaning=0.5)), "meaning") == ("meaning: 0.50",)
+    assert reasons(scored(ask("deploy"), "roll it out", Signals(meaning=0.2)), "meaning") == (
+        "meaning",
+    )
+    assert reasons(scored(ask("deploy"), "roll it out", Signals(meaning=0.5)), "meaning") == (
+        "meaning: 0.50",
+    )
 
 
 def test_a_match_is_weak_if_it_has_few_words_and_little_meaning() -> None:

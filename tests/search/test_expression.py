@@ -73,8 +73,12 @@ def test_columns_have_the_names_of_the_passages() -> None:
 @settings(max_examples=1000, deadline=None)
 @given(query=queries() | expressions())
 def test_a_query_is_an_expression_when_fts5_says_so(query: str) -> None:
-    query = re.sub("[\x00\ud800-\udfff]", "", query)  # FTS5 stops at a NUL and never gets surrogates
-    assume(parse(query.replace("+", " "), COLUMNS) is None or "*" not in query)  # `a* + b` is the one difference
+    query = re.sub(
+        "[\x00\ud800-\udfff]", "", query
+    )  # FTS5 stops at a NUL and never gets surrogates
+    assume(
+        parse(query.replace("+", " "), COLUMNS) is None or "*" not in query
+    )  # `a* + b` is the one difference
     try:
         matching_rows(table([], "porter unicode61"), query)
         valid = True
@@ -114,7 +118,14 @@ def test_unspaced_text_is_also_looked_for_inside_longer_text() -> None:
         ("What's Bob's tea?", words("what", "s", "bob", "tea")),
         (
             "東京 is 日本?",
-            And((Phrase(("is",)), Phrase(("東京",), runs=("東京",)), Phrase(("日本",), runs=("日本",))), True),
+            And(
+                (
+                    Phrase(("is",)),
+                    Phrase(("東京",), runs=("東京",)),
+                    Phrase(("日本",), runs=("日本",)),
+                ),
+                True,
+            ),
         ),
         ("日 日本?", And((Phrase(("日",)), Phrase(("日本",), runs=("日本",))), True)),
         ("?!", And((), implicit=True)),
@@ -156,5 +167,7 @@ def test_a_page_of_text_is_cut_to_its_first_words() -> None:
         ("?", []),
     ],
 )
-def test_plain_words_have_looser_and_looser_alternatives(query: str, expected: list[Expression]) -> None:
+def test_plain_words_have_looser_and_looser_alternatives(
+    query: str, expected: list[Expression]
+) -> None:
     assert alternatives(query, COLUMNS) == expected

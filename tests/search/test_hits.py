@@ -7,7 +7,13 @@ from polymnia.search.hits import distinct, exact_kind, word_kind
 
 
 def test_repetitions_about_one_entity_are_shown_once() -> None:
-    ranked = [("A", ["x", "y"]), ("A", ["y", "x"]), ("B", ["x", "y"]), ("A", ["z"]), ("A", ["x", "y"])]
+    ranked = [
+        ("A", ["x", "y"]),
+        ("A", ["y", "x"]),
+        ("B", ["x", "y"]),
+        ("A", ["z"]),
+        ("A", ["x", "y"]),
+    ]
     assert distinct(ranked, 10) == [(0, 2), (2, 0), (3, 0)]
     assert distinct(ranked, 2) == [(0, 1), (2, 0)]
 

@@ -5,7 +5,14 @@ from hypothesis import given, settings
 
 from polymnia.search.expression import Expression, parse, plain_words
 from polymnia.search.matching import match_entities, matches
-from tests.search.expressions import COLUMNS, documents, expressions, matching_rows, prefix_expressions, table
+from tests.search.expressions import (
+    COLUMNS,
+    documents,
+    expressions,
+    matching_rows,
+    prefix_expressions,
+    table,
+)
 
 
 def parsed(query: str) -> Expression:
@@ -24,7 +31,9 @@ def test_an_index_of_stems_finds_the_same(rows: list[dict[str, str]], query: str
 
 @settings(max_examples=300, deadline=None)
 @given(rows=documents, query=prefix_expressions())
-def test_for_prefixes_an_index_without_stems_finds_the_same(rows: list[dict[str, str]], query: str) -> None:
+def test_for_prefixes_an_index_without_stems_finds_the_same(
+    rows: list[dict[str, str]], query: str
+) -> None:
     expression = parsed(query)
     found = [number for number, row in enumerate(rows) if matches(expression, row)]
     assert found == matching_rows(table(rows, "unicode61"), query)

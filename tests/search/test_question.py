@@ -1,6 +1,12 @@
 """Parsed questions: content, names, and the rest without the names."""
 
-from polymnia.search.question import content_without, match_names, parse_question, replace_words, text_without
+from polymnia.search.question import (
+    content_without,
+    match_names,
+    parse_question,
+    replace_words,
+    text_without,
+)
 
 
 def test_stop_words_are_not_content() -> None:
@@ -18,7 +24,12 @@ def test_may_is_content_only_as_a_name_or_alone() -> None:
 
 
 def test_the_parts_of_joined_words_are_content() -> None:
-    assert set(parse_question("where is getUserName").content) == {"getusernam", "get", "user", "name"}
+    assert set(parse_question("where is getUserName").content) == {
+        "getusernam",
+        "get",
+        "user",
+        "name",
+    }
 
 
 def test_a_whole_name_counts_more_than_a_part() -> None:
@@ -39,10 +50,16 @@ def test_names_are_removed_from_the_content() -> None:
 
 
 def test_names_are_removed_from_the_text() -> None:
-    assert text_without("When did Caroline's dog meet caroline?", ["Caroline"]) == "When did dog meet ?"
+    assert (
+        text_without("When did Caroline's dog meet caroline?", ["Caroline"])
+        == "When did dog meet ?"
+    )
     assert text_without("Caroline", ["Caroline"]) == "Caroline"
     assert text_without("Ann and Anna", ["Ann"]) == "and Anna"
 
 
 def test_words_are_replaced_whatever_their_case() -> None:
-    assert replace_words("Did Carolnie's carolnies sing?", {"carolnie": "caroline"}) == "Did caroline's carolnies sing?"
+    assert (
+        replace_words("Did Carolnie's carolnies sing?", {"carolnie": "caroline"})
+        == "Did caroline's carolnies sing?"
+    )

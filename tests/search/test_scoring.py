@@ -24,7 +24,9 @@ from polymnia.search.scoring import (
 
 COUNTS = WordCounts(passages=100, words=1000, having={"rare": 1, "common": 80, "odd": 2})
 SHARES = st.floats(0, 1)
-SIGNALS = st.builds(Signals, words=SHARES, before=SHARES, meaning=st.floats(-1, 1), near=SHARES, entity=SHARES)
+SIGNALS = st.builds(
+    Signals, words=SHARES, before=SHARES, meaning=st.floats(-1, 1), near=SHARES, entity=SHARES
+)
 
 
 def query(text: str, names: dict[str, float] | None = None) -> Query:
@@ -32,7 +34,18 @@ def query(text: str, names: dict[str, float] | None = None) -> Query:
     matcher = Matcher(dict.fromkeys(terms, 1.0), COUNTS, terms)
     named = names or {}
     bonuses = dict.fromkeys(named, 1.0)
-    return Query(parse_question(text), named, bonuses, frozenset(), terms, {}, frozenset(), terms, matcher, text)
+    return Query(
+        parse_question(text),
+        named,
+        bonuses,
+        frozenset(),
+        terms,
+        {},
+        frozenset(),
+        terms,
+        matcher,
+        text,
+    )
 
 
 def turn(number: int, text: str) -> Passage:
@@ -45,7 +58,12 @@ def rank(found: list[ScoredPassage]) -> list[int]:
 
 def test_rare_words_count_more_than_common_ones() -> None:
     matcher = Matcher({"rare": 1.0, "common": 1.0}, COUNTS)
-    assert matcher.score(["rare", "x"]) > matcher.score(["common", "x"]) > matcher.score(["x", "y"]) == 0
+    assert (
+        matcher.score(["rare", "x"])
+        > matcher.score(["common", "x"])
+        > matcher.score(["x", "y"])
+        == 0
+    )
 
 
 def test_short_texts_count_more_than_long_ones() -> None:
@@ -73,7 +91,11 @@ def test_adjacent_words_of_the_question_count_more() -> None:
 def test_a_rare_form_of_a_common_word_counts_no_more_than_the_word() -> None:
     asked = {"common": 1.0, "rare": 1.0}
     as_form = Matcher(asked, COUNTS, ["common"], {"rare": "common"})
-    assert as_form.score(["rare"]) == as_form.score(["common"]) < Matcher(asked, COUNTS).score(["rare"])
+    assert (
+        as_form.score(["rare"])
+        == as_form.score(["common"])
+        < Matcher(asked, COUNTS).score(["rare"])
+    )
 
 
 def test_a_common_form_of_a_rare_word_counts_by_its_own_rarity() -> None:
@@ -83,7 +105,9 @@ def test_a_common_form_of_a_rare_word_counts_by_its_own_rarity() -> None:
 
 
 def test_another_form_counts_as_the_word_that_was_asked_for() -> None:
-    matcher = Matcher({"rare": 1.0, "odd": 1.0, "other": 1.0}, COUNTS, ["rare", "odd"], {"other": "odd"})
+    matcher = Matcher(
+        {"rare": 1.0, "odd": 1.0, "other": 1.0}, COUNTS, ["rare", "odd"], {"other": "odd"}
+    )
     assert matcher.share(["rare", "other"]) == matcher.share(["rare", "odd", "other"]) == 1
     assert matcher.share(["other"]) == matcher.share(["odd"]) == pytest.approx(0.5)
 
@@ -92,7 +116,9 @@ def test_a_preceding_question_counts_more_than_a_preceding_statement() -> None:
     asks, says = turn(1, "Is it rare?"), turn(2, "It is rare")
     answer, other, apart = turn(3, "Yes it is"), turn(4, "Yes it is"), turn(5, "Yes it is")
     near = {answer.key: Neighbours(before=asks), other.key: Neighbours(before=says)}
-    found = score_passages(query("rare"), [apart, other, answer], near, {}, scale=[asks, says], coverage=0)
+    found = score_passages(
+        query("rare"), [apart, other, answer], near, {}, scale=[asks, says], coverage=0
+    )
     assert rank(found) == [3, 4, 5]
 
 
@@ -123,7 +149,9 @@ def test_the_share_of_questions_is_counted_in_words(text: str, share: float) -> 
 
 @given(SIGNALS, st.floats(0, 2))
 def test_without_coverage_a_cosine_does_not_count(signals: Signals, bonus: float) -> None:
-    bare = Signals(words=signals.words, before=signals.before, near=signals.near, entity=signals.entity)
+    bare = Signals(
+        words=signals.words, before=signals.before, near=signals.near, entity=signals.entity
+    )
     assert score(signals, bonus, 0.0) == score(bare, bonus, 0.0)
 
 
@@ -136,7 +164,12 @@ def test_up_to_a_tenth_of_the_vectors_words_alone_count(coverage: float, signals
 @given(SIGNALS)
 def test_with_every_vector_words_count_half_and_meaning_the_rest(signals: Signals) -> None:
     assert signals.meaning is not None
-    expected = 2 * signals.words + 0.8 * signals.before + 0.3 * signals.near + (signals.meaning - 0.1) / 0.12
+    expected = (
+        2 * signals.words
+        + 0.8 * signals.before
+        + 0.3 * signals.near
+        + (signals.meaning - 0.1) / 0.12
+    )
     named = signals.entity * (1 + 0.35 * max(0.0, expected - 1))
     assert score(signals, 1.0, 1.0) == pytest.approx(expected + named)
 
@@ -149,7 +182,9 @@ def test_a_share_of_vectors_lies_between_none_and_all(signals: Signals, coverage
 
 def test_a_passage_without_a_vector_is_not_behind_one_with_a_vector_at_low_coverage() -> None:
     bare, embedded = turn(1, "it is rare"), turn(2, "something else")
-    found = score_passages(query("rare"), [bare, embedded], {}, {2: 0.7}, scale=[bare], coverage=0.01)
+    found = score_passages(
+        query("rare"), [bare, embedded], {}, {2: 0.7}, scale=[bare], coverage=0.01
+    )
     assert rank(found) == [1, 2]
 
 
@@ -169,7 +204,9 @@ def test_nothing_is_assumed_when_every_passage_has_a_vector() -> None:
 
 
 def test_words_that_meet_often_count_no_more_than_two_neighbours() -> None:
-    matcher = Matcher({"rare": 1.0, "odd": 1.0, "common": 1.0}, COUNTS, ["rare", "odd", "common", "rare"])
+    matcher = Matcher(
+        {"rare": 1.0, "odd": 1.0, "common": 1.0}, COUNTS, ["rare", "odd", "common", "rare"]
+    )
     assert matcher.proximity(["rare", "odd", "common", "rare"]) == 1
 
 
@@ -178,7 +215,9 @@ def test_length_and_questions_say_less_where_texts_are_long() -> None:
     assert brevity(WordCounts(100, 9000, {})) == 0.5
     asks = turn(1, "Is it rare?")
     short, long = [
-        score_passages(replace(query("rare"), brevity=each), [asks], {}, {}, scale=[asks], coverage=0)[0].signals
+        score_passages(
+            replace(query("rare"), brevity=each), [asks], {}, {}, scale=[asks], coverage=0
+        )[0].signals
         for each in (1.0, 0.5)
     ]
     assert (long.asks, long.length) == (short.asks / 2, short.length / 2)
@@ -186,7 +225,10 @@ def test_length_and_questions_say_less_where_texts_are_long() -> None:
 
 def test_a_named_entity_gains_more_for_a_better_match() -> None:
     poor, good = Signals(words=0.1), Signals(words=1.0)
-    gains = [score(Signals(words=each.words, entity=1), 1.0, 0.0) - score(each, 1.0, 0.0) for each in (poor, good)]
+    gains = [
+        score(Signals(words=each.words, entity=1), 1.0, 0.0) - score(each, 1.0, 0.0)
+        for each in (poor, good)
+    ]
     assert gains == pytest.approx([1.0, 2.05])
 
 
@@ -211,12 +253,26 @@ def test_another_phrasing_counts_by_what_is_new_in_it() -> None:
     found, guessed = turn(1, "it is rare"), turn(2, "how odd")
     asked, guess, repeat = query("rare"), query("odd"), query("rare odd")
     scores = [
-        score_passages(each, [found, guessed], {}, {}, scale=[found, guessed], coverage=0) for each in (asked, guess)
+        score_passages(each, [found, guessed], {}, {}, scale=[found, guessed], coverage=0)
+        for each in (asked, guess)
     ]
-    more = [*scores[:1], score_passages(repeat, [found, guessed], {}, {}, scale=[found, guessed], coverage=0)]
-    assert fuse(scores)[1].score == pytest.approx(scores[0][1].score + 0.3 * (scores[1][1].score - scores[0][1].score))
-    assert 0 < repeat.matcher.new_share(["rare", "odd"], ["rare"]) < guess.matcher.new_share(["odd"], ["rare"]) == 1
-    assert abs(fuse(more)[1].score - scores[0][1].score) < abs(more[1][1].score - scores[0][1].score) * 0.3
+    more = [
+        *scores[:1],
+        score_passages(repeat, [found, guessed], {}, {}, scale=[found, guessed], coverage=0),
+    ]
+    assert fuse(scores)[1].score == pytest.approx(
+        scores[0][1].score + 0.3 * (scores[1][1].score - scores[0][1].score)
+    )
+    assert (
+        0
+        < repeat.matcher.new_share(["rare", "odd"], ["rare"])
+        < guess.matcher.new_share(["odd"], ["rare"])
+        == 1
+    )
+    assert (
+        abs(fuse(more)[1].score - scores[0][1].score)
+        < abs(more[1][1].score - scores[0][1].score) * 0.3
+    )
     assert fuse([scores[0]]) == scores[0]
     assert fuse([[], []]) == []
 
@@ -228,7 +284,9 @@ def test_an_empty_store_causes_no_division_by_zero() -> None:
 
 
 @given(SIGNALS, st.floats(0, 3), SHARES)
-def test_the_score_is_the_sum_of_all_signals_times_their_weights(signals: Signals, bonus: float, share: float) -> None:
+def test_the_score_is_the_sum_of_all_signals_times_their_weights(
+    signals: Signals, bonus: float, share: float
+) -> None:
     weighed = weigh(signals, bonus, share)
     assert {name for name, _, _ in weighed} == set(Signals.__struct_fields__)
     assert score(signals, bonus, share) == sum(value * weight for _, value, weight in weighed)

@@ -28,7 +28,9 @@ def test_a_part_of_a_name_is_alike_only_for_the_same_type() -> None:
 
 
 def test_observations_with_the_same_words_are_similar() -> None:
-    ada = Entity("Ada", "person", (Observation(1, "Ada lives in Berlin"), Observation(2, "likes tea")))
+    ada = Entity(
+        "Ada", "person", (Observation(1, "Ada lives in Berlin"), Observation(2, "likes tea"))
+    )
     assert [each.ordinal for each in similar_observations("she lives in Munich now", ada)] == [1]
     assert similar_observations("works at the library", ada) == ()
     assert similar_observations("Ada sings", ada) == ()

@@ -3,13 +3,21 @@
 import pytest
 
 from polymnia.errors import BadInput
-from polymnia.search.templates import DOCUMENT_FIELDS, QUERY_FIELDS, check_template, render_document, render_query
+from polymnia.search.templates import (
+    DOCUMENT_FIELDS,
+    QUERY_FIELDS,
+    check_template,
+    render_document,
+    render_query,
+)
 
 MAY = 1_683_417_600_000_000  # 7 May 2023
 
 
 def test_a_document_template_is_filled_with_what_is_known_of_a_passage() -> None:
-    rendered = render_document("{date}, {name} ({type}): {text}", text="Runs {name}", name="Ann", kind="person", at=MAY)
+    rendered = render_document(
+        "{date}, {name} ({type}): {text}", text="Runs {name}", name="Ann", kind="person", at=MAY
+    )
     assert rendered == "7 May 2023, Ann (person): Runs {name}"
 
 
@@ -26,6 +34,8 @@ def test_a_query_template_is_filled_with_the_question() -> None:
         ("", QUERY_FIELDS, r"must contain \{query\}"),
     ],
 )
-def test_a_template_with_other_fields_is_refused(template: str, fields: tuple[str, ...], problem: str) -> None:
+def test_a_template_with_other_fields_is_refused(
+    template: str, fields: tuple[str, ...], problem: str
+) -> None:
     with pytest.raises(BadInput, match=problem):
         check_template(template, fields, "document")

@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polymnia.search.terms import parts_of, plain, stem, stems_of, terms_of, unspaced_runs, word_with_stem, words_of
+from polymnia.search.terms import (
+    parts_of,
+    plain,
+    stem,
+    stems_of,
+    terms_of,
+    unspaced_runs,
+    word_with_stem,
+    words_of,
+)
 
 ARCHITECTURE = (Path(__file__).parents[2] / "ARCHITECTURE.md").read_text("utf-8")
 ENDINGS = (
@@ -18,14 +27,18 @@ ENDINGS = (
     "ism ate iti ous ive ize ed ing eed s es ies sses y ly ll e"
 )
 LETTERS = st.text("abcdeiouystlwxz", max_size=6)
-WORDS = st.builds("".join, st.tuples(LETTERS, *[st.sampled_from(["", *ENDINGS.split()])] * 2)).filter(bool)
+WORDS = st.builds(
+    "".join, st.tuples(LETTERS, *[st.sampled_from(["", *ENDINGS.split()])] * 2)
+).filter(bool)
 STORABLE = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
 
 
 def vocabulary(text: str, tokenizer: str) -> list[str]:
     """Return the terms that an FTS5 table has of a text, in their order."""
     connection = apsw.Connection(":memory:")
-    connection.execute(f"CREATE VIRTUAL TABLE words USING fts5 (text, tokenize = '{tokenizer} remove_diacritics 2')")
+    connection.execute(
+        f"CREATE VIRTUAL TABLE words USING fts5 (text, tokenize = '{tokenizer} remove_diacritics 2')"
+    )
     connection.execute("INSERT INTO words VALUES (?)", (text,))
     connection.execute("CREATE VIRTUAL TABLE terms USING fts5vocab (words, instance)")
     return [str(term) for (term,) in connection.execute("SELECT term FROM terms ORDER BY offset")]
@@ -110,6 +123,8 @@ def test_unspaced_runs_are_found_between_other_text() -> None:
     assert unspaced_runs("gpt4を使う and ไทย") == ["を使う", "ไทย"]
 
 
-@pytest.mark.parametrize(("text", "expected"), [("Zoë", "zoe"), ("e\u0301A", "ea"), ("straße", "straße"), ("北", "北")])
+@pytest.mark.parametrize(
+    ("text", "expected"), [("Zoë", "zoe"), ("e\u0301A", "ea"), ("straße", "straße"), ("北", "北")]
+)
 def test_plain_text_has_neither_case_nor_accents(text: str, expected: str) -> None:
     assert plain(text) == expected

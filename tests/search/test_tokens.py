@@ -21,7 +21,9 @@ def test_the_estimate_is_not_lower_than_one_token_for_four_characters(text: str)
     assert estimate_tokens(text) >= len(text) / 4
 
 
-@pytest.mark.parametrize(("text", "tokens"), [("", 0), ("tea", 1), ("drink", 2), ("2026", 2), ("a b", 2), ("北京", 3)])
+@pytest.mark.parametrize(
+    ("text", "tokens"), [("", 0), ("tea", 1), ("drink", 2), ("2026", 2), ("a b", 2), ("北京", 3)]
+)
 def test_the_rule(text: str, tokens: int) -> None:
     assert estimate_tokens(text) == tokens
 

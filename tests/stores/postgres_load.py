@@ -50,10 +50,21 @@ def prepare(url: str) -> None:
 
 def run_load(url: str, *, processes: int, operations: int) -> list[Outcome]:
     """Run the processes to their end, and return what each was told."""
-    command = [sys.executable, "-m", "tests.stores.postgres_load", "--worker", url, "--operations", str(operations)]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.stores.postgres_load",
+        "--worker",
+        url,
+        "--operations",
+        str(operations),
+    ]
     running = [
         subprocess.Popen(
-            [*command, "--number", str(number)], cwd=ROOT, stdout=subprocess.PIPE, preexec_fn=end_with_parent
+            [*command, "--number", str(number)],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            preexec_fn=end_with_parent,
         )
         for number in range(processes)
     ]
@@ -69,7 +80,9 @@ def check_load(url: str, outcomes: list[Outcome], *, sure: bool) -> None:
         graph, changes = read.entities(), read.history.changes()
         links = {each.key for each in read.relations()}
     texts = [text for entity in graph for text in entity.texts]
-    expected = {text for each in outcomes for text in each.added} - {text for each in outcomes for text in each.removed}
+    expected = {text for each in outcomes for text in each.added} - {
+        text for each in outcomes for text in each.removed
+    }
     assert len(texts) == len(set(texts))
     assert expected - set(texts) == set()
     assert {key for each in outcomes for key in each.linked} - links == set()
@@ -81,7 +94,10 @@ def check_load(url: str, outcomes: list[Outcome], *, sure: bool) -> None:
     times = [each.at for each in changes]
     assert times == sorted(set(times))
     assert [entity.texts for entity in graph] == [_replay(changes, entity.name) for entity in graph]
-    assert all(len({one.ordinal for one in entity.observations}) == len(entity.observations) for entity in graph)
+    assert all(
+        len({one.ordinal for one in entity.observations}) == len(entity.observations)
+        for entity in graph
+    )
     assert store.check() == []
     store.close()
 
@@ -118,7 +134,9 @@ def _disturb(server: PostgresServer, stop: Event) -> None:
 def _crash_backend(server: PostgresServer) -> None:
     """Kill a backend like a kernel that is out of memory. The server then ends all others, and recovers."""
     with psycopg.connect(server.url, autocommit=True) as connection:
-        found = connection.execute("SELECT pid FROM pg_stat_activity WHERE application_name = 'polymnia' LIMIT 1")
+        found = connection.execute(
+            "SELECT pid FROM pg_stat_activity WHERE application_name = 'polymnia' LIMIT 1"
+        )
         for (process,) in found.fetchall():
             os.kill(process, signal.SIGKILL)
             with suppress(psycopg.OperationalError):
@@ -137,7 +155,9 @@ def _replay(changes: list[Change], name: str) -> tuple[str, ...]:
         for each in change.before.observations:
             if each.entity == name:
                 texts = {
-                    key: text for key, text in texts.items() if key not in {one.ordinal for one in each.observations}
+                    key: text
+                    for key, text in texts.items()
+                    if key not in {one.ordinal for one in each.observations}
                 }
         for each in change.after.observations:
             if each.entity == name:
@@ -168,7 +188,9 @@ def _open(url: str) -> Store:
 def _operate(memory: Memory, chance: Random, outcome: Outcome, label: str) -> None:
     name, kind = chance.choice(NAMES), chance.randrange(10)
     if kind < 4:
-        observations.add(memory, [ObservationDraft(name, (f"{name}: {label}",))], by=label, skip_repeats=True)
+        observations.add(
+            memory, [ObservationDraft(name, (f"{name}: {label}",))], by=label, skip_repeats=True
+        )
         outcome.added.append(f"{name}: {label}")
     elif kind < 5 and (mine := sorted(set(outcome.added) - set(outcome.removed))):
         text = chance.choice(mine)
@@ -191,7 +213,9 @@ def _main() -> None:
     parser.add_argument("--number", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
-        sys.stdout.buffer.write(json.encode(_work(options.worker, options.number, options.operations)))
+        sys.stdout.buffer.write(
+            json.encode(_work(options.worker, options.number, options.operations))
+        )
         return
     with running_server(fsync=True) as server:
         url = f"{server.url}?workspace=load"

@@ -21,7 +21,9 @@ class Proxy:
         self._lock = Lock()
         self._sockets: list[socket.socket] = []
         self._is_closed = False
-        self.lose_request = False  # lose the next connection that commits, before the server hears of it
+        self.lose_request = (
+            False  # lose the next connection that commits, before the server hears of it
+        )
         self.lose_answer = False  # the same, after the server has committed
         Thread(target=self._accept, daemon=True).start()
 

@@ -33,7 +33,27 @@ PIECES = [
         "0",
         "_",
     ),
-    *("AND", "OR", "NOT", "NEAR", "NEAR(", "and", "not", ":", "{", "}", "(", ")", '"', '""', "'", "*", "^", "+", "-"),
+    *(
+        "AND",
+        "OR",
+        "NOT",
+        "NEAR",
+        "NEAR(",
+        "and",
+        "not",
+        ":",
+        "{",
+        "}",
+        "(",
+        ")",
+        '"',
+        '""',
+        "'",
+        "*",
+        "^",
+        "+",
+        "-",
+    ),
     *(
         ",",
         ".",
@@ -58,7 +78,21 @@ PIECES = [
         "[",
         "]",
     ),
-    *(" ", "  ", "\t", "\n", "\x00", "\x7f", "\u200b", "\ufeff", "😀", "a" * 300, "x" * 5, "1" * 40, "\U0010ffff"),
+    *(
+        " ",
+        "  ",
+        "\t",
+        "\n",
+        "\x00",
+        "\x7f",
+        "\u200b",
+        "\ufeff",
+        "😀",
+        "a" * 300,
+        "x" * 5,
+        "1" * 40,
+        "\U0010ffff",
+    ),
     "\ud800",
 ]
 
@@ -75,7 +109,10 @@ def random_query(source: random.Random) -> str:
     """Return such a text without hypothesis: quick, and the same for the same seed."""
     if source.random() < 0.3:
         return "".join(
-            [chr(source.choice((source.randrange(1, 128), source.randrange(160, 0xD7FF)))) for _ in range(12)]
+            [
+                chr(source.choice((source.randrange(1, 128), source.randrange(160, 0xD7FF))))
+                for _ in range(12)
+            ]
         )
     return source.choice(("", " ")).join(source.choices(PIECES, k=source.randrange(0, 14)))
 

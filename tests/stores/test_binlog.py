@@ -47,9 +47,14 @@ def write_every_kind(memory: Memory) -> None:
         EntityDraft("", "", ("",)),
     ]
     entities.create(memory, drafts, by="test")
-    relations.create(memory, [Relation("Ada", "Zoë", "knows"), Relation("Zoë", "nobody", "knows")], by="test")
+    relations.create(
+        memory, [Relation("Ada", "Zoë", "knows"), Relation("Zoë", "nobody", "knows")], by="test"
+    )
     observations.add(
-        memory, [ObservationDraft("Zoë", ("x", "x")), ObservationDraft("Ada", ("三",))], by="test", skip_repeats=False
+        memory,
+        [ObservationDraft("Zoë", ("x", "x")), ObservationDraft("Ada", ("三",))],
+        by="test",
+        skip_repeats=False,
     )
     observations.remove(memory, [ObservationDraft("Ada", ("one",))], by="test")
     relations.create(memory, [Relation("Ada", "Ada", "is"), Relation("a", "b", "c")], by="test")
@@ -112,7 +117,9 @@ def test_an_empty_file_is_an_empty_memory_and_can_be_written_to(memory: Memory, 
 
 
 @pytest.mark.usefixtures("quick")
-def test_a_log_cut_anywhere_holds_the_whole_changes_before_the_cut(memory: Memory, path: Path) -> None:
+def test_a_log_cut_anywhere_holds_the_whole_changes_before_the_cut(
+    memory: Memory, path: Path
+) -> None:
     write_every_kind(memory)
     whole = path.read_bytes()
     ends = [0, *change_ends(whole)]
@@ -124,7 +131,9 @@ def test_a_log_cut_anywhere_holds_the_whole_changes_before_the_cut(memory: Memor
 
 
 @pytest.mark.usefixtures("quick")
-def test_the_next_write_moves_an_unfinished_end_to_a_file_of_its_own(memory: Memory, path: Path) -> None:
+def test_the_next_write_moves_an_unfinished_end_to_a_file_of_its_own(
+    memory: Memory, path: Path
+) -> None:
     write_every_kind(memory)
     whole = path.read_bytes()
     ends = [0, *change_ends(whole)]
@@ -157,7 +166,9 @@ def test_a_wrong_byte_before_the_last_change_is_damage_and_nothing_is_changed(
 
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("wrong", [0x01, 0x04, 0x06, 0x80, 0xFF])
-def test_a_wrong_byte_in_the_last_change_never_goes_unnoticed(memory: Memory, path: Path, wrong: int) -> None:
+def test_a_wrong_byte_in_the_last_change_never_goes_unnoticed(
+    memory: Memory, path: Path, wrong: int
+) -> None:
     write_every_kind(memory)
     whole = path.read_bytes()
     start = change_ends(whole)[-2]
@@ -182,7 +193,9 @@ def test_every_other_kind_is_noticed(memory: Memory, path: Path) -> None:
 
 
 @pytest.mark.parametrize("length", [1, 9, 4096])
-def test_zero_bytes_at_the_end_are_a_write_that_was_not_finished(memory: Memory, path: Path, length: int) -> None:
+def test_zero_bytes_at_the_end_are_a_write_that_was_not_finished(
+    memory: Memory, path: Path, length: int
+) -> None:
     entities.create(memory, [EntityDraft("A", "x")], by="test")
     path.write_bytes(path.read_bytes() + bytes(length))
     assert reopened(path) == Picture({"A": ("x", [])})
@@ -209,11 +222,17 @@ def test_a_power_cut_that_lost_blocks_of_an_append_costs_that_change_only(
 ) -> None:
     entities.create(memory, [EntityDraft("before", "x", ("fact",))], by="test")
     start = path.stat().st_size
-    drafts = [EntityDraft(f"late {number}", "x", ("o" * (4000 // count),)) for number in range(count)]
+    drafts = [
+        EntityDraft(f"late {number}", "x", ("o" * (4000 // count),)) for number in range(count)
+    ]
     entities.create(memory, drafts, by="test")
     whole = path.read_bytes()
     blocks = len(whole) // BLOCK + 1
-    for lost in [{number} for number in range(blocks)] + [{0, blocks - 1}, {*range(1, blocks)}, {*range(blocks - 1)}]:
+    for lost in [{number} for number in range(blocks)] + [
+        {0, blocks - 1},
+        {*range(1, blocks)},
+        {*range(blocks - 1)},
+    ]:
         data = lose_blocks(whole, start, lost, filler)
         path.write_bytes(data)
         expected = whole if data == whole else whole[:start]
@@ -223,7 +242,11 @@ def test_a_power_cut_that_lost_blocks_of_an_append_costs_that_change_only(
 def test_lost_blocks_before_a_later_change_are_damage(memory: Memory, path: Path) -> None:
     entities.create(memory, [EntityDraft("before", "x")], by="test")
     start = path.stat().st_size
-    entities.create(memory, [EntityDraft(f"middle {number}", "x", ("o" * 500,)) for number in range(3)], by="test")
+    entities.create(
+        memory,
+        [EntityDraft(f"middle {number}", "x", ("o" * 500,)) for number in range(3)],
+        by="test",
+    )
     end = path.stat().st_size
     entities.create(memory, [EntityDraft(f"last {number}", "x") for number in range(3)], by="test")
     whole = path.read_bytes()
@@ -236,17 +259,27 @@ def test_lost_blocks_before_a_later_change_are_damage(memory: Memory, path: Path
 
 
 @pytest.mark.usefixtures("quick")
-def test_a_first_change_that_was_not_finished_leaves_an_empty_memory(memory: Memory, path: Path) -> None:
+def test_a_first_change_that_was_not_finished_leaves_an_empty_memory(
+    memory: Memory, path: Path
+) -> None:
     entities.create(memory, [EntityDraft(name, "x", ("o" * 600,)) for name in "ABC"], by="test")
     whole = path.read_bytes()
-    for lost in (whole[:1500] + bytes(len(whole) - 1500), bytes(600) + whole[600:], whole[:700] + b"?" * 600):
+    for lost in (
+        whole[:1500] + bytes(len(whole) - 1500),
+        bytes(600) + whole[600:],
+        whole[:700] + b"?" * 600,
+    ):
         path.write_bytes(lost)
         assert reopened(path) == Picture()
 
 
 def test_a_merge_cut_anywhere_is_whole_or_did_not_happen(memory: Memory, path: Path) -> None:
-    entities.create(memory, [EntityDraft("Alice", "x", ("one", "two")), EntityDraft("Alicia", "x")], by="test")
-    relations.create(memory, [Relation("Alice", "Bob", "knows"), Relation("Eve", "Alice", "knows")], by="test")
+    entities.create(
+        memory, [EntityDraft("Alice", "x", ("one", "two")), EntityDraft("Alicia", "x")], by="test"
+    )
+    relations.create(
+        memory, [Relation("Alice", "Bob", "knows"), Relation("Eve", "Alice", "knows")], by="test"
+    )
     before, start = reopened(path), path.stat().st_size
     entities.merge(memory, "Alice", "Alicia", by="test")
     whole, after = path.read_bytes(), picture(memory)
@@ -259,7 +292,9 @@ def test_a_merge_cut_anywhere_is_whole_or_did_not_happen(memory: Memory, path: P
 
 def test_a_merge_writes_the_deletion_last(memory: Memory, path: Path) -> None:
     """A reader of the published format, which does not know about changes, loses nothing."""
-    entities.create(memory, [EntityDraft("Alice", "x", ("one",)), EntityDraft("Alicia", "x")], by="test")
+    entities.create(
+        memory, [EntityDraft("Alice", "x", ("one",)), EntityDraft("Alicia", "x")], by="test"
+    )
     relations.create(memory, [Relation("Alice", "Bob", "knows")], by="test")
     start = path.stat().st_size
     entities.merge(memory, "Alice", "Alicia", by="test")
@@ -275,7 +310,9 @@ def test_the_first_write_after_a_cut_is_kept(path: Path, memory: Memory) -> None
     assert "late" in reopened(path).entities
 
 
-def test_an_unfinished_end_is_reported(path: Path, memory: Memory, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unfinished_end_is_reported(
+    path: Path, memory: Memory, caplog: pytest.LogCaptureFixture
+) -> None:
     write_every_kind(memory)
     path.write_bytes(path.read_bytes()[:-3])
     (problem,) = memory.store.check()
@@ -310,7 +347,9 @@ def test_what_can_be_read_is_salvaged_to_a_new_log(path: Path, memory: Memory) -
 
 
 def test_a_deletion_in_a_damaged_change_is_not_salvaged(path: Path, memory: Memory) -> None:
-    entities.create(memory, [EntityDraft("Alice", "x", ("one",)), EntityDraft("Alicia", "x")], by="test")
+    entities.create(
+        memory, [EntityDraft("Alice", "x", ("one",)), EntityDraft("Alicia", "x")], by="test"
+    )
     start = path.stat().st_size
     entities.merge(memory, "Alice", "Alicia", by="test")
     data = bytearray(path.read_bytes())
@@ -330,7 +369,10 @@ def test_a_large_entity_is_split_over_records(memory: Memory, path: Path) -> Non
     texts = tuple(f"{number} " + "é" * 9_000 for number in range(8))
     entities.create(memory, [EntityDraft("A", "x", texts)], by="test")
     observations.add(
-        memory, [ObservationDraft("A", tuple(f"more {text}" for text in texts))], by="test", skip_repeats=True
+        memory,
+        [ObservationDraft("A", tuple(f"more {text}" for text in texts))],
+        by="test",
+        skip_repeats=True,
     )
     observations.remove(memory, [ObservationDraft("A", texts[1:])], by="test")
     assert len(record_ends(path.read_bytes())) == 9
@@ -339,11 +381,19 @@ def test_a_large_entity_is_split_over_records(memory: Memory, path: Path) -> Non
 
 @pytest.mark.parametrize("length", [65_500, 65_536, 200_000, 1_000_000])
 @pytest.mark.parametrize("letter", ["o", "é", "三"])
-def test_a_text_longer_than_a_record_is_split(memory: Memory, path: Path, length: int, letter: str) -> None:
+def test_a_text_longer_than_a_record_is_split(
+    memory: Memory, path: Path, length: int, letter: str
+) -> None:
     long = letter * length
-    entities.create(memory, [EntityDraft("A", "x", ("short", long, "end")), EntityDraft(f"n{long}", long)], by="test")
+    entities.create(
+        memory,
+        [EntityDraft("A", "x", ("short", long, "end")), EntityDraft(f"n{long}", long)],
+        by="test",
+    )
     relations.create(memory, [Relation("A", f"n{long}", long)], by="test")
-    observations.add(memory, [ObservationDraft("A", (f"more {long}",))], by="test", skip_repeats=True)
+    observations.add(
+        memory, [ObservationDraft("A", (f"more {long}",))], by="test", skip_repeats=True
+    )
     observations.remove(memory, [ObservationDraft("A", (long,))], by="test")
     assert picture(memory).entities["A"] == ("x", ["short", "end", f"more {long}"])
     assert read_log(path.read_bytes()) == reopened(path) == picture(memory)
@@ -355,7 +405,9 @@ def test_a_text_longer_than_a_record_is_split(memory: Memory, path: Path, length
 def test_a_split_text_cut_between_its_records_did_not_happen(memory: Memory, path: Path) -> None:
     entities.create(memory, [EntityDraft("A", "x")], by="test")
     start = path.stat().st_size
-    observations.add(memory, [ObservationDraft("A", ("o" * 300_000,))], by="test", skip_repeats=True)
+    observations.add(
+        memory, [ObservationDraft("A", ("o" * 300_000,))], by="test", skip_repeats=True
+    )
     whole = path.read_bytes()
     cuts = [end for end in record_ends(whole) if start < end < len(whole)]
     assert len(cuts) == 4
@@ -368,12 +420,18 @@ def test_a_change_that_no_operations_express_is_kept_too(memory: Memory, path: P
     """Undo: restore a type, put an observation back in its place, remove one of two equal ones, keep relations."""
     entities.create(
         memory,
-        [EntityDraft("A", "x", ("one", "two", "three")), EntityDraft("B", "x"), EntityDraft("C", "x")],
+        [
+            EntityDraft("A", "x", ("one", "two", "three")),
+            EntityDraft("B", "x"),
+            EntityDraft("C", "x"),
+        ],
         by="test",
     )
     relations.create(memory, [Relation("A", "B", "r"), Relation("C", "B", "r")], by="test")
     (removed,) = observations.remove(memory, [ObservationDraft("A", ("two",))], by="test")
-    (added,) = observations.add(memory, [ObservationDraft("A", ("one",))], by="test", skip_repeats=False)
+    (added,) = observations.add(
+        memory, [ObservationDraft("A", ("one",))], by="test", skip_repeats=False
+    )
     a, b = [entities.open_named(memory, [name]).entities[0] for name in "AB"]
     for before, after in [
         (Rows(), Rows(observations=(removed,))),
@@ -393,9 +451,18 @@ def test_a_change_that_no_operations_express_is_kept_too(memory: Memory, path: P
 WORDS = st.sampled_from(["a", "b", "ä", ""]) | st.text(max_size=200)
 LISTS = st.lists(WORDS).map(lambda texts: [text.encode() for text in texts])
 OPERATIONS = (
-    st.builds(lambda name, kind, texts: (0, encode_payload((name, kind), texts)), WORDS, WORDS, LISTS)
-    | st.builds(lambda kind, *key: (kind, encode_payload(key)), st.sampled_from([1, 5]), WORDS, WORDS, WORDS)
-    | st.builds(lambda kind, name, texts: (kind, encode_payload((name,), texts)), st.sampled_from([2, 4]), WORDS, LISTS)
+    st.builds(
+        lambda name, kind, texts: (0, encode_payload((name, kind), texts)), WORDS, WORDS, LISTS
+    )
+    | st.builds(
+        lambda kind, *key: (kind, encode_payload(key)), st.sampled_from([1, 5]), WORDS, WORDS, WORDS
+    )
+    | st.builds(
+        lambda kind, name, texts: (kind, encode_payload((name,), texts)),
+        st.sampled_from([2, 4]),
+        WORDS,
+        LISTS,
+    )
     | st.builds(lambda name: (3, encode_payload((name,))), WORDS)
 )
 CHANGES = st.lists(st.lists(OPERATIONS, min_size=1, max_size=5).map(encode_change), max_size=6)
@@ -412,7 +479,9 @@ def test_any_changes_are_read_as_the_document_says(changes: list[bytes]) -> None
 
 @settings(deadline=None)
 @given(CHANGES, st.binary(max_size=300), st.integers(0, 100))
-def test_whole_changes_before_any_bytes_at_all_are_read(changes: list[bytes], noise: bytes, cut: int) -> None:
+def test_whole_changes_before_any_bytes_at_all_are_read(
+    changes: list[bytes], noise: bytes, cut: int
+) -> None:
     start = encode_change([(0, encode_payload(("A", "x"), [b"o"]))])
     data = start + b"".join(changes) + noise
     kept = max(len(start), len(data) - cut)
@@ -424,8 +493,12 @@ def test_whole_changes_before_any_bytes_at_all_are_read(changes: list[bytes], no
     assert (loaded.fault is None) == (loaded.end == kept)
 
 
-@pytest.mark.parametrize("data", [b"SQLite format 3\x00" + bytes(100), b"MCPMEMV3" + bytes(20), b'{"type":"entity"}\n'])
-def test_another_programs_file_is_refused_and_left_alone(path: Path, memory: Memory, data: bytes) -> None:
+@pytest.mark.parametrize(
+    "data", [b"SQLite format 3\x00" + bytes(100), b"MCPMEMV3" + bytes(20), b'{"type":"entity"}\n']
+)
+def test_another_programs_file_is_refused_and_left_alone(
+    path: Path, memory: Memory, data: bytes
+) -> None:
     path.write_bytes(data)
     with pytest.raises((StoreError, StoreTooNew)):
         entities.create(memory, [EntityDraft("A", "x")], by="test")

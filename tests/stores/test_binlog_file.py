@@ -64,7 +64,9 @@ def names(memory: Memory) -> list[str]:
 
 
 def create(memory: Memory, *wanted: str) -> None:
-    entities.create(memory, [EntityDraft(name, "x", (f"about {name}",)) for name in wanted], by="test")
+    entities.create(
+        memory, [EntityDraft(name, "x", (f"about {name}",)) for name in wanted], by="test"
+    )
 
 
 def test_writes_of_several_processes_are_all_kept(path: Path, opened: Open) -> None:
@@ -137,7 +139,10 @@ def test_a_compacted_log_with_a_reused_inode_number_is_noticed(opened: Open) -> 
     one.store.compact()
     one.store.compact()
     create(one, "C")
-    assert [each.texts for each in entities.read_all(other).entities] == [("about B",), ("about C",)]
+    assert [each.texts for each in entities.read_all(other).entities] == [
+        ("about B",),
+        ("about C",),
+    ]
 
 
 def test_another_process_compacts_while_this_one_reads(path: Path, opened: Open) -> None:
@@ -157,7 +162,9 @@ for number in range(40):
     assert names(memory) == ["A", "B"]
 
 
-def test_a_log_that_was_overwritten_in_place_is_noticed(path: Path, opened: Open, tmp_path: Path) -> None:
+def test_a_log_that_was_overwritten_in_place_is_noticed(
+    path: Path, opened: Open, tmp_path: Path
+) -> None:
     memory = opened()
     create(memory, "A")
     other = Memory(BinlogStore(str(tmp_path / "other.mcpmem")))
@@ -208,7 +215,9 @@ def test_a_log_is_compacted_when_most_of_it_is_useless(
     assert names(opened()) == ["kept"]
 
 
-def test_a_log_with_little_waste_is_not_compacted(path: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_with_little_waste_is_not_compacted(
+    path: Path, opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(binlog, "MIN_BYTES_TO_COMPACT", 0)
     memory = opened()
     create(memory, *[f"entity {number}" for number in range(10)])
@@ -235,7 +244,9 @@ def test_a_write_is_acknowledged_even_if_the_log_cannot_be_compacted(
         memory.store.compact()
 
 
-def test_a_crash_before_the_compacted_log_is_in_place_leaves_the_old_one(path: Path, opened: Open) -> None:
+def test_a_crash_before_the_compacted_log_is_in_place_leaves_the_old_one(
+    path: Path, opened: Open
+) -> None:
     memory = opened()
     create(memory, "A", "B")
     entities.delete(memory, ["A"], by="test")
@@ -247,7 +258,9 @@ def test_a_crash_before_the_compacted_log_is_in_place_leaves_the_old_one(path: P
     assert names(opened()) == ["B", "C"]
 
 
-def test_a_crash_in_the_middle_of_an_append_leaves_nothing_of_the_change(path: Path, opened: Open) -> None:
+def test_a_crash_in_the_middle_of_an_append_leaves_nothing_of_the_change(
+    path: Path, opened: Open
+) -> None:
     script = """
 write = os.write
 def half(descriptor, data):
@@ -263,7 +276,9 @@ entities.create(memory, [EntityDraft(f"late {number}", "x", ("o" * 50,)) for num
     assert names(memory) == names(opened()) == ["A", "B"]
 
 
-def test_a_full_disk_changes_nothing(path: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_changes_nothing(
+    path: Path, opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
     memory = opened()
     create(memory, "A")
     old, write = path.read_bytes(), os.write
@@ -283,7 +298,9 @@ def test_a_full_disk_changes_nothing(path: Path, opened: Open, monkeypatch: pyte
     assert names(opened()) == ["A", "E"]
 
 
-def test_a_write_that_the_system_splits_is_whole(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_write_that_the_system_splits_is_whole(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write = os.write
     memory = opened()
     with monkeypatch.context() as patched:

@@ -57,9 +57,13 @@ def records(encode: Encode) -> list[bytes]:
     ]
 
 
-HELD = Picture({"Ada": ("person", ["zwei", "three"]), "Zoë": ("person", [])}, [("Ada", "Zoë", "knows")])
+HELD = Picture(
+    {"Ada": ("person", ["zwei", "three"]), "Zoë": ("person", [])}, [("Ada", "Zoë", "knows")]
+)
 VERSIONS = pytest.mark.parametrize(
-    ("magic", "encode"), [(b"MCPMEMV1", version_1), (b"MCPMEMV2", version_2)], ids=["version 1", "version 2"]
+    ("magic", "encode"),
+    [(b"MCPMEMV1", version_1), (b"MCPMEMV2", version_2)],
+    ids=["version 1", "version 2"],
 )
 
 
@@ -107,7 +111,9 @@ def test_reading_an_old_log_changes_nothing(path: Path, magic: bytes, encode: En
 
 
 @VERSIONS
-def test_the_first_write_keeps_and_rewrites_an_old_log(path: Path, magic: bytes, encode: Encode) -> None:
+def test_the_first_write_keeps_and_rewrites_an_old_log(
+    path: Path, magic: bytes, encode: Encode
+) -> None:
     old = magic + b"".join(records(encode))
     path.write_bytes(old)
     write_to(path)
@@ -117,7 +123,9 @@ def test_the_first_write_keeps_and_rewrites_an_old_log(path: Path, magic: bytes,
 
 
 @VERSIONS
-def test_an_old_log_that_its_program_appends_to_is_read_again(path: Path, magic: bytes, encode: Encode) -> None:
+def test_an_old_log_that_its_program_appends_to_is_read_again(
+    path: Path, magic: bytes, encode: Encode
+) -> None:
     first, *rest = records(encode)
     path.write_bytes(magic + first)
     store = BinlogStore(str(path))
@@ -152,7 +160,9 @@ def test_an_old_log_cut_anywhere_gives_the_whole_records_before_the_cut(
 
 
 @VERSIONS
-def test_an_old_log_without_records_is_an_empty_memory(path: Path, magic: bytes, encode: Encode) -> None:
+def test_an_old_log_without_records_is_an_empty_memory(
+    path: Path, magic: bytes, encode: Encode
+) -> None:
     path.write_bytes(magic)
     assert held(path) == Picture()
     write_to(path)
@@ -161,14 +171,20 @@ def test_an_old_log_without_records_is_an_empty_memory(path: Path, magic: bytes,
 
 
 @VERSIONS
-def test_a_transaction_that_was_not_committed_is_ignored(path: Path, magic: bytes, encode: Encode) -> None:
-    path.write_bytes(magic + b"".join(records(encode)) + encode(BEGIN, b"") + encode(3, text("Ada")))
+def test_a_transaction_that_was_not_committed_is_ignored(
+    path: Path, magic: bytes, encode: Encode
+) -> None:
+    path.write_bytes(
+        magic + b"".join(records(encode)) + encode(BEGIN, b"") + encode(3, text("Ada"))
+    )
     assert held(path) == HELD
 
 
 @VERSIONS
 @pytest.mark.parametrize("length", [0, 4, 200, 0x00080000, 0x00200000])
-def test_a_wrong_length_in_an_old_log_is_damage(path: Path, magic: bytes, encode: Encode, length: int) -> None:
+def test_a_wrong_length_in_an_old_log_is_damage(
+    path: Path, magic: bytes, encode: Encode, length: int
+) -> None:
     first, *rest = records(encode)
     old = magic + first + length.to_bytes(4, "little") + b"".join(rest)[4:]
     path.write_bytes(old)
@@ -200,7 +216,9 @@ LONG = "o" * 65_535
 
 
 @VERSIONS
-def test_the_longest_strings_of_an_old_log_are_read_and_rewritten(path: Path, magic: bytes, encode: Encode) -> None:
+def test_the_longest_strings_of_an_old_log_are_read_and_rewritten(
+    path: Path, magic: bytes, encode: Encode
+) -> None:
     old = magic + b"".join(long_records(encode))
     path.write_bytes(old)
     assert held(path) == LONGEST
@@ -230,11 +248,18 @@ def long_records(encode: Encode) -> list[bytes]:
     ]
 
 
-LONGEST = Picture({"A": ("x", ["short", LONG[:-1]]), LONG: (LONG, [LONG, LONG[:-1]])}, [(LONG, "A", LONG)])
+LONGEST = Picture(
+    {"A": ("x", ["short", LONG[:-1]]), LONG: (LONG, [LONG, LONG[:-1]])}, [(LONG, "A", LONG)]
+)
 
 
 def plain(kind: int, payload: bytes) -> bytes:
-    return zlib.crc32(payload).to_bytes(4, "little") + bytes([kind]) + len(payload).to_bytes(4, "little") + payload
+    return (
+        zlib.crc32(payload).to_bytes(4, "little")
+        + bytes([kind])
+        + len(payload).to_bytes(4, "little")
+        + payload
+    )
 
 
 def long_text(value: str) -> bytes:

@@ -47,7 +47,9 @@ def test_a_writer_does_not_leave_its_commit_to_one_that_gives_up(
     assert _numbers(path) == [1]
 
 
-def test_writers_that_give_up_and_writers_that_wait_all_come_back(commit: GroupCommit, path: str) -> None:
+def test_writers_that_give_up_and_writers_that_wait_all_come_back(
+    commit: GroupCommit, path: str
+) -> None:
     done: list[int] = []
     gave_up: list[int] = []
 
@@ -64,7 +66,9 @@ def test_writers_that_give_up_and_writers_that_wait_all_come_back(commit: GroupC
             except StoreBusy:
                 gave_up.append(number)
 
-    waiting = _run_together([lambda: write(0), *[_with(write_or_give_up, 1000 * each) for each in range(1, 5)]])
+    waiting = _run_together(
+        [lambda: write(0), *[_with(write_or_give_up, 1000 * each) for each in range(1, 5)]]
+    )
     assert waiting == 0
     assert gave_up
     assert sorted(done) == _numbers(path)
@@ -78,22 +82,33 @@ def test_a_writer_that_gives_up_changes_nothing(commit: GroupCommit, path: str) 
     assert _numbers(path) == [1]
 
 
-def test_a_bounded_writer_can_take_over_the_commit_of_others(commit: GroupCommit, path: str) -> None:
+def test_a_bounded_writer_can_take_over_the_commit_of_others(
+    commit: GroupCommit, path: str
+) -> None:
     """Unbounded writers wait, so the first leaves its commit; bounded ones may come in between."""
-    works = [_with(lambda first: _insert_all(commit, first, None), 1000 * each) for each in range(4)]
-    works += [_with(lambda first: _insert_all(commit, first, _TIMEOUT_S), 1000 * each) for each in range(4, 8)]
+    works = [
+        _with(lambda first: _insert_all(commit, first, None), 1000 * each) for each in range(4)
+    ]
+    works += [
+        _with(lambda first: _insert_all(commit, first, _TIMEOUT_S), 1000 * each)
+        for each in range(4, 8)
+    ]
     assert _run_together(works) == 0
     assert len(_numbers(path)) == 8 * 50
 
 
-def test_writers_that_fail_in_a_group_undo_only_their_own_work(commit: GroupCommit, path: str) -> None:
+def test_writers_that_fail_in_a_group_undo_only_their_own_work(
+    commit: GroupCommit, path: str
+) -> None:
     def fail(first: int) -> None:
         for number in range(first, first + 50):
             with pytest.raises(ZeroDivisionError), commit.transaction() as connection:
                 connection.execute("INSERT INTO numbers VALUES (?)", (number,))
                 raise ZeroDivisionError
 
-    works = [_with(lambda first: _insert_all(commit, first, None), 1000 * each) for each in range(4)]
+    works = [
+        _with(lambda first: _insert_all(commit, first, None), 1000 * each) for each in range(4)
+    ]
     assert _run_together([*works, *[_with(fail, 1000 * each) for each in range(4, 8)]]) == 0
     assert {number // 1000 for number in _numbers(path)} == {0, 1, 2, 3}
     assert len(_numbers(path)) == 4 * 50
@@ -146,4 +161,7 @@ def _run_together(works: list[Callable[[], None]]) -> int:
 def _numbers(path: str) -> list[int]:
     assert Path(path).is_file()
     with closing(apsw.Connection(path)) as connection:
-        return [int(str(number)) for (number,) in connection.execute("SELECT number FROM numbers ORDER BY number")]
+        return [
+            int(str(number))
+            for (number,) in connection.execute("SELECT number FROM numbers ORDER BY number")
+        ]

@@ -80,7 +80,9 @@ def test_names_come_before_types_and_those_before_observations(memory: Memory) -
     assert found(memory, "alice OR tea")[0] == "Alice"
 
 
-@pytest.mark.parametrize("query", ["alice coffee", "alice AND coffee", "Alice coff*", "coffee compilers"])
+@pytest.mark.parametrize(
+    "query", ["alice coffee", "alice AND coffee", "Alice coff*", "coffee compilers"]
+)
 def test_words_may_be_in_different_passages_of_an_entity(memory: Memory, query: str) -> None:
     assert found(memory, query) == ["Alice"]
 
@@ -113,7 +115,9 @@ def test_entities_with_some_words_are_found_if_none_has_all(memory: Memory) -> N
         ("(" * 100 + "tea" + ")" * 100, ["Bob"]),
     ],
 )
-def test_text_that_is_not_an_expression_is_searched_as_words(memory: Memory, query: str, names: list[str]) -> None:
+def test_text_that_is_not_an_expression_is_searched_as_words(
+    memory: Memory, query: str, names: list[str]
+) -> None:
     assert found(memory, query) == names
 
 
@@ -136,14 +140,18 @@ def test_deleted_entities_are_not_found() -> None:
     memory = Memory(store)
     entities.create(memory, DRAFTS, by=ME)
     entities.delete(memory, ["Bob"], by=ME)
-    observations.remove(memory, [ObservationDraft("Alice", ("drinks coffee every morning",))], by=ME)
+    observations.remove(
+        memory, [ObservationDraft("Alice", ("drinks coffee every morning",))], by=ME
+    )
     assert (found(memory, "tea"), found(memory, "coffee")) == ([], ["coffee machine"])
     entities.create(memory, [EntityDraft("Bob", "robot", ("drinks oil",))], by=ME)
     assert (found(memory, "bob"), found(memory, "tea")) == (["Bob"], [])
     store.close()
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(query=queries())
 def test_any_text_is_an_answerable_query(memory: Memory, query: str) -> None:
     full_text(memory, query)

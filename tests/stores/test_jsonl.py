@@ -47,7 +47,9 @@ def test_the_type_field_does_not_reach_the_graph(path: Path) -> None:
 
 def test_many_lines_are_written_and_read_back(path: Path) -> None:
     memory = opened(path)
-    entities.create(memory, [EntityDraft(f"e{number}", "x", ("o",)) for number in range(5000)], by="test")
+    entities.create(
+        memory, [EntityDraft(f"e{number}", "x", ("o",)) for number in range(5000)], by="test"
+    )
     assert len([json.loads(line) for line in path.read_text().split("\n")]) == 5000
     assert entities.read_all(opened(path)).entities[4999].name == "e4999"
 
@@ -60,18 +62,29 @@ def test_a_relation_on_two_lines_is_one_at_the_first_place(path: Path) -> None:
     lines = path.read_text().split("\n")
     path.write_text("\n".join([*lines, lines[1]]))
     again = opened(path)
-    assert [each.key for each in entities.open_named(again, ["A"]).relations] == [each.key for each in known]
+    assert [each.key for each in entities.open_named(again, ["A"]).relations] == [
+        each.key for each in known
+    ]
     assert [each.key for each in entities.read_all(again).relations] == [each.key for each in known]
 
 
 def test_relations_are_the_same_however_often_they_are_read(path: Path) -> None:
     memory = opened(path)
     entities.create(memory, [EntityDraft(name, "x") for name in ("A", "B", "C")], by="test")
-    relations.create(memory, [Relation("A", "B", "r"), Relation("C", "A", "s"), Relation("B", "B", "t")], by="test")
+    relations.create(
+        memory,
+        [Relation("A", "B", "r"), Relation("C", "A", "s"), Relation("B", "B", "t")],
+        by="test",
+    )
     again = opened(path)
-    answers = [[each.key for each in entities.open_named(again, ["A"]).relations] for _ in range(10)]
+    answers = [
+        [each.key for each in entities.open_named(again, ["A"]).relations] for _ in range(10)
+    ]
     assert answers == [[("A", "B", "r"), ("C", "A", "s")]] * 10
-    assert [each.key for each in entities.open_named(again, ["B"]).relations] == [("A", "B", "r"), ("B", "B", "t")]
+    assert [each.key for each in entities.open_named(again, ["B"]).relations] == [
+        ("A", "B", "r"),
+        ("B", "B", "t"),
+    ]
 
 
 def test_a_change_by_another_program_is_noticed(path: Path) -> None:
@@ -174,7 +187,9 @@ def test_a_legacy_file_with_bad_lines_is_migrated_as_far_as_it_can_be_read(
     assert not path.with_suffix(".json").exists()
 
 
-@pytest.mark.parametrize("content", ['{\n  "compilerOptions": {}\n}', "hello", '[{"type":"entity"}]'])
+@pytest.mark.parametrize(
+    "content", ['{\n  "compilerOptions": {}\n}', "hello", '[{"type":"entity"}]']
+)
 def test_a_legacy_file_without_a_readable_line_is_left_alone(path: Path, content: str) -> None:
     legacy = path.with_suffix(".json")
     legacy.write_text(content)

@@ -50,7 +50,11 @@ class Index:
 
     def matching(self, expression: Expression) -> list[int]:
         found = self.candidates(expression)
-        return found if is_exact(expression) else [row for row in found if matches(expression, self.rows[row])]
+        return (
+            found
+            if is_exact(expression)
+            else [row for row in found if matches(expression, self.rows[row])]
+        )
 
 
 def parsed(query: str) -> Expression:
@@ -69,14 +73,20 @@ def test_the_index_finds_what_matches(rows: list[dict[str, str]], query: str) ->
 
 def real_words() -> list[str]:
     text = (Path(__file__).parents[2] / "ARCHITECTURE.md").read_text("utf-8")
-    return sorted({*ENGLISH.split(), *[word for word in words_of(text) if re.fullmatch("[a-z]{3,}", word)]})
+    return sorted(
+        {*ENGLISH.split(), *[word for word in words_of(text) if re.fullmatch("[a-z]{3,}", word)]}
+    )
 
 
 def test_every_prefix_of_a_word_finds_the_words_that_begin_with_it() -> None:
     words = real_words()
     index = Index([{"content": word} for word in words])
     prefixes = sorted({word[:length] for word in words for length in range(3, len(word) + 1)})
-    wrong = {prefix: found for prefix in prefixes if (found := prefix_hits(index, prefix)) != begin_with(words, prefix)}
+    wrong = {
+        prefix: found
+        for prefix in prefixes
+        if (found := prefix_hits(index, prefix)) != begin_with(words, prefix)
+    }
     assert len(prefixes) > 1000
     assert wrong == {}
 

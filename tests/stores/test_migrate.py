@@ -54,7 +54,10 @@ def database() -> Iterator[str]:
 def fill(store: Store) -> None:
     """Leave rows of every kind: changed, deleted, purged, with tags, sources, marks, perspectives and vectors."""
     memory = Memory(store)
-    drafts = [EntityDraft(f"E{n}", "thing", (f"text {n}", "ünïcode 数据"), "about it", ("a", "b'c")) for n in range(30)]
+    drafts = [
+        EntityDraft(f"E{n}", "thing", (f"text {n}", "ünïcode 数据"), "about it", ("a", "b'c"))
+        for n in range(30)
+    ]
     entities.create(memory, drafts, by=ME)
     relations.create(memory, [Relation(f"E{n}", f"E{n + 1}", "next") for n in range(29)], by=ME)
     entities.delete(memory, ["E0", "E1"], by=ME)
@@ -63,7 +66,9 @@ def fill(store: Store) -> None:
     observations.add(memory, [with_source], by="another client", skip_repeats=False)
     observations.remove(memory, [ObservationDraft("E6", ("text 6",))], by=ME)
     entities.delete(memory, ["E7"], by=ME)
-    notes.commit(memory, Note("key", "content", ("tag",), embedding=np.ones(4, np.float32).tobytes()), by=ME)
+    notes.commit(
+        memory, Note("key", "content", ("tag",), embedding=np.ones(4, np.float32).tobytes()), by=ME
+    )
     notes.commit(memory, Note("key", "changed", ("tag", "more")), by=ME)
     notes.commit(memory, Note("gone", "soon"), by=ME)
     notes.prune(memory, [VAULT], key="gone", by=ME)
@@ -79,7 +84,9 @@ def embed(store: Store) -> None:
         with store.reading() as read:
             pending = read.vectors.pending(model, 1000, perspective=perspective)
         made = np.random.default_rng(1).normal(size=(len(pending), DIMENSION)).astype(np.float32)
-        vectors = [(passage, vector.tobytes()) for (passage, _), vector in zip(pending, made, strict=True)]
+        vectors = [
+            (passage, vector.tobytes()) for (passage, _), vector in zip(pending, made, strict=True)
+        ]
         store.vectors.put(model, vectors, perspective=perspective)
 
 
@@ -96,7 +103,10 @@ def everything(url: str) -> dict[str, tuple[Workspace, dict[str, list[TableRow]]
         for each in catalogue.find_all():
             store = catalogue.open(each.name, archived=True)
             with store.reading() as read:
-                found[each.name] = (each, {table: list(read.tables.read(table)) for table in TABLES})
+                found[each.name] = (
+                    each,
+                    {table: list(read.tables.read(table)) for table in TABLES},
+                )
             catalogue.close_store(store)
     return found
 
@@ -114,7 +124,9 @@ def test_a_copy_has_every_row_of_a_data_directory(source: str, tmp_path: Path) -
     assert all(busy.rows.values())
 
 
-def test_a_memory_comes_back_from_postgresql_as_it_was(source: str, database: str, tmp_path: Path) -> None:
+def test_a_memory_comes_back_from_postgresql_as_it_was(
+    source: str, database: str, tmp_path: Path
+) -> None:
     back = f"{tmp_path / 'back'}/"
     there = copy(source, database)
     assert [each.checksum for each in copy(database, back)] == [each.checksum for each in there]
@@ -164,7 +176,9 @@ def test_a_target_with_memories_of_its_own_is_refused(source: str, tmp_path: Pat
         list(migrate(source, target, "busy"))
 
 
-def test_a_copy_of_a_source_that_changes_meanwhile_is_found_out(source: str, tmp_path: Path) -> None:
+def test_a_copy_of_a_source_that_changes_meanwhile_is_found_out(
+    source: str, tmp_path: Path
+) -> None:
     target = str(tmp_path / "memory.db")
     list(migrate(source, target, "busy"))
     with closing(catalogue_at(source)) as catalogue, closing(catalogue.open("busy")) as store:
@@ -181,7 +195,11 @@ def test_several_workspaces_do_not_fit_into_one_file(source: str, tmp_path: Path
 @pytest.mark.parametrize("name", ["memory.jsonl", "memory.mcpmem"])
 def test_a_file_store_gets_what_it_can_hold(source: str, tmp_path: Path, name: str) -> None:
     (copied,) = migrate(source, str(tmp_path / name), "busy")
-    assert copied.left_behind == ("history and deleted rows", "1 vault notes", "vectors and perspectives")
+    assert copied.left_behind == (
+        "history and deleted rows",
+        "1 vault notes",
+        "vectors and perspectives",
+    )
     with closing(open_store(str(tmp_path / name))) as store, store.reading() as read:
         assert read.counts().entities == copied.rows["entities"] == 27
 

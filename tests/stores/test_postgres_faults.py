@@ -99,7 +99,10 @@ def test_a_workspace_whose_creation_was_not_confirmed_may_exist(faulty: Faulty) 
 def test_a_lost_commit_is_not_repeated_after_the_change_of_another_server(faulty: Faulty) -> None:
     """The verb read what is no longer so: only it can decide again."""
     other = Memory(open_store(faulty.url))
-    with pytest.raises(StoreBusy, match="nothing was changed, try again"), faulty.memory.store.writing() as writer:
+    with (
+        pytest.raises(StoreBusy, match="nothing was changed, try again"),
+        faulty.memory.store.writing() as writer,
+    ):
         writer.apply(Change("test", ME, writer.clock()))
         faulty.proxy.cut()
         entities.create(other, [EntityDraft("Ben", "person")], by=ME)
@@ -148,7 +151,9 @@ def test_a_server_that_cannot_be_reached_is_named_without_the_password() -> None
 
 def test_a_second_address_takes_over(faulty: Faulty) -> None:
     with proxied(new_workspace()) as (first, url), proxied(shared_server()) as (second, _):
-        store = open_store(url.replace(f":{first.port}/", f":{first.port},127.0.0.1:{second.port}/"))
+        store = open_store(
+            url.replace(f":{first.port}/", f":{first.port},127.0.0.1:{second.port}/")
+        )
         memory = Memory(store)
         entities.create(memory, [ANN], by=ME)
         first.close()
@@ -162,7 +167,10 @@ def test_a_call_that_finds_no_free_connection_says_so(faulty: Faulty) -> None:
         store = open_store(url)
         with store.reading() as read:
             read.counts()
-            with pytest.raises(StoreUnavailable, match="no connection became free"), store.reading() as other:
+            with (
+                pytest.raises(StoreUnavailable, match="no connection became free"),
+                store.reading() as other,
+            ):
                 other.counts()
         with store.reading() as read:
             assert read.counts().entities == 0

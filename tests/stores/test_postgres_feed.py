@@ -114,7 +114,9 @@ def test_a_server_follows_more_workspaces_than_a_directory_has_files_open() -> N
         theirs.close()
 
 
-def test_a_server_of_many_workspaces_follows_them_again_after_an_outage(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_server_of_many_workspaces_follows_them_again_after_an_outage(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     caplog.set_level(logging.INFO, "polymnia.engine.follower")
     with new_database(shared_server()) as database, proxied(database) as (proxy, url):
         theirs = open_store(f"{database}?workspace=one")

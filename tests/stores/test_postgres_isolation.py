@@ -41,9 +41,13 @@ def application(database: str) -> Iterator[str]:
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
         connection.execute("CREATE EXTENSION IF NOT EXISTS pg_trgm")
-        connection.execute(sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}").format(sql.Identifier(role), PASSWORD))
+        connection.execute(
+            sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}").format(sql.Identifier(role), PASSWORD)
+        )
         name = sql.Identifier(urlsplit(database).path[1:])
-        connection.execute(sql.SQL("GRANT CREATE ON DATABASE {} TO {}").format(name, sql.Identifier(role)))
+        connection.execute(
+            sql.SQL("GRANT CREATE ON DATABASE {} TO {}").format(name, sql.Identifier(role))
+        )
         yield database.replace(urlsplit(database).netloc.partition("@")[0], f"{role}:{PASSWORD}")
         connection.execute(sql.SQL("DROP OWNED BY {} CASCADE").format(sql.Identifier(role)))
         connection.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(role)))
@@ -79,7 +83,9 @@ def test_workspaces_do_not_see_one_another(catalogue: Catalogue) -> None:
         memory.store.close()
 
 
-def test_an_archived_workspace_cannot_be_read_or_written_until_it_is_restored(catalogue: Catalogue) -> None:
+def test_an_archived_workspace_cannot_be_read_or_written_until_it_is_restored(
+    catalogue: Catalogue,
+) -> None:
     memory = memory_in(catalogue, "one")
     entities.create(memory, [EntityDraft("Ann", "person")], by=ME)
     archived = catalogue.archive("one")
@@ -113,7 +119,9 @@ def test_a_deleted_workspace_leaves_no_rows(catalogue: Catalogue, database: str)
             "WHERE a.attname = 'workspace_id' AND c.relkind IN ('r', 'p') AND c.relnamespace = 'polymnia'::regnamespace"
         ).fetchall()
         left = {
-            table: connection.execute(sql.SQL("SELECT count(*) FROM {}").format(sql.SQL(table))).fetchall()[0][0]
+            table: connection.execute(
+                sql.SQL("SELECT count(*) FROM {}").format(sql.SQL(table))
+            ).fetchall()[0][0]
             for (table,) in tables
         }
     assert {table: count for table, count in left.items() if count} == {}
@@ -131,7 +139,9 @@ def test_names_are_unique_whatever_their_case(catalogue: Catalogue) -> None:
     assert [each.name for each in catalogue.find_all()] == ["ALPHA", "beta"]
 
 
-def test_the_workspaces_of_a_server_are_those_of_the_database(catalogue: Catalogue, database: str) -> None:
+def test_the_workspaces_of_a_server_are_those_of_the_database(
+    catalogue: Catalogue, database: str
+) -> None:
     catalogue.create("one")
     other = open_catalogue(database)
     assert other is not None
@@ -152,12 +162,16 @@ def test_row_security_binds_a_role_that_goes_around_the_application(application:
     other = open_store(f"{application}?workspace=two")
     entities.create(Memory(other), [EntityDraft("Ben", "person", ("milk",))], by=ME)
     assert (names(memory), names(Memory(other))) == (["Ann"], ["Ben"])
-    with psycopg.connect(application, autocommit=True, options="-c search_path=polymnia,public") as connection:
+    with psycopg.connect(
+        application, autocommit=True, options="-c search_path=polymnia,public"
+    ) as connection:
         for table in ("cards", "observations", "words", "changes", "workspaces"):
             query = sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(table))
             with pytest.raises(psycopg.errors.UndefinedObject, match=r"polymnia\.workspace"):
                 connection.execute(query)
-        (one,) = connection.execute("SELECT workspace_id FROM catalogue WHERE name = 'one'").fetchall()
+        (one,) = connection.execute(
+            "SELECT workspace_id FROM catalogue WHERE name = 'one'"
+        ).fetchall()
         with connection.transaction():
             connection.execute("SELECT set_config('polymnia.workspace', %s, true)", [str(one[0])])
             assert connection.execute("SELECT name FROM cards").fetchall() == [("Ann",)]
@@ -178,5 +192,7 @@ def test_row_security_is_switched_while_servers_run(application: str) -> None:
         entities.create(memory, [EntityDraft(switch, "thing")], by=ME)
         entities.delete(memory, [switch], by=ME)
     with psycopg.connect(application) as connection:
-        assert connection.execute("SELECT count(*) FROM polymnia.cards WHERE until IS NULL").fetchall() == [(1,)]
+        assert connection.execute(
+            "SELECT count(*) FROM polymnia.cards WHERE until IS NULL"
+        ).fetchall() == [(1,)]
     memory.store.close()

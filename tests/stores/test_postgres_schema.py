@@ -31,18 +31,24 @@ def database() -> Iterator[str]:
 
 @pytest.fixture
 def catalog(database: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
-    with psycopg.connect(database, autocommit=True, options="-c search_path=polymnia,public") as connection:
+    with psycopg.connect(
+        database, autocommit=True, options="-c search_path=polymnia,public"
+    ) as connection:
         yield connection
 
 
-def test_every_table_of_a_workspace_starts_with_its_id(catalog: psycopg.Connection[tuple[Any, ...]]) -> None:
+def test_every_table_of_a_workspace_starts_with_its_id(
+    catalog: psycopg.Connection[tuple[Any, ...]],
+) -> None:
     rows = catalog.execute(
         "SELECT c.relname, (SELECT a.attname FROM pg_attribute AS a WHERE a.attrelid = c.oid AND a.attnum = 1), "
         "EXISTS (SELECT 1 FROM pg_index AS i WHERE i.indrelid = c.oid AND i.indisunique) "
         "FROM pg_class AS c WHERE c.relnamespace = 'polymnia'::regnamespace AND c.relkind IN ('r', 'p')"
     ).fetchall()
     assert len(rows) > 20
-    tables = {name: (first, has_key) for name, first, has_key in rows if name not in REFERENCE_TABLES}
+    tables = {
+        name: (first, has_key) for name, first, has_key in rows if name not in REFERENCE_TABLES
+    }
     assert {name: each for name, each in tables.items() if each != ("workspace_id", True)} == {}
 
 
@@ -59,7 +65,9 @@ def test_every_key_and_index_starts_with_the_id_of_the_workspace(
     offenders = [
         index
         for index, table, first, is_unique, method in rows
-        if table not in REFERENCE_TABLES and first != "workspace_id" and (is_unique or not _has_own_rows(table, method))
+        if table not in REFERENCE_TABLES
+        and first != "workspace_id"
+        and (is_unique or not _has_own_rows(table, method))
     ]
     assert offenders == []
 
@@ -81,7 +89,9 @@ def test_no_row_is_inserted_with_a_subquery_among_its_values() -> None:
     assert [name for name, text in postgres.QUERIES.items() if values.search(text)] == []
 
 
-def test_every_query_about_a_workspace_names_it(catalog: psycopg.Connection[tuple[Any, ...]]) -> None:
+def test_every_query_about_a_workspace_names_it(
+    catalog: psycopg.Connection[tuple[Any, ...]],
+) -> None:
     """Only queries about the catalogue and the server itself do without."""
     tables = [
         name
@@ -100,22 +110,37 @@ def test_every_query_about_a_workspace_names_it(catalog: psycopg.Connection[tupl
 
 
 @pytest.mark.parametrize("name", sorted(postgres.QUERIES))
-def test_every_query_fits_the_schema(catalog: psycopg.Connection[tuple[Any, ...]], name: str) -> None:
+def test_every_query_fits_the_schema(
+    catalog: psycopg.Connection[tuple[Any, ...]], name: str
+) -> None:
     catalog.pgconn.prepare(b"", postgres.QUERIES[name])
     assert catalog.pgconn.error_message == b""
 
 
 def test_both_stores_read_the_graph_with_queries_of_the_same_names() -> None:
-    names = [_queries_in(store, known) for store, known in (("sqlite", sqlite.QUERIES), ("postgres", postgres.QUERIES))]
+    names = [
+        _queries_in(store, known)
+        for store, known in (("sqlite", sqlite.QUERIES), ("postgres", postgres.QUERIES))
+    ]
     # PostgreSQL reads entities and observations in one round trip. SQLite finds ids in another module (rows.py).
-    assert names[1] - names[0] <= {"observations_of_names", "lock_workspace", "insert_own_updates", "entities_by_uid"}
+    assert names[1] - names[0] <= {
+        "observations_of_names",
+        "lock_workspace",
+        "insert_own_updates",
+        "entities_by_uid",
+    }
     assert names[0] - names[1] <= {"last_change", "insert_own_update"}
 
 
 def test_processes_that_open_a_new_database_at_once_migrate_it_once() -> None:
     with new_database(shared_server()) as url:
         with ThreadPoolExecutor(4) as pool:
-            stores = list(pool.map(lambda number: open_store(f"{url}?workspace=w&connections={number + 1}"), range(4)))
+            stores = list(
+                pool.map(
+                    lambda number: open_store(f"{url}?workspace=w&connections={number + 1}"),
+                    range(4),
+                )
+            )
         for store in stores:
             store.close()
         with psycopg.connect(url) as connection:

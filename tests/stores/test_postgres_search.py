@@ -82,12 +82,19 @@ def fill(memory: Memory) -> None:
     """Write entities, delete some of what was written, and keep some notes, the same in every store."""
     chance = random.Random(11)
     for start in range(0, ENTITIES, 50):
-        entities.create(memory, [draft(chance, number) for number in range(start, start + 50)], by="test")
+        entities.create(
+            memory, [draft(chance, number) for number in range(start, start + 50)], by="test"
+        )
     entities.delete(memory, [f"Name{number}" for number in range(0, ENTITIES, 9)], by="test")
-    drafts = [ObservationDraft(f"Name{number}", (text(chance),), 5_000_000, "talk") for number in (1, 2, 3)]
+    drafts = [
+        ObservationDraft(f"Name{number}", (text(chance),), 5_000_000, "talk")
+        for number in (1, 2, 3)
+    ]
     observations.add(memory, drafts, by="test", skip_repeats=False)
     for number in range(20):
-        notes.commit(memory, Note(f"note {number}", text(chance), (chance.choice(WORDS),)), by="test")
+        notes.commit(
+            memory, Note(f"note {number}", text(chance), (chance.choice(WORDS),)), by="test"
+        )
 
 
 def draft(chance: random.Random, number: int) -> EntityDraft:
@@ -103,12 +110,18 @@ def text(chance: random.Random) -> str:
 
 
 @pytest.mark.parametrize("query", QUERIES)
-def test_an_expression_gives_the_same_passages_with_the_same_scores(twins: Twins, query: str) -> None:
+def test_an_expression_gives_the_same_passages_with_the_same_scores(
+    twins: Twins, query: str
+) -> None:
     expression = parse(query, QUERY_COLUMNS) or plain_words(query)
     expected = twins.sqlite.match(expression, KINDS)
     found = twins.postgres.match(expression, KINDS)
-    assert [(each.id, each.entity, each.kind) for each in found] == [(e.id, e.entity, e.kind) for e in expected]
-    assert [each.score for each in found] == pytest.approx([each.score for each in expected], rel=1e-12)
+    assert [(each.id, each.entity, each.kind) for each in found] == [
+        (e.id, e.entity, e.kind) for e in expected
+    ]
+    assert [each.score for each in found] == pytest.approx(
+        [each.score for each in expected], rel=1e-12
+    )
     first = [[each.id for each in read.match(expression, KINDS[:1], 5)] for read in twins]
     assert first[0] == first[1]
 
@@ -119,15 +132,24 @@ def test_an_expression_gives_the_same_passages_with_the_same_scores(twins: Twins
 @pytest.mark.parametrize("every", [False, True])
 @pytest.mark.parametrize(
     "within",
-    [None, Within(names=("Name7", "Name8", "note 3")), Within(types=("place", "note")), Within(tags=("river",))],
+    [
+        None,
+        Within(names=("Name7", "Name8", "note 3")),
+        Within(types=("place", "note")),
+        Within(tags=("river",)),
+    ],
 )
-def test_candidates_are_the_same(twins: Twins, query: str, every: bool, within: Within | None) -> None:
+def test_candidates_are_the_same(
+    twins: Twins, query: str, every: bool, within: Within | None
+) -> None:
     terms = list(dict.fromkeys(terms_of(query)))
     found, expected = [
         {each.id: each for each in read.candidates(terms, 15, within, every=every)}
         for read in (twins.postgres, twins.sqlite)
     ]
-    assert {key: each.text for key, each in found.items()} == {key: each.text for key, each in expected.items()}
+    assert {key: each.text for key, each in found.items()} == {
+        key: each.text for key, each in expected.items()
+    }
 
 
 def test_words_are_counted_alike(twins: Twins) -> None:
@@ -136,7 +158,9 @@ def test_words_are_counted_alike(twins: Twins) -> None:
 
 
 def test_the_vocabulary_is_the_same(twins: Twins) -> None:
-    assert twins.postgres.vocabulary("", "\U0010ffff", 1000) == twins.sqlite.vocabulary("", "\U0010ffff", 1000)
+    assert twins.postgres.vocabulary("", "\U0010ffff", 1000) == twins.sqlite.vocabulary(
+        "", "\U0010ffff", 1000
+    )
 
 
 def test_names_are_found_alike(twins: Twins) -> None:
@@ -144,7 +168,9 @@ def test_names_are_found_alike(twins: Twins) -> None:
     assert twins.postgres.names_with(terms, 10) == twins.sqlite.names_with(terms, 10)
 
 
-@pytest.mark.parametrize("query", ["É", "e\u0301", "strasse", "back\\sl", "100%", "_", "数", "note 1", "ame29", "\n"])
+@pytest.mark.parametrize(
+    "query", ["É", "e\u0301", "strasse", "back\\sl", "100%", "_", "数", "note 1", "ame29", "\n"]
+)
 def test_any_part_of_a_text_is_found_alike(twins: Twins, query: str) -> None:
     folded = fold(query)
     expected = [entity.name for entity in twins.sqlite.containing(folded)]
@@ -168,7 +194,10 @@ def test_neighbours_are_the_same(twins: Twins) -> None:
 
 def test_questions_are_answered_alike(tmp_path: Path) -> None:
     chance = random.Random(5)
-    told = [Told(chance.choice(["Nora", "Otto"]), text(chance), 86_400_000_000 * (at // 10)) for at in range(200)]
+    told = [
+        Told(chance.choice(["Nora", "Otto"]), text(chance), 86_400_000_000 * (at // 10))
+        for at in range(200)
+    ]
     asked = [Asked(" ".join(chance.sample(WORDS, 4)), "any", {}) for _ in range(20)]
     words, recalled = Comparison(), Comparison()
     case = Case("made", "person", told, asked)
@@ -177,7 +206,9 @@ def test_questions_are_answered_alike(tmp_path: Path) -> None:
     assert (recalled.queries, recalled.ranked_otherwise, recalled.scored_otherwise) == (20, 0, 0)
 
 
-def test_a_passage_with_more_words_than_a_tsvector_holds_can_be_written_and_found(tmp_path: Path) -> None:
+def test_a_passage_with_more_words_than_a_tsvector_holds_can_be_written_and_found(
+    tmp_path: Path,
+) -> None:
     store = open_store(STORES["postgres"](tmp_path))
     memory = Memory(store)
     long = " ".join(["needle", *[f"word{number:06}" for number in range(120_000)], "x" * 5000])
@@ -192,22 +223,32 @@ def test_a_purge_removes_the_words_of_deleted_texts(tmp_path: Path) -> None:
     store = open_store(STORES["postgres"](tmp_path))
     memory = Memory(store)
     entities.create(
-        memory, [EntityDraft("One", "thing", ("xylophone shared",)), EntityDraft("Two", "thing")], by="test"
+        memory,
+        [EntityDraft("One", "thing", ("xylophone shared",)), EntityDraft("Two", "thing")],
+        by="test",
     )
     observations.add(memory, [ObservationDraft("Two", ("shared",))], by="test", skip_repeats=False)
     entities.delete(memory, ["One"], by="test")
     store.purge(before=2**62)
     assert isinstance(store, PostgresStore)
     with store._database.connection() as connection:
-        rows = connection.execute("SELECT term FROM terms WHERE workspace_id = $1", (store.workspace,)).fetchall()
+        rows = connection.execute(
+            "SELECT term FROM terms WHERE workspace_id = $1", (store.workspace,)
+        ).fetchall()
     assert {term for (term,) in rows} == {"two", "thing", "share"}
     store.close()
 
 
-def test_a_search_for_a_word_reads_no_more_observations_than_have_it(postgres_database: str) -> None:
+def test_a_search_for_a_word_reads_no_more_observations_than_have_it(
+    postgres_database: str,
+) -> None:
     store = open_store(f"{postgres_database}?workspace=one")
     texts = tuple(f"word{number} river lake" for number in range(60))
-    entities.create(Memory(store), [EntityDraft(f"E{number}", "thing", texts) for number in range(100)], by="test")
+    entities.create(
+        Memory(store),
+        [EntityDraft(f"E{number}", "thing", texts) for number in range(100)],
+        by="test",
+    )
     entities.create(Memory(store), [EntityDraft("Rare", "thing", ("a zebra",))], by="test")
     assert isinstance(store, PostgresStore)
     store.compact()  # with statistics for the planner

@@ -28,7 +28,9 @@ def _create(memory: Memory) -> object:
 
 
 def _add(memory: Memory) -> object:
-    return observations.add(memory, [ObservationDraft("Ada", ("likes chess",))], by=ME, skip_repeats=True)
+    return observations.add(
+        memory, [ObservationDraft("Ada", ("likes chess",))], by=ME, skip_repeats=True
+    )
 
 
 def _relate(memory: Memory) -> object:
@@ -36,7 +38,9 @@ def _relate(memory: Memory) -> object:
 
 
 def _upsert(memory: Memory) -> object:
-    return entities.upsert(memory, [EntityDraft("Ada", "person", ("sings",)), EntityDraft("Eve", "person")], by=ME)
+    return entities.upsert(
+        memory, [EntityDraft("Ada", "person", ("sings",)), EntityDraft("Eve", "person")], by=ME
+    )
 
 
 def _remember(memory: Memory) -> object:
@@ -59,7 +63,9 @@ def test_frequent_calls_wait_for_the_server_once_or_twice(
     monkeypatch: pytest.MonkeyPatch, verb: Callable[[Memory], object], expected: int
 ) -> None:
     memory = Memory(open_store(new_workspace()))
-    entities.create(memory, [EntityDraft(name, "person", ("was here",)) for name in ("Ada", "Bob")], by=ME)
+    entities.create(
+        memory, [EntityDraft(name, "person", ("was here",)) for name in ("Ada", "Bob")], by=ME
+    )
     relations.create(memory, [Relation("Ada", "Bob", "knows")], by=ME)
     waits = _count_waits(monkeypatch)
     verb(memory)

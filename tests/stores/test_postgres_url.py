@@ -18,7 +18,10 @@ from tests.postgres import new_database, shared_server
 @pytest.mark.parametrize(
     ("url", "expected"),
     [
-        ("postgresql://ann:p%2Fw%2Bd@one,two:5433/memory", {"host": "one,two", "port": ",5433", "password": "p/w+d"}),
+        (
+            "postgresql://ann:p%2Fw%2Bd@one,two:5433/memory",
+            {"host": "one,two", "port": ",5433", "password": "p/w+d"},
+        ),
         ("postgresql:///memory", {"dbname": "memory"}),
         ("postgresql:///memory?host=/run/postgresql&timeout=5", {"host": "/run/postgresql"}),
         ("postgresql://one/memory?options=-c%20geqo%3Doff", {"options": "-c geqo=off"}),
@@ -35,9 +38,18 @@ def test_libpq_gets_its_part_of_a_url_as_it_is(url: str, expected: dict[str, str
     ("text", "shown"),
     [
         ("postgresql://ann:pass@one/memory", "postgresql://ann:***@one/memory"),
-        ("postgres://ann:p@ss@one:5433/memory?workspace=w", "postgres://ann:***@one:5433/memory?workspace=w"),
-        ("postgresql://one/memory?password=pass&timeout=5", "postgresql://one/memory?password=***&timeout=5"),
-        ("x in postgresql://ann:pass@one/memory; try again", "x in postgresql://ann:***@one/memory; try again"),
+        (
+            "postgres://ann:p@ss@one:5433/memory?workspace=w",
+            "postgres://ann:***@one:5433/memory?workspace=w",
+        ),
+        (
+            "postgresql://one/memory?password=pass&timeout=5",
+            "postgresql://one/memory?password=***&timeout=5",
+        ),
+        (
+            "x in postgresql://ann:pass@one/memory; try again",
+            "x in postgresql://ann:***@one/memory; try again",
+        ),
         ("postgresql://ann@one:5432/memory", "postgresql://ann@one:5432/memory"),
         ("memory.db", "memory.db"),
     ],
@@ -47,10 +59,17 @@ def test_a_password_is_not_shown(text: str, shown: str) -> None:
 
 
 def test_commands_show_no_password(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "memory.jsonl").write_text('{"type":"entity","name":"Ada","entityType":"x","observations":[]}', "utf-8")
+    (tmp_path / "memory.jsonl").write_text(
+        '{"type":"entity","name":"Ada","entityType":"x","observations":[]}', "utf-8"
+    )
     with new_database(shared_server()) as url:
         store = ["--store", f"{url}?workspace=default"]
-        for command in (["import", str(tmp_path / "memory.jsonl")], ["stats"], ["doctor"], ["show", "Bob"]):
+        for command in (
+            ["import", str(tmp_path / "memory.jsonl")],
+            ["stats"],
+            ["doctor"],
+            ["show", "Bob"],
+        ):
             main([*command, *store])
         said = "".join(capsys.readouterr())
         assert said.count(hide_passwords(url)) >= 3
@@ -58,11 +77,15 @@ def test_commands_show_no_password(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 def test_our_parameters_are_not_libpqs() -> None:
-    url = parse_url("postgresql://one/memory?workspace=a%20b&timeout=2.5&connections=3&row_security=on")
+    url = parse_url(
+        "postgresql://one/memory?workspace=a%20b&timeout=2.5&connections=3&row_security=on"
+    )
     assert (url.workspace, url.timeout, url.connections, url.row_security) == ("a b", 2.5, 3, True)
 
 
-@pytest.mark.parametrize("parameter", ["timeout=soon", "connections=0", "row_security=yes", "colour=red"])
+@pytest.mark.parametrize(
+    "parameter", ["timeout=soon", "connections=0", "row_security=yes", "colour=red"]
+)
 def test_a_parameter_that_makes_no_sense_is_an_error(parameter: str) -> None:
     with pytest.raises(SettingsError, match=parameter.partition("=")[0]):
         parse_url(f"postgresql://one/memory?{parameter}")
@@ -78,7 +101,9 @@ def test_settings_of_connections_do_not_come_with_the_login() -> None:
         shared = open_database(parse_url(url))
         with shared.connection() as connection:
             assert connection.info.options == ""
-            assert connection.execute("SHOW default_transaction_isolation").fetchone() == ("repeatable read",)
+            assert connection.execute("SHOW default_transaction_isolation").fetchone() == (
+                "repeatable read",
+            )
             assert connection.execute("SHOW statement_timeout").fetchone() == ("3s",)
         shared.close()
         catalogue.close()

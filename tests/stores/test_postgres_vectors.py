@@ -54,13 +54,21 @@ def clusters(count: int, seed: int) -> Floats:
     return np.asarray(found / np.linalg.norm(found, axis=1, keepdims=True), np.float32)
 
 
-def fill(folder: Path, count: int, *, seed: int, indexed_from: int = INDEXED_FROM) -> Iterator[Filled]:
+def fill(
+    folder: Path, count: int, *, seed: int, indexed_from: int = INDEXED_FROM
+) -> Iterator[Filled]:
     """Write observations with vectors into a new workspace."""
     store = open_store(STORES["postgres"](folder))
     assert isinstance(store, PostgresStore)
     store.vectors.indexes.indexed_from = indexed_from
-    texts = [tuple([f"text {start + number}" for number in range(100)]) for start in range(0, count, 100)]
-    entities.create(Memory(store), [EntityDraft(f"E{at}", "thing", each) for at, each in enumerate(texts)], by="test")
+    texts = [
+        tuple([f"text {start + number}" for number in range(100)]) for start in range(0, count, 100)
+    ]
+    entities.create(
+        Memory(store),
+        [EntityDraft(f"E{at}", "thing", each) for at, each in enumerate(texts)],
+        by="test",
+    )
     model = store.vectors.add_model(f"made/{seed}", "none", DIMENSION).number
     with store.reading() as read:
         passages = sorted([passage for passage, _ in read.vectors.pending(model, count)])
@@ -77,7 +85,10 @@ def mean_recall(filled: Filled) -> float:
     """Return the share of the 20 nearest that searches find."""
     shares = []
     for question in clusters(50, 99):
-        best = {filled.passages[at] for at in np.argsort(-(filled.vectors @ question), kind="stable")[:K]}
+        best = {
+            filled.passages[at]
+            for at in np.argsort(-(filled.vectors @ question), kind="stable")[:K]
+        }
         with filled.store.reading() as read:
             found = read.vectors.nearest(filled.model, question.tobytes(), K)
         assert len(found) == K
@@ -100,7 +111,9 @@ def test_the_nearest_are_found_through_an_index(large: Filled) -> None:
     assert mean_recall(large) >= 0.98
 
 
-def test_the_nearest_are_found_in_a_small_workspace_beside_a_large_one(large: Filled, small: Filled) -> None:
+def test_the_nearest_are_found_in_a_small_workspace_beside_a_large_one(
+    large: Filled, small: Filled
+) -> None:
     assert indexes(small.store) == []
     assert mean_recall(small) >= 0.98
 
@@ -108,7 +121,9 @@ def test_the_nearest_are_found_in_a_small_workspace_beside_a_large_one(large: Fi
 def test_a_search_in_a_large_workspace_uses_its_index(large: Filled) -> None:
     question = clusters(1, 7)[0].tolist()
     with psycopg.connect(
-        large.store._database.url.conninfo, autocommit=True, options="-c search_path=polymnia,public"
+        large.store._database.url.conninfo,
+        autocommit=True,
+        options="-c search_path=polymnia,public",
     ) as connection:
         ((_, before),) = indexes(large.store)
         call = "SELECT * FROM nearest_vectors(%s, %s, 1, %s::vector, 20)"

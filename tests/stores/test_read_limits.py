@@ -28,13 +28,17 @@ def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
 def large(tmp_path: Path) -> Iterator[Memory]:
     store = open_store(str(tmp_path / "memory.db"))
     memory = Memory(store)
-    entities.create(memory, [EntityDraft(f"e{number}", "thing", ("fact",)) for number in range(MANY)], by="test")
+    entities.create(
+        memory, [EntityDraft(f"e{number}", "thing", ("fact",)) for number in range(MANY)], by="test"
+    )
     yield memory
     store.close()
 
 
 @contextmanager
-def limited(cancelled: Callable[[], bool] = lambda: False, *, is_short: bool = False) -> Iterator[None]:
+def limited(
+    cancelled: Callable[[], bool] = lambda: False, *, is_short: bool = False
+) -> Iterator[None]:
     token = LIMITS.set(ReadLimits(cancelled, is_short))
     try:
         yield

@@ -25,15 +25,29 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     store = SqliteStore(str(path))
     memory = Memory(store)
     drafts = [
-        EntityDraft(f"entity {n}", "thing", tuple(f"fact {m} about entity {n}, with some words" for m in range(4)))
+        EntityDraft(
+            f"entity {n}",
+            "thing",
+            tuple(f"fact {m} about entity {n}, with some words" for m in range(4)),
+        )
         for n in range(ENTITIES)
     ]
     entities.create(memory, drafts, by="test")
-    relations.create(memory, [Relation(f"entity {n}", f"entity {n + 1}", "knows") for n in range(100)], by="test")
+    relations.create(
+        memory, [Relation(f"entity {n}", f"entity {n + 1}", "knows") for n in range(100)], by="test"
+    )
     for n in range(50):
-        notes.commit(memory, Note(f"key {n}", f"content {n}", ("tag",), VAULT, struct.pack("<3f", 1, 2, n)), by="test")
+        notes.commit(
+            memory,
+            Note(f"key {n}", f"content {n}", ("tag",), VAULT, struct.pack("<3f", 1, 2, n)),
+            by="test",
+        )
     entities.delete(memory, ["entity 5"], by="test")
-    observations.remove(memory, [ObservationDraft("entity 6", ("fact 1 about entity 6, with some words",))], by="test")
+    observations.remove(
+        memory,
+        [ObservationDraft("entity 6", ("fact 1 about entity 6, with some words",))],
+        by="test",
+    )
     notes.prune(memory, [VAULT], by="test", key="key 7")
     store.close()
     return path
@@ -72,7 +86,12 @@ def overwrite(path: Path, page: int) -> None:
 def test_everything_in_a_sound_file_is_salvaged(sound: Path, tmp_path: Path) -> None:
     target = tmp_path / "new.db"
     report = salvage_sqlite(sound, target)
-    assert (report.counts.entities, report.counts.relations, report.notes, report.lost) == (ENTITIES - 1, 98, 49, ())
+    assert (report.counts.entities, report.counts.relations, report.notes, report.lost) == (
+        ENTITIES - 1,
+        98,
+        49,
+        (),
+    )
     assert read_all(target) == read_all(sound)
     assert trashed(target) == trashed(sound)
     stores = [SqliteStore(str(path)) for path in (sound, target)]
@@ -98,7 +117,9 @@ def test_a_damaged_first_page_costs_nothing(damaged: Path, sound: Path, tmp_path
 
 
 @pytest.mark.parametrize("page", range(1, 41))
-def test_a_damaged_page_costs_no_more_than_its_rows(damaged: Path, sound: Path, tmp_path: Path, page: int) -> None:
+def test_a_damaged_page_costs_no_more_than_its_rows(
+    damaged: Path, sound: Path, tmp_path: Path, page: int
+) -> None:
     overwrite(damaged, page)
     before = damaged.read_bytes()
     report = salvage_sqlite(damaged, tmp_path / "new.db")
@@ -109,7 +130,11 @@ def test_a_damaged_page_costs_no_more_than_its_rows(damaged: Path, sound: Path, 
     # One page holds fewer than a hundred rows, but one near the root has all of a table below it.
     assert report.lost or (found == whole and facts == expected)
     assert facts <= expected
-    if len(report.lost) == 1 and "observations" in report.lost[0] and len(expected - facts) < len(expected):
+    if (
+        len(report.lost) == 1
+        and "observations" in report.lost[0]
+        and len(expected - facts) < len(expected)
+    ):
         assert set(found) == set(whole)
 
 
@@ -129,12 +154,16 @@ def test_observations_without_a_card_get_an_entity(damaged: Path, tmp_path: Path
     connection.execute("DELETE FROM cards WHERE name = 'entity 9'")
     connection.close()
     salvage_sqlite(damaged, tmp_path / "new.db")
-    (saved,) = [each for name, each in read_all(tmp_path / "new.db").items() if name.startswith("salvaged-")]
+    (saved,) = [
+        each for name, each in read_all(tmp_path / "new.db").items() if name.startswith("salvaged-")
+    ]
     assert saved.texts == tuple(f"fact {m} about entity 9, with some words" for m in range(4))
 
 
 @pytest.mark.parametrize("ordinal", ["0", "-7", "1 << 40"])
-def test_an_observation_with_a_damaged_ordinal_gets_another_one(damaged: Path, tmp_path: Path, ordinal: str) -> None:
+def test_an_observation_with_a_damaged_ordinal_gets_another_one(
+    damaged: Path, tmp_path: Path, ordinal: str
+) -> None:
     connection = apsw.Connection(str(damaged))
     connection.execute(
         f"UPDATE observations SET ordinal = {ordinal} WHERE text = 'fact 1 about entity 9, with some words'"

@@ -13,7 +13,16 @@ import pytest
 from polymnia.engine import entities, notes, observations, relations
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput, StoreError, StoreForeign, StoreSealed, StoreTooNew
-from polymnia.model import MAX_ORDINAL, VAULT, EntityDraft, Note, NoteQuery, NoteScope, ObservationDraft, Relation
+from polymnia.model import (
+    MAX_ORDINAL,
+    VAULT,
+    EntityDraft,
+    Note,
+    NoteQuery,
+    NoteScope,
+    ObservationDraft,
+    Relation,
+)
 from polymnia.search.expression import plain_words
 from polymnia.stores.contract import Reader
 from polymnia.stores.sql import load_migrations, read_queries
@@ -46,7 +55,9 @@ READS: dict[str, Callable[[Reader], object]] = {
     "notes": lambda read: read.notes.page(VAULT, 0, None),
     "note": lambda read: read.notes.find(VAULT, "key"),
     "note search": lambda read: read.notes.search(NoteQuery(text="words", vector=VECTOR)),
-    "session note search": lambda read: read.notes.search(NoteQuery(text="words", scope=NoteScope("session"))),
+    "session note search": lambda read: read.notes.search(
+        NoteQuery(text="words", scope=NoteScope("session"))
+    ),
     "history": lambda read: read.history.changes(),
     "history at a time": lambda read: read.history.at(2**60),
     "trash": lambda read: read.trash.items(),
@@ -62,7 +73,9 @@ reading_by = pytest.mark.parametrize("look", READS.values(), ids=READS)
 def filled(store: SqliteStore) -> Iterator[SqliteStore]:
     """A store with something of every kind, which is all in the log."""
     memory = Memory(store)
-    entities.create(memory, [EntityDraft("A", "x", ("one", "two")), EntityDraft("B", "x")], by="ann")
+    entities.create(
+        memory, [EntityDraft("A", "x", ("one", "two")), EntityDraft("B", "x")], by="ann"
+    )
     relations.create(memory, [Relation("A", "B", "r")], by="ann")
     for scope in (VAULT, NoteScope("session")):
         notes.commit(memory, Note("key", "a few words", (), scope, VECTOR), by="ann")
@@ -81,7 +94,9 @@ def run_sql(path: str, query: str) -> list[tuple[object, ...]]:
 def test_the_file_is_durable_by_its_settings(store: SqliteStore) -> None:
     with store.writing() as writer:
         connection = writer._connection
-        settings = [connection.pragma(name) for name in ("journal_mode", "synchronous", "secure_delete")]
+        settings = [
+            connection.pragma(name) for name in ("journal_mode", "synchronous", "secure_delete")
+        ]
     assert settings == ["wal", 2, 1]
 
 
@@ -96,11 +111,15 @@ def test_a_new_file_that_another_process_is_creating_is_waited_for(path: str) ->
 
 def test_every_migration_is_recorded(store: SqliteStore, path: str) -> None:
     numbers = [number for number, _ in KNOWN]
-    assert [row[0] for row in run_sql(path, "SELECT number FROM migrations ORDER BY number")] == numbers
+    assert [
+        row[0] for row in run_sql(path, "SELECT number FROM migrations ORDER BY number")
+    ] == numbers
     assert run_sql(path, "PRAGMA user_version") == [(NEWEST,)]
 
 
-def test_a_later_migration_is_applied_to_an_old_file_once(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_later_migration_is_applied_to_an_old_file_once(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     old = SqliteStore(path)
     entities.create(Memory(old), [EntityDraft("A", "x")], by="ann")
     old.close()
@@ -112,7 +131,9 @@ def test_a_later_migration_is_applied_to_an_old_file_once(path: str, monkeypatch
     assert run_sql(path, "SELECT count(*) FROM migrations") == [(len(later),)]
 
 
-def test_a_migration_that_fails_leaves_the_file_as_it_was(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_migration_that_fails_leaves_the_file_as_it_was(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     SqliteStore(path).close()
     broken = [*KNOWN, (NEWEST + 1, "CREATE TABLE half (done TEXT); SELECT nonsense;")]
     monkeypatch.setattr(schema, "load_migrations", lambda package: broken)
@@ -121,7 +142,9 @@ def test_a_migration_that_fails_leaves_the_file_as_it_was(path: str, monkeypatch
     assert run_sql(path, "SELECT count(*) FROM sqlite_schema WHERE name = 'half'") == [(0,)]
 
 
-def test_a_file_with_an_older_schema_cannot_be_opened_read_only(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_with_an_older_schema_cannot_be_opened_read_only(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     SqliteStore(path).close()
     monkeypatch.setattr(schema, "load_migrations", lambda package: [*KNOWN, (NEWEST + 1, "")])
     with pytest.raises(StoreError, match="without --read-only"):
@@ -151,11 +174,15 @@ def test_a_file_that_is_not_for_this_version_is_refused(
 
 def test_ids_of_rows_come_from_one_counter(store: SqliteStore, path: str) -> None:
     memory = Memory(store)
-    entities.create(memory, [EntityDraft("A", "x", ("one",)), EntityDraft("B", "x", ("two",))], by="ann")
+    entities.create(
+        memory, [EntityDraft("A", "x", ("one",)), EntityDraft("B", "x", ("two",))], by="ann"
+    )
     relations.create(memory, [Relation("A", "B", "r")], by="ann")
     notes.commit(memory, Note("key", "text"), by="ann")
     tables = ("cards", "observations", "relations", "notes")
-    ids = sorted(int(str(row[0])) for table in tables for row in run_sql(path, f"SELECT id FROM {table}"))
+    ids = sorted(
+        int(str(row[0])) for table in tables for row in run_sql(path, f"SELECT id FROM {table}")
+    )
     assert ids == list(range(1, 7))
     assert run_sql(path, "SELECT last_row FROM changes") == [(4,), (5,), (6,)]
 
@@ -192,7 +219,9 @@ def test_a_store_may_be_closed_twice(store: SqliteStore) -> None:
 
 
 @reading_by
-def test_a_read_never_writes(filled: SqliteStore, path: str, look: Callable[[Reader], object]) -> None:
+def test_a_read_never_writes(
+    filled: SqliteStore, path: str, look: Callable[[Reader], object]
+) -> None:
     before = [Path(f"{path}{ending}").read_bytes() for ending in ("", "-wal")]
     with filled.reading() as read:
         look(read)
@@ -200,7 +229,9 @@ def test_a_read_never_writes(filled: SqliteStore, path: str, look: Callable[[Rea
 
 
 @reading_by
-def test_a_read_does_not_wait_for_a_writer(filled: SqliteStore, path: str, look: Callable[[Reader], object]) -> None:
+def test_a_read_does_not_wait_for_a_writer(
+    filled: SqliteStore, path: str, look: Callable[[Reader], object]
+) -> None:
     with closing(apsw.Connection(path)) as other:
         other.execute("BEGIN IMMEDIATE")
         with filled.reading() as read:
@@ -208,7 +239,9 @@ def test_a_read_does_not_wait_for_a_writer(filled: SqliteStore, path: str, look:
 
 
 @reading_by
-def test_a_block_of_reads_is_one_snapshot(filled: SqliteStore, path: str, look: Callable[[Reader], object]) -> None:
+def test_a_block_of_reads_is_one_snapshot(
+    filled: SqliteStore, path: str, look: Callable[[Reader], object]
+) -> None:
     with closing(SqliteStore(path)) as other, filled.reading() as read:
         before = look(read)
         memory = Memory(other)
@@ -260,7 +293,9 @@ def test_the_last_ordinal_can_be_used(store: SqliteStore, path: str) -> None:
 def test_beyond_the_last_ordinal_nothing_is_written(store: SqliteStore, path: str) -> None:
     memory = _memory_near_the_limit(store, path)
     with pytest.raises(BadInput, match="create another entity"):
-        observations.add(memory, [ObservationDraft("A", ("the last", "too many"))], by="ann", skip_repeats=False)
+        observations.add(
+            memory, [ObservationDraft("A", ("the last", "too many"))], by="ann", skip_repeats=False
+        )
     with store.reading() as read:
         assert [each.texts for each in read.entities()] == [("one",), ("two",)]
         assert len(read.history.changes()) == 1
@@ -269,7 +304,9 @@ def test_beyond_the_last_ordinal_nothing_is_written(store: SqliteStore, path: st
 def _memory_near_the_limit(store: SqliteStore, path: str) -> Memory:
     """Two entities; the first has one ordinal left. The second one's observation is the next row."""
     memory = Memory(store)
-    entities.create(memory, [EntityDraft("A", "x", ("one",)), EntityDraft("B", "x", ("two",))], by="ann")
+    entities.create(
+        memory, [EntityDraft("A", "x", ("one",)), EntityDraft("B", "x", ("two",))], by="ann"
+    )
     run_sql(path, f"UPDATE entities SET next_ordinal = {MAX_ORDINAL} WHERE id = 1")
     return memory
 
@@ -313,17 +350,30 @@ WHOLE_TABLE = {
 TABLES = Path(schema.__file__).parent / "tables.sql"
 
 # Queries that scan in order and stop at a limit.
-LIMITED = {"delete_unused_vectors", "delete_vectors_of_model", "last_change", "last_changes", "newest_notes"}
+LIMITED = {
+    "delete_unused_vectors",
+    "delete_vectors_of_model",
+    "last_change",
+    "last_changes",
+    "newest_notes",
+}
 
 
-@pytest.mark.parametrize("name", sorted(set(QUERIES) - WHOLE_TABLE - LIMITED - set(read_queries(TABLES))))
+@pytest.mark.parametrize(
+    "name", sorted(set(QUERIES) - WHOLE_TABLE - LIMITED - set(read_queries(TABLES)))
+)
 def test_a_query_reads_only_what_it_is_asked_for(store: SqliteStore, name: str) -> None:
     with store.reading() as read:
         connection = read._connection
         connection.execute(QUERIES["create_session_words"])
         numbered = [int(number) for number in re.findall(r"\?(\d)", QUERIES[name])]
         bindings = (None,) * (max(numbered) if numbered else QUERIES[name].count("?"))
-        plan = [str(row[3]) for row in connection.execute(f"EXPLAIN QUERY PLAN {QUERIES[name]}", bindings).fetchall()]
+        plan = [
+            str(row[3])
+            for row in connection.execute(
+                f"EXPLAIN QUERY PLAN {QUERIES[name]}", bindings
+            ).fetchall()
+        ]
     tables = "entities|cards|observations|relations|changes|notes|vectors|session_notes|e|c|o|r|n|v"
     assert [step for step in plan if re.match(rf"SCAN ({tables})\b", step)] == []
 
@@ -332,5 +382,8 @@ def test_neighbours_are_found_without_a_scan(store: SqliteStore) -> None:
     with store.reading() as read:
         query = f"EXPLAIN QUERY PLAN {QUERIES['neighbour_ids']}"
         plan = [str(row[3]) for row in read._connection.execute(query, ("[]", 1, 1)).fetchall()]
-    assert [step.rpartition("rowid")[2] for step in plan if step.startswith("SEARCH n ")] == ["<?)", ">?)"] * 2
+    assert [step.rpartition("rowid")[2] for step in plan if step.startswith("SEARCH n ")] == [
+        "<?)",
+        ">?)",
+    ] * 2
     assert not any(step.startswith(("SCAN n ", "SCAN o ", "SCAN made ")) for step in plan)

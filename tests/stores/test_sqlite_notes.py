@@ -58,12 +58,12 @@ def foreign(path: str) -> apsw.Connection:
     other.execute(FOREIGN)
     vector = struct.pack("<3f", 1, 2, 3)
     times = ("2026-04-27T14:00:00Z", "2026-04-28T14:00:00Z")
-    insert = (
-        "INSERT INTO vault_memories (key, content, tags, embedding, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?)"
-    )
+    insert = "INSERT INTO vault_memories (key, content, tags, embedding, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?)"
     other.execute(insert, ("lang", "prefers Python", '["preference", "coding"]', vector, *times))
     other.execute(insert, ("odd", "kept", "not json", b"abc", "some day", "some day"))
-    other.execute("INSERT INTO session_memories (session_id, key, content) VALUES ('s', 'k', 'volatile')")
+    other.execute(
+        "INSERT INTO session_memories (session_id, key, content) VALUES ('s', 'k', 'volatile')"
+    )
     return other
 
 
@@ -100,7 +100,9 @@ def test_a_prune_that_finds_nothing_is_not_logged(memory: Memory, path: str) -> 
     assert rows(path, "SELECT count(*) FROM changes") == [(0,)]
 
 
-def test_a_deleted_note_leaves_the_indexes_and_a_sessions_note_the_tables(memory: Memory, path: str) -> None:
+def test_a_deleted_note_leaves_the_indexes_and_a_sessions_note_the_tables(
+    memory: Memory, path: str
+) -> None:
     vector = pack_vector([1, 2, 3], 3, "vector")
     for scope in (VAULT, SESSION):
         notes.commit(memory, Note("key", "word", ("t",), scope, vector), by="ann")
@@ -109,14 +111,18 @@ def test_a_deleted_note_leaves_the_indexes_and_a_sessions_note_the_tables(memory
     for table in ("session_notes", "note_tags"):
         assert rows(path, f"SELECT count(*) FROM {table}") == [(0,)], table
     for index, word in (("words", "word"), ("trigrams", '"wor"')):
-        assert rows(path, f"SELECT count(*) FROM {index} WHERE {index} MATCH '{word}'") == [(0,)], index
+        assert rows(path, f"SELECT count(*) FROM {index} WHERE {index} MATCH '{word}'") == [(0,)], (
+            index
+        )
 
 
 def test_the_words_of_a_session_are_in_no_index_of_the_file(memory: Memory, path: str) -> None:
     notes.commit(memory, Note("key", "hidden", (), SESSION), by="ann")
     notes.commit(memory, Note("key", "hidden too", (), SESSION), by="ann")
     for index, word in (("words", "hidden"), ("trigrams", '"hid"')):
-        assert rows(path, f"SELECT count(*) FROM {index} WHERE {index} MATCH '{word}'") == [(0,)], index
+        assert rows(path, f"SELECT count(*) FROM {index} WHERE {index} MATCH '{word}'") == [(0,)], (
+            index
+        )
 
 
 FIRST, NEARLY, OTHER = (struct.pack("<2f", *numbers) for numbers in ((1, 0), (1, 0.5), (0, 1)))
@@ -146,14 +152,20 @@ def test_an_older_snapshot_does_not_see_a_session_in_the_place_of_a_note(memory:
         notes.prune(memory, [SESSION], by="ann")
         notes.commit(memory, Note("public", "takes its row", embedding=FIRST), by="ann")
         assert found(memory) == ["takes its row"]
-        assert [hit.note.content for hit in older.search(NoteQuery(text="nothing", vector=FIRST, limit=5))] == []
+        assert [
+            hit.note.content
+            for hit in older.search(NoteQuery(text="nothing", vector=FIRST, limit=5))
+        ] == []
 
 
 @pytest.mark.parametrize(
     ("damage", "found"),
     [
         ("DELETE FROM words WHERE rowid = 1", "1 passages are missing from the words index"),
-        ("INSERT INTO words (rowid, content) VALUES (9, 'stray')", "1 rows of the words index belong to no passage"),
+        (
+            "INSERT INTO words (rowid, content) VALUES (9, 'stray')",
+            "1 rows of the words index belong to no passage",
+        ),
     ],
 )
 def test_a_note_that_searches_would_miss_is_found_by_a_check(
@@ -181,11 +193,17 @@ def test_what_a_dead_server_left_is_removed(path: str, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_new_server_removes_the_files_of_dead_ones_and_of_nobody_else(path: str, tmp_path: Path) -> None:
+def test_a_new_server_removes_the_files_of_dead_ones_and_of_nobody_else(
+    path: str, tmp_path: Path
+) -> None:
     living = ServerLock(path)
     for name in ("memory.db-server-dead", "memory.db-server-begun~", "other.db-server-dead"):
         (tmp_path / name).touch()
-    kept = {f"memory.db-server-{living.acquire()}", "memory.db-server-begun~", "other.db-server-dead"}
+    kept = {
+        f"memory.db-server-{living.acquire()}",
+        "memory.db-server-begun~",
+        "other.db-server-dead",
+    }
     assert {each.name for each in tmp_path.iterdir()} == kept
     kept.add(f"memory.db-server-{ServerLock(path).acquire()}")
     assert {each.name for each in tmp_path.iterdir()} == kept
@@ -209,7 +227,9 @@ def test_a_directory_that_cannot_be_written_to_is_a_clear_error(
     assert notes.page(memory, SESSION) == []
 
 
-def test_the_memories_of_another_program_are_taken_over(foreign: apsw.Connection, path: str) -> None:
+def test_the_memories_of_another_program_are_taken_over(
+    foreign: apsw.Connection, path: str
+) -> None:
     foreign.close()
     assert adopt_memories(path)
     memory = Memory(SqliteStore(path))
@@ -223,7 +243,9 @@ def test_the_memories_of_another_program_are_taken_over(foreign: apsw.Connection
     memory.store.close()
 
 
-def test_the_other_programs_file_is_kept_whole(foreign: apsw.Connection, path: str, tmp_path: Path) -> None:
+def test_the_other_programs_file_is_kept_whole(
+    foreign: apsw.Connection, path: str, tmp_path: Path
+) -> None:
     foreign.close()
     adopt_memories(path)
     assert rows(f"{path}.bak", "SELECT key, content FROM vault_memories") == [
@@ -231,13 +253,19 @@ def test_the_other_programs_file_is_kept_whole(foreign: apsw.Connection, path: s
         ("odd", "kept"),
     ]
     assert rows(f"{path}.bak", "SELECT content FROM session_memories") == [("volatile",)]
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["memory.db", "memory.db.bak", "memory.db.rejected"]
+    assert sorted(each.name for each in tmp_path.iterdir()) == [
+        "memory.db",
+        "memory.db.bak",
+        "memory.db.rejected",
+    ]
 
 
 def test_what_a_note_cannot_have_is_counted_and_kept_aside(
     foreign: apsw.Connection, path: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    foreign.execute("INSERT INTO session_memories (session_id, key, content, tags) VALUES ('s', 'bad', 'text', 'work')")
+    foreign.execute(
+        "INSERT INTO session_memories (session_id, key, content, tags) VALUES ('s', 'bad', 'text', 'work')"
+    )
     foreign.close()
     adopt_memories(path)
     kept = [json.decode(line) for line in Path(f"{path}.rejected").read_bytes().splitlines()]
@@ -316,7 +344,9 @@ def full_disk(*_: object) -> None:
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
-def test_a_program_that_still_has_the_file_open_is_refused_and_loses_nothing_unawares(path: str) -> None:
+def test_a_program_that_still_has_the_file_open_is_refused_and_loses_nothing_unawares(
+    path: str,
+) -> None:
     other = apsw.Connection(path)
     other.execute(FOREIGN)
     adopt_memories(path)
@@ -325,7 +355,9 @@ def test_a_program_that_still_has_the_file_open_is_refused_and_loses_nothing_una
     other.close()
 
 
-def test_a_link_to_the_file_stays_a_link(foreign: apsw.Connection, path: str, tmp_path: Path) -> None:
+def test_a_link_to_the_file_stays_a_link(
+    foreign: apsw.Connection, path: str, tmp_path: Path
+) -> None:
     foreign.close()
     link = tmp_path / "link.db"
     link.symlink_to(path)

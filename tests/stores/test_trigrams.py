@@ -9,12 +9,16 @@ from polymnia.stores.trigrams import TrigramIndex
 
 ALPHABET = "ab \x00\n三é"
 TEXTS = st.text(ALPHABET, max_size=12)
-STEPS = st.lists(st.tuples(st.sampled_from(["put", "append", "remove"]), st.integers(0, 5), TEXTS), max_size=30)
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["put", "append", "remove"]), st.integers(0, 5), TEXTS), max_size=30
+)
 
 
 @settings(deadline=None)
 @given(STEPS, st.lists(st.text(ALPHABET, min_size=1, max_size=6)))
-def test_the_index_finds_what_a_scan_finds(steps: list[tuple[str, int, str]], queries: list[str]) -> None:
+def test_the_index_finds_what_a_scan_finds(
+    steps: list[tuple[str, int, str]], queries: list[str]
+) -> None:
     index, texts = TrigramIndex(), dict[int, str]()
     for step, number, text in steps:
         if step == "remove":

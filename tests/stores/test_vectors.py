@@ -48,7 +48,9 @@ def pending(store: SqliteStore, model: int) -> dict[str, int]:
 
 def embed(store: SqliteStore, model: int, **directions: tuple[float, ...]) -> None:
     waiting = pending(store, model)
-    store.vectors.put(model, [(waiting[text], packed(vector)) for text, vector in directions.items()])
+    store.vectors.put(
+        model, [(waiting[text], packed(vector)) for text, vector in directions.items()]
+    )
 
 
 def coverage(store: SqliteStore, model: int) -> tuple[int, int]:
@@ -72,9 +74,15 @@ def test_for_a_new_model_everything_is_pending_newest_first(store: SqliteStore) 
         assert read.vectors.coverage(model) == (0, 3)
 
 
-def test_the_vectors_of_an_entity_have_a_mean(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vector_index, "_MEAN_BATCH", 1)  # an entity's vectors may lie in several batches
-    observations.add(Memory(store), [ObservationDraft("A", ("not embedded",))], by="me", skip_repeats=True)
+def test_the_vectors_of_an_entity_have_a_mean(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        vector_index, "_MEAN_BATCH", 1
+    )  # an entity's vectors may lie in several batches
+    observations.add(
+        Memory(store), [ObservationDraft("A", ("not embedded",))], by="me", skip_repeats=True
+    )
     entities.create(Memory(store), [EntityDraft("C", "z", ("also not",))], by="me")
     model = model_of(store)
     embed(store, model, one=EAST, two=NORTH, three=NORTH)
@@ -105,12 +113,16 @@ def test_passages_with_a_vector_are_not_pending(store: SqliteStore) -> None:
         assert read.vectors.coverage(model) == (2, 5)
 
 
-def test_the_coverage_follows_what_is_written_deleted_and_purged(store: SqliteStore, path: str) -> None:
+def test_the_coverage_follows_what_is_written_deleted_and_purged(
+    store: SqliteStore, path: str
+) -> None:
     model = model_of(store)
     embed(store, model, one=EAST, three=NORTH)
     assert coverage(store, model) == (2, 3)
     with closing(SqliteStore(path)) as other:
-        observations.add(Memory(other), [ObservationDraft("A", ("four",))], by="me", skip_repeats=True)
+        observations.add(
+            Memory(other), [ObservationDraft("A", ("four",))], by="me", skip_repeats=True
+        )
         assert coverage(store, model) == coverage(other, model) == (2, 4)
         entities.delete(Memory(other), ["B"], by="me")
         assert coverage(store, model) == (1, 3)
@@ -124,7 +136,9 @@ def test_the_nearest_passages_come_first_with_their_cosines(store: SqliteStore) 
     assert nearest(store, model) == ["three", "two", "one"]
     assert nearest(store, model, k=1) == ["three"]
     with store.reading() as read:
-        assert list(read.vectors.nearest(model, packed(EAST), 3).values()) == pytest.approx([1, 0.9939, 0], abs=1e-3)
+        assert list(read.vectors.nearest(model, packed(EAST), 3).values()) == pytest.approx(
+            [1, 0.9939, 0], abs=1e-3
+        )
 
 
 def test_a_filter_restricts_the_nearest_passages(store: SqliteStore) -> None:
@@ -145,7 +159,9 @@ def test_vectors_are_returned_as_float32(store: SqliteStore) -> None:
         assert read.vectors.vectors(model, [passage, 999]) == {passage: packed(NORTH)}
 
 
-def test_a_deleted_passage_is_not_found_and_is_restored_without_a_vector(store: SqliteStore) -> None:
+def test_a_deleted_passage_is_not_found_and_is_restored_without_a_vector(
+    store: SqliteStore,
+) -> None:
     model = model_of(store)
     embed(store, model, one=NORTH, two=NEAR_EAST, three=EAST)
     assert nearest(store, model) == ["three", "two", "one"]
@@ -217,7 +233,10 @@ def test_many_vectors_are_chosen_by_sign_bits_and_ranked_exactly(
     # A circle divided into 60 directions: the sign bits tell a quarter from the others.
     from math import cos, pi, sin
 
-    circle = {text: (cos(number * pi / 30), sin(number * pi / 30), 0.0, 0.0) for number, text in enumerate(texts)}
+    circle = {
+        text: (cos(number * pi / 30), sin(number * pi / 30), 0.0, 0.0)
+        for number, text in enumerate(texts)
+    }
     embed(store, model, **circle)
     assert nearest(store, model, k=1) == ["t0"]
     assert nearest(store, model, Within(names=("many",)), k=1) == ["t0"]
@@ -232,7 +251,9 @@ def test_the_vector_a_client_supplied_is_kept_exactly(store: SqliteStore) -> Non
         assert read.vectors.models() == []
 
 
-def test_one_server_holds_a_lease_until_it_expires_or_is_released(store: SqliteStore, path: str) -> None:
+def test_one_server_holds_a_lease_until_it_expires_or_is_released(
+    store: SqliteStore, path: str
+) -> None:
     other = SqliteStore(path)
     assert store.vectors.lease("embedding", 60)
     assert store.vectors.lease("embedding", 60)
@@ -263,11 +284,17 @@ def test_a_perspective_has_texts_and_vectors_of_its_own(store: SqliteStore) -> N
     with store.reading() as read:
         assert read.vectors.coverage(model, perspective="named") == (1, 3)
         assert read.vectors.coverage(model) == (2, 3)
-        assert read.vectors.nearest(model, packed(NORTH), 10, perspective="named") == {min(waiting): 1.0}
-        assert read.vectors.vectors(model, waiting, perspective="named") == {min(waiting): packed(NORTH)}
+        assert read.vectors.nearest(model, packed(NORTH), 10, perspective="named") == {
+            min(waiting): 1.0
+        }
+        assert read.vectors.vectors(model, waiting, perspective="named") == {
+            min(waiting): packed(NORTH)
+        }
 
 
-def test_perspectives_with_the_same_document_template_share_their_vectors(store: SqliteStore) -> None:
+def test_perspectives_with_the_same_document_template_share_their_vectors(
+    store: SqliteStore,
+) -> None:
     model = model_of(store)
     embed(store, model, one=EAST)
     store.vectors.set_perspective(Perspective("general", "{text}", "Tell me about {query}"))
@@ -276,7 +303,9 @@ def test_perspectives_with_the_same_document_template_share_their_vectors(store:
         assert len(read.vectors.nearest(model, packed(EAST), 10, perspective="general")) == 1
 
 
-def test_a_changed_template_starts_without_vectors_and_the_old_ones_go(store: SqliteStore, path: str) -> None:
+def test_a_changed_template_starts_without_vectors_and_the_old_ones_go(
+    store: SqliteStore, path: str
+) -> None:
     model = model_of(store)
     embed(store, model, three=EAST)
     store.vectors.set_perspective(NAMED)

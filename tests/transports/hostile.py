@@ -71,7 +71,11 @@ class Target:
         connection.connect(("127.0.0.1", self.server.port))
         session = Talk(self.server.port, self.token)
         body = json.dumps(call("read_graph")).encode()
-        lines = (f"Authorization: Bearer {self.token}", f"Mcp-Session-Id: {session.id}", f"Content-Length: {len(body)}")
+        lines = (
+            f"Authorization: Bearer {self.token}",
+            f"Mcp-Session-Id: {session.id}",
+            f"Content-Length: {len(body)}",
+        )
         connection.sendall(head("/mcp", *lines) + body)
         session.close()
         return connection
@@ -100,7 +104,9 @@ def idle_connections(target: Target) -> str:
     """1,500 connections that send nothing."""
     with ExitStack() as idle:
         for _ in range(1500):
-            idle.enter_context(socket.create_connection(("127.0.0.1", target.server.port), timeout=TIMEOUT_S))
+            idle.enter_context(
+                socket.create_connection(("127.0.0.1", target.server.port), timeout=TIMEOUT_S)
+            )
         began = time.monotonic()
         last = socket.create_connection(("127.0.0.1", target.server.port), timeout=TIMEOUT_S)
         answer = last.recv(1000)
@@ -126,7 +132,9 @@ def whole_answer(connection: socket.socket) -> int:
         got += part
     start, _, rest = got.partition(b"\r\n\r\n")
     (length,) = [
-        int(line.split(b":")[1]) for line in start.split(b"\r\n") if line.lower().startswith(b"content-length")
+        int(line.split(b":")[1])
+        for line in start.split(b"\r\n")
+        if line.lower().startswith(b"content-length")
     ]
     missing = length - len(rest)
     while missing:
@@ -143,7 +151,9 @@ def readers_that_do_not_read(target: Target) -> str:
     with ExitStack() as stack:
         slow = [stack.enter_context(target.reader()) for _ in range(50)]
         with Web(target.server.port) as web:
-            while "polymnia_http_requests_open 0\n" not in web.send("GET", "/metrics").body.decode():
+            while (
+                "polymnia_http_requests_open 0\n" not in web.send("GET", "/metrics").body.decode()
+            ):
                 if time.monotonic() - began > 150:
                     raise AssertionError("they were not disconnected")
                 time.sleep(0.5)
@@ -156,7 +166,10 @@ def one_byte_a_second(target: Target) -> str:
     began = time.monotonic()
     taken = 0
     with target.reader() as slow, Web(target.server.port) as web:
-        while "polymnia_http_requests_open 0\n" not in web.send("GET", "/metrics").body.decode() or not taken:
+        while (
+            "polymnia_http_requests_open 0\n" not in web.send("GET", "/metrics").body.decode()
+            or not taken
+        ):
             taken += len(slow.recv(1))
             time.sleep(1)
             if time.monotonic() - began > 150:
@@ -193,12 +206,19 @@ def run_attack(target: Target, attack: Callable[[Target], str]) -> bool:
 
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("attacks", nargs="*", help=f"which: {', '.join(each.__name__ for each in ATTACKS)}")
+    options.add_argument(
+        "attacks", nargs="*", help=f"which: {', '.join(each.__name__ for each in ATTACKS)}"
+    )
     chosen = options.parse_args().attacks
-    with tempfile.TemporaryDirectory() as place, Running(Path(place) / "memory.db", "--metrics") as server:
+    with (
+        tempfile.TemporaryDirectory() as place,
+        Running(Path(place) / "memory.db", "--metrics") as server,
+    ):
         target = Target(server, Path(place))
         target.fill(8)
-        served = [run_attack(target, each) for each in ATTACKS if not chosen or each.__name__ in chosen]
+        served = [
+            run_attack(target, each) for each in ATTACKS if not chosen or each.__name__ in chosen
+        ]
         stopped = server.stop()
         print(f"stopped with status {stopped}")
     return 0 if all(served) and stopped == 0 and "Traceback" not in server.log else 1

@@ -31,7 +31,9 @@ class Process:
         **settings: str,
     ) -> None:
         environment = {**os.environ, "POLYMNIA_CONFIG": str(directory / "no.toml"), **settings}
-        environment.pop("PYTHONUNBUFFERED", None)  # clients do not set it, and it would hide what stays in buffers
+        environment.pop(
+            "PYTHONUNBUFFERED", None
+        )  # clients do not set it, and it would hide what stays in buffers
         self.popen = subprocess.Popen(
             command,
             stdin=stdin,
@@ -52,7 +54,10 @@ class Process:
 
     def send(self, *messages: JSON | bytes) -> None:
         """Write the messages at once, one a line; bytes are written as they are."""
-        lines = [each if isinstance(each, bytes) else json.dumps(each).encode() + b"\n" for each in messages]
+        lines = [
+            each if isinstance(each, bytes) else json.dumps(each).encode() + b"\n"
+            for each in messages
+        ]
         stdin = _open(self.popen.stdin)
         stdin.write(b"".join(lines))
         stdin.flush()

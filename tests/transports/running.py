@@ -38,10 +38,26 @@ class Running:
         ready: bool = True,
         settings: Mapping[str, str] | None = None,
     ) -> None:
-        command = [sys.executable, "-m", program, "serve", "--store", str(store), "--dialect", dialect]
-        command += ["--transport", transport, *([] if "--bind" in flags else ["--bind", "127.0.0.1:0"]), *flags]
+        command = [
+            sys.executable,
+            "-m",
+            program,
+            "serve",
+            "--store",
+            str(store),
+            "--dialect",
+            dialect,
+        ]
+        command += [
+            "--transport",
+            transport,
+            *([] if "--bind" in flags else ["--bind", "127.0.0.1:0"]),
+            *flags,
+        ]
         environment = {**os.environ, "POLYMNIA_CONFIG": os.devnull + ".none", **(settings or {})}
-        self.popen = subprocess.Popen(command, stderr=subprocess.PIPE, env=environment, preexec_fn=end_with_parent)
+        self.popen = subprocess.Popen(
+            command, stderr=subprocess.PIPE, env=environment, preexec_fn=end_with_parent
+        )
         self._log = Log(self.popen.stderr)
         try:
             self.port = self._log.port
@@ -76,7 +92,9 @@ class Running:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
         if self.popen.poll() is None:
             self.popen.terminate()
             try:
@@ -116,7 +134,9 @@ class Web:
         response = self.open(method, path, body, **headers)
         return Answer(response.status, _lower(response), response.read())
 
-    def open(self, method: str, path: str, body: bytes | None = None, **headers: str) -> http.client.HTTPResponse:
+    def open(
+        self, method: str, path: str, body: bytes | None = None, **headers: str
+    ) -> http.client.HTTPResponse:
         """Send one request and return a response whose body is still to be read."""
         given = {name.replace("_", "-"): value for name, value in headers.items()}
         self._connection.request(method, path, body, {**self.headers, **given})
@@ -131,7 +151,9 @@ class Web:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
         self.close()
 
 
@@ -139,7 +161,13 @@ class Talk(Web):
     """A client with a session, opened when the client is created."""
 
     def __init__(
-        self, port: int, token: str | None = None, *, path: str = "/mcp", revision: str = LATEST, **headers: str
+        self,
+        port: int,
+        token: str | None = None,
+        *,
+        path: str = "/mcp",
+        revision: str = LATEST,
+        **headers: str,
     ) -> None:
         super().__init__(port, token, **headers)
         self.path = path
@@ -175,7 +203,10 @@ class Line:
         """Send a request and return its reply; skip the notifications before it."""
         message = {
             **message,
-            "params": {**message["params"], "_meta": {**message["params"].get("_meta", {}), **self._meta}},
+            "params": {
+                **message["params"],
+                "_meta": {**message["params"].get("_meta", {}), **self._meta},
+            },
         }
         self.say(message)
         return next(each for each in iter(self.hear, None) if "id" in each)
@@ -198,7 +229,9 @@ class Line:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
         self.close()
 
 
@@ -235,7 +268,9 @@ class Events:
 class Legacy:
     """A client of the HTTP+SSE transport: a stream, and posts to the path that the stream names."""
 
-    def __init__(self, port: int, token: str | None = None, *, path: str = "/sse", **headers: str) -> None:
+    def __init__(
+        self, port: int, token: str | None = None, *, path: str = "/sse", **headers: str
+    ) -> None:
         self.web = Web(port, token, **headers)
         self._stream = Web(port, token, Accept="text/event-stream", **headers)
         self.response = self._stream.open("GET", path)
@@ -264,7 +299,9 @@ class Legacy:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
         self.close()
 
 
@@ -294,7 +331,11 @@ def call(tool: str, identifier: Any = 1, /, **arguments: Any) -> JSON:
 
 def creation(*names: str, text: str = "known") -> JSON:
     """Return the arguments that create entities."""
-    return {"entities": [{"name": each, "entityType": "thing", "observations": [text]} for each in names]}
+    return {
+        "entities": [
+            {"name": each, "entityType": "thing", "observations": [text]} for each in names
+        ]
+    }
 
 
 def stateless(message: JSON, **meta: Any) -> tuple[JSON, dict[str, str]]:
@@ -314,7 +355,11 @@ def stateless(message: JSON, **meta: Any) -> tuple[JSON, dict[str, str]]:
 
 def events(body: bytes) -> list[Any]:
     """Return the messages of a stream that has ended."""
-    return [json.loads(line[6:]) for line in body.decode().splitlines() if line.startswith("data: ") and line[6:]]
+    return [
+        json.loads(line[6:])
+        for line in body.decode().splitlines()
+        if line.startswith("data: ") and line[6:]
+    ]
 
 
 def is_refused(reply: Any) -> bool:
@@ -324,7 +369,9 @@ def is_refused(reply: Any) -> bool:
 
 def text_of(reply: Any) -> str:
     """Return the text of a tool's result or of an error."""
-    return str(reply["error"]["message"] if "error" in reply else reply["result"]["content"][0]["text"])
+    return str(
+        reply["error"]["message"] if "error" in reply else reply["result"]["content"][0]["text"]
+    )
 
 
 def raw(port: int, data: bytes, *, host: str = "127.0.0.1") -> bytes:

@@ -23,12 +23,18 @@ def _call(tool: str, **arguments: Any) -> tuple[str, JSON]:
     return "tools/call", {"name": tool, "arguments": arguments}
 
 
-_ADA = {"name": "Ada Lovelace", "entityType": "person", "observations": ["Wrote the first program", "数学 🦊"]}
+_ADA = {
+    "name": "Ada Lovelace",
+    "entityType": "person",
+    "observations": ["Wrote the first program", "数学 🦊"],
+}
 _ENGINE = {"name": "Analytical Engine", "entityType": "machine", "observations": ["Never finished"]}
 _PROGRAMS = {"from": "Ada Lovelace", "to": "Analytical Engine", "relationType": "programs"}
 
 _QUESTIONS: dict[str, tuple[tuple[str, JSON], ...]] = {
-    "reference": tuple(("tools/call", {"name": call.tool, "arguments": call.arguments}) for call in CALLS),
+    "reference": tuple(
+        ("tools/call", {"name": call.tool, "arguments": call.arguments}) for call in CALLS
+    ),
     "graph": (
         _call("create_entities", entities=[_ADA, _ENGINE]),
         _call("create_entities", entities=[_ADA]),
@@ -60,7 +66,10 @@ _COMMON: tuple[tuple[str, JSON], ...] = (
     ("resources/read", {"uri": "memory://nowhere"}),
     ("prompts/get", {"name": "none"}),
     ("tools/call", {"name": "nonsense", "arguments": {}}),
-    ("completion/complete", {"ref": {"type": "ref/prompt", "name": "none"}, "argument": {"name": "a", "value": "b"}}),
+    (
+        "completion/complete",
+        {"ref": {"type": "ref/prompt", "name": "none"}, "argument": {"name": "a", "value": "b"}},
+    ),
     ("no/such/method", {}),
 )
 _MALFORMED = (
@@ -88,12 +97,17 @@ def with_a_handshake(dialect: str) -> list[Line]:
     info = {"name": "script", "version": "1"}
     write, entities = _QUESTIONS[dialect][1]
     return [
-        _request("hello", "initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo=info),
+        _request(
+            "hello", "initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo=info
+        ),
         _notification({"jsonrpc": "2.0", "method": "notifications/initialized"}),
         _request("é", "ping"),
         _request(2**60, "logging/setLevel", level="loud"),
         _request(1.5, "resources/subscribe", uri=GRAPH_URI),
-        *(_request(number, method, **params) for number, (method, params) in enumerate(_QUESTIONS[dialect])),
+        *(
+            _request(number, method, **params)
+            for number, (method, params) in enumerate(_QUESTIONS[dialect])
+        ),
         *(_request(number, method, **params) for number, (method, params) in enumerate(_COMMON)),
         *(Line(message) for message in _MALFORMED),
         *(_notification(message) for message in _UNANSWERED),
@@ -109,8 +123,14 @@ def without(dialect: str) -> list[Line]:
     return [
         _stateless_request("discover", "server/discover"),
         Line(_stateless_request("stream", LISTEN, notifications=wishes).message, is_answered=False),
-        *(_stateless_request(number, method, **params) for number, (method, params) in enumerate(_QUESTIONS[dialect])),
-        *(_stateless_request(number, method, **params) for number, (method, params) in enumerate(_COMMON)),
+        *(
+            _stateless_request(number, method, **params)
+            for number, (method, params) in enumerate(_QUESTIONS[dialect])
+        ),
+        *(
+            _stateless_request(number, method, **params)
+            for number, (method, params) in enumerate(_COMMON)
+        ),
         _stateless_request("old", "ping"),
         _stateless_request("older", "initialize"),
         _stateless_request("newer", "tools/list", version="2999-01-01"),
@@ -122,7 +142,9 @@ def _request(identifier: Any, method: str, **params: Any) -> Line:
     return Line(_encode({"jsonrpc": "2.0", "id": identifier, "method": method, "params": params}))
 
 
-def _stateless_request(identifier: Any, method: str, *, version: str = STATELESS, **params: Any) -> Line:
+def _stateless_request(
+    identifier: Any, method: str, *, version: str = STATELESS, **params: Any
+) -> Line:
     meta = {f"{_PREFIX}protocolVersion": version, f"{_PREFIX}clientCapabilities": {}}
     return _request(identifier, method, **params, _meta=meta)
 

@@ -7,7 +7,12 @@ from pathlib import Path
 import pytest
 
 from polymnia.errors import SettingsError
-from polymnia.transports.address import is_loopback, parse_bind, parse_public_path, require_protection
+from polymnia.transports.address import (
+    is_loopback,
+    parse_bind,
+    parse_public_path,
+    require_protection,
+)
 from tests.processes import TIMEOUT_S
 
 
@@ -16,7 +21,9 @@ def test_loopback_is_known(host: str) -> None:
     assert is_loopback(host)
 
 
-@pytest.mark.parametrize("bind", ["nonsense", "127.0.0.1", "127.0.0.1:", "127.0.0.1:http", "127.0.0.1:70000"])
+@pytest.mark.parametrize(
+    "bind", ["nonsense", "127.0.0.1", "127.0.0.1:", "127.0.0.1:http", "127.0.0.1:70000"]
+)
 def test_an_invalid_bind_address_is_refused_with_an_example(bind: str) -> None:
     with pytest.raises(SettingsError, match="HOST:PORT"):
         parse_bind(bind)
@@ -27,7 +34,9 @@ def test_addresses_are_read_with_and_without_brackets() -> None:
     assert parse_bind(":8080") == ("127.0.0.1", 8080)
 
 
-@pytest.mark.parametrize("host", ["nonsense.invalid", "no address", "1.2.3.4.5", "300.1.1.1", "http://127.0.0.1"])
+@pytest.mark.parametrize(
+    "host", ["nonsense.invalid", "no address", "1.2.3.4.5", "300.1.1.1", "http://127.0.0.1"]
+)
 def test_a_host_that_is_no_address_is_called_that(host: str) -> None:
     with pytest.raises(SettingsError, match=r"is not an address: .* such as 127\.0\.0\.1:8080"):
         parse_bind(f"{host}:8080")
@@ -72,7 +81,15 @@ def test_the_path_of_a_public_url_is_found(url: str, path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["example.org/memory", "ftp://example.org", "https://", "https://a/b?c", "https://a/b#c", "https://a/b\nc"]
+    "url",
+    [
+        "example.org/memory",
+        "ftp://example.org",
+        "https://",
+        "https://a/b?c",
+        "https://a/b#c",
+        "https://a/b\nc",
+    ],
 )
 def test_an_invalid_public_url_is_refused(url: str) -> None:
     with pytest.raises(SettingsError, match=r"invalid public_url .*: expected a URL such as"):

@@ -25,7 +25,12 @@ class Caller:
 
     def __init__(self) -> None:
         self.connection = FakeConnection()
-        scope: dict[str, object] = {"method": "POST", "path": "/mcp", "query_string": b"", "headers": []}
+        scope: dict[str, object] = {
+            "method": "POST",
+            "path": "/mcp",
+            "query_string": b"",
+            "headers": [],
+        }
         scope |= {CONNECTION: self.connection, RECORD: RequestRecord(client="")}
         self.request = Request(scope, self._receive, self._send)
 
@@ -58,7 +63,9 @@ def test_an_empty_body_is_always_taken() -> None:
     budget.take(0)
 
 
-def sending(budget: ByteBudget, caller: Caller, size: int, progress_at: float) -> AbstractContextManager[None]:
+def sending(
+    budget: ByteBudget, caller: Caller, size: int, progress_at: float
+) -> AbstractContextManager[None]:
     caller.request.progress_at = progress_at
     return budget.hold_response(caller.request, size)
 
@@ -75,7 +82,11 @@ def test_no_more_clients_are_disconnected_than_necessary() -> None:
     budget = ByteBudget(100)
     callers = [Caller(), Caller(), Caller()]
     first, second, third = callers
-    with sending(budget, first, 40, 1.0), sending(budget, second, 40, 1.0), sending(budget, third, 40, 1.0):
+    with (
+        sending(budget, first, 40, 1.0),
+        sending(budget, second, 40, 1.0),
+        sending(budget, third, 40, 1.0),
+    ):
         budget.disconnect_stuck(100.0)
         assert [each.is_disconnected for each in callers] == [True, False, False]
 

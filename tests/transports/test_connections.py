@@ -21,7 +21,9 @@ def connect(port: int, count: int, stack: ExitStack) -> list[socket.socket]:
     """Open connections that say nothing."""
     connections = []
     for _ in range(count):
-        connections.append(stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S)))
+        connections.append(
+            stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S))
+        )
     return connections
 
 
@@ -31,7 +33,9 @@ def stack() -> Iterator[ExitStack]:
         yield stack
 
 
-def test_more_silent_connections_than_allowed_keep_nobody_out(tmp_path: Path, stack: ExitStack) -> None:
+def test_more_silent_connections_than_allowed_keep_nobody_out(
+    tmp_path: Path, stack: ExitStack
+) -> None:
     with Running(tmp_path / "memory.db") as server:
         connect(server.port, MAX_CONNECTIONS + 50, stack)
         with Web(server.port) as web:
@@ -42,7 +46,9 @@ def test_more_silent_connections_than_allowed_keep_nobody_out(tmp_path: Path, st
         talk.close()
 
 
-def test_the_oldest_silent_connection_of_an_address_makes_room(tmp_path: Path, stack: ExitStack) -> None:
+def test_the_oldest_silent_connection_of_an_address_makes_room(
+    tmp_path: Path, stack: ExitStack
+) -> None:
     with Running(tmp_path / "memory.db") as server:
         used = Talk(server.port)
         first = connect(server.port, MAX_ANONYMOUS_PER_ADDRESS + 1, stack)[0]
@@ -57,9 +63,13 @@ def test_a_silent_connection_is_dropped_with_a_408(tmp_path: Path, stack: ExitSt
         assert silent.recv(100).startswith(b"HTTP/1.1 408")
 
 
-def test_few_descriptors_bound_the_connections_and_the_log_stays_short(tmp_path: Path, stack: ExitStack) -> None:
+def test_few_descriptors_bound_the_connections_and_the_log_stays_short(
+    tmp_path: Path, stack: ExitStack
+) -> None:
     settings = {"POLYMNIA_TEST_DESCRIPTORS": "200"}
-    with Running(tmp_path / "memory.db", program=FEW_DESCRIPTORS_SERVER, settings=settings) as server:
+    with Running(
+        tmp_path / "memory.db", program=FEW_DESCRIPTORS_SERVER, settings=settings
+    ) as server:
         connect(server.port, 400, stack)
         with Web(server.port) as web:
             assert web.send("GET", "/healthz").status == 200
@@ -68,9 +78,13 @@ def test_few_descriptors_bound_the_connections_and_the_log_stays_short(tmp_path:
     assert len(server.log.splitlines()) < 10
 
 
-def test_a_tcp_server_without_descriptors_tries_again_and_its_log_stays_short(tmp_path: Path) -> None:
+def test_a_tcp_server_without_descriptors_tries_again_and_its_log_stays_short(
+    tmp_path: Path,
+) -> None:
     settings = {"POLYMNIA_TEST_DESCRIPTORS": "60"}
-    with Running(tmp_path / "memory.db", program=FEW_DESCRIPTORS_SERVER, settings=settings, transport="tcp") as server:
+    with Running(
+        tmp_path / "memory.db", program=FEW_DESCRIPTORS_SERVER, settings=settings, transport="tcp"
+    ) as server:
         with ExitStack() as stack:
             connect(server.port, 100, stack)
             server.wait_for("cannot accept a connection")
@@ -85,7 +99,10 @@ def test_failures_to_accept_are_logged_once_per_interval(caplog: pytest.LogCaptu
     loop = asyncio.new_event_loop()
     with caplog.at_level(logging.ERROR):
         for _ in range(1000):
-            failure = {"message": "socket.accept() out of system resource", "exception": OSError(24, "Too many")}
+            failure = {
+                "message": "socket.accept() out of system resource",
+                "exception": OSError(24, "Too many"),
+            }
             log.handle(loop, failure)
     loop.close()
     assert len(caplog.records) == 1

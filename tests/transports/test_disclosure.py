@@ -10,7 +10,18 @@ import pytest
 
 from polymnia.auth.tokens import Tokens
 from tests.transports.process import creation as stdio_creation
-from tests.transports.running import Line, Running, Talk, Web, call, creation, initialize, listening, request, text_of
+from tests.transports.running import (
+    Line,
+    Running,
+    Talk,
+    Web,
+    call,
+    creation,
+    initialize,
+    listening,
+    request,
+    text_of,
+)
 
 
 def lose_store(directory: Path) -> None:
@@ -56,7 +67,9 @@ def test_an_error_of_the_store_names_the_path_over_stdio(tmp_path: Path) -> None
         "--store",
         str(tmp_path / "memory.db"),
     ]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as server:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as server:
         assert server.stdin is not None
         assert server.stdout is not None
 

@@ -19,7 +19,12 @@ BATCHES = "2025-03-26"
 @pytest.fixture
 def port(tmp_path: Path) -> Iterator[int]:
     """A server whose calls block until they are released."""
-    command = [sys.executable, "-m", "tests.transports.blocking_server", str(tmp_path / "memory.db")]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.transports.blocking_server",
+        str(tmp_path / "memory.db"),
+    ]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         assert server.stderr is not None
         found = re.search(r":(\d+)/mcp", server.stderr.readline())

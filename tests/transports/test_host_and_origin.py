@@ -22,7 +22,12 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
 @pytest.fixture(scope="module")
 def named(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """A server with an allowed host and origin, both set in an unusual spelling."""
-    flags = ("--allow-host", "Memory.Example.COM:443", "--allow-origin", "HTTPS://App.example.com:443/")
+    flags = (
+        "--allow-host",
+        "Memory.Example.COM:443",
+        "--allow-origin",
+        "HTTPS://App.example.com:443/",
+    )
     with Running(tmp_path_factory.mktemp("named") / "memory.db", *flags) as server:
         yield server.port
 
@@ -37,7 +42,15 @@ GOOD_HOSTS = [
     "[::1]",
     "192.0.2.7:80",
 ]
-OTHER_HOSTS = ["evil.com", "localhost.evil.com", "127.0.0.1.evil.com", "evil.com:80", "127.1", "0x7f000001", NAMED]
+OTHER_HOSTS = [
+    "evil.com",
+    "localhost.evil.com",
+    "127.0.0.1.evil.com",
+    "evil.com:80",
+    "127.1",
+    "0x7f000001",
+    NAMED,
+]
 NO_HOSTS = [
     "",
     "localhost@evil.com",
@@ -50,12 +63,20 @@ NO_HOSTS = [
 ]
 
 
-def status_for(port: int, *hosts: str, version: str = "1.1", origin: str | None = None, path: str = "/mcp") -> int:
+def status_for(
+    port: int, *hosts: str, version: str = "1.1", origin: str | None = None, path: str = "/mcp"
+) -> int:
     """The status of a request with these Host headers."""
     body = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
     head = [f"POST {path} HTTP/{version}", *(f"Host: {host}" for host in hosts)]
     head += [f"Origin: {origin}"] if origin is not None else []
-    head += ["Content-Type: application/json", f"Content-Length: {len(body)}", "Connection: close", "", ""]
+    head += [
+        "Content-Type: application/json",
+        f"Content-Length: {len(body)}",
+        "Connection: close",
+        "",
+        "",
+    ]
     answer = raw(port, "\r\n".join(head).encode() + body)
     return int(answer.split(b" ", 2)[1])
 
@@ -81,7 +102,9 @@ def raw_answer(port: int, host: str) -> bytes:
     return raw(port, f"GET /mcp HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
 
 
-@pytest.mark.parametrize("hosts", [["localhost", "evil.com"], ["evil.com", "localhost"], ["localhost", "localhost"]])
+@pytest.mark.parametrize(
+    "hosts", [["localhost", "evil.com"], ["evil.com", "localhost"], ["localhost", "localhost"]]
+)
 def test_two_hosts_are_refused(port: int, hosts: list[str]) -> None:
     assert status_for(port, *hosts) == 400
 
@@ -97,7 +120,12 @@ def test_an_allowed_host_is_served_in_any_spelling(named: int, host: str) -> Non
     assert status_for(named, f"x{host}") == 421
 
 
-LOCAL_PAGES = ["http://localhost:3000", "http://127.0.0.1", "https://localhost", "http://[::1]:6274"]
+LOCAL_PAGES = [
+    "http://localhost:3000",
+    "http://127.0.0.1",
+    "https://localhost",
+    "http://[::1]:6274",
+]
 STRANGE_PAGES = [
     "https://evil.com",
     "http://localhost.evil.com",
@@ -144,7 +172,11 @@ def test_an_allowed_origin_may_read_responses(named: int) -> None:
 
 def preflight(port: int, origin: str, method: str = "POST") -> tuple[int, dict[str, str]]:
     with Web(
-        port, **{"Access-Control-Request-Method": method, "Access-Control-Request-Headers": "content-type"}
+        port,
+        **{
+            "Access-Control-Request-Method": method,
+            "Access-Control-Request-Headers": "content-type",
+        },
     ) as web:
         answer = web.send("OPTIONS", "/mcp", Origin=origin)
     return answer.status, dict(answer.headers)
@@ -158,7 +190,9 @@ def test_an_allowed_origin_passes_the_preflight(named: int, method: str) -> None
     assert "access-control-allow-credentials" not in headers
 
 
-@pytest.mark.parametrize("origin", ["https://evil.com", f"{PAGE}.evil.com", "https://app.example.com:444", "null"])
+@pytest.mark.parametrize(
+    "origin", ["https://evil.com", f"{PAGE}.evil.com", "https://app.example.com:444", "null"]
+)
 def test_other_origins_fail_the_preflight(named: int, origin: str) -> None:
     status, headers = preflight(named, origin)
     assert status in (400, 403)
@@ -179,7 +213,9 @@ def test_foreign_pages_cannot_read_the_metrics(port: int) -> None:
         assert web.send("GET", "/metrics", Host="evil.com").status == 421
 
 
-@pytest.mark.parametrize("origin", ["*", "app.example.com", "https://a b", "https://x/y", "null", ""])
+@pytest.mark.parametrize(
+    "origin", ["*", "app.example.com", "https://a b", "https://x/y", "null", ""]
+)
 def test_an_invalid_origin_setting_is_refused(origin: str) -> None:
     with pytest.raises(SettingsError, match="invalid origin"):
         require_origins([origin])

@@ -12,7 +12,17 @@ import pytest
 from polymnia.mcp.push import MAX_SUBSCRIPTION_BYTES, MAX_SUBSCRIPTIONS
 from tests.processes import TIMEOUT_S
 from tests.transports.raw_http import MEGABYTE, head, resident, status_of, wait_until
-from tests.transports.running import Legacy, Running, Talk, Web, call, initialize, raw, request, rest_of
+from tests.transports.running import (
+    Legacy,
+    Running,
+    Talk,
+    Web,
+    call,
+    initialize,
+    raw,
+    request,
+    rest_of,
+)
 
 LIMIT = 64 * MEGABYTE
 # The addresses of entities in the native dialect begin so.
@@ -59,7 +69,9 @@ def test_a_client_that_sends_100_megabytes_still_reads_the_refusal(port: int) ->
     assert f"at most {LIMIT} bytes" in answer.json["error"]["message"]
 
 
-def test_a_chunked_body_is_refused_at_the_same_size_and_not_kept(server: Running, port: int) -> None:
+def test_a_chunked_body_is_refused_at_the_same_size_and_not_kept(
+    server: Running, port: int
+) -> None:
     before = resident(server.popen.pid)
     chunk = b"100000\r\n" + b" " * MEGABYTE + b"\r\n"
     with socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S) as connection:
@@ -78,13 +90,19 @@ def test_a_chunked_body_is_refused_at_the_same_size_and_not_kept(server: Running
     assert resident(server.popen.pid) - before < 4 * LIMIT
 
 
-@pytest.mark.parametrize("length", ["-1", "1e3", "0x10", "+5", "99999999999999999999999", "1, 2", ""])
+@pytest.mark.parametrize(
+    "length", ["-1", "1e3", "0x10", "+5", "99999999999999999999999", "1, 2", ""]
+)
 def test_an_invalid_content_length_is_refused(port: int, length: str) -> None:
-    assert status_of(raw(port, head("/mcp", f"Content-Length: {length}", "Connection: close") + b"{}")) in (400, 413)
+    assert status_of(
+        raw(port, head("/mcp", f"Content-Length: {length}", "Connection: close") + b"{}")
+    ) in (400, 413)
 
 
 def test_two_lengths_are_refused(port: int) -> None:
-    assert status_of(raw(port, head("/mcp", "Content-Length: 2", "Content-Length: 40") + b"{}")) == 400
+    assert (
+        status_of(raw(port, head("/mcp", "Content-Length: 2", "Content-Length: 40") + b"{}")) == 400
+    )
 
 
 def test_a_content_length_with_chunked_encoding_is_refused(port: int) -> None:
@@ -113,11 +131,17 @@ def test_a_head_within_the_bound_is_served_however_it_is_split(port: int) -> Non
         assert status_of(rest_of(connection)) == 200
 
 
-@pytest.mark.parametrize("start", [b"GET /mcp HTTP/1.1\r\nX: ", b"GET /", b"GET /mcp HTTP/1.1\r\n", b""])
-def test_a_head_that_never_ends_is_cut_off_by_its_size(server: Running, port: int, start: bytes) -> None:
+@pytest.mark.parametrize(
+    "start", [b"GET /mcp HTTP/1.1\r\nX: ", b"GET /", b"GET /mcp HTTP/1.1\r\n", b""]
+)
+def test_a_head_that_never_ends_is_cut_off_by_its_size(
+    server: Running, port: int, start: bytes
+) -> None:
     """A header, an address, a list of headers and blank lines are all bounded."""
     before = resident(server.popen.pid)
-    piece = {b"": b"\r\n" * 5000, b"GET /mcp HTTP/1.1\r\n": b"X: y\r\n" * 2000}.get(start, b"x" * 10_000)
+    piece = {b"": b"\r\n" * 5000, b"GET /mcp HTTP/1.1\r\n": b"X: y\r\n" * 2000}.get(
+        start, b"x" * 10_000
+    )
     with socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S) as connection:
         try:
             connection.sendall(start)
@@ -138,7 +162,10 @@ def test_an_unfinished_head_times_out(impatient: Running) -> None:
 
 
 def test_an_unfinished_body_times_out(impatient: Running) -> None:
-    starts = (head("/mcp", "Content-Length: 100") + b"{", head("/mcp", "Transfer-Encoding: chunked") + b"5\r\n{")
+    starts = (
+        head("/mcp", "Content-Length: 100") + b"{",
+        head("/mcp", "Transfer-Encoding: chunked") + b"5\r\n{",
+    )
     with ThreadPoolExecutor(len(starts)) as pool:
         answers = list(pool.map(lambda start: raw(impatient.port, start), starts))
     assert [status_of(each) for each in answers] == [408] * len(starts)
@@ -155,7 +182,10 @@ def test_blank_lines_between_requests_do_not_keep_a_connection(impatient: Runnin
 
 def test_a_slow_call_does_not_time_out_as_a_slow_client(impatient: Running) -> None:
     """A complete request waits as long as its answer takes, also when another has begun behind it."""
-    many = [{"name": f"e{number}", "entityType": "t", "observations": ["x" * 100] * 10} for number in range(8000)]
+    many = [
+        {"name": f"e{number}", "entityType": "t", "observations": ["x" * 100] * 10}
+        for number in range(8000)
+    ]
     talk = Talk(impatient.port)
     body = json.dumps(call("create_entities", entities=many)).encode()
     with socket.create_connection(("127.0.0.1", impatient.port), timeout=TIMEOUT_S) as connection:
@@ -170,7 +200,10 @@ NESTED: dict[str, bytes] = {
     "arrays": b"[" * 10_000 + b"]" * 10_000,
     "objects": b'{"a":' * 10_000 + b"1" + b"}" * 10_000,
     "open": b"[" * 10_000,
-    "in parameters": b'{"jsonrpc":"2.0","id":1,"method":"ping","params":' + b'{"a":' * 10_000 + b"1" + b"}" * 10_001,
+    "in parameters": b'{"jsonrpc":"2.0","id":1,"method":"ping","params":'
+    + b'{"a":' * 10_000
+    + b"1"
+    + b"}" * 10_001,
     "in arguments": b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"open_nodes","arguments":{"names":'
     + b"[" * 10_000
     + b"]" * 10_000
@@ -209,7 +242,8 @@ def test_garbage_is_refused(port: int, kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"{", b"nonsense", b"\xff\xfe", b"[]", b"null", b"1", b'"x"', b"{}", b"NaN", b" " * 1000]
+    "body",
+    [b"", b"{", b"nonsense", b"\xff\xfe", b"[]", b"null", b"1", b'"x"', b"{}", b"NaN", b" " * 1000],
 )
 def test_a_body_without_a_message_is_refused(port: int, body: bytes) -> None:
     talk = Talk(port)
@@ -222,7 +256,10 @@ def test_a_body_without_a_message_is_refused(port: int, body: bytes) -> None:
 def test_pipelined_http_requests_are_answered_in_order(port: int) -> None:
     talk = Talk(port)
     bodies = [json.dumps(request("ping", number)).encode() for number in range(200)]
-    parts = [head("/mcp", f"Mcp-Session-Id: {talk.id}", f"Content-Length: {len(body)}") + body for body in bodies]
+    parts = [
+        head("/mcp", f"Mcp-Session-Id: {talk.id}", f"Content-Length: {len(body)}") + body
+        for body in bodies
+    ]
     closing = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     answer = raw(port, b"".join(parts) + closing)
     assert [int(each) for each in re.findall(rb'"id":(\d+),"result"', answer)] == list(range(200))
@@ -230,13 +267,13 @@ def test_pipelined_http_requests_are_answered_in_order(port: int) -> None:
     talk.close()
 
 
-def test_a_stream_ends_with_its_connection_also_when_another_request_is_behind_it(tmp_path: Path) -> None:
+def test_a_stream_ends_with_its_connection_also_when_another_request_is_behind_it(
+    tmp_path: Path,
+) -> None:
     program, settings = "tests.transports.impatient_server", {"POLYMNIA_SESSION_MINUTES": "0"}
     with Running(tmp_path / "memory.db", "--metrics", program=program, settings=settings) as server:
         talk = Talk(server.port)
-        listen = (
-            f"GET /mcp HTTP/1.1\r\nHost: localhost\r\nMcp-Session-Id: {talk.id}\r\nAccept: text/event-stream\r\n\r\n"
-        )
+        listen = f"GET /mcp HTTP/1.1\r\nHost: localhost\r\nMcp-Session-Id: {talk.id}\r\nAccept: text/event-stream\r\n\r\n"
         with socket.create_connection(("127.0.0.1", server.port), timeout=TIMEOUT_S) as connection:
             connection.sendall(listen.encode())
             assert status_of(connection.recv(1 << 16)) == 200
@@ -246,7 +283,9 @@ def test_a_stream_ends_with_its_connection_also_when_another_request_is_behind_i
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/mcp"])
-def test_http_1_0_clients_get_a_whole_response_and_the_connection_closes(port: int, path: str) -> None:
+def test_http_1_0_clients_get_a_whole_response_and_the_connection_closes(
+    port: int, path: str
+) -> None:
     answer = raw(port, f"GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n".encode())
     assert status_of(answer) == (200 if path == "/healthz" else 400)
     assert b"transfer-encoding" not in answer
@@ -261,7 +300,12 @@ def test_http_1_0_clients_get_no_stream(port: int) -> None:
 
 
 def test_an_upgrade_is_refused(port: int) -> None:
-    lines = ("Upgrade: websocket", "Connection: upgrade", "Sec-WebSocket-Key: x", "Sec-WebSocket-Version: 13")
+    lines = (
+        "Upgrade: websocket",
+        "Connection: upgrade",
+        "Sec-WebSocket-Key: x",
+        "Sec-WebSocket-Version: 13",
+    )
     start = "".join(f"{each}\r\n" for each in ("GET /mcp HTTP/1.1", "Host: localhost", *lines, ""))
     with socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S) as connection:
         connection.sendall(start.encode())
@@ -272,7 +316,9 @@ def test_an_upgrade_is_refused(port: int) -> None:
 def test_an_unknown_session_is_not_found(port: int, identifier: str) -> None:
     with Web(port, **{"Mcp-Session-Id": identifier}) as web:
         for method in ("POST", "GET", "DELETE"):
-            answer = web.send(method, "/mcp", json.dumps(request("ping")).encode() if method == "POST" else None)
+            answer = web.send(
+                method, "/mcp", json.dumps(request("ping")).encode() if method == "POST" else None
+            )
             assert answer.status == 404
 
 
@@ -288,7 +334,10 @@ def test_an_sse_client_that_reads_nothing_may_post_only_so_much(port: int) -> No
 
 def test_subscriptions_of_one_session_are_bounded_in_number(port: int) -> None:
     talk = Talk(port, path="/native/mcp")
-    replies = [talk.ask("resources/subscribe", uri=f"{ENTITY}{number}") for number in range(MAX_SUBSCRIPTIONS + 1)]
+    replies = [
+        talk.ask("resources/subscribe", uri=f"{ENTITY}{number}")
+        for number in range(MAX_SUBSCRIPTIONS + 1)
+    ]
     assert all("result" in each for each in replies[:-1])
     assert "too many subscriptions" in replies[-1]["error"]["message"]
     assert "result" in talk.ask("resources/subscribe", uri=f"{ENTITY}1")
@@ -297,7 +346,9 @@ def test_subscriptions_of_one_session_are_bounded_in_number(port: int) -> None:
 
 def test_subscriptions_of_one_session_are_bounded_in_bytes(port: int) -> None:
     talk = Talk(port, path="/native/mcp")
-    replies = [talk.ask("resources/subscribe", uri=f"{ENTITY}{number}{'x' * 8000}") for number in range(10)]
+    replies = [
+        talk.ask("resources/subscribe", uri=f"{ENTITY}{number}{'x' * 8000}") for number in range(10)
+    ]
     kept = sum("result" in each for each in replies)
     assert kept == MAX_SUBSCRIPTION_BYTES // (len(ENTITY) + 8001)
     assert "unsubscribe" in replies[-1]["error"]["message"]

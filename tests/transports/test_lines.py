@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from polymnia.transports.lines import LineSplitter
 
 LIMIT = 8
-STREAMS = st.lists(st.sampled_from([b"\n", b"a", b"bc", b"\r", b"\xff", b"12345678", b"\n\n"])).map(b"".join)
+STREAMS = st.lists(st.sampled_from([b"\n", b"a", b"bc", b"\r", b"\xff", b"12345678", b"\n\n"])).map(
+    b"".join
+)
 
 
 @st.composite
@@ -30,7 +32,9 @@ def cut(chunks: list[bytes]) -> list[bytes | None]:
 
 @settings(deadline=None)
 @given(chunked())
-def test_however_a_stream_is_cut_its_lines_are_the_same(streamed: tuple[bytes, list[bytes]]) -> None:
+def test_however_a_stream_is_cut_its_lines_are_the_same(
+    streamed: tuple[bytes, list[bytes]],
+) -> None:
     stream, chunks = streamed
     assert cut(chunks) == [line if len(line) <= LIMIT else None for line in stream.split(b"\n")]
 
@@ -43,9 +47,13 @@ def test_a_line_is_returned_with_the_chunk_that_completes_it(stream: bytes) -> N
         assert len(lines.feed(bytes([byte]))) == (byte == ord("\n"))
 
 
-@pytest.mark.parametrize(("length", "given_back"), [(LIMIT, True), (LIMIT + 1, False), (1000 * LIMIT, False)])
+@pytest.mark.parametrize(
+    ("length", "given_back"), [(LIMIT, True), (LIMIT + 1, False), (1000 * LIMIT, False)]
+)
 @pytest.mark.parametrize("size", [1, 3, 10_000])
-def test_only_a_line_beyond_the_limit_is_discarded(length: int, given_back: bool, size: int) -> None:
+def test_only_a_line_beyond_the_limit_is_discarded(
+    length: int, given_back: bool, size: int
+) -> None:
     line = b"x" * length
     stream = line + b"\nnext\n"
     chunks = [stream[start : start + size] for start in range(0, len(stream), size)]
@@ -54,7 +62,12 @@ def test_only_a_line_beyond_the_limit_is_discarded(length: int, given_back: bool
 
 def test_an_empty_chunk_completes_no_line() -> None:
     lines = LineSplitter(LIMIT)
-    assert [lines.feed(b""), lines.feed(b"a"), lines.feed(b""), lines.feed(b"\n")] == [[], [], [], [b"a"]]
+    assert [lines.feed(b""), lines.feed(b"a"), lines.feed(b""), lines.feed(b"\n")] == [
+        [],
+        [],
+        [],
+        [b"a"],
+    ]
 
 
 def test_the_rest_is_returned_once() -> None:

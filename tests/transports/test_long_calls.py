@@ -60,10 +60,22 @@ def searching(tmp_path: Path) -> Iterator[Process]:
     store = open_store(str(path))
     rng = Random(0)
     words = ["".join(rng.choices(LETTERS, k=6)) for _ in range(3000)]
-    drafts = [EntityDraft(f"e{number}", "thing", (" ".join(rng.choices(words, k=40)),)) for number in range(4000)]
+    drafts = [
+        EntityDraft(f"e{number}", "thing", (" ".join(rng.choices(words, k=40)),))
+        for number in range(4000)
+    ]
     entities.create(Memory(store), drafts, by="test")
     store.close()
-    command = (sys.executable, "-m", "polymnia", "serve", "--dialect", "project", "--store", str(path))
+    command = (
+        sys.executable,
+        "-m",
+        "polymnia",
+        "serve",
+        "--dialect",
+        "project",
+        "--store",
+        str(path),
+    )
     process = Process(command, tmp_path)
     yield process
     process.end()

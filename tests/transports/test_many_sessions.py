@@ -33,14 +33,19 @@ def server(tmp_path: Path) -> Iterator[Running]:
     """A server with few sessions and short timeouts."""
     few = {"POLYMNIA_MAX_SESSIONS": str(SESSIONS)}
     with Running(
-        tmp_path / "memory.db", "--metrics", program="tests.transports.impatient_server", settings=few
+        tmp_path / "memory.db",
+        "--metrics",
+        program="tests.transports.impatient_server",
+        settings=few,
     ) as running:
         yield running
         assert "Traceback" not in running.log
         assert running.stop() == 0
 
 
-def test_a_client_that_opens_very_many_sessions_pushes_out_only_its_own(server: Running, tmp_path: Path) -> None:
+def test_a_client_that_opens_very_many_sessions_pushes_out_only_its_own(
+    server: Running, tmp_path: Path
+) -> None:
     tokens = Tokens(tmp_path / "memory.db.tokens")
     quiet = Talk(server.port, tokens.create("quiet", can="write"))
     with Web(server.port, tokens.create("greedy", can="write")) as greedy:
@@ -68,7 +73,10 @@ def test_without_tokens_a_session_in_use_outlives_very_many_that_are_not(server:
 
 
 def test_when_every_session_is_in_use_a_newcomer_is_told_when_to_retry(tmp_path: Path) -> None:
-    with Running(tmp_path / "memory.db", settings={"POLYMNIA_MAX_SESSIONS": "2"}) as server, ExitStack() as streams:
+    with (
+        Running(tmp_path / "memory.db", settings={"POLYMNIA_MAX_SESSIONS": "2"}) as server,
+        ExitStack() as streams,
+    ):
         talks = [Talk(server.port) for _ in range(2)]
         for talk in talks:
             streams.enter_context(listening(talk))
@@ -95,7 +103,9 @@ def test_an_ended_session_makes_room(tmp_path: Path) -> None:
 def test_many_idle_connections_keep_nobody_out(tmp_path: Path) -> None:
     with Running(tmp_path / "memory.db") as server, ExitStack() as idle:
         for _ in range(500):
-            idle.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=TIMEOUT_S))
+            idle.enter_context(
+                socket.create_connection(("127.0.0.1", server.port), timeout=TIMEOUT_S)
+            )
         talk = Talk(server.port)
         assert not talk.call("create_entities", **creation("x")).get("isError")
         talk.close()
@@ -106,7 +116,10 @@ def fill(port: int, megabytes: int) -> Talk:
     """A session in a memory of that size."""
     talk = Talk(port)
     for part in range(megabytes):
-        talk.call("create_entities", **creation(*(f"{part}-{number}" for number in range(900)), text=LARGE))
+        talk.call(
+            "create_entities",
+            **creation(*(f"{part}-{number}" for number in range(900)), text=LARGE),
+        )
     return talk
 
 
@@ -117,7 +130,9 @@ def slow_reader(port: int, session: str) -> socket.socket:
     connection.settimeout(TIMEOUT_S)
     connection.connect(("127.0.0.1", port))
     body = json.dumps(call("read_graph")).encode()
-    connection.sendall(head("/mcp", f"Mcp-Session-Id: {session}", f"Content-Length: {len(body)}") + body)
+    connection.sendall(
+        head("/mcp", f"Mcp-Session-Id: {session}", f"Content-Length: {len(body)}") + body
+    )
     return connection
 
 

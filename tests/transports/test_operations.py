@@ -61,7 +61,9 @@ def test_metrics_count_what_was_asked_and_how_it_went(tmp_path: Path) -> None:
     assert 'le="+Inf"} 5' in text
     assert "polymnia_sessions 1" in text
     assert "polymnia_requests_running 0" in text
-    assert all(re.fullmatch(r"# TYPE \w+ \w+|\w+(\{[^}]*\})? [0-9.]+", line) for line in text.splitlines())
+    assert all(
+        re.fullmatch(r"# TYPE \w+ \w+|\w+(\{[^}]*\})? [0-9.]+", line) for line in text.splitlines()
+    )
 
 
 def metrics_of(server: Running) -> dict[str, float]:
@@ -128,7 +130,9 @@ def test_the_lag_of_the_event_loop_is_what_a_sleep_takes_too_long() -> None:
 SECRET = "the-secret-of-the-house"
 
 
-def test_the_log_has_no_content_no_queries_no_tokens_and_no_lines_of_a_client(tmp_path: Path) -> None:
+def test_the_log_has_no_content_no_queries_no_tokens_and_no_lines_of_a_client(
+    tmp_path: Path,
+) -> None:
     tokens = Tokens(tmp_path / "memory.db.tokens")
     token = tokens.create("alice", can="write")
     with Running(tmp_path / "memory.db", "--log-level", "info") as server:

@@ -40,7 +40,16 @@ Ears = tuple[Callable[[], Any], Callable[[dict[str, Any]], Any]]
 
 @contextmanager
 def over_stdio(store: Path) -> Iterator[Ears]:
-    command = [sys.executable, "-m", "polymnia", "serve", "--dialect", "reference", "--store", str(store)]
+    command = [
+        sys.executable,
+        "-m",
+        "polymnia",
+        "serve",
+        "--dialect",
+        "reference",
+        "--store",
+        str(store),
+    ]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
         assert server.stdin is not None
         assert server.stdout is not None
@@ -101,7 +110,13 @@ def over_listen(store: Path) -> Iterator[Ears]:
         yield events.message, ask
 
 
-WAYS = {"stdio": over_stdio, "tcp": over_tcp, "http": over_http, "sse": over_sse, "listen": over_listen}
+WAYS = {
+    "stdio": over_stdio,
+    "tcp": over_tcp,
+    "http": over_http,
+    "sse": over_sse,
+    "listen": over_listen,
+}
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -129,7 +144,15 @@ def test_an_import_from_the_command_line_is_notified(tmp_path: Path) -> None:
     file = tmp_path / "import.jsonl"
     file.write_text('{"type":"entity","name":"a","entityType":"t","observations":[]}\n')
     with over_http(tmp_path / "memory.db") as (hear, _):
-        command = [sys.executable, "-m", "polymnia", "import", str(file), "--store", str(tmp_path / "memory.db")]
+        command = [
+            sys.executable,
+            "-m",
+            "polymnia",
+            "import",
+            str(file),
+            "--store",
+            str(tmp_path / "memory.db"),
+        ]
         subprocess.run(command, check=True, timeout=TIMEOUT_S, capture_output=True)
         assert hear()["method"] == UPDATED
 

@@ -46,7 +46,9 @@ def test_every_path_is_also_below_the_prefix(server: Running) -> None:
 
 
 def test_a_prefix_that_is_also_a_path_hides_nothing(tmp_path: Path) -> None:
-    with Running(tmp_path / "memory.db", settings={"POLYMNIA_PUBLIC_URL": "https://example.org/mcp"}) as server:
+    with Running(
+        tmp_path / "memory.db", settings={"POLYMNIA_PUBLIC_URL": "https://example.org/mcp"}
+    ) as server:
         for path in ("/mcp", "/mcp/", "/mcp/mcp"):
             talk = Talk(server.port, path=path)
             assert talk.ask("ping")["result"] == {}

@@ -38,7 +38,17 @@ def fingerprint(path: Path) -> str:
 
 
 def over_stdio(store: Path, use: Callable[[Ask], None]) -> None:
-    command = [sys.executable, "-m", "polymnia", "serve", "--dialect", "graph", "--read-only", "--store", str(store)]
+    command = [
+        sys.executable,
+        "-m",
+        "polymnia",
+        "serve",
+        "--dialect",
+        "graph",
+        "--read-only",
+        "--store",
+        str(store),
+    ]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
         assert server.stdin is not None
         assert server.stdout is not None
@@ -55,7 +65,10 @@ def over_stdio(store: Path, use: Callable[[Ask], None]) -> None:
 
 
 def over_tcp(store: Path, use: Callable[[Ask], None]) -> None:
-    with Running(store, "--read-only", transport="tcp", dialect="graph") as server, Line(server.port) as line:
+    with (
+        Running(store, "--read-only", transport="tcp", dialect="graph") as server,
+        Line(server.port) as line,
+    ):
         use(line.ask)
 
 
@@ -120,7 +133,13 @@ def test_the_file_of_early_days_is_not_renamed(tmp_path: Path) -> None:
         "memory.jsonl",
     ]
     done = subprocess.run(
-        command, cwd=tmp_path, input="", capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+        command,
+        cwd=tmp_path,
+        input="",
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
     )
     assert done.returncode == 1
     assert "there is no memory at memory.jsonl" in done.stderr
@@ -165,7 +184,9 @@ def test_a_read_only_store_itself_refuses_a_write(tmp_path: Path, name: str) -> 
     store = tmp_path / name
     open_store(str(store)).close()
     if not store.exists():
-        entities.create(Memory(open_store(str(store))), [EntityDraft("known", "thing", ())], by="test")
+        entities.create(
+            Memory(open_store(str(store))), [EntityDraft("known", "thing", ())], by="test"
+        )
     reading = open_store(str(store), read_only=True)
     with pytest.raises(StoreError):
         entities.create(Memory(reading), [EntityDraft("new", "thing", ())], by="test")

@@ -7,7 +7,11 @@ import pytest
 from msgspec import UNSET, Meta, Raw, Struct
 
 from polymnia.errors import ProtocolError
-from polymnia.transports.http.guard import HEADER_MISMATCH, check_repeated_arguments, repeated_arguments
+from polymnia.transports.http.guard import (
+    HEADER_MISMATCH,
+    check_repeated_arguments,
+    repeated_arguments,
+)
 from polymnia.transports.http.request import CONNECTION, RECORD, Request
 from polymnia.transports.request_log import RequestRecord
 
@@ -41,7 +45,9 @@ def request(*headers: tuple[str, str]) -> Request:
         raise AssertionError("the body must not be read")
 
     scope = {"method": "POST", "path": "/", "query_string": b"", "headers": raw}
-    return Request({**scope, CONNECTION: FakeConnection(), RECORD: RequestRecord(client="")}, never, never)
+    return Request(
+        {**scope, CONNECTION: FakeConnection(), RECORD: RequestRecord(client="")}, never, never
+    )
 
 
 def agree(arguments: Any, *headers: tuple[str, str]) -> bool:

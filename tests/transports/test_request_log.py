@@ -15,7 +15,17 @@ from polymnia.mcp.handled import Handled
 from polymnia.model import Principal
 from polymnia.transports.request_log import RequestRecord
 from tests.processes import TIMEOUT_S
-from tests.transports.running import Legacy, Line, Running, Talk, Web, call, creation, initialize, request
+from tests.transports.running import (
+    Legacy,
+    Line,
+    Running,
+    Talk,
+    Web,
+    call,
+    creation,
+    initialize,
+    request,
+)
 
 SECRET = "the-secret-of-the-house"
 ALL = ("--log-level", "info", "--log-format", "json")
@@ -90,7 +100,10 @@ def test_failures_are_warnings_without_user_text(tmp_path: Path, transport: str)
             talk.close()
         assert server.stop() == 0
     about = "POST /mcp 200" if transport == "http" else "TCP request"
-    said = [(each["level"], each["message"], each.get("tool"), each.get("method")) for each in lines(server.log)]
+    said = [
+        (each["level"], each["message"], each.get("tool"), each.get("method"))
+        for each in lines(server.log)
+    ]
     assert said == [
         ("warning", f"{about} error", "open_nodes", None),
         ("warning", f"{about} error -32602", "(unknown)", None),
@@ -100,7 +113,9 @@ def test_failures_are_warnings_without_user_text(tmp_path: Path, transport: str)
 
 
 @pytest.mark.parametrize("transport", ["http", "tcp"])
-def test_clients_that_are_not_admitted_cannot_fill_the_log_with_warnings(tmp_path: Path, transport: str) -> None:
+def test_clients_that_are_not_admitted_cannot_fill_the_log_with_warnings(
+    tmp_path: Path, transport: str
+) -> None:
     Tokens(tmp_path / "memory.db.tokens").create("alice", can="write")
     with Running(tmp_path / "memory.db", "--log-format", "json", transport=transport) as server:
         if transport == "tcp":
@@ -115,7 +130,9 @@ def test_clients_that_are_not_admitted_cannot_fill_the_log_with_warnings(tmp_pat
 
 
 @pytest.mark.parametrize("transport", ["http", "tcp"])
-def test_a_failed_login_is_logged_with_the_address_of_the_client(tmp_path: Path, transport: str) -> None:
+def test_a_failed_login_is_logged_with_the_address_of_the_client(
+    tmp_path: Path, transport: str
+) -> None:
     Tokens(tmp_path / "memory.db.tokens").create("alice", can="write")
     with Running(tmp_path / "memory.db", "--log-format", "json", transport=transport) as server:
         if transport == "tcp":
@@ -136,7 +153,10 @@ def test_the_request_id_of_a_client_is_logged_and_sent_back(tmp_path: Path) -> N
         refused = talk.send("GET", "/nothing", X_Request_Id="trace-8")
         talk.close()
         assert server.stop() == 0
-    assert (answer.headers["x-request-id"], refused.headers["x-request-id"]) == ("trace-7.a_B", "trace-8")
+    assert (answer.headers["x-request-id"], refused.headers["x-request-id"]) == (
+        "trace-7.a_B",
+        "trace-8",
+    )
     assert line_about(server.log, request_id="trace-7.a_B")["tool"] == "read_graph"
     assert line_about(server.log, request_id="trace-8")["message"] == "GET (another path) 404"
 
@@ -145,7 +165,10 @@ def test_a_request_without_a_short_token_as_its_id_gets_a_new_one(tmp_path: Path
     others = [{"X_Request_Id": each} for each in ("", "two words", "x" * 65, "a=b", "caf\xe9")]
     with Running(tmp_path / "memory.db", *ALL) as server:
         with Web(server.port) as web:
-            ids = [web.post(initialize(), **headers).headers["x-request-id"] for headers in ({}, *others)]
+            ids = [
+                web.post(initialize(), **headers).headers["x-request-id"]
+                for headers in ({}, *others)
+            ]
         assert server.stop() == 0
     assert all(re.fullmatch("[0-9a-f]{16}", each) for each in ids)
     assert len(set(ids)) == len(ids)
@@ -159,11 +182,16 @@ def test_the_messages_of_a_batch_share_a_line_over_http(tmp_path: Path) -> None:
         talk.close()
         assert server.stop() == 0
     entry = line_about(server.log, method="batch")
-    assert (entry["level"], entry["message"]) == ("warning", "POST /mcp 200 (1 of 2 messages failed)")
+    assert (entry["level"], entry["message"]) == (
+        "warning",
+        "POST /mcp 200 (1 of 2 messages failed)",
+    )
 
 
 @pytest.mark.parametrize(("level", "count"), [("debug", 1), ("info", 0)])
-def test_requests_over_stdio_are_logged_for_debugging_only(tmp_path: Path, level: str, count: int) -> None:
+def test_requests_over_stdio_are_logged_for_debugging_only(
+    tmp_path: Path, level: str, count: int
+) -> None:
     command = [
         sys.executable,
         "-m",
@@ -176,7 +204,9 @@ def test_requests_over_stdio_are_logged_for_debugging_only(tmp_path: Path, level
     ]
     command += ["--log-level", level, "--log-format", "json"]
     message = json.dumps(call("open_nodes", names=SECRET)) + "\n"
-    done = subprocess.run(command, input=message, capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
+    done = subprocess.run(
+        command, input=message, capture_output=True, text=True, timeout=TIMEOUT_S, check=True
+    )
     found = lines(done.stderr)
     assert [(each["level"], each["tool"]) for each in found] == [("debug", "open_nodes")] * count
     assert SECRET not in done.stderr

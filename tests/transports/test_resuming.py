@@ -18,7 +18,12 @@ GRAPH_URI = "memory://knowledge-graph"
 @pytest.fixture
 def port(tmp_path: Path) -> Iterator[int]:
     """A server whose calls block until they are released."""
-    command = [sys.executable, "-m", "tests.transports.blocking_server", str(tmp_path / "memory.db")]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.transports.blocking_server",
+        str(tmp_path / "memory.db"),
+    ]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         assert server.stderr is not None
         found = re.search(r":(\d+)/mcp", server.stderr.readline())
@@ -121,6 +126,8 @@ def test_notifications_are_sent_again_after_a_lost_connection(tmp_path: Path) ->
         resumed.response.close()
 
 
-@pytest.mark.parametrize("value", ["", "1", "-", "1-", "-1", "a-1", "1-a", "²-1", "1-1-1", "9" * 50 + "-1"])
+@pytest.mark.parametrize(
+    "value", ["", "1", "-", "1-", "-1", "a-1", "1-a", "²-1", "1-1-1", "9" * 50 + "-1"]
+)
 def test_the_ids_of_others_are_none_of_ours(value: str) -> None:
     assert parse_event_id(value) is None

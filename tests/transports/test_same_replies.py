@@ -36,7 +36,9 @@ def hold(dialect: str, tmp_path_factory: pytest.TempPathFactory) -> Hold:
     def hold(transport: str, script: str) -> Heard:
         if (transport, script) not in held:
             lines = SCRIPTS[script](dialect)
-            held[transport, script] = heard_over(transport, dialect, lines, tmp_path_factory.mktemp(transport))
+            held[transport, script] = heard_over(
+                transport, dialect, lines, tmp_path_factory.mktemp(transport)
+            )
         return held[transport, script]
 
     return hold
@@ -61,7 +63,9 @@ def heard_over(transport: str, dialect: str, lines: list[Line], directory: Path)
 
 @pytest.mark.parametrize("script", SCRIPTS)
 @pytest.mark.parametrize("transport", OTHERS)
-def test_every_reply_is_the_one_that_stdio_gives(transport: str, script: str, dialect: str, hold: Hold) -> None:
+def test_every_reply_is_the_one_that_stdio_gives(
+    transport: str, script: str, dialect: str, hold: Hold
+) -> None:
     questions = [line.message for line in SCRIPTS[script](dialect) if line.is_answered]
     expected = list(zip(questions, hold("stdio", script).replies, strict=True))
     assert list(zip(questions, hold(transport, script).replies, strict=True)) == expected
@@ -69,7 +73,9 @@ def test_every_reply_is_the_one_that_stdio_gives(transport: str, script: str, di
 
 @pytest.mark.parametrize("script", SCRIPTS)
 @pytest.mark.parametrize("transport", OTHERS)
-def test_notifications_come_in_the_same_order_as_over_stdio(transport: str, script: str, hold: Hold) -> None:
+def test_notifications_come_in_the_same_order_as_over_stdio(
+    transport: str, script: str, hold: Hold
+) -> None:
     assert hold(transport, script).told == hold("stdio", script).told
 
 

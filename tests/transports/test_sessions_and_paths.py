@@ -34,10 +34,14 @@ def test_a_subscription_is_for_the_workspace_that_its_request_names(tmp_path: Pa
     subprocess.run(command, check=True, capture_output=True)
     with Running(store) as server:
         talk = Talk(server.port)
-        answer = talk.post(request("resources/subscribe", uri=GRAPH_URI), X_Memory_Workspace="other")
+        answer = talk.post(
+            request("resources/subscribe", uri=GRAPH_URI), X_Memory_Workspace="other"
+        )
         assert "result" in answer.json, answer.json
         with listening(talk) as events:
-            talk.call("create_entities", **creation("Ada"))  # in the default workspace: no notification
+            talk.call(
+                "create_entities", **creation("Ada")
+            )  # in the default workspace: no notification
             talk.headers["X-Memory-Workspace"] = "other"
             talk.call("create_entities", **creation("Bob"))
             assert events.message()["params"] == {"uri": GRAPH_URI}
@@ -45,12 +49,18 @@ def test_a_subscription_is_for_the_workspace_that_its_request_names(tmp_path: Pa
             assert events.message()["params"] == {"uri": GRAPH_URI}
 
 
-@pytest.mark.parametrize("headers", [{}, {"Mcp-Session-Id": "unknown"}, {"Mcp-Protocol-Version": "2026-07-28"}])
-def test_what_cannot_be_parsed_has_one_status_whoever_sends_it(tmp_path: Path, headers: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "headers", [{}, {"Mcp-Session-Id": "unknown"}, {"Mcp-Protocol-Version": "2026-07-28"}]
+)
+def test_what_cannot_be_parsed_has_one_status_whoever_sends_it(
+    tmp_path: Path, headers: dict[str, str]
+) -> None:
     with Running(tmp_path / "memory.db") as server, Legacy(server.port) as legacy:
         for place in ("/mcp", legacy.place):
             connection = HTTPConnection("127.0.0.1", server.port)
-            connection.request("POST", place, b'{"jsonrpc":', {"Content-Type": "application/json", **headers})
+            connection.request(
+                "POST", place, b'{"jsonrpc":', {"Content-Type": "application/json", **headers}
+            )
             response = connection.getresponse()
             assert (response.status, json.loads(response.read())["error"]["code"]) == (400, -32700)
             connection.close()

@@ -29,7 +29,9 @@ NOISY = (sys.executable, str(Path(__file__).with_name("noisy_server.py")))
 Start = Callable[..., Process]
 
 
-needs_posix = pytest.mark.skipif(os.name != "posix", reason="signals and terminals are other things here")
+needs_posix = pytest.mark.skipif(
+    os.name != "posix", reason="signals and terminals are other things here"
+)
 
 
 @pytest.fixture
@@ -64,7 +66,12 @@ def names(database: Path) -> list[str]:
     """The entities on disk."""
     connection = apsw.Connection(str(database))
     try:
-        return [name for (name,) in connection.execute("SELECT name FROM cards WHERE until IS NULL ORDER BY id")]
+        return [
+            name
+            for (name,) in connection.execute(
+                "SELECT name FROM cards WHERE until IS NULL ORDER BY id"
+            )
+        ]
     finally:
         connection.close()
 
@@ -95,11 +102,15 @@ def test_blank_lines_are_ignored(server: Process, blank: bytes) -> None:
 
 
 def test_lines_may_end_as_on_windows(server: Process) -> None:
-    server.send(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\r\n{"jsonrpc":"2.0","id":2,"method":"ping"}\r\n')
+    server.send(
+        b'{"jsonrpc":"2.0","id":1,"method":"ping"}\r\n{"jsonrpc":"2.0","id":2,"method":"ping"}\r\n'
+    )
     assert [server.receive()["id"], server.receive()["id"]] == [1, 2]
 
 
-@pytest.mark.parametrize("nonsense", [b"hello\n", b"\xff\xfe\n", b'{"jsonrpc":"2.0","id":NaN}\n', b"\x00\n", b"[[[[\n"])
+@pytest.mark.parametrize(
+    "nonsense", [b"hello\n", b"\xff\xfe\n", b'{"jsonrpc":"2.0","id":NaN}\n', b"\x00\n", b"[[[[\n"]
+)
 def test_after_nonsense_the_next_request_is_answered(server: Process, nonsense: bytes) -> None:
     server.send(nonsense, request(1))
     assert "error" in server.receive()
@@ -121,7 +132,9 @@ def padded(identifier: int, length: int) -> bytes:
 
 
 @pytest.mark.parametrize("length", [201, 5_000, 300_000])
-def test_a_line_beyond_the_limit_is_refused_and_the_next_is_answered(start: Start, length: int) -> None:
+def test_a_line_beyond_the_limit_is_refused_and_the_next_is_answered(
+    start: Start, length: int
+) -> None:
     server = start(POLYMNIA_MAX_MESSAGE_BYTES="200")
     server.send(padded(1, 200), padded(2, length), padded(3, 200))
     first, second, third = server.receive(), server.receive(), server.receive()
@@ -139,7 +152,9 @@ def test_input_that_ends_within_a_line_beyond_the_limit_is_refused(start: Start)
 
 
 @pytest.mark.parametrize("count", [0, 1, 50])
-def test_at_the_end_of_input_what_was_read_is_answered(start: Start, database: Path, count: int) -> None:
+def test_at_the_end_of_input_what_was_read_is_answered(
+    start: Start, database: Path, count: int
+) -> None:
     server = start(*POLYMNIA, str(database))
     server.send(*[creation(number, f"entity {number}") for number in range(count)])
     server.end_input()
@@ -158,7 +173,10 @@ def test_at_the_end_of_input_open_streams_are_answered(server: Process) -> None:
     server.ask(LISTENING)
     server.end_input()
     (reply,) = server.rest()
-    assert (reply["id"], reply["result"]["_meta"][f"{PREFIX}subscriptionId"]) == ("stream", "stream")
+    assert (reply["id"], reply["result"]["_meta"][f"{PREFIX}subscriptionId"]) == (
+        "stream",
+        "stream",
+    )
 
 
 STOPS = [pytest.param(number, id=number.name) for number in (signal.SIGTERM, signal.SIGINT)]
@@ -174,7 +192,9 @@ def test_a_signal_ends_an_idle_server(server: Process, number: signal.Signals) -
 
 @needs_posix
 @pytest.mark.parametrize("number", STOPS)
-def test_after_a_signal_what_was_read_is_still_answered(start: Start, database: Path, number: signal.Signals) -> None:
+def test_after_a_signal_what_was_read_is_still_answered(
+    start: Start, database: Path, number: signal.Signals
+) -> None:
     server = start(*POLYMNIA, str(database))
     server.ask(request("ready"))
     blocker = apsw.Connection(str(database))
@@ -205,7 +225,9 @@ def test_a_client_that_stopped_listening_ends_the_server_quietly(server: Process
     assert (server.wait(), server.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("wish", [[HANDSHAKE, SUBSCRIPTION], [LISTENING]], ids=["subscription", "stream"])
+@pytest.mark.parametrize(
+    "wish", [[HANDSHAKE, SUBSCRIPTION], [LISTENING]], ids=["subscription", "stream"]
+)
 def test_a_subscriber_that_stopped_listening_ends_the_server_quietly(
     start: Start, database: Path, wish: list[JSON]
 ) -> None:
@@ -227,7 +249,9 @@ def test_a_client_that_has_ended_stops_the_server_quietly(server: Process) -> No
 
 
 @needs_posix
-def test_a_client_on_a_socket_that_leaves_replies_unread_ends_the_server_quietly(start: Start) -> None:
+def test_a_client_on_a_socket_that_leaves_replies_unread_ends_the_server_quietly(
+    start: Start,
+) -> None:
     ours, theirs = socket.socketpair()
     server = start(stdin=theirs.fileno(), stdout=theirs.fileno())
     theirs.close()
@@ -255,12 +279,17 @@ def test_a_notification_precedes_the_reply_of_the_call_that_caused_it(server: Pr
     server.ask(SUBSCRIPTION)
     server.send(creation(2, "Ada"))
     told, reply = server.receive(), server.receive()
-    assert (told["method"], told["params"]) == ("notifications/resources/updated", {"uri": GRAPH_URI})
+    assert (told["method"], told["params"]) == (
+        "notifications/resources/updated",
+        {"uri": GRAPH_URI},
+    )
     assert reply["id"] == 2
 
 
 @pytest.mark.parametrize("tool", ["printing", "flushing", "descending", "delegating", "logging_"])
-def test_whatever_a_tool_writes_to_standard_output_is_not_the_clients(start: Start, tool: str) -> None:
+def test_whatever_a_tool_writes_to_standard_output_is_not_the_clients(
+    start: Start, tool: str
+) -> None:
     server = start(*NOISY)
     server.send(call(1, tool), request(2))
     server.end_input()

@@ -27,13 +27,18 @@ from tests.transports.running import (
 )
 
 WRITTEN_ENTITIES = 20_000
-LISTEN = request("subscriptions/listen", notifications={"resourceSubscriptions": ["memory://knowledge-graph"]})
+LISTEN = request(
+    "subscriptions/listen", notifications={"resourceSubscriptions": ["memory://knowledge-graph"]}
+)
 GRAPH = "memory://knowledge-graph"
 
 
 def large_write() -> bytes:
     return json.dumps(
-        call("create_entities", **creation(*(f"e{number}" for number in range(WRITTEN_ENTITIES)), text="x"))
+        call(
+            "create_entities",
+            **creation(*(f"e{number}" for number in range(WRITTEN_ENTITIES)), text="x"),
+        )
     ).encode()
 
 
@@ -41,7 +46,9 @@ def begin_large_write(server: Running, talk: Talk) -> socket.socket:
     """A connection with a long write under way."""
     body = large_write()
     connection = socket.create_connection(("127.0.0.1", server.port), timeout=2 * TIMEOUT_S)
-    connection.sendall(head("/mcp", f"Mcp-Session-Id: {talk.id}", f"Content-Length: {len(body)}") + body)
+    connection.sendall(
+        head("/mcp", f"Mcp-Session-Id: {talk.id}", f"Content-Length: {len(body)}") + body
+    )
     wait_until(server.port, lambda metrics: "polymnia_requests_running 1" in metrics)
     return connection
 
@@ -85,7 +92,9 @@ def test_a_stopping_server_ends_every_stream_with_its_last_messages(tmp_path: Pa
         talk, web = Talk(server.port), Web(server.port)
         message, headers = stateless(LISTEN)
         with listening(talk) as session_events, Legacy(server.port) as legacy:
-            listen_events = Events(web.open("POST", "/mcp", json.dumps(message).encode(), **headers))
+            listen_events = Events(
+                web.open("POST", "/mcp", json.dumps(message).encode(), **headers)
+            )
             assert listen_events.message()["method"] == "notifications/subscriptions/acknowledged"
             server.popen.send_signal(signal.SIGTERM)
             assert session_events.next() is None
@@ -98,9 +107,14 @@ def test_a_stopping_server_ends_every_stream_with_its_last_messages(tmp_path: Pa
 
 
 @pytest.mark.parametrize("transport", ["http", "tcp"])
-def test_idle_and_unfinished_connections_do_not_delay_stopping(tmp_path: Path, transport: str) -> None:
+def test_idle_and_unfinished_connections_do_not_delay_stopping(
+    tmp_path: Path, transport: str
+) -> None:
     with Running(tmp_path / "memory.db", transport=transport) as server:
-        idle = [socket.create_connection(("127.0.0.1", server.port), timeout=TIMEOUT_S) for _ in range(20)]
+        idle = [
+            socket.create_connection(("127.0.0.1", server.port), timeout=TIMEOUT_S)
+            for _ in range(20)
+        ]
         for each in idle[:10]:
             each.sendall(b"POST /mcp HTT" if transport == "http" else b'{"jsonrpc"')
         assert server.stop() == 0
@@ -112,13 +126,18 @@ def test_a_client_that_does_not_read_does_not_delay_stopping(tmp_path: Path) -> 
     with Running(tmp_path / "memory.db") as server:
         talk = Talk(server.port)
         for part in range(8):
-            talk.call("create_entities", **creation(*(f"{part}-{number}" for number in range(900)), text="x" * 1000))
+            talk.call(
+                "create_entities",
+                **creation(*(f"{part}-{number}" for number in range(900)), text="x" * 1000),
+            )
         body = json.dumps(call("read_graph")).encode()
         with socket.socket() as slow:
             slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             slow.settimeout(TIMEOUT_S)
             slow.connect(("127.0.0.1", server.port))
-            slow.sendall(head("/mcp", f"Mcp-Session-Id: {talk.id}", f"Content-Length: {len(body)}") + body)
+            slow.sendall(
+                head("/mcp", f"Mcp-Session-Id: {talk.id}", f"Content-Length: {len(body)}") + body
+            )
             assert status_of(slow.recv(100)) == 200
             talk.close()
             assert server.stop() == 0

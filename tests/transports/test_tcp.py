@@ -48,7 +48,11 @@ def call(number: int, tool: str, arguments: object) -> dict[str, Any]:
 def start(store: Path, **environment: str) -> tuple[subprocess.Popen[str], int]:
     arguments = [*COMMAND, str(store), "--transport", "tcp", "--bind", "127.0.0.1:0"]
     server = subprocess.Popen(
-        arguments, stderr=subprocess.PIPE, text=True, env=environment or None, preexec_fn=end_with_parent
+        arguments,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment or None,
+        preexec_fn=end_with_parent,
     )
     assert server.stderr is not None
     said = server.stderr.readline()
@@ -71,7 +75,11 @@ def conversation(prefix: str) -> list[dict[str, Any]]:
     entity = {"name": prefix, "entityType": "x", "observations": ["one", "two"]}
     return [
         call(1, "create_entities", {"entities": [entity]}),
-        call(2, "create_relations", {"relations": [{"from": prefix, "to": prefix + "'", "relationType": "r"}]}),
+        call(
+            2,
+            "create_relations",
+            {"relations": [{"from": prefix, "to": prefix + "'", "relationType": "r"}]},
+        ),
         call(3, "describe_entity", {"name": prefix}),
         call(4, "search_nodes", {"query": prefix}),
         call(5, "get_entity", {"name": "nobody"}),
@@ -95,7 +103,12 @@ def over_tcp(port: int, messages: list[dict[str, Any]]) -> list[Any]:
 def over_stdio(store: Path, messages: list[dict[str, Any]]) -> list[Any]:
     text = "".join(json.dumps(message) + "\n" for message in messages)
     done = subprocess.run(
-        [*COMMAND, str(store)], input=text, capture_output=True, text=True, check=True, timeout=TIMEOUT_S
+        [*COMMAND, str(store)],
+        input=text,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=TIMEOUT_S,
     )
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -119,7 +132,10 @@ def test_pipelined_requests_are_answered_in_order(port: int) -> None:
 
 def test_a_client_that_reads_nothing_delays_nobody(port: int) -> None:
     fast, slow = Peer(port), Peer(port)
-    entities = [{"name": f"e{number}", "entityType": "x", "observations": ["y" * 1000]} for number in range(500)]
+    entities = [
+        {"name": f"e{number}", "entityType": "x", "observations": ["y" * 1000]}
+        for number in range(500)
+    ]
     fast.ask(1, "create_entities", {"entities": entities})
     for number in range(100):
         slow.send(call(number, "read_graph", {}))

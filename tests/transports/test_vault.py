@@ -63,7 +63,9 @@ def commit(identifier: int, key: str, scope: str = "session") -> JSON:
 
 def greet(process: Process) -> JSON:
     info = {"name": "test", "version": "1"}
-    return process.ask(request(0, "initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo=info))
+    return process.ask(
+        request(0, "initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo=info)
+    )
 
 
 def write_both(process: Process) -> None:
@@ -72,7 +74,9 @@ def write_both(process: Process) -> None:
     assert "error" not in process.ask(commit(2, "lasting", "vault"))
 
 
-def test_the_session_comes_from_its_variable_and_the_file_has_its_default_name(start: Start, notes: Notes) -> None:
+def test_the_session_comes_from_its_variable_and_the_file_has_its_default_name(
+    start: Start, notes: Notes
+) -> None:
     write_both(start(MEMORY_MCP_SESSION_ID="named"))
     assert notes() == [("", "lasting"), ("named", "mine")]
 
@@ -118,7 +122,9 @@ def test_a_session_may_be_kept_by_its_variable(start: Start, notes: Notes) -> No
     assert notes() == [("", "lasting"), ("named", "mine")]
 
 
-def test_what_a_killed_server_left_goes_at_the_next_start(start: Start, notes: Notes, tmp_path: Path) -> None:
+def test_what_a_killed_server_left_goes_at_the_next_start(
+    start: Start, notes: Notes, tmp_path: Path
+) -> None:
     process = start(MEMORY_MCP_SESSION_ID="named")
     write_both(process)
     process.popen.kill()
@@ -158,7 +164,9 @@ def test_vectors_that_another_process_writes_are_found_at_once(start: Start) -> 
     search = call(9, "search_memories", query="zzz", query_embedding=[1, 0, 0])
 
     def found(process: Process) -> list[str]:
-        return [each["key"] for each in process.ask(search)["result"]["structuredContent"]["results"]]
+        return [
+            each["key"] for each in process.ask(search)["result"]["structuredContent"]["results"]
+        ]
 
     for number, (writer, key) in enumerate([(one, "a"), (two, "b"), (one, "c")]):
         vector = [1, number / 10, 0]
@@ -176,7 +184,9 @@ def test_a_file_store_is_refused_with_a_sentence(start: Start) -> None:
 
 def test_the_length_of_embeddings_is_a_setting(start: Start) -> None:
     process = start(POLYMNIA_EMBEDDING_DIMENSION="2")
-    reply = process.ask(call(1, "commit_memory", scope="vault", key="k", content="c", embedding=[1, 2, 3]))
+    reply = process.ask(
+        call(1, "commit_memory", scope="vault", key="k", content="c", embedding=[1, 2, 3])
+    )
     assert reply["result"]["content"][0]["text"] == "embedding: expected 2 numbers, got 3"
 
 
@@ -185,7 +195,10 @@ def test_by_default_embeddings_have_1536_numbers(start: Start) -> None:
     whole = call(1, "commit_memory", scope="vault", key="k", content="c", embedding=[0.5] * 1536)
     assert process.ask(whole)["result"]["structuredContent"]["committed"] is True
     short = call(2, "commit_memory", scope="vault", key="k", content="c", embedding=[0.5] * 1535)
-    assert process.ask(short)["result"]["content"][0]["text"] == "embedding: expected 1536 numbers, got 1535"
+    assert (
+        process.ask(short)["result"]["content"][0]["text"]
+        == "embedding: expected 1536 numbers, got 1535"
+    )
 
 
 @pytest.fixture
@@ -222,8 +235,14 @@ def test_over_http_sessions_end_with_a_signal(web: Web, notes: Notes) -> None:
     assert notes() == [("", "lasting")]
 
 
-def test_over_http_a_stateless_client_names_its_session_with_each_request(web: Web, notes: Notes) -> None:
-    named, other, unnamed = web.stateless(session="named"), web.stateless(session="other"), web.stateless()
+def test_over_http_a_stateless_client_names_its_session_with_each_request(
+    web: Web, notes: Notes
+) -> None:
+    named, other, unnamed = (
+        web.stateless(session="named"),
+        web.stateless(session="other"),
+        web.stateless(),
+    )
     named.commit("mine", "session")
     assert notes() == [("named", "mine")]
     assert named.found("word") == ["mine"]
@@ -232,19 +251,30 @@ def test_over_http_a_stateless_client_names_its_session_with_each_request(web: W
     assert refusal["isError"] and "polymnia/sessionId" in refusal["content"][0]["text"]
 
 
-def test_over_http_a_session_belongs_to_its_token(start: Start, tmp_path: Path, notes: Notes) -> None:
+def test_over_http_a_session_belongs_to_its_token(
+    start: Start, tmp_path: Path, notes: Notes
+) -> None:
     tokens = {
-        name: web_token(tmp_path, name, can) for name, can in (("ann", "write"), ("ben", "write"), ("eve", "read"))
+        name: web_token(tmp_path, name, can)
+        for name, can in (("ann", "write"), ("ben", "write"), ("eve", "read"))
     }
     web = Web(start("--transport", "http", "--port", "0"))
-    ann, ben, eve = (web.client(token=tokens[name], extra={"sessionId": "same"}) for name in ("ann", "ben", "eve"))
+    ann, ben, eve = (
+        web.client(token=tokens[name], extra={"sessionId": "same"})
+        for name in ("ann", "ben", "eve")
+    )
     ann.commit("mine", "session")
     ann.commit("lasting", "vault")
     assert ann.found("word") == ["mine", "lasting"]
     assert ben.found("word") == eve.found("word") == ["lasting"]
-    assert ben.ask("resources/read", uri="memory://session/same")["result"]["contents"][0]["text"] == "[]"
+    assert (
+        ben.ask("resources/read", uri="memory://session/same")["result"]["contents"][0]["text"]
+        == "[]"
+    )
     assert web.stateless(session="same", token=tokens["ben"]).found("word") == ["lasting"]
-    assert [tool["name"] for tool in eve.ask("tools/list")["result"]["tools"]] == ["search_memories"]
+    assert [tool["name"] for tool in eve.ask("tools/list")["result"]["tools"]] == [
+        "search_memories"
+    ]
     assert eve.call("commit_memory", scope="session", key="k", content="c")["isError"]
     ben.delete()
     assert notes() == [("", "lasting"), ("same", "mine")]
@@ -255,7 +285,9 @@ def test_a_read_only_server_offers_search_and_resources(start: Start) -> None:
     write_both(process)
     web = Web(start("--transport", "http", "--port", "0", "--read-only"))
     client = web.client()
-    assert [tool["name"] for tool in client.ask("tools/list")["result"]["tools"]] == ["search_memories"]
+    assert [tool["name"] for tool in client.ask("tools/list")["result"]["tools"]] == [
+        "search_memories"
+    ]
     assert client.found("word") == ["lasting"]
     assert client.call("prune_memory", scope="vault", key="lasting")["isError"]
 

@@ -32,7 +32,11 @@ def echo(call: Call, arguments: Nothing) -> Reply:
 
 
 WAITING = Dialect(
-    name="waiting", server_name="waiting", server_version="1", instructions="", tools=catalogue(wait, echo)
+    name="waiting",
+    server_name="waiting",
+    server_version="1",
+    instructions="",
+    tools=catalogue(wait, echo),
 )
 
 if __name__ == "__main__":

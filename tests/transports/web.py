@@ -41,7 +41,12 @@ class WebClient:
         self._shake_hands(info)
 
     def ask(self, method: str, **params: Any) -> JSON:
-        message = {"jsonrpc": "2.0", "id": next(self._ids), "method": method, "params": self._params(params)}
+        message = {
+            "jsonrpc": "2.0",
+            "id": next(self._ids),
+            "method": method,
+            "params": self._params(params),
+        }
         status, body = self._send("POST", json.dumps(message).encode(), self._headers(message))
         assert status == 200, (status, body)
         reply: JSON = json.loads(body)
@@ -59,7 +64,10 @@ class WebClient:
         assert not result.get("isError"), result
 
     def found(self, query: str) -> list[str]:
-        return [each["key"] for each in self.call("search_memories", query=query)["structuredContent"]["results"]]
+        return [
+            each["key"]
+            for each in self.call("search_memories", query=query)["structuredContent"]["results"]
+        ]
 
     def delete(self) -> int:
         return self._send("DELETE", b"", self._headers({}))[0]
@@ -75,7 +83,10 @@ class WebClient:
 
     def _send(self, method: str, body: bytes, headers: dict[str, str]) -> tuple[int, bytes]:
         connection = HTTPConnection(self._host, timeout=TIMEOUT_S)
-        common = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        common = {
+            "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",
+        }
         if self._token:
             common["Authorization"] = f"Bearer {self._token}"
         connection.request(method, "/mcp", body, {**common, **headers})

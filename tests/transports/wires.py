@@ -157,7 +157,10 @@ class StreamableHttp:
         return self._request("POST", message, {**self._session, **_routing(message)})
 
     def _request(self, method: str, body: bytes, headers: dict[str, str]) -> HTTPResponse:
-        kinds = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        kinds = {
+            "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",
+        }
         connection = HTTPConnection("127.0.0.1", self._port, timeout=TIMEOUT_S)
         connection.request(method, "/mcp", body, {**kinds, "Connection": "close", **headers})
         return connection.getresponse()
@@ -203,7 +206,12 @@ class LegacySse:
 
     def _post(self, message: bytes) -> tuple[int, bytes]:
         connection = HTTPConnection("127.0.0.1", self._port, timeout=TIMEOUT_S)
-        connection.request("POST", self._place, message, {"Content-Type": "application/json", "Connection": "close"})
+        connection.request(
+            "POST",
+            self._place,
+            message,
+            {"Content-Type": "application/json", "Connection": "close"},
+        )
         response = connection.getresponse()
         body = response.read()
         connection.close()
@@ -214,7 +222,12 @@ class LegacySse:
         return [*self._told, *self._events]
 
 
-WIRES: dict[str, Callable[[Server], Wire]] = {"stdio": Stdio, "tcp": Tcp, "http": StreamableHttp, "sse": LegacySse}
+WIRES: dict[str, Callable[[Server], Wire]] = {
+    "stdio": Stdio,
+    "tcp": Tcp,
+    "http": StreamableHttp,
+    "sse": LegacySse,
+}
 
 
 def events(response: HTTPResponse) -> Iterator[bytes]:

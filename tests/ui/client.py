@@ -57,7 +57,9 @@ class Visitor:
         token = self.get("/ui/more").form_token if token is None else token
         return self.post_raw(path, {"form_token": token, **fields}, Origin=self.origin)
 
-    def post_raw(self, path: str, fields: dict[str, str] | list[tuple[str, str]], **headers: str) -> Shown:
+    def post_raw(
+        self, path: str, fields: dict[str, str] | list[tuple[str, str]], **headers: str
+    ) -> Shown:
         """Send a form with these headers only."""
         headers = {"Content-Type": "application/x-www-form-urlencoded", **headers}
         return self._send("POST", path, urlencode(fields).encode(), headers)
@@ -80,7 +82,9 @@ class Visitor:
         return Shown(response.status, found, text)
 
 
-def make_token(store: str, name: str, can: Capability, workspaces: tuple[str, ...] | None = None) -> str:
+def make_token(
+    store: str, name: str, can: Capability, workspaces: tuple[str, ...] | None = None
+) -> str:
     """Create a token beside a SQLite file."""
     tokens = tokens_of(store)
     assert tokens is not None

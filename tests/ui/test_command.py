@@ -22,7 +22,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="module")
 def link(store: str) -> Iterator[str]:
     command = [sys.executable, "-m", "polymnia", "ui", "--no-browser", "--store", store]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=end_with_parent)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, preexec_fn=end_with_parent
+    )
     assert process.stdout is not None
     yield process.stdout.readline().strip()
     process.send_signal(signal.SIGINT)
@@ -64,8 +66,19 @@ def test_a_token_opens_it_too(link: str, store: str) -> None:
 
 
 def test_a_server_on_standard_input_loads_no_part_of_the_interface(tmp_path: Path) -> None:
-    command = [sys.executable, "-X", "importtime", "-m", "polymnia", "serve", "--store", str(tmp_path / "memory.db")]
-    done = subprocess.run(command, input="", capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
+    command = [
+        sys.executable,
+        "-X",
+        "importtime",
+        "-m",
+        "polymnia",
+        "serve",
+        "--store",
+        str(tmp_path / "memory.db"),
+    ]
+    done = subprocess.run(
+        command, input="", capture_output=True, text=True, timeout=TIMEOUT_S, check=True
+    )
     assert "polymnia.transports.stdio" in done.stderr
     assert "jinja2" not in done.stderr
     assert "polymnia.web" not in done.stderr
@@ -74,8 +87,19 @@ def test_a_server_on_standard_input_loads_no_part_of_the_interface(tmp_path: Pat
 def test_a_read_only_interface_writes_nothing(tmp_path: Path) -> None:
     store = str(tmp_path / "memory.db")
     open_store(store).close()
-    command = [sys.executable, "-m", "polymnia", "ui", "--no-browser", "--read-only", "--store", store]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=end_with_parent) as process:
+    command = [
+        sys.executable,
+        "-m",
+        "polymnia",
+        "ui",
+        "--no-browser",
+        "--read-only",
+        "--store",
+        store,
+    ]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, preexec_fn=end_with_parent
+    ) as process:
         assert process.stdout is not None
         link = process.stdout.readline().strip()
         guest = visitor(link)

@@ -54,12 +54,18 @@ def test_the_card_is_edited_as_one_change(visitor: Visitor, memory: Memory) -> N
 def test_a_relation_is_added_and_deleted(visitor: Visitor, memory: Memory) -> None:
     fields = {"name": "billing-worker", "target": "Harbour API", "relation": "calls"}
     visitor.post("/ui/entity/relate", **fields)
-    assert ("billing-worker", "Harbour API", "calls") in keys(open_named(memory, ["billing-worker"]))
+    assert ("billing-worker", "Harbour API", "calls") in keys(
+        open_named(memory, ["billing-worker"])
+    )
     visitor.post("/ui/entity/unrelate", source="billing-worker", **fields)
-    assert ("billing-worker", "Harbour API", "calls") not in keys(open_named(memory, ["billing-worker"]))
+    assert ("billing-worker", "Harbour API", "calls") not in keys(
+        open_named(memory, ["billing-worker"])
+    )
 
 
-def test_a_relation_to_nothing_is_refused_unless_a_type_is_given(visitor: Visitor, memory: Memory) -> None:
+def test_a_relation_to_nothing_is_refused_unless_a_type_is_given(
+    visitor: Visitor, memory: Memory
+) -> None:
     fields = {"name": "billing-worker", "target": "batch-1", "relation": "runs on"}
     assert "There is no entity batch-1" in visitor.post("/ui/entity/relate", **fields).words
     visitor.post("/ui/entity/relate", **fields, type="host", direction="in")
@@ -72,17 +78,28 @@ def test_names_are_suggested(visitor: Visitor) -> None:
 
 def test_similar_names_are_merged_after_a_preview(visitor: Visitor, memory: Memory) -> None:
     assert (
-        "mara.lindqvist" in visitor.get(f"/ui/entity/similar?name={quote('Mara Lindqvist')}", HX_Request="true").words
+        "mara.lindqvist"
+        in visitor.get(
+            f"/ui/entity/similar?name={quote('Mara Lindqvist')}", HX_Request="true"
+        ).words
     )
     shown = visitor.get(f"/ui/entity/merge?name={quote('Mara Lindqvist')}&target=mara.lindqvist")
-    assert "1 observation and 0 relations move here from mara.lindqvist ; 1 it has already" in shown.words
-    done = visitor.post("/ui/entity/merge", name="Mara Lindqvist", target="mara.lindqvist", keep="Mara Lindqvist")
+    assert (
+        "1 observation and 0 relations move here from mara.lindqvist ; 1 it has already"
+        in shown.words
+    )
+    done = visitor.post(
+        "/ui/entity/merge", name="Mara Lindqvist", target="mara.lindqvist", keep="Mara Lindqvist"
+    )
     assert "Merged mara.lindqvist into Mara Lindqvist" in done.words
     assert texts(memory, "Mara Lindqvist")[2:] == ("her chat name is mara",)
     gone = visitor.get(at("mara.lindqvist"))
     assert "It was merged into Mara Lindqvist" in gone.words
     visitor.post("/ui/undo")
-    assert texts(memory, "mara.lindqvist") == ("prefers small pull requests", "her chat name is mara")
+    assert texts(memory, "mara.lindqvist") == (
+        "prefers small pull requests",
+        "her chat name is mara",
+    )
 
 
 def test_a_deleted_name_says_who_deleted_it(visitor: Visitor, memory: Memory) -> None:
@@ -105,7 +122,13 @@ def test_a_note_is_shown_and_edited(visitor: Visitor) -> None:
     assert "drain the queue" in visitor.get("/ui/note?key=runbook/queue").words
     form = visitor.get("/ui/fact/edit?kind=note&name=runbook/queue&view=obs")
     stamp = form.text.split('name="stamp" value="')[1].split('"')[0]
-    fields = {"kind": "note", "name": "runbook/queue", "view": "obs", "stamp": stamp, "text": "drain it"}
+    fields = {
+        "kind": "note",
+        "name": "runbook/queue",
+        "view": "obs",
+        "stamp": stamp,
+        "text": "drain it",
+    }
     assert "drain it" in visitor.post("/ui/fact/edit", **fields).words
 
 
@@ -122,7 +145,9 @@ def test_a_reader_sees_no_controls_that_write(tmp_path: Path) -> None:
             assert shown.status == 200
             forms = set(re.findall(r'<form[^>]*action="([^"?]*)', shown.text))
             assert forms <= {"/ui/", "/ui/logout", "/ui/selection"}
-            assert "Delete" not in shown.text.replace("Delete, with Undo", "").replace("<kbd>Delete</kbd>", "")
+            assert "Delete" not in shown.text.replace("Delete, with Undo", "").replace(
+                "<kbd>Delete</kbd>", ""
+            )
         assert visitor.get("/ui/fact/edit?kind=observation&name=billing-worker&n=1").status == 403
 
 

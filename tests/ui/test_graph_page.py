@@ -70,7 +70,9 @@ def test_a_search_starts_a_drawing(visitor: Visitor) -> None:
 def test_a_path_is_told_step_by_step(visitor: Visitor) -> None:
     shown = visitor.get("/ui/graph?from=team&to=Mara+Lindqvist")
     assert "team belongs_to member 0 runs billing-worker owns Mara Lindqvist" in shown.words
-    found = json.decode(visitor.post("/ui/graph/data", **{"from": "team", "to": "Mara Lindqvist"}).text)
+    found = json.decode(
+        visitor.post("/ui/graph/data", **{"from": "team", "to": "Mara Lindqvist"}).text
+    )
     assert found["path"] == ["team", "member 0", "billing-worker", "Mara Lindqvist"]
     assert "Nothing connects them" in visitor.get("/ui/graph?from=team&to=Harbour+API").words
 
@@ -95,8 +97,13 @@ def test_what_is_visible_is_exported(visitor: Visitor) -> None:
 
 
 def test_the_page_of_an_entity_has_a_small_graph(visitor: Visitor) -> None:
-    assert "/ui/graph/mini?name=billing-worker" in visitor.get("/ui/entity?name=billing-worker").text
+    assert (
+        "/ui/graph/mini?name=billing-worker" in visitor.get("/ui/entity?name=billing-worker").text
+    )
     shown = visitor.get("/ui/graph/mini?name=billing-worker", HX_Request="true")
     assert shown.text.count("<circle") == 4
     assert "Mara Lindqvist" in shown.words
-    assert "Nothing is related to it" in visitor.get("/ui/graph/mini?name=Harbour+API", HX_Request="true").words
+    assert (
+        "Nothing is related to it"
+        in visitor.get("/ui/graph/mini?name=Harbour+API", HX_Request="true").words
+    )

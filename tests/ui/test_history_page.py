@@ -25,7 +25,10 @@ def test_changes_are_sentences_with_differences(visitor: Visitor, memory: Memory
 def test_filters_select_by_client_token_operation_entity_and_time(visitor: Visitor) -> None:
     assert "claude-code added" in visitor.get("/ui/history?client=claude-code").words
     assert "related" not in visitor.get("/ui/history?token=laptop").words.split("Client")[0]
-    assert "codex related Mara Lindqvist owns billing-worker" in visitor.get("/ui/history?operation=related").words
+    assert (
+        "codex related Mara Lindqvist owns billing-worker"
+        in visitor.get("/ui/history?operation=related").words
+    )
     assert "cursor wrote the note" not in visitor.get("/ui/history?name=billing-worker").words
     assert "No change matches" in visitor.get("/ui/history?since=2099-01-01").words
     assert "No change matches" in visitor.get("/ui/history?client=nobody").words
@@ -37,13 +40,18 @@ def test_one_change_is_shown_with_everything_it_altered(visitor: Visitor) -> Non
     assert visitor.get("/ui/history/change?id=99999").status == 400
 
 
-def test_an_undo_with_conflicts_asks_and_keeps_others_work_by_default(visitor: Visitor, memory: Memory) -> None:
+def test_an_undo_with_conflicts_asks_and_keeps_others_work_by_default(
+    visitor: Visitor, memory: Memory
+) -> None:
     number = replace(memory, 1, "uses Kafka", "codex")
     replace(memory, 1, "uses Postgres", "cursor")
     asked = visitor.post("/ui/undo", change=str(number))
     assert "observation 1 of billing-worker : it was changed since" in asked.words
     assert "Keep it as it is uses Postgres" in asked.words
-    assert "nothing left to undo" in visitor.post("/ui/history/undo", change=str(number), choice1="").words
+    assert (
+        "nothing left to undo"
+        in visitor.post("/ui/history/undo", change=str(number), choice1="").words
+    )
     assert texts(memory, "billing-worker")[0] == "uses Postgres"
     key = asked.text.split('name="choice1" value="')[2].split('"')[0]
     done = visitor.post("/ui/history/undo", change=str(number), choice1=key)
@@ -58,7 +66,9 @@ def test_there_may_be_nothing_of_mine_to_undo(visitor: Visitor, memory: Memory) 
     assert "You have changed nothing lately" in visitor.post("/ui/undo").words
 
 
-def test_everything_of_one_client_is_undone_after_a_preview(visitor: Visitor, memory: Memory) -> None:
+def test_everything_of_one_client_is_undone_after_a_preview(
+    visitor: Visitor, memory: Memory
+) -> None:
     for text in ("one", "two"):
         draft = ObservationDraft("billing-worker", (text,))
         observations.add(memory, [draft], by="rogue (token r)", skip_repeats=True)

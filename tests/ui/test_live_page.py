@@ -32,10 +32,14 @@ def follow(visitor: Visitor, path: str = "/ui/live/events") -> http.client.HTTPR
 
 def observe(memory: Memory, *texts: str) -> None:
     for text in texts:
-        observations.add(memory, [ObservationDraft("billing-worker", (text,))], by="second", skip_repeats=True)
+        observations.add(
+            memory, [ObservationDraft("billing-worker", (text,))], by="second", skip_repeats=True
+        )
 
 
-def test_a_change_of_another_process_is_announced_and_then_shown(site: tuple[Running, Memory]) -> None:
+def test_a_change_of_another_process_is_announced_and_then_shown(
+    site: tuple[Running, Memory],
+) -> None:
     running, memory = site
     visitor = Visitor(running.port)
     shown = visitor.get("/ui/live")

@@ -38,7 +38,9 @@ def test_a_page_asks_for_a_token(visitor: Visitor) -> None:
 def test_a_token_opens_the_page_that_was_asked_for(visitor: Visitor, token: str) -> None:
     asked = visitor.get("/ui/more?w=default")
     assert 'value="/ui/more?w=default"' in asked.text
-    shown = visitor.post_raw("/ui/login", {"token": token, "to": "/ui/more?w=default"}, Origin=visitor.origin)
+    shown = visitor.post_raw(
+        "/ui/login", {"token": token, "to": "/ui/more?w=default"}, Origin=visitor.origin
+    )
     assert (shown.status, shown.headers["location"]) == (303, "/ui/more?w=default")
     assert "laptop, may write" in visitor.get("/ui/more").words
 

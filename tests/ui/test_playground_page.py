@@ -50,18 +50,27 @@ def test_the_copied_call_is_one_that_the_tool_takes(visitor: Visitor) -> None:
     copied = re.search(r'id="recall-call">(.*?)</code>', shown)
     assert copied is not None
     call = decode(unescape(copied[1]), type=Recall)
-    assert (call.query, call.types, call.since) == ("who moved the queue off Redis", ["person"], "30d")
+    assert (call.query, call.types, call.since) == (
+        "who moved the queue off Redis",
+        ["person"],
+        "30d",
+    )
 
 
 def test_why_not_answers_in_a_sentence(visitor: Visitor) -> None:
     ask = f"/ui/playground/why?q={QUESTION}&wanted="
     assert "is here, on rank 1." in visitor.get(f"{ask}billing-worker").words
-    assert "is kept out by the type in the filter" in visitor.get(f"{ask}billing-worker&type=person").words
+    assert (
+        "is kept out by the type in the filter"
+        in visitor.get(f"{ask}billing-worker&type=person").words
+    )
     assert "There is no entity nobody" in visitor.get(f"{ask}nobody").words
     assert "does not have the words" in visitor.get(f"{ask}small+pull+requests").words
 
 
-def test_a_question_is_saved_asked_again_and_deleted(visitor: Visitor, url: tuple[int, Path]) -> None:
+def test_a_question_is_saved_asked_again_and_deleted(
+    visitor: Visitor, url: tuple[int, Path]
+) -> None:
     question = "who moved the queue off Redis"
     shown = visitor.post("/ui/playground/save", q=question, expected="billing-worker")
     assert "1 of 1 find what they should among the first 5" in shown.words

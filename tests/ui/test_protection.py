@@ -53,7 +53,9 @@ def test_a_form_without_its_token_is_refused(writer: Visitor) -> None:
     assert "writer, may write" in writer.get("/ui/more").words
 
 
-def test_a_form_with_the_token_of_another_session_is_refused(server: Running, tokens: dict[str, str]) -> None:
+def test_a_form_with_the_token_of_another_session_is_refused(
+    server: Running, tokens: dict[str, str]
+) -> None:
     one, other = logged_in(server, tokens["writer"]), logged_in(server, tokens["writer"])
     assert one.post_once("/ui/logout", token=other.get("/ui/more").form_token).status == 403
 
@@ -130,16 +132,25 @@ def test_an_unknown_page_is_not_found(writer: Visitor) -> None:
 
 def test_a_stranger_may_not_send_much(server: Running) -> None:
     stranger = Visitor(server.port)
-    assert stranger.post_raw("/ui/login", {"token": "x" * 20_000}, Origin=stranger.origin).status == 413
+    assert (
+        stranger.post_raw("/ui/login", {"token": "x" * 20_000}, Origin=stranger.origin).status
+        == 413
+    )
 
 
 def test_a_malformed_request_is_refused_with_a_reason(writer: Visitor) -> None:
-    for shown in (writer.get("/ui/?q=%ff"), writer.get("/ui/?before=x"), writer.post("/ui/undo", change="x")):
+    for shown in (
+        writer.get("/ui/?q=%ff"),
+        writer.get("/ui/?before=x"),
+        writer.post("/ui/undo", change="x"),
+    ):
         assert shown.status == 400
         assert "expected" in shown.text
 
 
-def test_the_log_names_pages_and_nothing_that_clients_chose(server: Running, writer: Visitor) -> None:
+def test_the_log_names_pages_and_nothing_that_clients_chose(
+    server: Running, writer: Visitor
+) -> None:
     writer.get("/ui/more?secret=1")
     writer.get("/ui/something-secret")
     assert "secret" not in server.log

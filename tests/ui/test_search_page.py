@@ -67,7 +67,12 @@ def test_the_entities_of_a_type_are_listed(visitor: Visitor) -> None:
 
 
 def test_hostile_text_is_text(visitor: Visitor) -> None:
-    for path in ("/ui/", "/ui/?q=markdown", "/ui/?q=long", f"/ui/entity?name={HOSTILE}".replace(" ", "+")):
+    for path in (
+        "/ui/",
+        "/ui/?q=markdown",
+        "/ui/?q=long",
+        f"/ui/entity?name={HOSTILE}".replace(" ", "+"),
+    ):
         shown = visitor.get(path)
         assert shown.status == 200
         assert "<script>alert" not in shown.text
@@ -78,12 +83,16 @@ def test_hostile_text_is_text(visitor: Visitor) -> None:
 
 
 def test_a_long_text_is_shown_whole_on_request(visitor: Visitor) -> None:
-    shown = visitor.get("/ui/fact/text?kind=observation&name=%3Cscript%3Ealert(%22x%22)%3C/script%3E&n=2")
+    shown = visitor.get(
+        "/ui/fact/text?kind=observation&name=%3Cscript%3Ealert(%22x%22)%3C/script%3E&n=2"
+    )
     assert len(shown.text) > 10**6
 
 
 def test_a_text_is_edited_and_the_edit_undone(visitor: Visitor, memory: Memory) -> None:
-    shown = visitor.post("/ui/fact/edit", **FACT, stamp=stamp_of(visitor, FACT), text="runs four\r\nreplicas")
+    shown = visitor.post(
+        "/ui/fact/edit", **FACT, stamp=stamp_of(visitor, FACT), text="runs four\r\nreplicas"
+    )
     assert texts(memory, "billing-worker")[1] == "runs four\nreplicas"
     assert "Changed an observation of billing-worker" in shown.words
     number = shown.text.split('name="change" value="')[1].split('"')[0]
@@ -91,7 +100,9 @@ def test_a_text_is_edited_and_the_edit_undone(visitor: Visitor, memory: Memory) 
     assert texts(memory, "billing-worker")[1] == "runs three replicas"
 
 
-def test_a_text_that_somebody_else_changed_is_not_overwritten(visitor: Visitor, memory: Memory) -> None:
+def test_a_text_that_somebody_else_changed_is_not_overwritten(
+    visitor: Visitor, memory: Memory
+) -> None:
     stamp = stamp_of(visitor, FACT)
     revise(memory, "billing-worker", Revision(replace=(Edit(2, "runs five replicas"),)), by="codex")
     shown = visitor.post("/ui/fact/edit", **FACT, stamp=stamp, text="runs four replicas")
@@ -131,7 +142,9 @@ def test_several_are_previewed_and_deleted_as_one_change(visitor: Visitor, memor
 
 def test_several_are_moved_and_tagged(visitor: Visitor, memory: Memory) -> None:
     pick = "observation\t1\tHarbour API"
-    shown = visitor.post("/ui/selection/apply", action="move", pick=pick, target="Limits", type="concept")
+    shown = visitor.post(
+        "/ui/selection/apply", action="move", pick=pick, target="Limits", type="concept"
+    )
     assert "Moved 1 observation to Limits" in shown.words
     assert texts(memory, "Limits") == ("rate limits are in Redis",)
     visitor.post("/ui/selection/apply", action="tag", pick=pick, tags="api, public")
@@ -140,7 +153,9 @@ def test_several_are_moved_and_tagged(visitor: Visitor, memory: Memory) -> None:
     assert open_named(memory, ["Harbour API"]).entities[0].tags == ()
 
 
-@pytest.mark.parametrize("back", ["https://elsewhere.example/", "/ui\\elsewhere", "/ui/\nset-cookie: stolen=1"])
+@pytest.mark.parametrize(
+    "back", ["https://elsewhere.example/", "/ui\\elsewhere", "/ui/\nset-cookie: stolen=1"]
+)
 def test_an_action_leads_back_to_no_other_site(visitor: Visitor, back: str) -> None:
     pick = "observation\t1\tHarbour API"
     shown = visitor.post_once("/ui/selection/apply", action="tag", pick=pick, tags="api", back=back)
@@ -157,5 +172,9 @@ def test_a_whole_result_is_exported(visitor: Visitor) -> None:
 
 
 def test_a_selection_of_nothing_is_refused(visitor: Visitor) -> None:
-    for fields in ({"action": "delete"}, {"action": "delete", "pick": "x"}, {"action": "burn", "pick": "note\t0\tx"}):
+    for fields in (
+        {"action": "delete"},
+        {"action": "delete", "pick": "x"},
+        {"action": "burn", "pick": "note\t0\tx"},
+    ):
         assert visitor.post("/ui/selection", **fields).status == 400

@@ -14,7 +14,10 @@ def test_what_is_kept_is_there_for_the_next_server(tmp_path: Path) -> None:
         state.questions.append(SavedQuestion("who", "Ann", place=3))
         state.dismissed.append(["orphans", "Ann"])
     found = SiteState(path).read("harbour")
-    assert (found.questions, found.dismissed) == ([SavedQuestion("who", "Ann", place=3)], [["orphans", "Ann"]])
+    assert (found.questions, found.dismissed) == (
+        [SavedQuestion("who", "Ann", place=3)],
+        [["orphans", "Ann"]],
+    )
     assert SiteState(path).read("other").questions == []
     assert path.stat().st_mode & 0o777 == 0o600
 
@@ -30,7 +33,9 @@ def test_a_change_that_fails_leaves_the_file_as_it_was(tmp_path: Path) -> None:
 def test_the_oldest_questions_make_room(tmp_path: Path) -> None:
     state = SiteState(tmp_path / "memory.db.web")
     with state.edit("harbour") as parts:
-        parts.questions += [SavedQuestion(str(number), "Ann") for number in range(MAX_QUESTIONS + 5)]
+        parts.questions += [
+            SavedQuestion(str(number), "Ann") for number in range(MAX_QUESTIONS + 5)
+        ]
     assert state.read("harbour").questions[0].question == "5"
 
 
@@ -42,9 +47,12 @@ def test_without_a_path_it_is_kept_in_memory() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "error"), [("[]", StoreDamaged), ("{", StoreDamaged), ('{"version": 9, "workspaces": {}}', StoreTooNew)]
+    ("text", "error"),
+    [("[]", StoreDamaged), ("{", StoreDamaged), ('{"version": 9, "workspaces": {}}', StoreTooNew)],
 )
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, text: str, error: type[Exception]) -> None:
+def test_a_file_that_cannot_be_read_is_named(
+    tmp_path: Path, text: str, error: type[Exception]
+) -> None:
     path = tmp_path / "memory.db.web"
     path.write_text(text)
     with pytest.raises(error, match=r"memory\.db\.web"):

@@ -15,7 +15,9 @@ def test_control_characters_are_visible() -> None:
 
 def test_marks_are_the_only_markup() -> None:
     marked = str(text.mark("<b>Redis</b> & deciding to rediscover", ["redi", "decid"]))
-    assert marked == "&lt;b&gt;<mark>Redis</mark>&lt;/b&gt; &amp; <mark>deciding</mark> to rediscover"
+    assert (
+        marked == "&lt;b&gt;<mark>Redis</mark>&lt;/b&gt; &amp; <mark>deciding</mark> to rediscover"
+    )
 
 
 def test_an_excerpt_is_short_and_says_that_it_is_cut() -> None:
@@ -31,7 +33,10 @@ def test_a_type_has_the_same_dot_in_any_case() -> None:
 
 
 def test_an_actor_is_a_client_and_perhaps_a_token() -> None:
-    assert (text.client_name("cursor (token ci)"), text.token_name("cursor (token ci)")) == ("cursor", "ci")
+    assert (text.client_name("cursor (token ci)"), text.token_name("cursor (token ci)")) == (
+        "cursor",
+        "ci",
+    )
     assert (text.client_name("cursor"), text.token_name("cursor")) == ("cursor", "")
 
 
@@ -44,17 +49,29 @@ def test_a_time_of_another_day_is_a_day() -> None:
 
 def test_ages_are_rough() -> None:
     now = datetime.fromtimestamp(1_000_000).astimezone()
-    ages = [times.age((1_000_000 - back) * 1_000_000, now) for back in (5, 90, 7200, 86_400, 86_400 * 3, 86_400 * 21)]
+    ages = [
+        times.age((1_000_000 - back) * 1_000_000, now)
+        for back in (5, 90, 7200, 86_400, 86_400 * 3, 86_400 * 21)
+    ]
     assert ages == ["now", "1 min ago", "2 h ago", "yesterday", "3 days ago", "3 weeks ago"]
 
 
 def test_a_form_may_be_urlencoded() -> None:
     form = parse_form("application/x-www-form-urlencoded", b"a=1&a=2&text=one%0D%0Atwo&empty=")
-    assert (form.all("a"), form["text"], form.get("empty", "x"), "b" in form) == (["1", "2"], "one\ntwo", "", False)
+    assert (form.all("a"), form["text"], form.get("empty", "x"), "b" in form) == (
+        ["1", "2"],
+        "one\ntwo",
+        "",
+        False,
+    )
 
 
 def test_bad_forms_are_refused() -> None:
-    for kind, body in (("multipart/form-data; boundary=XX", b"--XX--"), ("text/plain", b"x"), ("", b"\xff=%ff")):
+    for kind, body in (
+        ("multipart/form-data; boundary=XX", b"--XX--"),
+        ("text/plain", b"x"),
+        ("", b"\xff=%ff"),
+    ):
         with pytest.raises(BadInput):
             parse_form(kind, body)
     with pytest.raises(BadInput):

@@ -52,7 +52,9 @@ def test_a_form_is_the_same_in_any_pieces(cuts: list[int]) -> None:
     assert (parts.fields, parts.files) == ([("note", "é")], {'a; b".bin': b"\x00\r\n--X\r\n"})
 
 
-@pytest.mark.parametrize("body", [b"", BODY[:-20], b"x" * 100_000, b"--XX\r\nno name\r\n\r\nx\r\n--XX--", b"--XXother"])
+@pytest.mark.parametrize(
+    "body", [b"", BODY[:-20], b"x" * 100_000, b"--XX\r\nno name\r\n\r\nx\r\n--XX--", b"--XXother"]
+)
 def test_a_form_that_is_not_one_is_refused(body: bytes) -> None:
     parser = MultipartParser(b"XX", Parts())
     with pytest.raises(BadInput):
@@ -101,7 +103,11 @@ def test_an_upload_needs_the_form_token_and_the_right_to_write(tmp_path: Path) -
         b'{"type":"entity","name":"Elena","entityType":"person","observations":[]}\r\n--XX--\r\n'
     )
     with serve(store) as server:
-        for can, forged, status in (("read", False, 403), ("write", True, 403), ("write", False, 303)):
+        for can, forged, status in (
+            ("read", False, 403),
+            ("write", True, 403),
+            ("write", False, 303),
+        ):
             visitor = Visitor(server.port)
             visitor.log_in(tokens[can])
             token = "forged" if forged else visitor.get("/ui/more").form_token

@@ -48,7 +48,9 @@ def chromium(program: str) -> Iterator[Browser]:
     """Start Chromium with a new profile for the block."""
     expect.set_options(timeout=TIMEOUT_MS)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=_FLAGS, timeout=2 * TIMEOUT_MS)
+        browser = playwright.chromium.launch(
+            executable_path=program, args=_FLAGS, timeout=2 * TIMEOUT_MS
+        )
         try:
             yield browser
         finally:
@@ -92,7 +94,9 @@ class Visit:
             self.expected.add(status)
         response = self.page.goto(self.origin + path)
         assert response is not None
-        assert response.status == status, f"{path} answers {response.status}: {response.text()[:500]}"
+        assert response.status == status, (
+            f"{path} answers {response.status}: {response.text()[:500]}"
+        )
         return self.page
 
     def log_in(self, token: str) -> StorageState:
@@ -119,7 +123,9 @@ class Visit:
     def audit(self, within: str = "body") -> None:
         """Fail if axe-core finds a serious violation on the page, with open dialogs and parts that load later."""
         expect(self.page.locator("[hx-trigger=load]")).to_have_count(0)
-        cdp = self._context.new_cdp_session(self.page)  # unlike a script element, not subject to the page's policy
+        cdp = self._context.new_cdp_session(
+            self.page
+        )  # unlike a script element, not subject to the page's policy
         _evaluate(cdp, self._axe.read_text(encoding="utf-8") + "; 0")
         found = _evaluate(cdp, f"axe.run({within!r}).then(found => found.violations)")
         cdp.detach()
@@ -128,8 +134,12 @@ class Visit:
 
     def fits(self) -> None:
         """Fail if the page is wider than the window."""
-        sizes = self.page.evaluate("() => [document.documentElement.scrollWidth, window.innerWidth]")
-        assert sizes[0] <= sizes[1], f"{self.page.url} is {sizes[0]} pixels wide in a window of {sizes[1]}"
+        sizes = self.page.evaluate(
+            "() => [document.documentElement.scrollWidth, window.innerWidth]"
+        )
+        assert sizes[0] <= sizes[1], (
+            f"{self.page.url} is {sizes[0]} pixels wide in a window of {sizes[1]}"
+        )
 
     def close(self) -> None:
         self._context.close()
@@ -137,7 +147,9 @@ class Visit:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
         self.close()
         if exc is None:
             assert not self.problems, "\n".join(self.problems)
@@ -157,17 +169,23 @@ class Visit:
         self.problems.append(f"error in a script: {error}")
 
     def _record_request(self, request: Request) -> None:
-        if urlsplit(request.url).scheme not in ("data", "blob") and not request.url.startswith(f"{self.origin}/"):
+        if urlsplit(request.url).scheme not in ("data", "blob") and not request.url.startswith(
+            f"{self.origin}/"
+        ):
             self.problems.append(f"request to another host: {request.url}")
 
     def _record_response(self, response: Response) -> None:
         if response.status >= 400 and response.status not in self.expected:
-            self.problems.append(f"status {response.status}: {response.request.method} {response.url}")
+            self.problems.append(
+                f"status {response.status}: {response.request.method} {response.url}"
+            )
 
 
 def _evaluate(cdp: Any, expression: str) -> Any:
     """Return the value of a script's expression, or of its promise."""
-    found = cdp.send("Runtime.evaluate", {"expression": expression, "awaitPromise": True, "returnByValue": True})
+    found = cdp.send(
+        "Runtime.evaluate", {"expression": expression, "awaitPromise": True, "returnByValue": True}
+    )
     assert "exceptionDetails" not in found, found
     return found["result"].get("value")
 

@@ -18,7 +18,9 @@ class Ui:
         self.server = server
         self.origin = f"http://127.0.0.1:{server.port}"
 
-    def token(self, name: str, can: Capability = "admin", *, only: tuple[str, ...] | None = None) -> str:
+    def token(
+        self, name: str, can: Capability = "admin", *, only: tuple[str, ...] | None = None
+    ) -> str:
         """Create a token. From the first one on, everybody needs one."""
         tokens = tokens_of(self.store)
         assert tokens is not None
@@ -26,7 +28,9 @@ class Ui:
 
 
 @contextmanager
-def demo_server(directory: Path, *flags: str, prepare: Callable[[str], None] = lambda store: None) -> Iterator[Ui]:
+def demo_server(
+    directory: Path, *flags: str, prepare: Callable[[str], None] = lambda store: None
+) -> Iterator[Ui]:
     """Serve the demo memory, which is created in the directory. `prepare` gets the store's URL before that."""
     fill(directory)
     prepare(f"{directory}/")

@@ -32,7 +32,9 @@ def test_a_token_is_shown_once_with_configuration_that_works(ui: Ui, admin: Visi
     token = create_token(page, "nightly-agent")
     admin.audit()
     page.get_by_role("tab", name="Cursor").click()
-    entry = json.loads(page.locator("[role=tabpanel]:not([hidden]) pre").inner_text())["mcpServers"]["memory"]
+    entry = json.loads(page.locator("[role=tabpanel]:not([hidden]) pre").inner_text())[
+        "mcpServers"
+    ]["memory"]
     assert entry == {"url": f"{ui.origin}/mcp", "headers": {"Authorization": f"Bearer {token}"}}
     expect(page.locator("#made")).to_contain_text("Waiting for its first call")
     talk = Talk(ui.server.port, entry["headers"]["Authorization"].removeprefix("Bearer "))
@@ -132,7 +134,9 @@ def test_workspaces_show_what_they_hold(admin: Visit) -> None:
     expect(row(page, "old-site")).to_contain_text("archived")
 
 
-def test_an_admin_of_one_workspace_sees_neither_tokens_nor_other_workspaces(ui: Ui, visit: NewVisit) -> None:
+def test_an_admin_of_one_workspace_sees_neither_tokens_nor_other_workspaces(
+    ui: Ui, visit: NewVisit
+) -> None:
     limited = visit(ui.origin)
     limited.log_in(ui.token("librarian", "admin", only=("research-notes",)))
     page = limited.open("/ui/access")

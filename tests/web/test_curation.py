@@ -75,7 +75,9 @@ def test_a_finding_is_dismissed_and_brought_back(admin: Visit) -> None:
     expect(page.get_by_role("button", name="Dismiss (map tiles)")).to_be_visible()
 
 
-@pytest.mark.parametrize("kind", ["duplicates", "gaps", "similar", "summaries", "orphans", "clusters"])
+@pytest.mark.parametrize(
+    "kind", ["duplicates", "gaps", "similar", "summaries", "orphans", "clusters"]
+)
 def test_a_reader_sees_every_kind_without_actions(ui: Ui, visit: NewVisit, kind: str) -> None:
     reader = visit(ui.origin, viewport=PHONE, theme="dark")
     reader.log_in(ui.token(f"reader of {kind}", "read"))

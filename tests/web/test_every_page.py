@@ -23,7 +23,12 @@ HOSTILE = f"{ATTACK} [link](javascript:alert(1)) {{{{7*7}}}} \u202eabc\u202c \x1
 LONG = "<b>" + "x" * 2**20
 
 # The paths of pages that need no more than the rights to see them, and an entity that each may name.
-PATHS = [each.path for each in PAGES if each.group] + ["/entity?name={name}", "/graph?name={name}", "/?q=tide", "/more"]
+PATHS = [each.path for each in PAGES if each.group] + [
+    "/entity?name={name}",
+    "/graph?name={name}",
+    "/?q=tide",
+    "/more",
+]
 ROUTES = {
     (route.method, f"/ui{route.path}"): route.needed
     for each in PAGES
@@ -66,7 +71,9 @@ def test_a_page_shows_hostile_text_as_text(ui: Ui, admin: Visit, path: str) -> N
     admin.audit()
 
 
-def test_a_reader_gets_nothing_that_writes(ui: Ui, visit: NewVisit, reader_session: StorageState, path: str) -> None:
+def test_a_reader_gets_nothing_that_writes(
+    ui: Ui, visit: NewVisit, reader_session: StorageState, path: str
+) -> None:
     spec = next(each for each in PAGES if f"/ui{each.path}" == path.partition("?")[0])
     if spec.needs != "read":
         pytest.skip(f"only who may {spec.needs} sees it")
@@ -116,6 +123,8 @@ def _add_hostile(store: str) -> None:
         draft = EntityDraft(HOSTILE, HOSTILE, (HOSTILE, LONG), tags=(HOSTILE,), summary=HOSTILE)
         others = [EntityDraft(f"{HOSTILE} {number}", HOSTILE, (HOSTILE,)) for number in range(3)]
         entities.create(memory, [draft, *others], by=HOSTILE)
-        relations.create(memory, [Relation(HOSTILE, each.name, HOSTILE) for each in others], by=HOSTILE)
+        relations.create(
+            memory, [Relation(HOSTILE, each.name, HOSTILE) for each in others], by=HOSTILE
+        )
         notes.commit(memory, Note(HOSTILE, HOSTILE, tags=(HOSTILE,)), by=HOSTILE)
         entities.delete(memory, [others[0].name], by=HOSTILE)

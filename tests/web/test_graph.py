@@ -22,7 +22,9 @@ def drawn(visit: Visit, path: str, count: int) -> Page:
 
 
 def expect_drawn(page: Page, count: int) -> None:
-    expect(page.locator("#graph-status")).to_have_text(re.compile(rf"^{count} of \d+ entities on screen"))
+    expect(page.locator("#graph-status")).to_have_text(
+        re.compile(rf"^{count} of \d+ entities on screen")
+    )
 
 
 def as_table(page: Page) -> Page:
@@ -43,7 +45,9 @@ def test_the_overview_shows_groups(admin: Visit) -> None:
 
 def test_a_click_selects_and_the_panel_acts(admin: Visit) -> None:
     page = drawn(admin, ALONE, 1)
-    expect(page.locator("#selected")).to_contain_text("plans berths for small ports", ignore_case=True)
+    expect(page.locator("#selected")).to_contain_text(
+        "plans berths for small ports", ignore_case=True
+    )
     page.get_by_role("button", name="Close").click()
     expect(page.locator("#selected")).to_be_hidden()
     page.locator("#canvas").click()

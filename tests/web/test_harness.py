@@ -79,7 +79,10 @@ def test_a_visit_reports_what_a_page_must_not_do(look: Visit, path: str, problem
 
 
 def test_a_visit_with_problems_fails(browser: Browser, axe: Path, origin: str) -> None:
-    with pytest.raises(AssertionError, match="Content Security Policy"), Visit(browser, origin, axe=axe) as look:
+    with (
+        pytest.raises(AssertionError, match="Content Security Policy"),
+        Visit(browser, origin, axe=axe) as look,
+    ):
         look.open("/script")
 
 

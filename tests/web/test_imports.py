@@ -13,8 +13,18 @@ from tests.web.serving import Ui
 
 HOSTILE = '<script>document.title="ran"</script><img src=x onerror=alert(1)>\u202e\u0007'
 LINES = [
-    {"type": "entity", "name": "Harbour", "entityType": "customer", "observations": ["is written in Python"]},
-    {"type": "entity", "name": "Elena", "entityType": "person", "observations": ["likes tea", HOSTILE]},
+    {
+        "type": "entity",
+        "name": "Harbour",
+        "entityType": "customer",
+        "observations": ["is written in Python"],
+    },
+    {
+        "type": "entity",
+        "name": "Elena",
+        "entityType": "person",
+        "observations": ["likes tea", HOSTILE],
+    },
     {"type": "entity", "name": HOSTILE, "entityType": HOSTILE, "observations": []},
     {"type": "relation", "from": "Elena", "to": "Harbour", "relationType": "knows"},
 ]
@@ -36,8 +46,12 @@ def upload(page: Page, *files: Path) -> None:
 def test_an_import_is_previewed_run_and_undone(admin: Visit, file: Path) -> None:
     page = admin.open("/ui/import")
     upload(page, file)
-    expect(page.locator(".file")).to_contain_text("memory.json or memory.jsonl of the reference server")
-    expect(page.locator(".sums a")).to_have_text(["3new", "1known already", "1in conflict", "1skipped"])
+    expect(page.locator(".file")).to_contain_text(
+        "memory.json or memory.jsonl of the reference server"
+    )
+    expect(page.locator(".sums a")).to_have_text(
+        ["3new", "1known already", "1in conflict", "1skipped"]
+    )
     expect(page.locator("#skipped")).to_contain_text("line 5")
     admin.audit()
     page.get_by_role("button", name="Import", exact=True).click()
@@ -86,7 +100,9 @@ def test_a_file_that_cannot_be_read_says_why(admin: Visit, tmp_path: Path) -> No
     path.write_bytes(b"%PDF-1.7 nothing to see")
     page = admin.open("/ui/import")
     upload(page, path)
-    expect(page.locator("#report [role=alert]")).to_contain_text("notes.pdf: this format is not known")
+    expect(page.locator("#report [role=alert]")).to_contain_text(
+        "notes.pdf: this format is not known"
+    )
     assert str(tmp_path) not in page.content()
     page.get_by_role("button", name="Remove").click()
     expect(page.locator(".toast")).to_contain_text("Removed notes.pdf")
@@ -103,7 +119,9 @@ def test_another_format_can_be_chosen(admin: Visit, file: Path) -> None:
     expect(page.locator(".file")).to_contain_text("taken for memory.json or memory.jsonl")
 
 
-def test_an_upload_without_script_shows_the_same_report(ui: Ui, admin_token: str, visit: NewVisit, file: Path) -> None:
+def test_an_upload_without_script_shows_the_same_report(
+    ui: Ui, admin_token: str, visit: NewVisit, file: Path
+) -> None:
     plain = visit(ui.origin, java_script_enabled=False)
     plain.log_in(admin_token)
     page = plain.open("/ui/import")

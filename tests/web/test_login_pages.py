@@ -18,8 +18,18 @@ from tests.web.conftest import NewVisit
 @pytest.fixture
 def link(tmp_path: Path) -> Iterator[str]:
     """Run `polymnia ui` and yield the link that it prints."""
-    command = [sys.executable, "-m", "polymnia", "ui", "--no-browser", "--store", str(tmp_path / "memory.db")]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=end_with_parent)
+    command = [
+        sys.executable,
+        "-m",
+        "polymnia",
+        "ui",
+        "--no-browser",
+        "--store",
+        str(tmp_path / "memory.db"),
+    ]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, preexec_fn=end_with_parent
+    )
     assert process.stdout is not None
     yield process.stdout.readline().strip()
     process.send_signal(signal.SIGINT)
@@ -54,9 +64,24 @@ def test_a_reader_logs_in_and_sees_nothing_that_writes(tmp_path: Path, visit: Ne
         page.keyboard.press("Enter")
         expect(page.locator("#hits")).to_contain_text("billing-worker")
         expect(page.locator(".side footer")).to_contain_text("may read")
-        for path in ("/ui/?q=redis", "/ui/entity?name=billing-worker", "/ui/history", "/ui/history?trash=1"):
+        for path in (
+            "/ui/?q=redis",
+            "/ui/entity?name=billing-worker",
+            "/ui/history",
+            "/ui/history?trash=1",
+        ):
             reader.open(path)
-            for name in ("Edit", "Delete", "Undo", "Restore", "Merge", "Move", "Tag", "Add", "Relate"):
+            for name in (
+                "Edit",
+                "Delete",
+                "Undo",
+                "Restore",
+                "Merge",
+                "Move",
+                "Tag",
+                "Add",
+                "Relate",
+            ):
                 assert page.get_by_role("button", name=name, exact=True).count() == 0, (path, name)
                 assert page.get_by_role("link", name=name, exact=True).count() == 0, (path, name)
             reader.audit()

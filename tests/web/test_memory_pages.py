@@ -220,8 +220,12 @@ def test_a_relation_is_added_by_typing(user: Visit) -> None:
 
 
 def test_an_undo_with_conflicts_gives_a_choice(user: Visit, memory: Memory) -> None:
-    one = revise(memory, "billing-worker", Revision(replace=(Edit(2, "runs four replicas"),)), by="codex").change
-    revise(memory, "billing-worker", Revision(replace=(Edit(2, "runs five replicas"),)), by="cursor")
+    one = revise(
+        memory, "billing-worker", Revision(replace=(Edit(2, "runs four replicas"),)), by="codex"
+    ).change
+    revise(
+        memory, "billing-worker", Revision(replace=(Edit(2, "runs five replicas"),)), by="cursor"
+    )
     page = user.open("/ui/history")
     page.get_by_role("button", name=f"Undo change {one}").click()
     expect(page.locator("main")).to_contain_text("Keep it as it is")
@@ -244,7 +248,9 @@ def test_undo_of_a_client_starts_with_a_dialog(user: Visit) -> None:
 
 def test_changes_of_a_second_client_appear_unless_paused(user: Visit, memory: Memory) -> None:
     def observe(text: str) -> None:
-        observations.add(memory, [ObservationDraft("billing-worker", (text,))], by="second", skip_repeats=True)
+        observations.add(
+            memory, [ObservationDraft("billing-worker", (text,))], by="second", skip_repeats=True
+        )
 
     page = user.open("/ui/live")
     observe("first news")
@@ -264,7 +270,9 @@ def test_an_answer_that_comes_after_pause_is_kept_back(user: Visit, memory: Memo
     with user.page.expect_request("**/ui/live?after=*"):
         page = user.open("/ui/live")
     page.locator("#pause").click()
-    observations.add(memory, [ObservationDraft("billing-worker", ("late news",))], by="second", skip_repeats=True)
+    observations.add(
+        memory, [ObservationDraft("billing-worker", ("late news",))], by="second", skip_repeats=True
+    )
     expect(page.locator("#pause")).to_have_text("Resume, 1 waiting")
     with page.expect_response("**/ui/live?after=*") as answered:
         held[0].continue_()

@@ -49,9 +49,15 @@ def open_memory(
     the environment and the settings file. `by` is the name that the history shows. Raise SettingsError, StoreError,
     BadInput.
     """
-    flags = {"store": None if url is None else os.fspath(url), "workspace": workspace, "embedder": embedder}
+    flags = {
+        "store": None if url is None else os.fspath(url),
+        "workspace": workspace,
+        "embedder": embedder,
+    }
     with ExitStack() as stack:
-        memory = stack.enter_context(open_workspace_memory(load_settings(flags), read_only=read_only))
+        memory = stack.enter_context(
+            open_workspace_memory(load_settings(flags), read_only=read_only)
+        )
         return LocalMemory(memory, stack.pop_all(), by=by)
 
 
@@ -71,7 +77,9 @@ class LocalMemory:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
         self.close()
 
     def close(self) -> None:
@@ -110,7 +118,9 @@ class LocalMemory:
         receipt = remember(self._engine, [], [Relation(source, target, relation)], by=self._by)
         return receipt.relations[0].outcome == "created"
 
-    def recall(self, question: str, *, limit: int = 10, types: Sequence[str] = ()) -> list[SearchHit]:
+    def recall(
+        self, question: str, *, limit: int = 10, types: Sequence[str] = ()
+    ) -> list[SearchHit]:
         """Return what answers the question, best first: by words, names, dates and, with an embedder, by meaning."""
         within = Within(types=tuple(types)) if types else None
         found = recall(self._engine, question, limit=limit, within=within, timeout=_EMBED_TIMEOUT_S)
@@ -166,7 +176,9 @@ class LocalMemory:
         """
         unwanted = Unwanted(
             entities=names,
-            observations=tuple([(name, each) for name, some in (observations or {}).items() for each in some]),
+            observations=tuple(
+                [(name, each) for name, some in (observations or {}).items() for each in some]
+            ),
             relations=tuple([Relation(source, target, kind) for source, kind, target in relations]),
             notes=tuple(notes),
         )
@@ -188,7 +200,9 @@ class LocalMemory:
         receipt = undo(self._engine, wanted, by=self._by, skip_conflicts=skip_conflicts)
         if receipt.conflicts and not skip_conflicts:
             first = receipt.conflicts[0]
-            raise BadInput(f"cannot undo the {first.what} of {first.name}: {first.reason}; skip_conflicts skips it")
+            raise BadInput(
+                f"cannot undo the {first.what} of {first.name}: {first.reason}; skip_conflicts skips it"
+            )
         return receipt.change
 
     def index(self) -> int:

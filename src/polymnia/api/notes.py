@@ -26,7 +26,9 @@ class LocalNotes:
 
     def search(self, text: str, *, tags: Sequence[str] = (), limit: int = 10) -> list[NoteRecord]:
         """Return the notes that contain words of the text and have all of the tags, best first."""
-        found = notes.search(self._memory, NoteQuery(text=text, tags=tuple(tags), limit=limit), [VAULT])
+        found = notes.search(
+            self._memory, NoteQuery(text=text, tags=tuple(tags), limit=limit), [VAULT]
+        )
         return [note_record(hit.note) for hit in found.hits]
 
     def keys(self, prefix: str = "") -> list[str]:

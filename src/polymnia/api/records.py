@@ -111,7 +111,9 @@ def entity_record(graph: Graph) -> EntityRecord:
         summary=entity.summary,
         tags=entity.tags,
         observations=tuple([_observation(each) for each in entity.observations]),
-        relations=tuple([RelationRecord(source=r.source, type=r.type, target=r.target) for r in graph.relations]),
+        relations=tuple(
+            [RelationRecord(source=r.source, type=r.type, target=r.target) for r in graph.relations]
+        ),
         created_at=to_datetime(entity.created_at),
         updated_at=to_datetime(entity.updated_at),
     )
@@ -152,7 +154,9 @@ def note_record(note: Note) -> NoteRecord:
 
 
 def change_record(change: Change) -> ChangeRecord:
-    lines = [_difference(each.what, each.name, each.before, each.after) for each in differences(change)]
+    lines = [
+        _difference(each.what, each.name, each.before, each.after) for each in differences(change)
+    ]
     return ChangeRecord(
         id=change.id,
         at=to_datetime(change.at),
@@ -174,7 +178,8 @@ def forgotten_record(receipt: ForgetReceipt) -> ForgottenRecord:
     return ForgottenRecord(
         change=receipt.change,
         entities=tuple([each.name for each in receipt.entities]),
-        observations=_count_observations(receipt.entities) + sum(len(s.observations) for s in receipt.observations),
+        observations=_count_observations(receipt.entities)
+        + sum(len(s.observations) for s in receipt.observations),
         relations=len(receipt.relations),
         notes=tuple([each.key for each in receipt.notes]),
         unknown=receipt.unknown,

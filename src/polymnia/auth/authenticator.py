@@ -40,7 +40,11 @@ class Authenticator:
     @property
     def requires_token(self) -> bool:
         """True if requests need a token."""
-        return self._is_strict or self._provider is not None or (self._tokens is not None and self._tokens.exist)
+        return (
+            self._is_strict
+            or self._provider is not None
+            or (self._tokens is not None and self._tokens.exist)
+        )
 
     def admit(self, token: str | None, peer: str = "") -> Principal:
         """Return the principal of a token, or of a request without one. Raise NotAdmitted.
@@ -126,9 +130,13 @@ def provider_of(issuer: str, audience: str, key_file: str) -> Recognise | None:
     if not (issuer or audience or key_file):
         return None
     if not (issuer and audience and key_file):
-        raise SettingsError("incomplete identity provider: set jwt_issuer, jwt_audience and jwt_key")
+        raise SettingsError(
+            "incomplete identity provider: set jwt_issuer, jwt_audience and jwt_key"
+        )
     try:
         from polymnia.auth.provider import open_provider
     except ImportError as exc:
-        raise SettingsError("identity providers need another package: run `pip install 'polymnia[oauth]'`") from exc
+        raise SettingsError(
+            "identity providers need another package: run `pip install 'polymnia[oauth]'`"
+        ) from exc
     return open_provider(issuer, audience, key_file)

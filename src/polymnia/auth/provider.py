@@ -59,11 +59,17 @@ def principal_of(claims: dict[str, Any]) -> Principal:
     """Return the principal that the claims describe. Raise NotAdmitted if they grant nothing."""
     granted = claims.get("scope", claims.get("scp", ""))
     scopes = granted.split() if isinstance(granted, str) else granted
-    can = [SCOPES[each] for each in map(str, scopes) if each in SCOPES] if isinstance(scopes, list) else []
+    can = (
+        [SCOPES[each] for each in map(str, scopes) if each in SCOPES]
+        if isinstance(scopes, list)
+        else []
+    )
     if not can:
         raise NotAdmitted(f"the token grants none of {', '.join(SCOPES)}")
     where = claims.get(_WORKSPACES)
-    if where is not None and not (isinstance(where, list) and all(isinstance(each, str) for each in where)):
+    if where is not None and not (
+        isinstance(where, list) and all(isinstance(each, str) for each in where)
+    ):
         raise NotAdmitted(f"invalid claim {_WORKSPACES}: expected a list of names")
     name = str(claims["sub"])
     if not name.strip():
@@ -121,7 +127,9 @@ class Keys:
             self._known = _parse_keys(self._path.read_text("utf-8"))
             self._stamp = stamp
         except (OSError, ValueError, jwt.PyJWTError) as exc:
-            raise SettingsError(f"{self._path}: not a public key of an identity provider: {exc}") from exc
+            raise SettingsError(
+                f"{self._path}: not a public key of an identity provider: {exc}"
+            ) from exc
 
 
 def _parse_keys(text: str) -> dict[str | None, Key]:
@@ -130,7 +138,11 @@ def _parse_keys(text: str) -> dict[str | None, Key]:
         given: dict[str | None, Any] = {None: load_pem_public_key(text.encode())}
     else:
         given = {each.key_id: each.key for each in jwt.PyJWKSet.from_json(text).keys}
-    found = {name: Key(each, algorithms) for name, each in given.items() if (algorithms := _algorithms(each))}
+    found = {
+        name: Key(each, algorithms)
+        for name, each in given.items()
+        if (algorithms := _algorithms(each))
+    }
     if not found:
         raise ValueError("no RSA, EC or Ed25519 public key found")
     return found

@@ -53,7 +53,9 @@ class Token(Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def principal(self) -> Principal:
         where = None if self.workspaces is None else frozenset(self.workspaces)
-        return Principal(name=self.name, can=self.can, workspaces=where, id=self.id, until=self.expires_at)
+        return Principal(
+            name=self.name, can=self.can, workspaces=where, id=self.id, until=self.expires_at
+        )
 
 
 class _Contents(Struct, kw_only=True):
@@ -85,7 +87,12 @@ class Tokens:
             return list(self._by_id.values())
 
     def create(
-        self, name: str, *, can: Capability, workspaces: Iterable[str] | None = None, lifetime: int | None = None
+        self,
+        name: str,
+        *,
+        can: Capability,
+        workspaces: Iterable[str] | None = None,
+        lifetime: int | None = None,
     ) -> str:
         """Create a token and return its text, which is not stored. `lifetime` is in seconds. Raise BadInput."""
         if not name.strip() or len(name) > MAX_NAME_LENGTH or not name.isprintable():
@@ -97,7 +104,9 @@ class Tokens:
         text, token = _make_token(name, can, where, now, lifetime)
         with self._edit() as tokens:
             if any(each.name == name and each.state(now) == "active" for each in tokens):
-                raise BadInput(f"there is already a token {name}: rotate or revoke it, or choose another name")
+                raise BadInput(
+                    f"there is already a token {name}: rotate or revoke it, or choose another name"
+                )
             tokens.append(token)
         return text
 
@@ -108,7 +117,11 @@ class Tokens:
         """
         now = int(time.time())
         with self._edit() as tokens:
-            active = [index for index, each in enumerate(tokens) if each.name == name and each.state(now) == "active"]
+            active = [
+                index
+                for index, each in enumerate(tokens)
+                if each.name == name and each.state(now) == "active"
+            ]
             if not active:
                 raise _no_such_token(name)
             old = tokens[active[-1]]
@@ -122,7 +135,11 @@ class Tokens:
         """Revoke every token of that name, including expired ones. Raise BadInput if there is none."""
         now = int(time.time())
         with self._edit() as tokens:
-            found = [index for index, each in enumerate(tokens) if each.name == name and each.revoked_at is None]
+            found = [
+                index
+                for index, each in enumerate(tokens)
+                if each.name == name and each.revoked_at is None
+            ]
             if not found:
                 raise _no_such_token(name)
             for index in found:
@@ -130,7 +147,9 @@ class Tokens:
 
     def recognise(self, text: str) -> Principal:
         """Return the principal of a token and record its use. Raise NotAdmitted."""
-        identifier = text.split("_", 2)[1] if text.startswith(f"{_PREFIX}_") and text.count("_") >= 2 else ""
+        identifier = (
+            text.split("_", 2)[1] if text.startswith(f"{_PREFIX}_") and text.count("_") >= 2 else ""
+        )
         with self._lock:
             self._refresh()
             token = self._by_id.get(identifier)
@@ -166,7 +185,9 @@ class Tokens:
         with file_lock(self.path):
             tokens = self.all()
             yield tokens
-            contents = json.format(json.encode(_Contents(version=_VERSION, tokens=tokens)), indent=2)
+            contents = json.format(
+                json.encode(_Contents(version=_VERSION, tokens=tokens)), indent=2
+            )
             with map_os_errors(str(self.path)):
                 replace_file(self.path, [contents, b"\n"])
 

@@ -3,7 +3,12 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from polymnia.cli.common import add_json_argument, add_store_arguments, print_result, show_elapsed_time
+from polymnia.cli.common import (
+    add_json_argument,
+    add_store_arguments,
+    print_result,
+    show_elapsed_time,
+)
 from polymnia.settings import Settings
 from polymnia.stores.backup import back_up, back_up_now
 
@@ -12,7 +17,9 @@ if TYPE_CHECKING:
 
 
 def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
-    parser = commands.add_parser("backup", help="copy a memory to a file, even while servers use it")
+    parser = commands.add_parser(
+        "backup", help="copy a memory to a file, even while servers use it"
+    )
     parser.add_argument(
         "target",
         metavar="TARGET",

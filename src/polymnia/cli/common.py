@@ -35,15 +35,21 @@ def add_store_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags that name the store, and the log level."""
     parser.add_argument("--store", metavar="URL", help=_STORE_HELP)
     for name, flag in STORE_FLAGS.items():
-        if flag.scheme is not None:  # the others mean a file in the format of the dialect that is served
+        if (
+            flag.scheme is not None
+        ):  # the others mean a file in the format of the dialect that is served
             parser.add_argument(*flag.names, dest=name, metavar=flag.metavar, help=flag.help)
     parser.add_argument(
-        "--log-level", choices=("debug", "info", "warning", "error"), help="what to log to standard error"
+        "--log-level",
+        choices=("debug", "info", "warning", "error"),
+        help="what to log to standard error",
     )
 
 
 def add_workspace_argument(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--workspace", metavar="NAME", help="workspace to use (if the store has several)")
+    parser.add_argument(
+        "--workspace", metavar="NAME", help="workspace to use (if the store has several)"
+    )
 
 
 def add_json_argument(parser: argparse.ArgumentParser) -> None:
@@ -59,14 +65,20 @@ def add_embedder_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def add_tokens_argument(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
-    parser.add_argument("--tokens", metavar="FILE", help="the token file (default: beside the store)")
+    parser.add_argument(
+        "--tokens", metavar="FILE", help="the token file (default: beside the store)"
+    )
 
 
 def require_store(url: str) -> None:
     """Raise BadInput if nothing exists at the URL: it is probably a typo."""
     if not store_exists(url):
         kind, path = store_kind(url)
-        raise BadInput(f"there are no workspaces in {path}" if kind == "directory" else f"there is no file {path}")
+        raise BadInput(
+            f"there are no workspaces in {path}"
+            if kind == "directory"
+            else f"there is no file {path}"
+        )
 
 
 def printable(text: str) -> str:
@@ -90,7 +102,12 @@ def print_json(value: Any) -> None:
 
     is_utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     text = json.dumps(to_builtins(value), indent=2, ensure_ascii=not is_utf8)
-    print("\n".join(_CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", line) for line in text.split("\n")))
+    print(
+        "\n".join(
+            _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", line)
+            for line in text.split("\n")
+        )
+    )
 
 
 def print_table(rows: Sequence[Sequence[str]], *, cut_column: int = -1) -> None:
@@ -102,10 +119,15 @@ def print_table(rows: Sequence[Sequence[str]], *, cut_column: int = -1) -> None:
     widths = [max(map(display_width, column)) for column in zip(*shown, strict=True)]
     if widths and sys.stdout.isatty():
         room = get_terminal_size().columns - sum(widths) - len(_GAP) * (len(widths) - 1)
-        widths[cut_column] = max(widths[cut_column] + min(room, 0), min(widths[cut_column], _MIN_COLUMN_WIDTH))
+        widths[cut_column] = max(
+            widths[cut_column] + min(room, 0), min(widths[cut_column], _MIN_COLUMN_WIDTH)
+        )
     for row in shown:
         cells = [cut(cell, width) for cell, width in zip(row, widths, strict=True)]
-        padded = [cell + " " * (width - display_width(cell)) for cell, width in zip(cells, widths, strict=True)]
+        padded = [
+            cell + " " * (width - display_width(cell))
+            for cell, width in zip(cells, widths, strict=True)
+        ]
         print(_GAP.join(padded).rstrip())
 
 
@@ -132,7 +154,11 @@ def _escape(found: re.Match[str]) -> str:
 
 def format_time(at: int) -> str:
     """Return a model time to the minute, in UTC; empty if it is unknown."""
-    return datetime.fromtimestamp(at / 1_000_000, UTC).isoformat(" ", "minutes").removesuffix("+00:00") if at else ""
+    return (
+        datetime.fromtimestamp(at / 1_000_000, UTC).isoformat(" ", "minutes").removesuffix("+00:00")
+        if at
+        else ""
+    )
 
 
 def format_seconds(at: int | None) -> str:

@@ -44,13 +44,19 @@ def bash_script(root: Command) -> str:
     """Return a script for bash: words by the commands before the cursor, values by the option before it."""
     cases, values = [], []
     for path, command in _walk(root):
-        words = [each.name for each in command.actions] + [flag for each in command.options for flag in each.flags]
+        words = [each.name for each in command.actions] + [
+            flag for each in command.options for flag in each.flags
+        ]
         words += [choice for each in command.arguments for choice in each.choices]
         cases.append(f'    "{" ".join(path)}") words="{" ".join(words)}" ;;')
         for option in command.options:
             if option.metavar:
                 flags = "|".join(f'"{" ".join(path)}:{flag}"' for flag in option.flags)
-                reply = f'$(compgen -W "{" ".join(option.choices)}" -- "$current")' if option.choices else ""
+                reply = (
+                    f'$(compgen -W "{" ".join(option.choices)}" -- "$current")'
+                    if option.choices
+                    else ""
+                )
                 files = "" if option.choices else "compopt -o default; "
                 values.append(f"    {flags}) {files}COMPREPLY=({reply}); return ;;")
     return _BASH.format(cases="\n".join(cases), values="\n".join(values), paths=_paths(root))
@@ -68,15 +74,26 @@ def fish_script(root: Command) -> str:
     for path, command in _walk(root):
         condition = shlex.quote(_fish_condition(path, command))
         for each in command.actions:
-            lines.append(f"complete -c polymnia -f -n {condition} -a {each.name} -d {shlex.quote(each.help)}")
+            lines.append(
+                f"complete -c polymnia -f -n {condition} -a {each.name} -d {shlex.quote(each.help)}"
+            )
         for argument in command.arguments:
             if argument.choices:
-                lines.append(f"complete -c polymnia -f -n {condition} -a {shlex.quote(' '.join(argument.choices))}")
-        lines += [f"complete -c polymnia -n {condition} {_fish_option(option)}" for option in command.options]
+                lines.append(
+                    f"complete -c polymnia -f -n {condition} -a {shlex.quote(' '.join(argument.choices))}"
+                )
+        lines += [
+            f"complete -c polymnia -n {condition} {_fish_option(option)}"
+            for option in command.options
+        ]
     return "\n".join(lines) + "\n"
 
 
-SHELLS: dict[str, Callable[[Command], str]] = {"bash": bash_script, "zsh": zsh_script, "fish": fish_script}
+SHELLS: dict[str, Callable[[Command], str]] = {
+    "bash": bash_script,
+    "zsh": zsh_script,
+    "fish": fish_script,
+}
 
 _BASH = """\
 # Completions of polymnia.
@@ -100,7 +117,9 @@ complete -F _polymnia polymnia
 """
 
 
-def _walk(command: Command, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Command]]:
+def _walk(
+    command: Command, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], Command]]:
     """Yield every command with the words that lead to it."""
     yield path, command
     for each in command.actions:
@@ -142,7 +161,11 @@ def _zsh_function(path: Sequence[str], command: Command) -> str:
 
 def _zsh_option(option: Option) -> str:
     text = option.help.replace("[", "(").replace("]", ")").replace(":", " ").replace("'", "")
-    value = f":{option.metavar.strip('{}') or 'value'}:{_zsh_values(option.choices)}" if option.metavar else ""
+    value = (
+        f":{option.metavar.strip('{}') or 'value'}:{_zsh_values(option.choices)}"
+        if option.metavar
+        else ""
+    )
     return " ".join(f"'{flag}[{text}]{value}'" for flag in option.flags)
 
 
@@ -159,6 +182,14 @@ def _fish_condition(path: Sequence[str], command: Command) -> str:
 
 
 def _fish_option(option: Option) -> str:
-    flags = [f"-l {flag[2:]}" if flag.startswith("--") else f"-s {flag[1:]}" for flag in option.flags]
-    values = f"-x -a {shlex.quote(' '.join(option.choices))}" if option.choices else "-r" if option.metavar else ""
+    flags = [
+        f"-l {flag[2:]}" if flag.startswith("--") else f"-s {flag[1:]}" for flag in option.flags
+    ]
+    values = (
+        f"-x -a {shlex.quote(' '.join(option.choices))}"
+        if option.choices
+        else "-r"
+        if option.metavar
+        else ""
+    )
     return " ".join(each for each in (*flags, values, f"-d {shlex.quote(option.help)}") if each)

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 
 def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
-    parser = commands.add_parser("doctor", help="check a memory, and say what is wrong and what to do")
+    parser = commands.add_parser(
+        "doctor", help="check a memory, and say what is wrong and what to do"
+    )
     parser.add_argument(
         "--salvage",
         metavar="FILE",
@@ -37,7 +39,11 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
         const="",
         help="write what can be read of a damaged .mcpmem or .db file to FILE (default: beside it, named .salvaged)",
     )
-    parser.add_argument("--rebuild", action="store_true", help="write a new registry for a data directory that lost it")
+    parser.add_argument(
+        "--rebuild",
+        action="store_true",
+        help="write a new registry for a data directory that lost it",
+    )
     add_json_argument(parser)
     add_store_arguments(parser)
     add_workspace_argument(parser)
@@ -115,7 +121,9 @@ def _rebuild(store: str, *, as_json: bool) -> int:
         return 0
     for each in found:
         print(printable(f"{each.status}: {each.name}"))
-    print(f"What to do: start every server on {store} again; `polymnia workspace rename` changes a name.")
+    print(
+        f"What to do: start every server on {store} again; `polymnia workspace rename` changes a name."
+    )
     return 0
 
 
@@ -127,5 +135,7 @@ def _salvage(store: str, target: str, *, as_json: bool) -> int:
     for gap in gaps:
         print(printable(f"not readable: {gap}"))
     print(f"{new}: {_tell(counts)}")
-    print(f"What to do: inspect it with `polymnia export --store {new}`; {store_kind(store)[1]} is unchanged.")
+    print(
+        f"What to do: inspect it with `polymnia export --store {new}`; {store_kind(store)[1]} is unchanged."
+    )
     return 0

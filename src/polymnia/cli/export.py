@@ -36,12 +36,20 @@ if TYPE_CHECKING:
 
 
 def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
-    parser = commands.add_parser("export", help="write a memory to a file that other programs can read")
-    parser.add_argument(
-        "--format", choices=("json", "jsonl", "markdown"), default="jsonl", help="(default: %(default)s)"
+    parser = commands.add_parser(
+        "export", help="write a memory to a file that other programs can read"
     )
     parser.add_argument(
-        "--output", "-o", metavar="FILE", help="write to FILE, or for markdown to a new folder, not to standard output"
+        "--format",
+        choices=("json", "jsonl", "markdown"),
+        default="jsonl",
+        help="(default: %(default)s)",
+    )
+    parser.add_argument(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="write to FILE, or for markdown to a new folder, not to standard output",
     )
     add_json_argument(parser)
     add_store_arguments(parser)
@@ -70,14 +78,21 @@ def _export_folder(options: argparse.Namespace, memory: Memory) -> dict[str, int
         raise BadInput("name the new folder with -o FOLDER")
     export_folder(memory, Path(options.output))
     counts = statistics(memory).counts
-    return {"entities": counts.entities, "relations": counts.relations, "notes": count_notes(memory)}
+    return {
+        "entities": counts.entities,
+        "relations": counts.relations,
+        "notes": count_notes(memory),
+    }
 
 
 def _export_document(options: argparse.Namespace, store: Store) -> dict[str, int]:
     with store.reading() as read:
         content = Content(read, store.capabilities)
         tables = read.tables if store.capabilities.tables else None
-        _write(options, document_lines(content.entities(), content.relations(), content.notes(), tables))
+        _write(
+            options,
+            document_lines(content.entities(), content.relations(), content.notes(), tables),
+        )
         return content.counts()
 
 
@@ -87,7 +102,9 @@ def _export_lines(options: argparse.Namespace, memory: Memory) -> dict[str, int]
     _write(options, chain(encode_json_lines(graph), (b"\n",) if options.output is None else ()))
     if notes:
         skipped = count_noun(notes, "vault note")
-        print(f"skipped {skipped}: JSON lines cannot hold notes; use --format json", file=sys.stderr)
+        print(
+            f"skipped {skipped}: JSON lines cannot hold notes; use --format json", file=sys.stderr
+        )
     return {"entities": len(graph.entities), "relations": len(graph.relations), "notes": 0}
 
 
@@ -100,7 +117,9 @@ def _write(options: argparse.Namespace, pieces: Iterable[bytes]) -> None:
         return
     path = Path(options.output)
     if path.exists() and not path.is_file():
-        raise BadInput(f"{path} is not a regular file: leave out -o and redirect standard output to it")
+        raise BadInput(
+            f"{path} is not a regular file: leave out -o and redirect standard output to it"
+        )
     with map_os_errors(str(path)):
         replace_file(path, pieces)
 

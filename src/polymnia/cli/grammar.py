@@ -37,18 +37,26 @@ class Command(Struct, frozen=True):
     actions: tuple["Command", ...]
 
 
-def read_grammar(parser: argparse.ArgumentParser, name: str = "polymnia", summary: str = "") -> Command:
+def read_grammar(
+    parser: argparse.ArgumentParser, name: str = "polymnia", summary: str = ""
+) -> Command:
     """Return the parser's commands and options."""
     listed = [action for action in parser._actions if action.help is not argparse.SUPPRESS]
     options = [_option(action) for action in listed if action.option_strings]
-    arguments = [_argument(action) for action in listed if not action.option_strings and not _is_commands(action)]
+    arguments = [
+        _argument(action)
+        for action in listed
+        if not action.option_strings and not _is_commands(action)
+    ]
     actions = [
         read_grammar(each, each_name, _summaries(action).get(each_name, ""))
         for action in listed
         if isinstance(action, argparse._SubParsersAction)
         for each_name, each in action.choices.items()
     ]
-    return Command(name, summary, parser.description or "", tuple(options), tuple(arguments), tuple(actions))
+    return Command(
+        name, summary, parser.description or "", tuple(options), tuple(arguments), tuple(actions)
+    )
 
 
 def _is_commands(action: argparse.Action) -> bool:
@@ -70,7 +78,9 @@ def _option(action: argparse.Action) -> Option:
 def _argument(action: argparse.Action) -> Argument:
     choices = tuple(map(str, action.choices or ()))
     metavar = str(action.metavar or action.dest.upper())
-    return Argument(metavar, _help(action), choices, action.nargs in ("?", "*"), action.nargs in ("+", "*"))
+    return Argument(
+        metavar, _help(action), choices, action.nargs in ("?", "*"), action.nargs in ("+", "*")
+    )
 
 
 def _help(action: argparse.Action) -> str:

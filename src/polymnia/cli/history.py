@@ -29,12 +29,28 @@ _MARKS = {(True, False): "+", (False, True): "-", (False, False): "~"}
 
 def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
     parser = commands.add_parser("history", help="list changes, newest first")
-    parser.add_argument("name", metavar="NAME", nargs="?", help="only changes to the entity or note with that name")
-    parser.add_argument("--actor", metavar="NAME", help="only changes of clients whose name contains this")
-    parser.add_argument("--operation", action="append", metavar="NAME", help="only these operations (repeatable)")
-    parser.add_argument("--since", metavar="TIME", help="only changes since then: 2026-04-27, or an age such as 7d")
-    parser.add_argument("--before", type=int, metavar="ID", help="only changes before this one, for the next page")
-    parser.add_argument("--limit", type=int, default=20, metavar="N", help="at most this many (default: %(default)s)")
+    parser.add_argument(
+        "name", metavar="NAME", nargs="?", help="only changes to the entity or note with that name"
+    )
+    parser.add_argument(
+        "--actor", metavar="NAME", help="only changes of clients whose name contains this"
+    )
+    parser.add_argument(
+        "--operation", action="append", metavar="NAME", help="only these operations (repeatable)"
+    )
+    parser.add_argument(
+        "--since", metavar="TIME", help="only changes since then: 2026-04-27, or an age such as 7d"
+    )
+    parser.add_argument(
+        "--before", type=int, metavar="ID", help="only changes before this one, for the next page"
+    )
+    parser.add_argument(
+        "--limit",
+        type=int,
+        default=20,
+        metavar="N",
+        help="at most this many (default: %(default)s)",
+    )
     add_json_argument(parser)
     add_store_arguments(parser)
     add_workspace_argument(parser)
@@ -76,7 +92,11 @@ def _shape(change: Change, differences: list[Difference]) -> dict[str, Any]:
 
 def _print(told: list[tuple[Change, list[Difference]]], older: int | None) -> None:
     for change, differences in told:
-        print(printable(f"change {change.id}  {format_time(change.at)}  {change.actor}  {change.operation}"))
+        print(
+            printable(
+                f"change {change.id}  {format_time(change.at)}  {change.actor}  {change.operation}"
+            )
+        )
         for each in differences[:_MAX_DIFFERENCES]:
             print(f"  {printable(_describe(each))}")
         if len(differences) > _MAX_DIFFERENCES:
@@ -89,6 +109,8 @@ def _print(told: list[tuple[Change, list[Difference]]], older: int | None) -> No
 
 def _describe(difference: Difference) -> str:
     mark = _MARKS[difference.before is None, difference.after is None]
-    what = f"{difference.what} {difference.name}" + (f" #{difference.ordinal}" if difference.ordinal else "")
+    what = f"{difference.what} {difference.name}" + (
+        f" #{difference.ordinal}" if difference.ordinal else ""
+    )
     values = [each for each in (difference.before, difference.after) if each is not None]
     return f"{mark} {what}: {' => '.join(values)}"

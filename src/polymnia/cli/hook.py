@@ -38,7 +38,11 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     timer.daemon = True
     timer.start()
     try:
-        data = b"" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.buffer.read(MAX_INPUT_BYTES)
+        data = (
+            b""
+            if sys.stdin is None or sys.stdin.isatty()
+            else sys.stdin.buffer.read(MAX_INPUT_BYTES)
+        )
         answer = answer_hook(settings, options.event, data)
         if answer:
             print(answer, flush=True)

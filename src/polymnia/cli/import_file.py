@@ -46,12 +46,23 @@ _GC_THRESHOLD = 100_000
 
 
 def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
-    parser = commands.add_parser("import", help="add the memories of another program or store to a store")
+    parser = commands.add_parser(
+        "import", help="add the memories of another program or store to a store"
+    )
     parser.add_argument("file", metavar="PATH", help="a file, a folder, a zip archive, or a store")
     parser.add_argument(
-        "--from", dest="kind", choices=KINDS, metavar="KIND", help=f"its format, if detection fails: {', '.join(KINDS)}"
+        "--from",
+        dest="kind",
+        choices=KINDS,
+        metavar="KIND",
+        help=f"its format, if detection fails: {', '.join(KINDS)}",
     )
-    parser.add_argument("--from-workspace", default="", metavar="NAME", help="the workspace of PATH, if it has several")
+    parser.add_argument(
+        "--from-workspace",
+        default="",
+        metavar="NAME",
+        help="the workspace of PATH, if it has several",
+    )
     parser.add_argument("--dry-run", action="store_true", help="only say what would be imported")
     add_json_argument(parser)
     add_store_arguments(parser)
@@ -63,7 +74,9 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     """Add everything that the store does not have. Raise BadInput for a format that is not known."""
     report = Report(settings.secrets)
     _require_another_file(options.file, settings.store)
-    kind, items, history, apply = _find(options, report)  # opening the store may create it, so read first
+    kind, items, history, apply = _find(
+        options, report
+    )  # opening the store may create it, so read first
     with _open_target(settings, dry_run=options.dry_run) as store:
         memory = Memory(store)
         edits = apply(memory) if apply else None
@@ -105,7 +118,9 @@ def _require_another_file(file: str, store: str) -> None:
     """Raise BadInput if the input is the file of the store, which may be opened as another format."""
     path = Path(store_kind(store)[1])
     if Path(file).is_file() and path.is_file() and path.samefile(file):
-        raise BadInput(f"{file} is the store itself: name another file, or another store with --store")
+        raise BadInput(
+            f"{file} is the store itself: name another file, or another store with --store"
+        )
 
 
 def _find(options: argparse.Namespace, report: Report) -> "_Found":
@@ -141,7 +156,9 @@ def _tell_interruption(*, dry_run: bool) -> Iterator[None]:
     except KeyboardInterrupt:
         _end_drawing()
         kept = "what was imported so far stays in the store; run the same command again to continue"
-        raise KeyboardInterrupt(f"interrupted: {'nothing was changed' if dry_run else kept}") from None
+        raise KeyboardInterrupt(
+            f"interrupted: {'nothing was changed' if dry_run else kept}"
+        ) from None
 
 
 def _undo_command(settings: Settings, receipt: IntakeReceipt) -> str:
@@ -157,7 +174,12 @@ def _undo_command(settings: Settings, receipt: IntakeReceipt) -> str:
 
 
 def _shape(
-    settings: Settings, options: argparse.Namespace, kind: str, receipt: IntakeReceipt, report: Report, undo: str
+    settings: Settings,
+    options: argparse.Namespace,
+    kind: str,
+    receipt: IntakeReceipt,
+    report: Report,
+    undo: str,
 ) -> dict[str, Any]:
     relations, vault = receipt.relations, receipt.notes
     return {
@@ -180,10 +202,20 @@ def _shape(
     }
 
 
-def _print(settings: Settings, options: argparse.Namespace, receipt: IntakeReceipt, report: Report, undo: str) -> None:
+def _print(
+    settings: Settings,
+    options: argparse.Namespace,
+    receipt: IntakeReceipt,
+    report: Report,
+    undo: str,
+) -> None:
     entities, relations, vault = receipt.entities, receipt.relations, receipt.notes
     verb = "would import" if options.dry_run else "imported"
-    told = f" and {count_noun(vault.read, 'note')} ({vault.new} new, {vault.merged} updated)" if vault.read else ""
+    told = (
+        f" and {count_noun(vault.read, 'note')} ({vault.new} new, {vault.merged} updated)"
+        if vault.read
+        else ""
+    )
     merged = f", {entities.merged} merged" if entities.merged else ""
     file, store = hide_passwords(options.file), hide_passwords(settings.store)
     lines = [
@@ -191,12 +223,18 @@ def _print(settings: Settings, options: argparse.Namespace, receipt: IntakeRecei
         f"{count_noun(relations.read, 'relation')} ({relations.new} new){told} into {store}"
     ]
     lines += [count_noun(receipt.observations, "new fact")] if receipt.observations else []
-    lines += [f"restored the history of {count_noun(receipt.restored, 'change')}"] if receipt.restored else []
+    lines += (
+        [f"restored the history of {count_noun(receipt.restored, 'change')}"]
+        if receipt.restored
+        else []
+    )
     lines += [f"skipped {each.sentence()}" for each in report.skipped]
     lines += [f"left out the field {each.reason} of {each.examples}" for each in report.left_fields]
     lines += [_tell_conflicts(receipt)] if receipt.conflicts else []
     if receipt.new_ids:
-        lines.append(f"{count_noun(receipt.new_ids, 'entity')} got new ids: theirs belong to others here")
+        lines.append(
+            f"{count_noun(receipt.new_ids, 'entity')} got new ids: theirs belong to others here"
+        )
     lines += [f"look at {each.sentence('may contain ')}" for each in report.flagged]
     lines += [f"to take it back: {undo}"] if undo else []
     for line in lines:

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 
 def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
-    parser = commands.add_parser("index", help="embed what has no vector yet, for search by meaning")
+    parser = commands.add_parser(
+        "index", help="embed what has no vector yet, for search by meaning"
+    )
     add_embedder_argument(parser)
     add_json_argument(parser)
     add_store_arguments(parser)
@@ -36,10 +38,14 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     require_store(settings.store)
     with open_workspace_memory(settings) as memory:
         if memory.meaning is None:
-            raise BadInput("nothing to index with: the embedder is `none`, or this kind of store has no vectors")
+            raise BadInput(
+                "nothing to index with: the embedder is `none`, or this kind of store has no vectors"
+            )
         count = memory.meaning.index(memory.store, progress_bar)
     result = {"store": hide_passwords(settings.store), "embedded": count}
     print_result(
-        f"{hide_passwords(settings.store)}: {count_noun(count, 'passage')} embedded", result, as_json=options.json
+        f"{hide_passwords(settings.store)}: {count_noun(count, 'passage')} embedded",
+        result,
+        as_json=options.json,
     )
     return 0

@@ -35,7 +35,9 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
         help="add the server to an MCP client, or remove it",
         description="Add the server to the configuration of an MCP client. The former file is kept beside it.",
     )
-    parser.add_argument("client", metavar="CLIENT", nargs="?", choices=tuple(CLIENTS), help=", ".join(CLIENTS))
+    parser.add_argument(
+        "client", metavar="CLIENT", nargs="?", choices=tuple(CLIENTS), help=", ".join(CLIENTS)
+    )
     parser.add_argument(
         "--list",
         action="store_true",
@@ -49,16 +51,27 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
     )
     parser.add_argument("--print", action="store_true", help="print the entry and change nothing")
     parser.add_argument("--remove", action="store_true", help="remove the entry")
-    parser.add_argument("--name", default=DEFAULT_NAME, help="the server's name in the client (default: %(default)s)")
-    parser.add_argument("--yes", action="store_true", help="replace existing entries without asking")
+    parser.add_argument(
+        "--name",
+        default=DEFAULT_NAME,
+        help="the server's name in the client (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--yes", action="store_true", help="replace existing entries without asking"
+    )
     remote = parser.add_argument_group("a server for a team")
-    remote.add_argument("--http", metavar="URL", help="connect to this URL instead of starting a server")
+    remote.add_argument(
+        "--http", metavar="URL", help="connect to this URL instead of starting a server"
+    )
     remote.add_argument("--token", metavar="TOKEN", default="", help="the token to send")
     add_json_argument(parser)
     local = parser.add_argument_group("options of the server, written into the entry")
     dialects = sorted(DIALECTS)
     local.add_argument(
-        "--dialect", metavar="NAME", choices=dialects, help=f"the tool catalogue to serve: {', '.join(dialects)}"
+        "--dialect",
+        metavar="NAME",
+        choices=dialects,
+        help=f"the tool catalogue to serve: {', '.join(dialects)}",
     )
     local.add_argument("--workspace", metavar="NAME", help="the workspace to use")
     add_store_arguments(parser)
@@ -79,7 +92,11 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     if options.remove:
         return _remove(client, path, options.name, confirmed=options.yes)
     command = [] if options.http else [*own_command(), "serve", *_server_options(settings, options)]
-    entry = client.remote_entry(options.http, options.token) if options.http else client.local_entry(command)
+    entry = (
+        client.remote_entry(options.http, options.token)
+        if options.http
+        else client.local_entry(command)
+    )
     if options.print:
         print(edit(client, "", {options.name: entry}), end="")
         print(f"# in {path}", file=sys.stderr)
@@ -100,7 +117,11 @@ def _install(
     works = try_url(options.http, options.token) if options.http else try_command(command)
     kept = change_servers(client, path, {**dict.fromkeys(replaced), options.name: entry})
     verb = "updated" if options.name in servers else "added"
-    print(f"{verb} {options.name} in {path}" if servers.get(options.name) != entry else f"{path} has it already")
+    print(
+        f"{verb} {options.name} in {path}"
+        if servers.get(options.name) != entry
+        else f"{path} has it already"
+    )
     if kept is not None:
         print(f"the former file is {kept}")
     print(f"the server works: {works}")
@@ -123,7 +144,10 @@ def _remove(client: Client, path: Path, name: str, *, confirmed: bool) -> int:
 
 def own_command() -> list[str]:
     """Return the command that starts this program from anywhere: an absolute path where there is one."""
-    places = [Path(sys.argv[0]), *(Path(sys.executable).with_name(f"polymnia{end}") for end in ("", ".exe"))]
+    places = [
+        Path(sys.argv[0]),
+        *(Path(sys.executable).with_name(f"polymnia{end}") for end in ("", ".exe")),
+    ]
     scripts = [place.absolute() for place in places if place.stem == "polymnia" and place.is_file()]
     uvx = shutil.which("uvx")
     if uvx and any(part in _PASSING_ENVIRONMENTS for part in Path(sys.executable).parts):
@@ -150,9 +174,16 @@ def _confirm_replacements(servers: Mapping[str, Any], name: str, *, confirmed: b
         _confirm(f"{name!r} is the reference memory server. Replace it?", confirmed=confirmed)
     others = [each for each in taken if each != name]
     if others and not confirmed and not sys.stdin.isatty():
-        print(f"kept the reference memory server {', '.join(others)}: --yes replaces it", file=sys.stderr)
+        print(
+            f"kept the reference memory server {', '.join(others)}: --yes replaces it",
+            file=sys.stderr,
+        )
         return [name] if name in taken else []
-    accepted = [each for each in others if confirmed or _ask(f"Replace the reference memory server {each!r}?")]
+    accepted = [
+        each
+        for each in others
+        if confirmed or _ask(f"Replace the reference memory server {each!r}?")
+    ]
     return ([name] if name in taken else []) + accepted
 
 
@@ -185,20 +216,33 @@ def _import_memory(settings: Settings, entry: Any, *, is_local: bool) -> None:
     env = entry.get("env") if isinstance(entry, dict) else None
     file = env.get("MEMORY_FILE_PATH", "") if isinstance(env, dict) else ""
     if not file:
-        print("its memory is in the package's own directory: `polymnia import FILE` adds it", file=sys.stderr)
+        print(
+            "its memory is in the package's own directory: `polymnia import FILE` adds it",
+            file=sys.stderr,
+        )
     elif not is_local:
-        print(f"its memory is still in {file}: `polymnia import` adds it to a local store", file=sys.stderr)
+        print(
+            f"its memory is still in {file}: `polymnia import` adds it to a local store",
+            file=sys.stderr,
+        )
     elif Path(file).is_file():
         from polymnia.cli.import_file import run as import_memory
 
-        options = argparse.Namespace(file=file, kind=None, from_workspace="", dry_run=False, json=False)
+        options = argparse.Namespace(
+            file=file, kind=None, from_workspace="", dry_run=False, json=False
+        )
         import_memory(settings, options)
     else:
         print(f"its memory {file} does not exist yet", file=sys.stderr)
 
 
 def _list(*, as_json: bool) -> None:
-    found = [_describe(client, scope) for client in CLIENTS.values() for scope in SCOPES if _has(client, scope)]
+    found = [
+        _describe(client, scope)
+        for client in CLIENTS.values()
+        for scope in SCOPES
+        if _has(client, scope)
+    ]
     if as_json:
         print_json(found)
         return

@@ -86,7 +86,9 @@ def build_parser(command: str = "") -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"polymnia {__version__}")
     # With `prog`, argparse does not lay out a usage text to find the prefix.
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, prog="polymnia")
+    commands = parser.add_subparsers(
+        dest="command", metavar="COMMAND", required=True, prog="polymnia"
+    )
     for name, module in COMMANDS.items():
         if command not in COMMANDS or name == command:
             implementation = import_module(f"polymnia.cli.{module}")
@@ -114,7 +116,9 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         from polymnia.cli.mistakes import explain
 
-        self.exit(2, f"polymnia: {explain(message)}\nRun `{self.prog} --help` to see what is possible.\n")
+        self.exit(
+            2, f"polymnia: {explain(message)}\nRun `{self.prog} --help` to see what is possible.\n"
+        )
 
 
 def _run(given: Sequence[str]) -> int:
@@ -125,7 +129,9 @@ def _run(given: Sequence[str]) -> int:
         if not given[0].startswith("-") and given[0] not in COMMANDS:
             from polymnia.cli.mistakes import suggest
 
-            Parser(prog="polymnia").error(f"there is no command {given[0]!r}{suggest(given[0], COMMANDS)}")
+            Parser(prog="polymnia").error(
+                f"there is no command {given[0]!r}{suggest(given[0], COMMANDS)}"
+            )
         options = build_parser(given[0]).parse_args(given)
         settings = load_settings(_flags(options))
         configure_logging(settings.log_level, settings.log_format)

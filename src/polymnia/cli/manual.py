@@ -17,7 +17,11 @@ def manual_page(root: Command, version: str) -> str:
         ".SH DESCRIPTION",
         _escape(root.description),
         ".SH COMMANDS",
-        *(line for command in root.actions for line in _command(command, f"polymnia {command.name}")),
+        *(
+            line
+            for command in root.actions
+            for line in _command(command, f"polymnia {command.name}")
+        ),
         ".SH EXIT STATUS",
         "0 for success, 1 for a failure, a search without a hit or a store that is not sound, 2 for wrong arguments.",
         ".SH FILES",
@@ -39,7 +43,11 @@ def _command(command: Command, name: str) -> Iterator[str]:
     yield f".SS {_escape(name)}{''.join(' ' + _escape(_usage(each)) for each in command.arguments)}"
     yield _escape(f"{command.help[:1].upper()}{command.help[1:]}.")
     for argument in command.arguments:
-        yield from (".TP", rf"\fI{_escape(argument.metavar)}\fR", _escape(argument.help or "See above."))
+        yield from (
+            ".TP",
+            rf"\fI{_escape(argument.metavar)}\fR",
+            _escape(argument.help or "See above."),
+        )
     for option in command.options:
         yield from (".TP", _flags(option), _escape(option.help))
 
@@ -57,4 +65,6 @@ def _flags(option: Option) -> str:
 def _escape(text: str) -> str:
     """Return text for troff: hyphens that can be copied, and no line that looks like a request."""
     escaped = text.replace("\\", r"\e").replace("-", r"\-")
-    return "\n".join(rf"\&{line}" if line.startswith((".", "'")) else line for line in escaped.split("\n"))
+    return "\n".join(
+        rf"\&{line}" if line.startswith((".", "'")) else line for line in escaped.split("\n")
+    )

@@ -22,10 +22,16 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
         "compare each copy with its source. Run it again to continue a copy that was interrupted.",
     )
     parser.add_argument(
-        "source", metavar="SOURCE", help="the store to copy: a file, a data directory or postgresql://…"
+        "source",
+        metavar="SOURCE",
+        help="the store to copy: a file, a data directory or postgresql://…",
     )
-    parser.add_argument("target", metavar="TARGET", help="the store to fill; it is created if it does not exist")
-    parser.add_argument("--workspace", metavar="NAME", help="copy only this one (a single store becomes `default`)")
+    parser.add_argument(
+        "target", metavar="TARGET", help="the store to fill; it is created if it does not exist"
+    )
+    parser.add_argument(
+        "--workspace", metavar="NAME", help="copy only this one (a single store becomes `default`)"
+    )
     add_json_argument(parser)
     return parser
 
@@ -51,4 +57,7 @@ def _print(copy: Copy) -> None:
     counts = ", ".join([f"{count:,} {table}" for table, count in copy.rows.items() if count])
     print(f"{copy.workspace}: {counts or 'empty'} (sha256 {copy.checksum[:16]})")
     if copy.left_behind:
-        print(f"{copy.workspace}: the target cannot hold {', '.join(copy.left_behind)}", file=sys.stderr)
+        print(
+            f"{copy.workspace}: the target cannot hold {', '.join(copy.left_behind)}",
+            file=sys.stderr,
+        )

@@ -4,7 +4,9 @@ import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-_CHOICE = re.compile(r"(?P<where>.*?)invalid choice: '?(?P<given>[^'(]*?)'? \((?:.*?)choose from (?P<choices>.*)\)$")
+_CHOICE = re.compile(
+    r"(?P<where>.*?)invalid choice: '?(?P<given>[^'(]*?)'? \((?:.*?)choose from (?P<choices>.*)\)$"
+)
 _MIN_SIMILARITY = 0.6
 
 

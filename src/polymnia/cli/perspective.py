@@ -32,8 +32,12 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
     parser = commands.add_parser(
         "perspective", help="list, set and remove the perspectives in which a memory is embedded"
     )
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, prog="polymnia perspective")
-    listing = actions.add_parser("list", help="list the perspectives, and how much of the memory is embedded in each")
+    actions = parser.add_subparsers(
+        dest="action", metavar="ACTION", required=True, prog="polymnia perspective"
+    )
+    listing = actions.add_parser(
+        "list", help="list the perspectives, and how much of the memory is embedded in each"
+    )
     setting = actions.add_parser("set", help="add a perspective, or change its templates")
     setting.add_argument("name", metavar="NAME")
     setting.add_argument(
@@ -42,7 +46,9 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
         help="what is embedded of an observation: {text}, and perhaps {name}, {type} and {date} (default: {text})",
     )
     setting.add_argument(
-        "--query", metavar="TEMPLATE", help="what is embedded of a question: {query} (default: {query})"
+        "--query",
+        metavar="TEMPLATE",
+        help="what is embedded of a question: {query} (default: {query})",
     )
     removal = actions.add_parser("remove", help="remove a perspective and its vectors")
     removal.add_argument("name", metavar="NAME")
@@ -62,7 +68,11 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
             _print(perspectives.find_all(memory), as_json=options.json)
         else:
             said = _change(memory, options)
-            print_result(printable(said), {"action": options.action, "name": options.name}, as_json=options.json)
+            print_result(
+                printable(said),
+                {"action": options.action, "name": options.name},
+                as_json=options.json,
+            )
     return 0
 
 
@@ -75,18 +85,30 @@ def _change(memory: Memory, options: argparse.Namespace) -> str:
     perspectives.store(memory, name, document=options.document, query=options.query)
     (found,) = [each for each in perspectives.find_all(memory) if each.perspective.name == name]
     missing = found.total - found.embedded
-    return f"set {name}: {missing} of {found.total} still need vectors; {_REST}" if missing else f"set {name}"
+    return (
+        f"set {name}: {missing} of {found.total} still need vectors; {_REST}"
+        if missing
+        else f"set {name}"
+    )
 
 
 def _print(found: list[PerspectiveCoverage], *, as_json: bool) -> None:
     if as_json:
         print_json(
-            [{**to_builtins(each.perspective), "embedded": each.embedded, "total": each.total} for each in found]
+            [
+                {**to_builtins(each.perspective), "embedded": each.embedded, "total": each.total}
+                for each in found
+            ]
         )
         return
     print_table(
         [
-            (each.perspective.name, f"{each.embedded}/{each.total}", each.perspective.document, each.perspective.query)
+            (
+                each.perspective.name,
+                f"{each.embedded}/{each.total}",
+                each.perspective.document,
+                each.perspective.query,
+            )
             for each in found
         ]
     )

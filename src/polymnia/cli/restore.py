@@ -3,7 +3,12 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from polymnia.cli.common import add_json_argument, add_store_arguments, print_result, show_elapsed_time
+from polymnia.cli.common import (
+    add_json_argument,
+    add_store_arguments,
+    print_result,
+    show_elapsed_time,
+)
 from polymnia.settings import Settings
 from polymnia.stores.backup import restore
 
@@ -12,8 +17,14 @@ if TYPE_CHECKING:
 
 
 def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
-    parser = commands.add_parser("restore", help="replace a memory by a backup; the former one is kept")
-    parser.add_argument("source", metavar="SOURCE", help="what `polymnia backup` wrote, or any store of the same kind")
+    parser = commands.add_parser(
+        "restore", help="replace a memory by a backup; the former one is kept"
+    )
+    parser.add_argument(
+        "source",
+        metavar="SOURCE",
+        help="what `polymnia backup` wrote, or any store of the same kind",
+    )
     add_json_argument(parser)
     add_store_arguments(parser)
     return parser
@@ -26,6 +37,10 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     said = f"restored {settings.store} from {options.source}"
     if kept is not None:
         said += f"\nthe former memory is {kept}; start running servers again"
-    result = {"store": settings.store, "source": options.source, "kept": None if kept is None else str(kept)}
+    result = {
+        "store": settings.store,
+        "source": options.source,
+        "kept": None if kept is None else str(kept),
+    }
     print_result(said, result, as_json=options.json)
     return 0

@@ -34,11 +34,19 @@ _MIN_WIDTH = 60
 
 def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
     parser = commands.add_parser("search", help="find what answers a question")
-    parser.add_argument("query", metavar="QUERY", nargs="+", help="words, a name, or a whole question")
     parser.add_argument(
-        "--limit", type=int, default=10, metavar="N", help="maximum number of hits (default: %(default)s)"
+        "query", metavar="QUERY", nargs="+", help="words, a name, or a whole question"
     )
-    parser.add_argument("--type", action="append", default=[], help="only entities of this type (repeatable)")
+    parser.add_argument(
+        "--limit",
+        type=int,
+        default=10,
+        metavar="N",
+        help="maximum number of hits (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--type", action="append", default=[], help="only entities of this type (repeatable)"
+    )
     add_embedder_argument(parser)
     add_json_argument(parser)
     add_store_arguments(parser)
@@ -52,7 +60,13 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     within = Within(types=tuple(options.type)) if options.type else None
     with open_workspace_memory(settings, read_only=True) as memory:
         _warn_of_unknown_types(memory, options.type)
-        found = recall(memory, " ".join(options.query), limit=options.limit, within=within, timeout=_EMBED_TIMEOUT_S)
+        found = recall(
+            memory,
+            " ".join(options.query),
+            limit=options.limit,
+            within=within,
+            timeout=_EMBED_TIMEOUT_S,
+        )
     if options.json:
         print_json(_result_shape(found))
     else:
@@ -65,7 +79,10 @@ def _warn_of_unknown_types(memory: Memory, types: list[str]) -> None:
         near = similar_types(memory, each)
         if near:
             meant = " or ".join(map(repr, near))
-            print(printable(f"no entity has the type {each!r}; did you mean {meant}?"), file=sys.stderr)
+            print(
+                printable(f"no entity has the type {each!r}; did you mean {meant}?"),
+                file=sys.stderr,
+            )
 
 
 def _result_shape(found: RecallResult) -> dict[str, object]:
@@ -108,7 +125,9 @@ def _entity_fields(passage: Passage) -> dict[str, object]:
 
 def _search_table(found: RecallResult) -> str:
     width = max(get_terminal_size().columns, _MIN_WIDTH)
-    lines = [f"searched for {right!r} instead of {wrong!r}" for wrong, right in found.corrections.items()]
+    lines = [
+        f"searched for {right!r} instead of {wrong!r}" for wrong, right in found.corrections.items()
+    ]
     for rank, hit in enumerate(found.hits, 1):
         lines += _wrap(f"{rank:2}. {_describe(hit)}", width)
         lines += _wrap(f"    {'; '.join(_reasons(hit))}", width)
@@ -129,7 +148,9 @@ def _describe(hit: Hit) -> str:
     passage = hit.passage
     if passage.kind == "note":
         return printable(f"note {passage.entity}: {hit.excerpt}")
-    return printable(f"{passage.entity} [{passage.type}]: {hit.excerpt if passage.ordinal else '(the entity itself)'}")
+    return printable(
+        f"{passage.entity} [{passage.type}]: {hit.excerpt if passage.ordinal else '(the entity itself)'}"
+    )
 
 
 def _reasons(hit: Hit) -> list[str]:

@@ -28,7 +28,9 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
     for name, flag in STORE_FLAGS.items():
         if flag.scheme is None:
             parser.add_argument(*flag.names, dest=name, metavar=flag.metavar, help=flag.help)
-    parser.add_argument("--transport", choices=("stdio", "tcp", "http"), help="how clients connect (default: stdio)")
+    parser.add_argument(
+        "--transport", choices=("stdio", "tcp", "http"), help="how clients connect (default: stdio)"
+    )
     parser.add_argument("--read-only", action="store_true", default=None, help="reject all writes")
     parser.add_argument(
         "--toolsets",
@@ -36,7 +38,9 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
         metavar="NAME",
         help=f"further tools of the {DEFAULT_DIALECT} dialect: notes, export, admin, search-fetch, or all (repeatable)",
     )
-    parser.add_argument("--log-format", choices=("text", "json"), help="the format of log lines (default: text)")
+    parser.add_argument(
+        "--log-format", choices=("text", "json"), help="the format of log lines (default: text)"
+    )
     parser.add_argument(
         "--workspace",
         metavar="NAME",
@@ -57,14 +61,24 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
 
 
 def _add_network_arguments(group: "argparse._ArgumentGroup") -> None:
-    ports = ", ".join(f"{name} {each.port}" for name, each in DIALECTS.items() if each.port != DEFAULT_PORT)
-    group.add_argument("--bind", metavar="HOST[:PORT]", help="address to listen on (default: 127.0.0.1)")
+    ports = ", ".join(
+        f"{name} {each.port}" for name, each in DIALECTS.items() if each.port != DEFAULT_PORT
+    )
     group.add_argument(
-        "--port", type=int, metavar="N", help=f"port to listen on (default: {ports}, else {DEFAULT_PORT})"
+        "--bind", metavar="HOST[:PORT]", help="address to listen on (default: 127.0.0.1)"
+    )
+    group.add_argument(
+        "--port",
+        type=int,
+        metavar="N",
+        help=f"port to listen on (default: {ports}, else {DEFAULT_PORT})",
     )
     add_tokens_argument(group)
     group.add_argument(
-        "--insecure", action="store_true", default=None, help="admit other machines without authentication"
+        "--insecure",
+        action="store_true",
+        default=None,
+        help="admit other machines without authentication",
     )
 
 
@@ -90,7 +104,9 @@ def _add_http_arguments(group: "argparse._ArgumentGroup") -> None:
         metavar="URL",
         help="origin of web pages that may use the server, e.g. https://app.example.com (repeatable)",
     )
-    group.add_argument("--metrics", action="store_true", default=None, help="serve Prometheus metrics at /metrics")
+    group.add_argument(
+        "--metrics", action="store_true", default=None, help="serve Prometheus metrics at /metrics"
+    )
 
 
 def _description() -> str:
@@ -109,4 +125,6 @@ def _default_store(name: str) -> str:
     spec = DIALECTS[name]
     if not spec.store:
         return "your data directory"
-    return f"{spec.store}, or the file in {spec.store_variable}" if spec.store_variable else spec.store
+    return (
+        f"{spec.store}, or the file in {spec.store_variable}" if spec.store_variable else spec.store
+    )

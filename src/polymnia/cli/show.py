@@ -24,8 +24,12 @@ if TYPE_CHECKING:
 
 
 def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
-    parser = commands.add_parser("show", help="print one entity with its observations and relations")
-    parser.add_argument("words", metavar="NAME", nargs="+", help="the entity's name, or the key of a note")
+    parser = commands.add_parser(
+        "show", help="print one entity with its observations and relations"
+    )
+    parser.add_argument(
+        "words", metavar="NAME", nargs="+", help="the entity's name, or the key of a note"
+    )
     add_json_argument(parser)
     add_store_arguments(parser)
     add_workspace_argument(parser)
@@ -39,7 +43,9 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     with open_workspace_memory(settings, read_only=True) as memory:
         graph, note = entities.open_named(memory, [name]), notes.in_vault(memory, name)
         if not graph.entities and note is None:
-            raise BadInput(f"there is no entity and no note {name!r}{_suggest(similar_names(memory, name))}")
+            raise BadInput(
+                f"there is no entity and no note {name!r}{_suggest(similar_names(memory, name))}"
+            )
     if options.json:
         print_json(_document(graph, note))
     else:
@@ -62,7 +68,9 @@ def _graph_shape(graph: Graph) -> dict[str, object]:
         "summary": entity.summary,
         "tags": entity.tags,
         "observations": [_observation_shape(each) for each in entity.observations],
-        "relations": [{"from": each.source, "to": each.target, "type": each.type} for each in graph.relations],
+        "relations": [
+            {"from": each.source, "to": each.target, "type": each.type} for each in graph.relations
+        ],
         "created": format_time(entity.created_at),
         "updated": format_time(entity.updated_at),
     }

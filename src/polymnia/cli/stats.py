@@ -37,7 +37,11 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     """Print the numbers of the store of the settings. Raise BadInput."""
     require_store(settings.store)
     with open_workspace_store(settings, read_only=True) as store, store.reading() as read:
-        numbers = {"store": hide_passwords(settings.store), "bytes": file_bytes(store.url), **_numbers(store, read)}
+        numbers = {
+            "store": hide_passwords(settings.store),
+            "bytes": file_bytes(store.url),
+            **_numbers(store, read),
+        }
     if options.json:
         print_json(numbers)
     else:
@@ -58,7 +62,9 @@ def _numbers(store: Store, read: Reader) -> dict[str, Any]:
         numbers["notes"] = read.notes.count(VAULT, ())
     if capabilities.vectors:
         models = read.vectors.models()
-        numbers["embedded"] = {each.identity: list(read.vectors.coverage(each.number)) for each in models}
+        numbers["embedded"] = {
+            each.identity: list(read.vectors.coverage(each.number)) for each in models
+        }
     latest = read.recent(0, 1)
     return {**numbers, "last_update": format_time(latest[0].updated_at) if latest else ""}
 

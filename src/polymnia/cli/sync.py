@@ -37,7 +37,9 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
         description="Apply the edits in the folder to the memory, as one change, and the changes of the memory to the "
         "folder. If both changed the same thing, both versions are kept and reported.",
     )
-    parser.add_argument("folder", metavar="FOLDER", help="the folder; it is created if it does not exist")
+    parser.add_argument(
+        "folder", metavar="FOLDER", help="the folder; it is created if it does not exist"
+    )
     parser.add_argument("--dry-run", action="store_true", help="only say what would happen")
     add_json_argument(parser)
     add_store_arguments(parser)
@@ -50,18 +52,25 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     folder = Path(options.folder)
     if not folder.exists() or options.dry_run:
         require_store(settings.store)  # if neither exists it is a typo; a dry run creates nothing
-    with open_workspace_store(settings, read_only=options.dry_run) as store, show_elapsed_time("synchronizing"):
+    with (
+        open_workspace_store(settings, read_only=options.dry_run) as store,
+        show_elapsed_time("synchronizing"),
+    ):
         report = sync_folder(Memory(store), folder, by=ACTOR, dry_run=options.dry_run)
     print_sync(settings, options, options.folder, report)
     return 0
 
 
-def print_sync(settings: Settings, options: argparse.Namespace, folder: str, report: SyncReport) -> None:
+def print_sync(
+    settings: Settings, options: argparse.Namespace, folder: str, report: SyncReport
+) -> None:
     """Say what happened on both sides, and how to take it back."""
     undo = ""
     if report.change:
         where = f" --workspace {quote(settings.workspace)}" if settings.workspace else ""
-        undo = f"polymnia undo {report.change} --store {quote(hide_passwords(settings.store))}{where}"
+        undo = (
+            f"polymnia undo {report.change} --store {quote(hide_passwords(settings.store))}{where}"
+        )
     if options.json:
         print_json(
             {
@@ -81,7 +90,9 @@ def print_sync(settings: Settings, options: argparse.Namespace, folder: str, rep
     lines += [f"conflict: {_tell_conflict(each)}" for each in report.conflicts]
     lines += [f"kept the folder's version in {each}" for each in report.conflict_files]
     lines += [f"skipped {each}" for each in report.skipped[:_MAX_LISTED]]
-    lines += [f"left alone: {count_noun(report.others, 'other Markdown file')}"] if report.others else []
+    lines += (
+        [f"left alone: {count_noun(report.others, 'other Markdown file')}"] if report.others else []
+    )
     lines += [f"to take it back: {undo}"] if undo else []
     for line in lines:
         print(printable(line), file=sys.stdout)
@@ -89,7 +100,9 @@ def print_sync(settings: Settings, options: argparse.Namespace, folder: str, rep
 
 def _tell(counts: Counts, what: str = "") -> str:
     parts = [("created", counts.created), ("changed", counts.changed), ("deleted", counts.deleted)]
-    told = [f"{count_noun(number, what) if what else number} {verb}" for verb, number in parts if number]
+    told = [
+        f"{count_noun(number, what) if what else number} {verb}" for verb, number in parts if number
+    ]
     return ", ".join(told) or "unchanged"
 
 
@@ -100,9 +113,13 @@ def _tell_conflict(conflict: MergeConflict) -> str:
         note = "the note " if what == "deleted note" else ""
         return f"{note}{name} was {memory} in the memory and {copy} in the folder; it stays"
     if what == "observation":
-        mine, theirs = [each if each == "deleted" else f"changed to {each!r}" for each in (memory, copy)]
+        mine, theirs = [
+            each if each == "deleted" else f"changed to {each!r}" for each in (memory, copy)
+        ]
         stays = "it stays" if "deleted" in (mine, theirs) else "both stay"
-        return f"an observation of {name} was {mine} in the memory and {theirs} in the folder; {stays}"
+        return (
+            f"an observation of {name} was {mine} in the memory and {theirs} in the folder; {stays}"
+        )
     if what == "name" and name == copy:
         return f"the folder has an entity {name} and another entity has that name; the file stays as it is"
     subject = f"the note {name}" if what == "note" else f"the {what} of {name}"

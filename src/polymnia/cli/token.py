@@ -30,11 +30,17 @@ _COLUMNS = ("name", "can", "workspaces", "state", "created", "expires", "last us
 
 
 def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
-    parser = commands.add_parser("token", help="create, list, rotate and revoke the tokens of remote clients")
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, prog="polymnia token")
+    parser = commands.add_parser(
+        "token", help="create, list, rotate and revoke the tokens of remote clients"
+    )
+    actions = parser.add_subparsers(
+        dest="action", metavar="ACTION", required=True, prog="polymnia token"
+    )
     create = actions.add_parser("create", help="create a token and print it once")
     create.add_argument("name", metavar="NAME", help="who uses it; the change log shows this name")
-    create.add_argument("--can", choices=CAPABILITIES, default="read", help="what it allows (default: %(default)s)")
+    create.add_argument(
+        "--can", choices=CAPABILITIES, default="read", help="what it allows (default: %(default)s)"
+    )
     create.add_argument(
         "--workspace",
         dest="workspaces",
@@ -43,15 +49,21 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
         help="limit it to this workspace (repeatable; default: all)",
     )
     listing = actions.add_parser("list", help="list the tokens without their secrets")
-    rotate = actions.add_parser("rotate", help="replace a token by a new one with the same name and rights")
+    rotate = actions.add_parser(
+        "rotate", help="replace a token by a new one with the same name and rights"
+    )
     rotate.add_argument("name", metavar="NAME")
     rotate.add_argument(
-        "--overlap", metavar="TIME", help="keep the old token valid for this long, e.g. 1h (default: revoke it at once)"
+        "--overlap",
+        metavar="TIME",
+        help="keep the old token valid for this long, e.g. 1h (default: revoke it at once)",
     )
     revoke = actions.add_parser("revoke", help="revoke a token immediately")
     revoke.add_argument("name", metavar="NAME")
     for each in (create, rotate):
-        each.add_argument("--expires", metavar="TIME", help="lifetime, e.g. 30d, 12h or 45m (default: unlimited)")
+        each.add_argument(
+            "--expires", metavar="TIME", help="lifetime, e.g. 30d, 12h or 45m (default: unlimited)"
+        )
     for each in (create, listing, rotate, revoke):
         add_json_argument(each)
         add_tokens_argument(each)
@@ -67,10 +79,16 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     if options.action == "create":
         lifetime = _seconds("--expires", options.expires)
         _print_token(
-            options, tokens.create(options.name, can=options.can, workspaces=options.workspaces, lifetime=lifetime)
+            options,
+            tokens.create(
+                options.name, can=options.can, workspaces=options.workspaces, lifetime=lifetime
+            ),
         )
     elif options.action == "rotate":
-        lifetime, overlap = _seconds("--expires", options.expires), _seconds("--overlap", options.overlap)
+        lifetime, overlap = (
+            _seconds("--expires", options.expires),
+            _seconds("--overlap", options.overlap),
+        )
         _print_token(options, tokens.rotate(options.name, lifetime=lifetime, overlap=overlap or 0))
     elif options.action == "revoke":
         tokens.revoke(options.name)

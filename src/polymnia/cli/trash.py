@@ -29,11 +29,19 @@ if TYPE_CHECKING:
 
 def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
     parser = commands.add_parser("trash", help="list, restore and purge deleted memories")
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, prog="polymnia trash")
+    actions = parser.add_subparsers(
+        dest="action", metavar="ACTION", required=True, prog="polymnia trash"
+    )
     listing = actions.add_parser("list", help="list what was deleted, latest first")
     restore = actions.add_parser("restore", help="restore something that was deleted")
-    restore.add_argument("what", metavar="ID", help="an id from the list, the name of an entity, or the key of a note")
-    purge = actions.add_parser("purge", help="delete permanently what is in the trash, including its text")
+    restore.add_argument(
+        "what",
+        metavar="ID",
+        help="an id from the list, the name of an entity, or the key of a note",
+    )
+    purge = actions.add_parser(
+        "purge", help="delete permanently what is in the trash, including its text"
+    )
     purge.add_argument(
         "--older-than",
         type=float,
@@ -65,18 +73,29 @@ def _list(items: list[TrashItem], *, as_json: bool) -> None:
     if as_json:
         print_json(
             [
-                {"id": each.id, "kind": _kind(each), "what": _title(each), "deleted_at": iso_time(each.deleted_at)}
+                {
+                    "id": each.id,
+                    "kind": _kind(each),
+                    "what": _title(each),
+                    "deleted_at": iso_time(each.deleted_at),
+                }
                 for each in items
             ]
         )
         return
     times = [(iso_time(each.deleted_at) or "")[:19].replace("T", " ") for each in items]
-    print_table([(each.id, at, _kind(each), _title(each)) for each, at in zip(items, times, strict=True)])
+    print_table(
+        [(each.id, at, _kind(each), _title(each)) for each, at in zip(items, times, strict=True)]
+    )
 
 
 def _kind(item: TrashItem) -> str:
     rows = item.rows
-    kinds = ((rows.entities, "entity"), (rows.observations, "observation"), (rows.relations, "relation"))
+    kinds = (
+        (rows.entities, "entity"),
+        (rows.observations, "observation"),
+        (rows.relations, "relation"),
+    )
     return next((kind for found, kind in kinds if found), "note")
 
 
@@ -84,7 +103,10 @@ def _title(item: TrashItem) -> str:
     rows = item.rows
     if rows.entities:
         (entity,) = rows.entities
-        counts = count_noun(len(entity.observations), "observation"), count_noun(len(rows.relations), "relation")
+        counts = (
+            count_noun(len(entity.observations), "observation"),
+            count_noun(len(rows.relations), "relation"),
+        )
         return f"{entity.name} ({entity.type}): {', '.join(counts)}"
     if rows.observations:
         (owner,) = rows.observations
@@ -98,16 +120,26 @@ def _title(item: TrashItem) -> str:
 
 def _restore(memory: Memory, what: str, *, as_json: bool) -> None:
     back = trash.restore(memory, what, by="polymnia trash")
-    names = [entity.name for entity in back.entities] + [owner.entity for owner in back.observations]
+    names = [entity.name for entity in back.entities] + [
+        owner.entity for owner in back.observations
+    ]
     names += [note.key for note in back.notes]
     restored = printable(f"restored {', '.join(names) or what}")
-    said = f"{restored}, with {count_noun(len(back.relations), 'relation')}" if back.entities else restored
-    print_result(said, {"restored": names or [what], "relations": len(back.relations)}, as_json=as_json)
+    said = (
+        f"{restored}, with {count_noun(len(back.relations), 'relation')}"
+        if back.entities
+        else restored
+    )
+    print_result(
+        said, {"restored": names or [what], "relations": len(back.relations)}, as_json=as_json
+    )
 
 
 def _purge(memory: Memory, older_than: float | None, trash_days: int, *, as_json: bool) -> None:
     if older_than is None and not trash_days:
-        raise BadInput("purge needs an age: use --older-than DAYS (0 purges everything), or set trash_days")
+        raise BadInput(
+            "purge needs an age: use --older-than DAYS (0 purges everything), or set trash_days"
+        )
     with show_elapsed_time("purging"):
         gone = trash.purge(memory, days=trash_days if older_than is None else older_than)
     told = [count_noun(gone.entities, "entity"), count_noun(gone.observations, "observation")]

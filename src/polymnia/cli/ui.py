@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from polymnia.cli.common import add_embedder_argument, add_store_arguments, add_tokens_argument, add_workspace_argument
+from polymnia.cli.common import (
+    add_embedder_argument,
+    add_store_arguments,
+    add_tokens_argument,
+    add_workspace_argument,
+)
 from polymnia.model import LINK_OWNER
 from polymnia.settings import Settings
 
@@ -25,7 +30,9 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
     add_workspace_argument(parser)
     add_embedder_argument(parser)
     add_tokens_argument(parser)
-    parser.add_argument("--port", type=int, metavar="N", help="port to listen on (default: a free one)")
+    parser.add_argument(
+        "--port", type=int, metavar="N", help="port to listen on (default: a free one)"
+    )
     parser.add_argument("--read-only", action="store_true", default=None, help="reject all writes")
     parser.add_argument("--no-browser", action="store_true", help="only print the link")
     return parser
@@ -35,7 +42,9 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     """Serve until a signal arrives. Only the link, or a token, opens the memory: other users share this machine."""
     from polymnia.app import serve
 
-    here = replace(settings, transport="http", bind="127.0.0.1", port=options.port or 0, public_url="")
+    here = replace(
+        settings, transport="http", bind="127.0.0.1", port=options.port or 0, public_url=""
+    )
 
     def open_link(base: str, sessions: "WebSessions") -> None:
         principal = LINK_OWNER.restrict("read") if settings.read_only else LINK_OWNER

@@ -30,12 +30,26 @@ _ACTOR = "polymnia undo"
 def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
     parser = commands.add_parser("undo", help="take back changes, as one new change")
     parser.add_argument(
-        "changes", metavar="ID", nargs="*", type=int, help="ids of changes; `polymnia history` has them"
+        "changes",
+        metavar="ID",
+        nargs="*",
+        type=int,
+        help="ids of changes; `polymnia history` has them",
     )
-    parser.add_argument("--since", metavar="TIME", help="all changes since then: 2026-04-27, or an age such as 7d")
-    parser.add_argument("--actor", metavar="NAME", help="with --since: only those of clients whose name contains this")
+    parser.add_argument(
+        "--since", metavar="TIME", help="all changes since then: 2026-04-27, or an age such as 7d"
+    )
+    parser.add_argument(
+        "--actor",
+        metavar="NAME",
+        help="with --since: only those of clients whose name contains this",
+    )
     parser.add_argument("--dry-run", action="store_true", help="only say what would change")
-    parser.add_argument("--skip-conflicts", action="store_true", help="undo everything except what was changed since")
+    parser.add_argument(
+        "--skip-conflicts",
+        action="store_true",
+        help="undo everything except what was changed since",
+    )
     add_json_argument(parser)
     add_store_arguments(parser)
     add_workspace_argument(parser)

@@ -34,11 +34,18 @@ _HELP = {
 
 
 def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
-    parser = commands.add_parser("workspace", help="list, create, archive, restore, rename and delete workspaces")
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, prog="polymnia workspace")
+    parser = commands.add_parser(
+        "workspace", help="list, create, archive, restore, rename and delete workspaces"
+    )
+    actions = parser.add_subparsers(
+        dest="action", metavar="ACTION", required=True, prog="polymnia workspace"
+    )
     listing = actions.add_parser("list", help="list the workspaces")
     listing.add_argument(
-        "--status", choices=("active", "archived", "all"), default="all", help="(default: %(default)s)"
+        "--status",
+        choices=("active", "archived", "all"),
+        default="all",
+        help="(default: %(default)s)",
     )
     add_json_argument(listing)
     add_store_arguments(listing)
@@ -47,8 +54,12 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
         each.add_argument("name", metavar="NAME")
         add_json_argument(each)
         add_store_arguments(each)
-    actions.choices["create"].add_argument("--description", metavar="TEXT", default="", help="what it is for")
-    actions.choices["delete"].add_argument("--yes", action="store_true", help="do not ask for confirmation")
+    actions.choices["create"].add_argument(
+        "--description", metavar="TEXT", default="", help="what it is for"
+    )
+    actions.choices["delete"].add_argument(
+        "--yes", action="store_true", help="do not ask for confirmation"
+    )
     actions.choices["rename"].add_argument("new", metavar="NEW", help="the new name")
     return parser
 
@@ -62,7 +73,11 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
             _list(workspaces, status=options.status, as_json=options.json)
         else:
             said = _change(workspaces, options)
-            print_result(printable(said), {"action": options.action, "name": options.name}, as_json=options.json)
+            print_result(
+                printable(said),
+                {"action": options.action, "name": options.name},
+                as_json=options.json,
+            )
     return 0
 
 
@@ -87,7 +102,9 @@ def _confirm_deletion(name: str, *, confirmed: bool) -> None:
     if confirmed:
         return
     if not sys.stdin.isatty():
-        raise BadInput(f"deleting {name} cannot be undone: add --yes, or use `polymnia workspace archive {name}`")
+        raise BadInput(
+            f"deleting {name} cannot be undone: add --yes, or use `polymnia workspace archive {name}`"
+        )
     if input(f"This deletes {name} permanently. Type its name to continue: ") != name:
         raise BadInput("nothing was deleted")
 
@@ -95,7 +112,15 @@ def _confirm_deletion(name: str, *, confirmed: bool) -> None:
 def _list(workspaces: Workspaces, *, status: str, as_json: bool) -> None:
     found = [each for each in workspaces.find_all() if status in ("all", each.status)]
     if as_json:
-        times = [{"created_at": iso_time(each.created_at), "updated_at": iso_time(each.updated_at)} for each in found]
+        times = [
+            {"created_at": iso_time(each.created_at), "updated_at": iso_time(each.updated_at)}
+            for each in found
+        ]
         print_json([{**to_builtins(each), **time} for each, time in zip(found, times, strict=True)])
         return
-    print_table([(each.name, each.status, (iso_time(each.updated_at) or "")[:10], each.description) for each in found])
+    print_table(
+        [
+            (each.name, each.status, (iso_time(each.updated_at) or "")[:10], each.description)
+            for each in found
+        ]
+    )

@@ -42,7 +42,9 @@ def change_servers(client: Client, path: Path, entries: Mapping[str, Any]) -> Pa
         kept = _back_up(path)
         replace_file(path, [(mark + new).encode()])
     except OSError as exc:
-        raise BadInput(f"cannot write {path}: {exc.strerror}; use --print and add the entry yourself") from exc
+        raise BadInput(
+            f"cannot write {path}: {exc.strerror}; use --print and add the entry yourself"
+        ) from exc
     return kept
 
 
@@ -51,9 +53,17 @@ def edit(client: Client, text: str, entries: Mapping[str, Any]) -> str:
     for name, entry in entries.items():
         place = (client.key, name)
         if client.form == "toml":
-            text = toml.remove_table(text, place) if entry is None else toml.set_table(text, place, entry)
+            text = (
+                toml.remove_table(text, place)
+                if entry is None
+                else toml.set_table(text, place, entry)
+            )
         else:
-            text = jsonc.remove_member(text, place) if entry is None else jsonc.set_member(text, place, entry)
+            text = (
+                jsonc.remove_member(text, place)
+                if entry is None
+                else jsonc.set_member(text, place, entry)
+            )
     return text
 
 
@@ -61,7 +71,9 @@ def _read(path: Path) -> str:
     try:
         return path.read_bytes().decode("utf-8-sig") if path.exists() else ""
     except (OSError, UnicodeDecodeError) as exc:
-        raise BadInput(f"cannot read {path}: {exc}; use --print and add the entry yourself") from exc
+        raise BadInput(
+            f"cannot read {path}: {exc}; use --print and add the entry yourself"
+        ) from exc
 
 
 def _back_up(path: Path) -> Path | None:

@@ -30,15 +30,26 @@ def try_command(command: Sequence[str]) -> str:
     lines = b"".join(json.encode(message) + b"\n" for message in messages)
     try:
         done = subprocess.run(
-            command, input=lines, capture_output=True, cwd=Path.home(), timeout=_TIMEOUT_S, check=False
+            command,
+            input=lines,
+            capture_output=True,
+            cwd=Path.home(),
+            timeout=_TIMEOUT_S,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as exc:
         raise BadInput(f"{command[0]} cannot be started: {exc}") from exc
-    replies = {reply["id"]: reply.get("result") for reply in map(_decode, done.stdout.splitlines()) if "id" in reply}
+    replies = {
+        reply["id"]: reply.get("result")
+        for reply in map(_decode, done.stdout.splitlines())
+        if "id" in reply
+    }
     greeting, listing = replies.get(1), replies.get(2)
     if not greeting or not listing:
         said = done.stderr.decode(errors="replace").strip().splitlines()
-        raise BadInput(f"{' '.join(command)} did not answer: {said[-1] if said else f'status {done.returncode}'}")
+        raise BadInput(
+            f"{' '.join(command)} did not answer: {said[-1] if said else f'status {done.returncode}'}"
+        )
     return _describe(greeting, len(listing["tools"]))
 
 
@@ -52,7 +63,11 @@ def try_url(url: str, token: str) -> str:
         with urlopen(request, timeout=_TIMEOUT_S) as response:
             body: bytes = response.read()
     except HTTPError as exc:
-        why = "it needs a token, or this one is not valid" if exc.code in (401, 403) else f"status {exc.code}"
+        why = (
+            "it needs a token, or this one is not valid"
+            if exc.code in (401, 403)
+            else f"status {exc.code}"
+        )
         raise BadInput(f"{url} rejected the request: {why}") from exc
     except (URLError, OSError, ValueError) as exc:
         raise BadInput(f"{url} cannot be reached: {exc}") from exc

@@ -59,7 +59,9 @@ def remove_member(text: str, path: Sequence[str]) -> str:
     return text
 
 
-def render(value: Any, *, indent: str = _DEFAULT_INDENT, margin: str = "", newline: str = "\n") -> str:
+def render(
+    value: Any, *, indent: str = _DEFAULT_INDENT, margin: str = "", newline: str = "\n"
+) -> str:
     """Return a value as indented JSON; lists of scalars stay on one line."""
     if isinstance(value, dict) and value:
         inner = margin + indent
@@ -174,9 +176,15 @@ def _set(text: str, node: _Node, path: Sequence[str], value: Any) -> str:
     return text
 
 
-def _insert(text: str, node: _Node, key: str, value: Any, depth: int, unit: str, newline: str) -> str:
+def _insert(
+    text: str, node: _Node, key: str, value: Any, depth: int, unit: str, newline: str
+) -> str:
     members = node.members or []
-    inner = _margin(text, members[-1].start) if members and _is_first_on_line(text, members[-1].start) else ""
+    inner = (
+        _margin(text, members[-1].start)
+        if members and _is_first_on_line(text, members[-1].start)
+        else ""
+    )
     margin = inner or unit * (depth + 1)
     shown = f"{newline}{margin}{_quote(key)}: {render(value, indent=unit, margin=margin, newline=newline)}"
     if not members:

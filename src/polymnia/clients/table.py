@@ -69,7 +69,9 @@ class Client(Struct, frozen=True, kw_only=True):
             or bool(self.program and shutil.which(self.program))
         )
 
-    def local_entry(self, command: Sequence[str], env: Mapping[str, str] | None = None) -> dict[str, Any]:
+    def local_entry(
+        self, command: Sequence[str], env: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
         """Return the entry of a server that the client starts."""
         entry: dict[str, Any] = {**self.fixed, "command": command[0], "args": list(command[1:])}
         return {**entry, "env": dict(env)} if env else entry

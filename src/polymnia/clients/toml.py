@@ -31,7 +31,9 @@ def set_table(text: str, path: Sequence[str], table: dict[str, Any]) -> str:
     before, after = "".join(lines[:place]), "".join(lines[place:])
     if before.strip():
         before = before.rstrip("\r\n") + 2 * newline
-    return _require_result(before + shown + (newline if after.strip() else "") + after.lstrip("\r\n"), expected)
+    return _require_result(
+        before + shown + (newline if after.strip() else "") + after.lstrip("\r\n"), expected
+    )
 
 
 def remove_table(text: str, path: Sequence[str]) -> str:
@@ -43,7 +45,10 @@ def remove_table(text: str, path: Sequence[str]) -> str:
 
 def render(path: Sequence[str], table: dict[str, Any]) -> str:
     """Return a table with its header; tables in it are inline."""
-    lines = [f"[{'.'.join(_key(each) for each in path)}]", *(f"{_key(key)} = {_value(table[key])}" for key in table)]
+    lines = [
+        f"[{'.'.join(_key(each) for each in path)}]",
+        *(f"{_key(key)} = {_value(table[key])}" for key in table),
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -91,13 +96,17 @@ def _key(text: str) -> str:
 
 def _value(value: Any) -> str:
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{_key(key)} = {_value(each)}" for key, each in value.items()) + " }"
+        return (
+            "{ " + ", ".join(f"{_key(key)} = {_value(each)}" for key, each in value.items()) + " }"
+        )
     if isinstance(value, list):
         return "[" + ", ".join(map(_value, value)) + "]"
     return json.encode(value).decode().replace("\x7f", "\\u007f")
 
 
-def _with_table(value: dict[str, Any], path: Sequence[str], table: dict[str, Any] | None) -> dict[str, Any]:
+def _with_table(
+    value: dict[str, Any], path: Sequence[str], table: dict[str, Any] | None
+) -> dict[str, Any]:
     """Return the tables with the one at the path replaced, or removed if it is None."""
     rest = {key: each for key, each in value.items() if key != path[0]}
     if len(path) == 1:

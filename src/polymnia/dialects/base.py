@@ -13,7 +13,14 @@ from polymnia.dialects.questions import Askable, Elicited, Question, T
 from polymnia.engine.memory import Memory
 from polymnia.engine.secrets import SecretRule
 from polymnia.engine.workspaces import Workspaces
-from polymnia.errors import BadInput, Cancelled, InputRequired, MissingCapability, NoWorkspace, Unanswered
+from polymnia.errors import (
+    BadInput,
+    Cancelled,
+    InputRequired,
+    MissingCapability,
+    NoWorkspace,
+    Unanswered,
+)
 from polymnia.model import OWNER, Capability, Change, Principal
 
 # Log levels, least severe first.
@@ -297,15 +304,25 @@ class Dialect(Struct, frozen=True, kw_only=True):
 
     def instructions_for(self, principal: Principal) -> str:
         """Return the instructions, without tools that the principal may not call."""
-        more: dict[Capability, str] = {"write": self.write_instructions, "admin": self.admin_instructions}
+        more: dict[Capability, str] = {
+            "write": self.write_instructions,
+            "admin": self.admin_instructions,
+        }
         return "\n".join(
-            [self.instructions, *(text for needed, text in more.items() if text and principal.may(needed))]
+            [
+                self.instructions,
+                *(text for needed, text in more.items() if text and principal.may(needed)),
+            ]
         )
 
     def greet(self, workspaces: Workspaces, client: Client) -> str:
         """Return the instructions for a client, with its workspaces."""
         text = self.instructions_for(client.principal)
-        return text if self.describe_workspaces is None else f"{text}\n{self.describe_workspaces(workspaces, client)}"
+        return (
+            text
+            if self.describe_workspaces is None
+            else f"{text}\n{self.describe_workspaces(workspaces, client)}"
+        )
 
 
 def session_name(given: str) -> str:
@@ -366,7 +383,10 @@ def decode_arguments(decoder: Decoder[Any], raw: bytes | Raw, *, root: str = "ar
     except ValidationError as exc:
         if bytes(raw) == b"null":
             return decode_arguments(decoder, b"{}", root=root)
-        from polymnia.dialects.schema import convert_leniently, explain_mistakes  # needed only when something is wrong
+        from polymnia.dialects.schema import (
+            convert_leniently,
+            explain_mistakes,
+        )  # needed only when something is wrong
 
         converted = convert_leniently(raw, decoder.type)
         if converted is None:

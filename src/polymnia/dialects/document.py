@@ -68,7 +68,11 @@ class RelationShape(Struct, frozen=True, omit_defaults=True):
 _ENTITIES = Decoder(EntityShape)
 _RELATIONS = Decoder(RelationShape)
 _NOTES = Decoder(NoteShape)
-_DECODERS: dict[str, Decoder[Any]] = {"entities": _ENTITIES, "relations": _RELATIONS, "notes": _NOTES}
+_DECODERS: dict[str, Decoder[Any]] = {
+    "entities": _ENTITIES,
+    "relations": _RELATIONS,
+    "notes": _NOTES,
+}
 
 
 def encode_document(graph: Graph, notes: Iterable[Note]) -> bytes:
@@ -77,7 +81,10 @@ def encode_document(graph: Graph, notes: Iterable[Note]) -> bytes:
 
 
 def document_lines(
-    entities: Iterable[Entity], relations: Iterable[Relation], notes: Iterable[Note], tables: TableReader | None = None
+    entities: Iterable[Entity],
+    relations: Iterable[Relation],
+    notes: Iterable[Note],
+    tables: TableReader | None = None,
 ) -> Iterator[bytes]:
     """Yield the document of what is living and, if the store keeps versions, of all rows."""
     seal = sha256()
@@ -150,7 +157,9 @@ def _entity(shape: EntityShape, place: str) -> Entity:
 def _observations(shape: EntityShape, place: str) -> Iterator[Observation]:
     count = len(shape.observations)
     if len(shape.origins) not in (0, count):
-        raise BadInput(f"{place}.origins: expected one for each of the {count} observations, got {len(shape.origins)}")
+        raise BadInput(
+            f"{place}.origins: expected one for each of the {count} observations, got {len(shape.origins)}"
+        )
     last, origins = 0, shape.origins or [OriginShape()] * count
     for number, (text, origin) in enumerate(zip(shape.observations, origins, strict=True)):
         where = f"{place}.origins[{number}]"
@@ -210,7 +219,9 @@ def _origins(entity: Entity) -> list[OriginShape]:
     origins: list[OriginShape] = []
     for each in entity.observations:
         ordinal = each.ordinal if each.ordinal != last + 1 else 0
-        origins.append(OriginShape(ordinal, iso_time(each.created_at), iso_time(each.valid_at), each.source))
+        origins.append(
+            OriginShape(ordinal, iso_time(each.created_at), iso_time(each.valid_at), each.source)
+        )
         last = each.ordinal
     return origins if any(each != OriginShape() for each in origins) else []
 

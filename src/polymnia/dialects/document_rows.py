@@ -19,8 +19,12 @@ _ROWS: dict[str, Any] = {
     "marks": tuple[str, Number, Number],
     "entities": tuple[Number, str, Number, Number, Number],
     "updates": tuple[Number, Number, Number],
-    "cards": tuple[Number, Number, str, str, str | None, Number | None, Tags, Number, Number, Number | None],
-    "observations": tuple[Number, Number, Number, str, Number, Number | None, str | None, Number, Number | None],
+    "cards": tuple[
+        Number, Number, str, str, str | None, Number | None, Tags, Number, Number, Number | None
+    ],
+    "observations": tuple[
+        Number, Number, Number, str, Number, Number | None, str | None, Number, Number | None
+    ],
     "relations": tuple[Number, str, str, str, Number, Number, Number | None],
     "notes": tuple[Number, str, str, Tags, Number, Number, Number, Number | None],
     "models": tuple[Number, str, str, Number],
@@ -39,7 +43,11 @@ def row_lines(tables: TableReader, seal: str) -> Iterator[bytes]:
     whole = sha256()
     yield b',\n"history":{"tables":{'
     for number, (table, columns) in enumerate(TABLES.items()):
-        yield b'%s\n"%s":{"columns":%s,"rows":[' % (b"," if number else b"", table.encode(), encode(columns))
+        yield b'%s\n"%s":{"columns":%s,"rows":[' % (
+            b"," if number else b"",
+            table.encode(),
+            encode(columns),
+        )
         separator = b"\n"
         for row in kept_rows(tables, table):
             whole.update(msgpack.encode(row))
@@ -63,6 +71,10 @@ def parse_row(table: str, data: bytes, place: str) -> TableRow:
         row: TableRow = _DECODERS[table].decode(data)
     except (DecodeError, UnicodeDecodeError, RecursionError) as exc:
         raise BadInput(f"{place}: {exc}") from exc
-    if _NUL in data and any("\x00" in "".join(each) for each in row if isinstance(each, str | tuple)):
-        raise BadInput(f"{place}: a text contains a NUL character (U+0000), which cannot be stored; remove it")
+    if _NUL in data and any(
+        "\x00" in "".join(each) for each in row if isinstance(each, str | tuple)
+    ):
+        raise BadInput(
+            f"{place}: a text contains a NUL character (U+0000), which cannot be stored; remove it"
+        )
     return row

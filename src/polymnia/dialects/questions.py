@@ -84,7 +84,9 @@ class Question(Struct, Generic[T], frozen=True):
         try:
             return self.decoder.decode(answer)
         except (ValidationError, DecodeError, UnicodeDecodeError) as exc:
-            raise InvalidParams(f"the client's answer to {self.method} is malformed: {exc}") from exc
+            raise InvalidParams(
+                f"the client's answer to {self.method} is malformed: {exc}"
+            ) from exc
 
 
 _CONFIRMED = "confirmed"
@@ -93,7 +95,9 @@ _sampled: Decoder[Sampled] = Decoder(Sampled)
 _roots: Decoder[ListedRoots] = Decoder(ListedRoots)
 
 
-def elicitation(key: str, message: str, properties: Mapping[str, Any], *, required: list[str]) -> Question[Elicited]:
+def elicitation(
+    key: str, message: str, properties: Mapping[str, Any], *, required: list[str]
+) -> Question[Elicited]:
     """Return a question to the user: a form whose fields are described by JSON schemas of primitive types."""
     schema = {"type": "object", "properties": dict(properties), "required": required}
     params = {"message": message, "requestedSchema": schema}
@@ -106,7 +110,9 @@ def confirmation(key: str, message: str) -> Question[Elicited]:
     return elicitation(key, message, checkbox, required=[_CONFIRMED])
 
 
-def sampling(key: str, text: str, *, max_tokens: int, system: str | None = None) -> Question[Sampled]:
+def sampling(
+    key: str, text: str, *, max_tokens: int, system: str | None = None
+) -> Question[Sampled]:
     """Return a request to the client's model to continue a text."""
     params: dict[str, Any] = {
         "messages": [{"role": "user", "content": {"type": "text", "text": text}}],

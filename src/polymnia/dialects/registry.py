@@ -47,10 +47,14 @@ class DialectSpec(Struct, frozen=True, kw_only=True):
 
 
 _MEMORY_FILE = {
-    "memory_file": StoreFlag(("--memory-file", "-f"), "FILE", "the memory file, in the dialect's own format")
+    "memory_file": StoreFlag(
+        ("--memory-file", "-f"), "FILE", "the memory file, in the dialect's own format"
+    )
 }
 _DATA_DIR = {
-    "data_dir": StoreFlag(("--data-dir",), "DIR", "a directory of workspaces; same as --store DIR/", "directory")
+    "data_dir": StoreFlag(
+        ("--data-dir",), "DIR", "a directory of workspaces; same as --store DIR/", "directory"
+    )
 }
 
 DIALECTS: Mapping[str, DialectSpec] = {
@@ -70,7 +74,9 @@ DIALECTS: Mapping[str, DialectSpec] = {
         scheme="jsonl",
         flags=_MEMORY_FILE,
     ),
-    "project": DialectSpec(module="polymnia.dialects.project", store="data/", port=8081, flags=_DATA_DIR),
+    "project": DialectSpec(
+        module="polymnia.dialects.project", store="data/", port=8081, flags=_DATA_DIR
+    ),
     "reference": DialectSpec(
         module="polymnia.dialects.reference",
         store="memory.jsonl",
@@ -93,7 +99,9 @@ DIALECTS: Mapping[str, DialectSpec] = {
     "workspace": DialectSpec(module="polymnia.dialects.workspace", store="data/", flags=_DATA_DIR),
 }
 
-STORE_FLAGS: Mapping[str, StoreFlag] = {name: flag for spec in DIALECTS.values() for name, flag in spec.flags.items()}
+STORE_FLAGS: Mapping[str, StoreFlag] = {
+    name: flag for spec in DIALECTS.values() for name, flag in spec.flags.items()
+}
 
 
 def find_spec(name: str) -> DialectSpec:

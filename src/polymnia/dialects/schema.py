@@ -56,17 +56,29 @@ def explain_mistakes(problem: str, raw: bytes | Raw, kind: Any, root: str) -> st
     if not isinstance(arguments, dict) or not _is_struct(kind):
         return explain_mistake(problem, kind, root)
     optional = {each.encode_name for each in fields(kind) if not each.required}
-    given = {name: value for name, value in arguments.items() if value is not None or name not in optional}
+    given = {
+        name: value
+        for name, value in arguments.items()
+        if value is not None or name not in optional
+    }
     found = _find_in_object(_integral(given), kind, "$")
     told = [explain_mistake(each, kind, root) for each in found[:MAX_MISTAKES] or [problem]]
-    more = [f"and {count_noun(len(found) - MAX_MISTAKES, 'more mistake')}"] if len(found) > MAX_MISTAKES else []
+    more = (
+        [f"and {count_noun(len(found) - MAX_MISTAKES, 'more mistake')}"]
+        if len(found) > MAX_MISTAKES
+        else []
+    )
     return "; ".join(told + more)
 
 
 def _find_in_object(value: dict[str, Any], kind: type[Struct], path: str) -> list[str]:
     """Return msgspec's messages about all fields of an object that are unknown, missing or wrong."""
     known = {each.encode_name: each for each in fields(kind)}
-    unknown = [name for name in value if name not in known] if kind.__struct_config__.forbid_unknown_fields else []
+    unknown = (
+        [name for name in value if name not in known]
+        if kind.__struct_config__.forbid_unknown_fields
+        else []
+    )
     found = [f"Object contains unknown field `{name}` - at `{path}`" for name in unknown]
     for name, each in known.items():
         if name in value:
@@ -127,7 +139,11 @@ def _inline(node: Any, components: dict[str, Any]) -> Any:
         public = {key: value for key, value in named.items() if key not in ("title", "description")}
         node = public | {key: value for key, value in node.items() if key != "$ref"}
     # Some drafts of JSON Schema do not allow an empty list of required names.
-    return {key: _inline(value, components) for key, value in node.items() if (key, value) != ("required", [])}
+    return {
+        key: _inline(value, components)
+        for key, value in node.items()
+        if (key, value) != ("required", [])
+    }
 
 
 def _integral(value: Any) -> Any:
@@ -154,7 +170,13 @@ def _type_names(wanted: str) -> str:
 
 
 def _kind_name(kind: str) -> str:
-    return "a number" if kind in ("int", "float") else "a boolean" if kind == "bool" else _type_names(kind)
+    return (
+        "a number"
+        if kind in ("int", "float")
+        else "a boolean"
+        if kind == "bool"
+        else _type_names(kind)
+    )
 
 
 def _join(path: str, name: str) -> str:
@@ -166,7 +188,9 @@ def _choices(kind: Any, path: str) -> list[str]:
     node = json_schema(kind)
     for step in _STEP.findall(path):
         node = _child_schema(node, step)
-    return [str(each) for option in [node, *node.get("anyOf", ())] for each in option.get("enum", ())]
+    return [
+        str(each) for option in [node, *node.get("anyOf", ())] for each in option.get("enum", ())
+    ]
 
 
 def _child_schema(node: dict[str, Any], step: str) -> dict[str, Any]:

@@ -7,7 +7,9 @@ from polymnia.search.expression import wants_everything
 
 _MAX_NOTES = 5
 _MAX_LETTERS = 500
-_HEADING = "Matching notes of the vault (not entities: the other tools here cannot open or change them):"
+_HEADING = (
+    "Matching notes of the vault (not entities: the other tools here cannot open or change them):"
+)
 
 
 def matching_notes(memory: Memory, query: str) -> str | None:
@@ -15,7 +17,9 @@ def matching_notes(memory: Memory, query: str) -> str | None:
     if not memory.store.capabilities.notes or wants_everything(query):
         return None
     with memory.reading() as read:
-        if not read.notes.count(VAULT, ()):  # most memories have no notes, and a search for many words takes longer
+        if not read.notes.count(
+            VAULT, ()
+        ):  # most memories have no notes, and a search for many words takes longer
             return None
     hits = notes.search(memory, NoteQuery(text=query, limit=_MAX_NOTES), [VAULT]).hits
     lines = [f"- {_one_line(each.note.key)}: {_one_line(each.note.content)}" for each in hits]

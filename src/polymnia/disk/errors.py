@@ -17,7 +17,12 @@ class ErrorMapping:
 
     __slots__ = ("_map", "_path", "_types")
 
-    def __init__(self, path: str, types: tuple[type[Exception], ...], map_error: Callable[[str, Any], PolymniaError]):
+    def __init__(
+        self,
+        path: str,
+        types: tuple[type[Exception], ...],
+        map_error: Callable[[str, Any], PolymniaError],
+    ):
         self._path = path
         self._types = types
         self._map = map_error
@@ -25,7 +30,9 @@ class ErrorMapping:
     def __enter__(self) -> None:
         pass
 
-    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, trace: object) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: object
+    ) -> None:
         if isinstance(exc, self._types):
             raise self._map(self._path, exc) from exc
 
@@ -38,4 +45,6 @@ def map_os_errors(path: str) -> ErrorMapping:
 def _store_error(path: str, exc: OSError) -> StoreError:
     if exc.errno in _FULL:
         return StoreFull(f"no space left for {path}; nothing was changed, free some space")
-    return StoreError(f"{path}: {exc.strerror}; nothing was changed, check the file and its permissions")
+    return StoreError(
+        f"{path}: {exc.strerror}; nothing was changed, check the file and its permissions"
+    )

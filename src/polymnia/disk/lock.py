@@ -106,7 +106,9 @@ class ServerLock:
     """
 
     def __init__(self, path: str | None) -> None:
-        self._path = None if path is None else os.path.realpath(path)  # one lock for a file and its links
+        self._path = (
+            None if path is None else os.path.realpath(path)
+        )  # one lock for a file and its links
         self._lock = threading.Lock()
         self._descriptor: int | None = None
         self.name = os.urandom(8).hex()

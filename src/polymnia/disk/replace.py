@@ -92,7 +92,9 @@ def make_parent(path: Path) -> None:
     try:
         _make_directory(path.parent)
     except OSError as exc:
-        raise StoreError(f"cannot create the directory of {path} ({exc.strerror}); choose another path") from exc
+        raise StoreError(
+            f"cannot create the directory of {path} ({exc.strerror}); choose another path"
+        ) from exc
 
 
 def open_private(path: str, flags: int) -> int:

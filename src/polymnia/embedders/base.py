@@ -63,7 +63,9 @@ def missing_package(url: str) -> str:
     needed = _PACKAGES.get(url.partition(":")[0], ())
     missing = next((package for package in needed if find_spec(package) is None), None)
     has_weights = any(find_spec(package) for package in WEIGHTS)
-    if missing == "onnxruntime" and has_weights:  # the extra is installed, but leaves it out on this platform
+    if (
+        missing == "onnxruntime" and has_weights
+    ):  # the extra is installed, but leaves it out on this platform
         return f"search by meaning needs onnxruntime, which has no package for {machine()} machines; {_ELSEWHERE}"
     if url == LOCAL and not missing and not has_weights:
         missing = WEIGHTS[0]

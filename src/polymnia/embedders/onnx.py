@@ -48,7 +48,9 @@ class OnnxEmbedder:
         self._tokenize = tokenize
         self._use_first_token = use_first_token
         self._question_prompt: str = (prompts or {}).get("query", "")
-        self._text_prompt: str = (prompts or {}).get("document", "") or (prompts or {}).get("passage", "")
+        self._text_prompt: str = (prompts or {}).get("document", "") or (prompts or {}).get(
+            "passage", ""
+        )
         self.dimension = int(self._run([[0, 0]]).shape[1])
         self.identity = f"{name}/{self.dimension}/{self._question_prompt}/{self._text_prompt}"
 
@@ -69,7 +71,9 @@ class OnnxEmbedder:
             mask[row, : len(numbers)] = 1
         inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
         try:
-            (states, *_) = self._session.run(None, {name: inputs[name] for name in self._input_names})
+            (states, *_) = self._session.run(
+                None, {name: inputs[name] for name in self._input_names}
+            )
         except (onnxruntime.capi.onnxruntime_pybind11_state.Fail, KeyError) as exc:
             raise EmbedderError(f"the model failed ({exc}); is it a sentence transformer?") from exc
         return _pool(np.asarray(states, np.float32), mask, use_first_token=self._use_first_token)
@@ -135,9 +139,14 @@ def open_directory(directory: str) -> OnnxEmbedder:
     Raise EmbedderError.
     """
     root = Path(directory)
-    model = next((path for path in (root / "model.onnx", root / "onnx" / "model.onnx") if path.is_file()), None)
+    model = next(
+        (path for path in (root / "model.onnx", root / "onnx" / "model.onnx") if path.is_file()),
+        None,
+    )
     if model is None:
-        raise EmbedderError(f"{root} has no model.onnx; export a sentence transformer to ONNX there")
+        raise EmbedderError(
+            f"{root} has no model.onnx; export a sentence transformer to ONNX there"
+        )
     pooling = _read(root / "1_Pooling" / "config.json")
     prompts = _read(root / "config_sentence_transformers.json").get("prompts")
     return OnnxEmbedder(
@@ -166,7 +175,9 @@ def _other_tokenizer(path: Path) -> Tokenize:
     try:
         from tokenizers import Tokenizer  # only if the user has installed it
     except ImportError as exc:
-        raise EmbedderError(f"{path} is not WordPiece; `pip install tokenizers` reads the other kinds") from exc
+        raise EmbedderError(
+            f"{path} is not WordPiece; `pip install tokenizers` reads the other kinds"
+        ) from exc
     tokenizer = Tokenizer.from_file(str(path))
     tokenizer.no_padding()
     tokenizer.enable_truncation(_MAX_TOKENS)
@@ -179,7 +190,9 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         return json.decode(path.read_bytes(), type=dict[str, Any])
     except DecodeError as exc:
-        raise EmbedderError(f"{path} is not a JSON object ({exc}); copy it from the model again") from exc
+        raise EmbedderError(
+            f"{path} is not a JSON object ({exc}); copy it from the model again"
+        ) from exc
 
 
 def _pool(states: Any, mask: Any, *, use_first_token: bool) -> "Vectors":
@@ -190,4 +203,6 @@ def _pool(states: Any, mask: Any, *, use_first_token: bool) -> "Vectors":
         pooled = states[:, 0]
     else:
         pooled = (states * mask[:, :, None]).sum(1) / mask.sum(1, keepdims=True)
-    return np.asarray(pooled / np.maximum(np.linalg.norm(pooled, axis=1, keepdims=True), 1e-12), np.float32)
+    return np.asarray(
+        pooled / np.maximum(np.linalg.norm(pooled, axis=1, keepdims=True), 1e-12), np.float32
+    )

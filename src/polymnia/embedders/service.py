@@ -46,9 +46,13 @@ def open_service(kind: str, model: str, *, key: str = "") -> "ServiceEmbedder":
     """Open the embedder for `MODEL` or `MODEL@http://server`. Raise EmbedderError if the server does not answer."""
     name, _, server = model.partition("@")
     if server and not server.startswith(("http://", "https://")):
-        raise EmbedderError(f"{server!r} is not the URL of a server; use {kind}:{name}@http://HOST:PORT")
+        raise EmbedderError(
+            f"{server!r} is not the URL of a server; use {kind}:{name}@http://HOST:PORT"
+        )
     if kind == "ollama":
-        return ServiceEmbedder(f"{(server or _OLLAMA).rstrip('/')}/api/embed", name, _ollama_rows, key)
+        return ServiceEmbedder(
+            f"{(server or _OLLAMA).rstrip('/')}/api/embed", name, _ollama_rows, key
+        )
     return ServiceEmbedder(f"{(server or _OPENAI).rstrip('/')}/embeddings", name, _openai_rows, key)
 
 
@@ -57,17 +61,24 @@ class ServiceEmbedder:
 
     batch_size = TEXTS_PER_REQUEST * MAX_REQUESTS
 
-    def __init__(self, url: str, model: str, rows: Callable[[bytes], list[list[float]]], key: str) -> None:
+    def __init__(
+        self, url: str, model: str, rows: Callable[[bytes], list[list[float]]], key: str
+    ) -> None:
         self._url = url
         self._model = model
         self._rows = rows
-        self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
+        self._headers = {"Content-Type": "application/json"} | (
+            {"Authorization": f"Bearer {key}"} if key else {}
+        )
         self.dimension = 0
         self.dimension = int(self.embed(["dimension"], asking=True).shape[1])
         self.identity = f"{model}/{self.dimension}"
 
     def embed(self, texts: Sequence[str], *, asking: bool = False) -> "Vectors":
-        batches = [texts[start : start + TEXTS_PER_REQUEST] for start in range(0, len(texts), TEXTS_PER_REQUEST)]
+        batches = [
+            texts[start : start + TEXTS_PER_REQUEST]
+            for start in range(0, len(texts), TEXTS_PER_REQUEST)
+        ]
         if not batches:
             return np.zeros((0, self.dimension), np.float32)
         # A question is not retried: its search does not wait, and answers without the vector.
@@ -83,15 +94,23 @@ class ServiceEmbedder:
             with np.errstate(over="ignore"):  # a number that is too large becomes infinite
                 rows = np.asarray(self._rows(reply), np.float32)
         except (DecodeError, ValidationError, ValueError) as exc:
-            raise EmbedderError(f"{self._url} did not return vectors ({exc}); check the URL and the model") from exc
+            raise EmbedderError(
+                f"{self._url} did not return vectors ({exc}); check the URL and the model"
+            ) from exc
         if rows.ndim != 2 or len(rows) != len(texts) or not rows.size:
             raise EmbedderError(f"{self._url} returned {len(rows)} vectors for {len(texts)} texts")
         if not np.isfinite(rows).all() or not rows.any(axis=1).all():
-            raise EmbedderError(f"{self._url} returned vectors that are not numbers or have no direction")
+            raise EmbedderError(
+                f"{self._url} returned vectors that are not numbers or have no direction"
+            )
         if self.dimension and rows.shape[1] != self.dimension:
             change = f"from {self.dimension} to {rows.shape[1]} numbers"
-            raise EmbedderError(f"{self._url} changed its vectors {change}; everything will be embedded again")
-        return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12), np.float32)
+            raise EmbedderError(
+                f"{self._url} changed its vectors {change}; everything will be embedded again"
+            )
+        return np.asarray(
+            rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12), np.float32
+        )
 
     def _post(self, body: dict[str, Any], delays: Sequence[float]) -> bytes:
         """Return the reply. While the server is unavailable, try again after each delay. Raise EmbedderError."""
@@ -112,7 +131,9 @@ class ServiceEmbedder:
             kind = _Unavailable if exc.code in _TEMPORARY else EmbedderError
             raise kind(f"{self._url} refused the request ({exc.code}): {text}") from exc
         except (URLError, OSError, HTTPException) as exc:
-            raise _Unavailable(f"{self._url} cannot be reached ({exc}); is the server running?") from exc
+            raise _Unavailable(
+                f"{self._url} cannot be reached ({exc}); is the server running?"
+            ) from exc
 
 
 class _Unavailable(EmbedderError):

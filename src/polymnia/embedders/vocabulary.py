@@ -19,5 +19,7 @@ def english_words() -> dict[str, int]:
 
     Well-known names and some foreign words are among them.
     """
-    words = [piece for piece in read_vocabulary() if piece.isalpha() and len(piece) >= MIN_WORD_LETTERS]
+    words = [
+        piece for piece in read_vocabulary() if piece.isalpha() and len(piece) >= MIN_WORD_LETTERS
+    ]
     return {word: rank for rank, word in enumerate(words)}

@@ -10,7 +10,13 @@ _CONTINUED = "##"
 _UNKNOWN, _START, _END = "[UNK]", "[CLS]", "[SEP]"
 # In ASCII, every character that is neither letter nor digit is a token by itself, like punctuation.
 _ASCII_MARKS = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
-_HAN = ((0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2CEAF), (0xF900, 0xFAFF), (0x2F800, 0x2FA1F))
+_HAN = (
+    (0x4E00, 0x9FFF),
+    (0x3400, 0x4DBF),
+    (0x20000, 0x2CEAF),
+    (0xF900, 0xFAFF),
+    (0x2F800, 0x2FA1F),
+)
 
 
 class WordPiece:
@@ -18,7 +24,9 @@ class WordPiece:
 
     def __init__(self, vocabulary: Sequence[str], *, max_tokens: int, lower: bool = True) -> None:
         self._ids = {piece: number for number, piece in enumerate(vocabulary)}
-        self._unknown, self._start, self._end = (self._ids[each] for each in (_UNKNOWN, _START, _END))
+        self._unknown, self._start, self._end = (
+            self._ids[each] for each in (_UNKNOWN, _START, _END)
+        )
         self._max_tokens = max_tokens
         self._lower = lower
         self._pieces = lru_cache(maxsize=32768)(self._split_word)
@@ -64,6 +72,10 @@ def _separate(character: str) -> str:
     kind = category(character)
     if character in "\x00\ufffd" or kind.startswith("C"):
         return ""
-    if character in _ASCII_MARKS or kind.startswith("P") or any(low <= ord(character) <= high for low, high in _HAN):
+    if (
+        character in _ASCII_MARKS
+        or kind.startswith("P")
+        or any(low <= ord(character) <= high for low, high in _HAN)
+    ):
         return f" {character} "
     return character

@@ -14,7 +14,9 @@ def set_summary(memory: Memory, name: str, summary: str, *, by: str) -> Entity:
     """Set or replace the summary of an entity; return the entity. Raise EntityNotFound."""
     with memory.writing("set_summary", by) as transaction:
         found = transaction.read.find([name])
-        changed = _change(found, name, summary=summary, summary_at=transaction.at, updated_at=transaction.at)
+        changed = _change(
+            found, name, summary=summary, summary_at=transaction.at, updated_at=transaction.at
+        )
         transaction.apply(before=Rows(entities=tuple(found)), after=Rows(entities=(changed,)))
     return changed
 

@@ -38,7 +38,9 @@ class BriefedEntity(Struct, frozen=True):
     @property
     def text(self) -> str:
         """The entity as lines of text."""
-        head = " ".join(f"- {self.name} ({self.type})".split()) + (f": {self.summary}" if self.summary else "")
+        head = " ".join(f"- {self.name} ({self.type})".split()) + (
+            f": {self.summary}" if self.summary else ""
+        )
         more = [f"  · {self.left_out} more facts"] if self.left_out else []
         return "\n".join([head, *(f"  · {fact}" for fact in self.facts), *more])
 
@@ -59,10 +61,14 @@ def brief(memory: Memory, *, max_tokens: int = DEFAULT_TOKENS) -> Briefing:
     with memory.reading() as read:
         counts, types = read.counts(), read.entity_types()
         told = _brief_all(read)
-        last = read.history.latest(ChangeQuery(limit=1)) if memory.store.capabilities.history else []
+        last = (
+            read.history.latest(ChangeQuery(limit=1)) if memory.store.capabilities.history else []
+        )
     shown = _fit_budget(told, max_tokens)
     at, actor = (last[0].at, last[0].actor) if last else (0, "")
-    return Briefing(counts, tuple(types[:MAX_TYPES]), tuple(shown), counts.entities - len(shown), at, actor)
+    return Briefing(
+        counts, tuple(types[:MAX_TYPES]), tuple(shown), counts.entities - len(shown), at, actor
+    )
 
 
 def brief_entities(memory: Memory, *, max_tokens: int = DEFAULT_TOKENS) -> list[BriefedEntity]:
@@ -74,7 +80,9 @@ def brief_entities(memory: Memory, *, max_tokens: int = DEFAULT_TOKENS) -> list[
 def _brief_all(read: Reader) -> list[BriefedEntity]:
     pinned = _find_pinned(read)
     recent = _find_recent(read, {each.name for each in pinned})
-    return [_brief_entity(each, is_pinned=True) for each in pinned] + [_brief_entity(each) for each in recent]
+    return [_brief_entity(each, is_pinned=True) for each in pinned] + [
+        _brief_entity(each) for each in recent
+    ]
 
 
 def _find_pinned(read: Reader) -> list[Entity]:
@@ -86,7 +94,10 @@ def _find_pinned(read: Reader) -> list[Entity]:
 def _find_recent(read: Reader, known: set[str]) -> list[Entity]:
     """Return the entities updated last, the latest first, with few conversations among them."""
     latest = [each for each in read.recent(0, MAX_LOOKED_AT) if each.name not in known]
-    surplus = {each.name for each in [each for each in latest if each.type == CONVERSATION][MAX_CONVERSATIONS:]}
+    surplus = {
+        each.name
+        for each in [each for each in latest if each.type == CONVERSATION][MAX_CONVERSATIONS:]
+    }
     names = [each.name for each in latest if each.name not in surplus][:MAX_RECENT]
     found = {each.name: each for each in read.find(names)} if names else {}
     return [found[name] for name in names]
@@ -134,4 +145,6 @@ def _shorten_entity(entity: BriefedEntity, max_tokens: int) -> BriefedEntity:
             break
         facts = tried.facts
     left_out = entity.left_out + len(entity.facts) - len(facts)
-    return BriefedEntity(entity.name, entity.type, entity.summary, facts, left_out, entity.is_pinned)
+    return BriefedEntity(
+        entity.name, entity.type, entity.summary, facts, left_out, entity.is_pinned
+    )

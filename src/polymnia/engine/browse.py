@@ -76,9 +76,17 @@ def suggest(memory: Memory, start: str, limit: int = 8) -> list[Entity]:
         return []
     with memory.reading() as read:
         found = [each for each in read.headings(folded) if folded in each.name.casefold()]
-        found.sort(key=lambda each: (not each.name.casefold().startswith(folded), len(each.name), each.name))
+        found.sort(
+            key=lambda each: (
+                not each.name.casefold().startswith(folded),
+                len(each.name),
+                each.name,
+            )
+        )
         return read.outlines([each.name for each in found[:limit]]) if found else []
 
 
-def _count(hits: tuple[SignedHit, ...], values: Callable[[SignedHit], tuple[str, ...]]) -> tuple[tuple[str, int], ...]:
+def _count(
+    hits: tuple[SignedHit, ...], values: Callable[[SignedHit], tuple[str, ...]]
+) -> tuple[tuple[str, int], ...]:
     return tuple(Counter(value for each in hits for value in values(each)).most_common())

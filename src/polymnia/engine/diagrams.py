@@ -43,7 +43,9 @@ def _mermaid_label(text: str) -> str:
 
 def _mermaid_text(text: str) -> str:
     """Return the text with characters that are special in Mermaid or HTML as entity codes; never empty."""
-    escaped = [f"#{ord(each)};" if each in _MERMAID_SPECIAL else each for each in _CONTROL.sub(" ", text)]
+    escaped = [
+        f"#{ord(each)};" if each in _MERMAID_SPECIAL else each for each in _CONTROL.sub(" ", text)
+    ]
     return "".join(escaped).strip() or " "
 
 
@@ -52,5 +54,7 @@ _MERMAID_SPECIAL = frozenset('"#<>&;`|[]{}()\\')
 
 def _dot_text(text: str) -> str:
     """Escape text for a quoted DOT string: keep line breaks, drop other control characters."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\r\n", "\n").replace("\n", "\\n")
+    escaped = (
+        text.replace("\\", "\\\\").replace('"', '\\"').replace("\r\n", "\n").replace("\n", "\\n")
+    )
     return _CONTROL.sub(" ", escaped)

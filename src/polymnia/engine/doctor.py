@@ -35,12 +35,17 @@ class Findings(Struct, frozen=True, kw_only=True):
 def check_all(url: str) -> Findings:
     """Check every workspace of a catalogue, archived or not, and whether files and registry agree."""
     findings = tuple(
-        Finding(workspace=each.name, counts=each.counts, notes=each.notes, problems=tuple(each.problems))
+        Finding(
+            workspace=each.name, counts=each.counts, notes=each.notes, problems=tuple(each.problems)
+        )
         for each in check_catalogue(url)
     )
     sound = not any(each.problems for each in findings)
     return Findings(
-        store=hide_passwords(url), sound=sound, findings=findings, advice="" if sound else _ADVICE_DIRECTORY
+        store=hide_passwords(url),
+        sound=sound,
+        findings=findings,
+        advice="" if sound else _ADVICE_DIRECTORY,
     )
 
 
@@ -52,7 +57,10 @@ def check_one(store: Store, url: str) -> Findings:
         notes = read.notes.count(VAULT, ()) if store.capabilities.notes else 0
     finding = Finding(counts=counts, notes=notes, problems=tuple(problems))
     return Findings(
-        store=hide_passwords(url), sound=not problems, findings=(finding,), advice=_advice(url) if problems else ""
+        store=hide_passwords(url),
+        sound=not problems,
+        findings=(finding,),
+        advice=_advice(url) if problems else "",
     )
 
 

@@ -59,7 +59,9 @@ def draw(
         return _drawing(read, shown, kinds, is_cut=len(wanted) > MAX_NODES)
 
 
-def drawn_graph(memory: Memory, names: Collection[str], kinds: Collection[str] | None = None) -> Graph:
+def drawn_graph(
+    memory: Memory, names: Collection[str], kinds: Collection[str] | None = None
+) -> Graph:
     """Return the named entities without their observations, and the relations of these types among them."""
     with memory.reading() as read:
         wanted = set(names)
@@ -69,7 +71,11 @@ def drawn_graph(memory: Memory, names: Collection[str], kinds: Collection[str] |
 
 
 def _step(
-    read: Reader, front: Sequence[str], shown: dict[str, None], kinds: Collection[str] | None, added: int
+    read: Reader,
+    front: Sequence[str],
+    shown: dict[str, None],
+    kinds: Collection[str] | None,
+    added: int,
 ) -> list[str]:
     """Add the neighbours of the front to the shown entities until the drawing is full, and return them."""
     check_cancelled()
@@ -87,7 +93,9 @@ def _step(
     return list(reached)
 
 
-def _drawing(read: Reader, shown: Collection[str], kinds: Collection[str] | None, *, is_cut: bool) -> Drawing:
+def _drawing(
+    read: Reader, shown: Collection[str], kinds: Collection[str] | None, *, is_cut: bool
+) -> Drawing:
     all_touching = read.touching(shown) if shown else []
     counts = Counter([each.type for each in all_touching])
     touching = _of_kinds(all_touching, kinds)
@@ -95,15 +103,24 @@ def _drawing(read: Reader, shown: Collection[str], kinds: Collection[str] | None
     leaving: list[Relation] = []
     for each in touching:
         (among if each.source in shown and each.target in shown else leaving).append(each)
-    known = read.known({end for each in leaving for end in (each.source, each.target)}) if leaving else set()
+    known = (
+        read.known({end for each in leaving for end in (each.source, each.target)})
+        if leaving
+        else set()
+    )
     others: dict[str, set[str]] = {name: set() for name in shown}
     for each in leaving:
-        inner, outer = (each.source, each.target) if each.source in shown else (each.target, each.source)
+        inner, outer = (
+            (each.source, each.target) if each.source in shown else (each.target, each.source)
+        )
         if outer in known:
             others[inner].add(outer)
     outlines = {each.name: each for each in read.outlines(shown)} if shown else {}
     nodes = [Node(outlines[name], len(others[name])) for name in shown]
-    types = [TypeCount(kind, count) for kind, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))]
+    types = [
+        TypeCount(kind, count)
+        for kind, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    ]
     return Drawing(nodes, among, types, read.counts().entities, is_cut)
 
 

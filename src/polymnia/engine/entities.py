@@ -44,7 +44,9 @@ def create(memory: Memory, drafts: Sequence[EntityDraft], *, by: str) -> list[En
         wanted.setdefault(draft.name, draft)
     with memory.writing("create_entities", by) as transaction:
         known = transaction.read.known(wanted)
-        created = [new_entity(draft, transaction.at) for name, draft in wanted.items() if name not in known]
+        created = [
+            new_entity(draft, transaction.at) for name, draft in wanted.items() if name not in known
+        ]
         transaction.apply(after=Rows(entities=tuple(created)), new_ids=True)
     return created
 
@@ -52,7 +54,9 @@ def create(memory: Memory, drafts: Sequence[EntityDraft], *, by: str) -> list[En
 def upsert(memory: Memory, drafts: Sequence[EntityDraft], *, by: str) -> list[UpsertResult]:
     """Create entities, or add missing observations to those that exist. An existing entity keeps its type."""
     with memory.writing("upsert_entities", by) as transaction:
-        batch = _UpsertBatch({each.name: each for each in transaction.read.find({draft.name for draft in drafts})})
+        batch = _UpsertBatch(
+            {each.name: each for each in transaction.read.find({draft.name for draft in drafts})}
+        )
         results = [batch.add(draft) for draft in drafts]
         transaction.apply(after=batch.rows(transaction.at), new_ids=True)
     return results
@@ -67,7 +71,9 @@ def merge(memory: Memory, source: str, target: str, *, by: str) -> MergeCounts:
         return merge_into(transaction, [source], target)
 
 
-def merge_into(transaction: Transaction, sources: Sequence[str], target: str, *, dry_run: bool = False) -> MergeCounts:
+def merge_into(
+    transaction: Transaction, sources: Sequence[str], target: str, *, dry_run: bool = False
+) -> MergeCounts:
     """Do the same for several sources inside a transaction. Observations keep their times; tags are joined."""
     if target in sources:
         raise BadInput(f"source and target are the same entity, {target}; name two to merge")
@@ -95,7 +101,9 @@ def page(memory: Memory, *, kind: str | None, offset: int, limit: int | None) ->
     with memory.reading() as read:
         entities = read.page(kind, offset, limit)
         names = {entity.name for entity in entities}
-        relations = [each for each in read.touching(names) if each.source in names and each.target in names]
+        relations = [
+            each for each in read.touching(names) if each.source in names and each.target in names
+        ]
     return Graph(entities, relations)
 
 
@@ -111,14 +119,19 @@ def delete(memory: Memory, names: Collection[str], *, by: str) -> Graph:
         entities: list[Entity] = transaction.read.find(names)
         relations: list[Relation] = transaction.read.touching(names)
         others = {end for each in relations for end in (each.source, each.target)}.difference(names)
-        transaction.apply(before=Rows(entities=tuple(entities), relations=tuple(relations)), touched=sorted(others))
+        transaction.apply(
+            before=Rows(entities=tuple(entities), relations=tuple(relations)),
+            touched=sorted(others),
+        )
     return Graph(entities, relations)
 
 
 def new_entity(draft: EntityDraft, at: int) -> Entity:
     """Return the entity that a draft becomes when it is created at that time."""
     numbered = enumerate(draft.observations, 1)
-    observations = tuple([Observation(ordinal, text, at, stamped_time(text)) for ordinal, text in numbered])
+    observations = tuple(
+        [Observation(ordinal, text, at, stamped_time(text)) for ordinal, text in numbered]
+    )
     return Entity(
         name=draft.name,
         type=draft.type,
@@ -163,20 +176,35 @@ class _UpsertBatch:
         first = self._new.get(draft.name)
         earlier = first.observations if first else ()
         added = missing_texts(draft.observations, earlier)
-        self._new[draft.name] = EntityDraft(draft.name, first.type if first else draft.type, earlier + added)
+        self._new[draft.name] = EntityDraft(
+            draft.name, first.type if first else draft.type, earlier + added
+        )
         return UpsertResult(draft.name, first is None, added)
 
     def rows(self, at: int) -> Rows:
         created = [new_entity(each, at) for each in self._new.values()]
-        added = [new_observations(self._known[name], texts, at) for name, texts in self._added.items() if texts]
+        added = [
+            new_observations(self._known[name], texts, at)
+            for name, texts in self._added.items()
+            if texts
+        ]
         return Rows(entities=tuple(created), observations=tuple(added))
 
 
-def _merge(transaction: Transaction, sources: Sequence[Entity], target: Entity, dry_run: bool) -> MergeCounts:
-    new = {text: one for each in reversed(sources) for text, one in zip(each.texts, each.observations, strict=True)}
+def _merge(
+    transaction: Transaction, sources: Sequence[Entity], target: Entity, dry_run: bool
+) -> MergeCounts:
+    new = {
+        text: one
+        for each in reversed(sources)
+        for text, one in zip(each.texts, each.observations, strict=True)
+    }
     moved = [text for each in sources for text in each.texts]
     texts = missing_texts(moved, target.texts)
-    observations = [replace(new[text], ordinal=ordinal) for ordinal, text in enumerate(texts, target.next_ordinal)]
+    observations = [
+        replace(new[text], ordinal=ordinal)
+        for ordinal, text in enumerate(texts, target.next_ordinal)
+    ]
     names = {each.name for each in sources}
     old = transaction.read.touching(names)
     wanted = {each.key: each for each in (_redirect_all(each, names, target.name) for each in old)}
@@ -188,7 +216,11 @@ def _merge(transaction: Transaction, sources: Sequence[Entity], target: Entity, 
     if not dry_run:
         transaction.apply(
             before=Rows(entities=(*sources, *((target,) if card else ())), relations=tuple(old)),
-            after=Rows(card, (ObservationSet(target.name, tuple(observations)),) if observations else (), relations),
+            after=Rows(
+                card,
+                (ObservationSet(target.name, tuple(observations)),) if observations else (),
+                relations,
+            ),
         )
     return MergeCounts(len(moved), len(observations), len(relations))
 

@@ -80,7 +80,9 @@ class Absence(Struct, frozen=True, kw_only=True):
     similar_names: tuple[str, ...] = ()
 
 
-def explain(memory: Memory, question: str, *, limit: int = 10, within: Within | None = None) -> Explanation:
+def explain(
+    memory: Memory, question: str, *, limit: int = 10, within: Within | None = None
+) -> Explanation:
     """Return the hits of a recall with everything that led to their order."""
     with memory.reading() as read:
         words, _, _ = _rank_timed(Memory(memory.store), read, question, limit, within)
@@ -114,7 +116,9 @@ def explain_absence(
         others = [each for each in asked if each.key not in known]
         extra = search.score(read, others, read.neighbours(others)) if others else []
     if not asked:
-        return Absence(outcome="unknown", similar_names=tuple(similar_names(memory, wanted.strip())))
+        return Absence(
+            outcome="unknown", similar_names=tuple(similar_names(memory, wanted.strip()))
+        )
     best = _best([*[known[each.key] for each in asked if each.key in known], *extra], places)
     last = _explain_hit(ranked[min(limit, len(ranked)) - 1], search, (), ()) if ranked else None
     place = places.get(best.passage.key, 0)
@@ -143,7 +147,11 @@ def _rank_timed(
     (search,) = start_searches(memory, read, [question], within, EMBED_TIMEOUT_S)
     scored = score_candidates(read, [search], within)
     ranked = hits.best_hits(search.query.folded, scored, max(limit, len(scored)))
-    return Ranking([hit.passage for hit in ranked], 1000 * (perf_counter() - started)), search, scored
+    return (
+        Ranking([hit.passage for hit in ranked], 1000 * (perf_counter() - started)),
+        search,
+        scored,
+    )
 
 
 def _by_meaning(read: Reader, search: Search, limit: int, within: Within | None) -> Ranking:
@@ -163,13 +171,17 @@ def _coverage(read: Reader, search: Search) -> tuple[int, int]:
     return read.vectors.coverage(search.vectors.model)
 
 
-def _explain_hit(hit: Hit, search: Search, words: Sequence[Passage], meaning: Sequence[Passage]) -> ExplainedHit:
+def _explain_hit(
+    hit: Hit, search: Search, words: Sequence[Passage], meaning: Sequence[Passage]
+) -> ExplainedHit:
     key = hit.passage.key
     return ExplainedHit(hit, _weigh(hit, search), _place(words, key), _place(meaning, key))
 
 
 def _weigh(found: Hit | ScoredPassage, search: Search) -> list[WeightedSignal]:
-    return weigh(found.signals, search.query.bonuses.get(found.passage.entity, 0.0), search.coverage)
+    return weigh(
+        found.signals, search.query.bonuses.get(found.passage.entity, 0.0), search.coverage
+    )
 
 
 def _place(ranked: Sequence[Passage], key: PassageKey) -> int | None:
@@ -181,7 +193,9 @@ def _find_wanted(read: Reader, search: Search, wanted: str) -> list[Passage]:
     if not wanted:
         return []
     folded = fold(wanted)
-    named = read.known([wanted]) or {each.name for each in read.headings(folded) if fold(each.name) == folded}
+    named = read.known([wanted]) or {
+        each.name for each in read.headings(folded) if fold(each.name) == folded
+    }
     if named:
         return _passages_of(read, search, min(named))
     found = read.passages_containing(folded, MAX_WANTED)
@@ -194,10 +208,16 @@ def _passages_of(read: Reader, search: Search, name: str) -> list[Passage]:
     within = Within(names=(name,))
     found = read.cards([name]) + read.candidates(search.query.find_by, MAX_WANTED, within)
     if search.vectors is not None:
-        nearest = read.vectors.nearest(search.vectors.model, search.vectors.question, MAX_WANTED, within)
+        nearest = read.vectors.nearest(
+            search.vectors.model, search.vectors.question, MAX_WANTED, within
+        )
         found += read.passages_by_id(nearest)
     if len(found) == 1:
-        found += [passage for entity in read.find([name]) for passage in _observations(entity)[:MAX_WANTED]]
+        found += [
+            passage
+            for entity in read.find([name])
+            for passage in _observations(entity)[:MAX_WANTED]
+        ]
     return list({each.key: each for each in found}.values())
 
 
@@ -219,10 +239,14 @@ def _observations(entity: Entity) -> list[Passage]:
 
 def _best(scored: Sequence[ScoredPassage], places: dict[PassageKey, int]) -> ScoredPassage:
     """Return the one with the best place or, if none has a place, with the best score."""
-    return min(scored, key=lambda each: (places.get(each.passage.key, len(places) + 1), -each.score))
+    return min(
+        scored, key=lambda each: (places.get(each.passage.key, len(places) + 1), -each.score)
+    )
 
 
-def _twin(best: ScoredPassage, ranked: Sequence[Hit], known: dict[PassageKey, ScoredPassage]) -> Passage | None:
+def _twin(
+    best: ScoredPassage, ranked: Sequence[Hit], known: dict[PassageKey, ScoredPassage]
+) -> Passage | None:
     """Return the hit that says the same about the same entity, which keeps the passage out; None if there is none."""
     if best.passage.key not in known:
         return None

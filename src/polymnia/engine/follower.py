@@ -72,7 +72,9 @@ class Follower:
 
     def _open_feeds(self) -> dict[str, Store]:
         """Return the stores that have a feed, with a new feed for those opened since."""
-        stores = {name: store for name, store in self._stores().items() if store.capabilities.change_feed}
+        stores = {
+            name: store for name, store in self._stores().items() if store.capabilities.change_feed
+        }
         for store in stores.values():
             if store not in self._feeds:
                 self._feeds[store] = store.follow(self._pause.set)

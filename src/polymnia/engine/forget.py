@@ -41,12 +41,22 @@ def forget(memory: Memory, unwanted: Unwanted, *, by: str, dry_run: bool = False
     if dry_run:
         with memory.reading() as read:
             rows, unknown = _rows(memory, read, unwanted)
-        return ForgetReceipt(0, 0, rows.entities, rows.observations, rows.relations, rows.notes, unknown)
+        return ForgetReceipt(
+            0, 0, rows.entities, rows.observations, rows.relations, rows.notes, unknown
+        )
     with memory.writing("forget", by) as transaction:
         rows, unknown = _rows(memory, transaction.read, unwanted)
         transaction.apply(before=rows, touched=ends_of(rows.relations))
     change = transaction.change.id if transaction.change else 0
-    return ForgetReceipt(change, transaction.at, rows.entities, rows.observations, rows.relations, rows.notes, unknown)
+    return ForgetReceipt(
+        change,
+        transaction.at,
+        rows.entities,
+        rows.observations,
+        rows.relations,
+        rows.notes,
+        unknown,
+    )
 
 
 def _rows(memory: Memory, read: Reader, unwanted: Unwanted) -> tuple[Rows, tuple[str, ...]]:
@@ -54,21 +64,29 @@ def _rows(memory: Memory, read: Reader, unwanted: Unwanted) -> tuple[Rows, tuple
     owners = {name for name, _ in unwanted.observations}
     found = {each.name: each for each in read.find({*unwanted.entities, *owners})}
     whole = [found[name] for name in dict.fromkeys(unwanted.entities) if name in found]
-    sets = _observations([each for each in unwanted.observations if each[0] not in unwanted.entities], found)
+    sets = _observations(
+        [each for each in unwanted.observations if each[0] not in unwanted.entities], found
+    )
     relations = read.linked({each.key for each in unwanted.relations})
-    touching = {each.key: each for each in read.touching([each.name for each in whole])} if whole else {}
+    touching = (
+        {each.key: each for each in read.touching([each.name for each in whole])} if whole else {}
+    )
     notes = [(key, _note(memory, read, key)) for key in dict.fromkeys(unwanted.notes)]
     named = dict.fromkeys((*unwanted.entities, *(name for name, _ in unwanted.observations)))
     missing = [name for name in named if name not in found]
     missing += [
-        " ".join((each.source, each.type, each.target)) for each in unwanted.relations if each.key not in relations
+        " ".join((each.source, each.type, each.target))
+        for each in unwanted.relations
+        if each.key not in relations
     ]
     missing += [key for key, note in notes if note is None]
     present = tuple([note for _, note in notes if note is not None])
     return Rows(tuple(whole), sets, tuple((relations | touching).values()), present), tuple(missing)
 
 
-def _observations(wanted: Sequence[tuple[str, int | str]], found: dict[str, Entity]) -> tuple[ObservationSet, ...]:
+def _observations(
+    wanted: Sequence[tuple[str, int | str]], found: dict[str, Entity]
+) -> tuple[ObservationSet, ...]:
     """Return the wanted observations of entities that exist, by entity, each once."""
     chosen: dict[str, dict[int, object]] = {}
     for name, which in wanted:
@@ -76,7 +94,9 @@ def _observations(wanted: Sequence[tuple[str, int | str]], found: dict[str, Enti
             chosen.setdefault(name, {})[find_observation(found[name], which).ordinal] = which
     return tuple(
         [
-            ObservationSet(name, tuple([each for each in found[name].observations if each.ordinal in ordinals]))
+            ObservationSet(
+                name, tuple([each for each in found[name].observations if each.ordinal in ordinals])
+            )
             for name, ordinals in chosen.items()
         ]
     )

@@ -84,7 +84,15 @@ def graph_overview(memory: Memory, *, check: Check = never_stop) -> GraphOvervie
         for each, label in zip(groups, labels, strict=True)
     ]
     links = graph.links()
-    return GraphOverview(named, links, len(entities), graph.relations, change, time_ns() // 1000, monotonic() - started)
+    return GraphOverview(
+        named,
+        links,
+        len(entities),
+        graph.relations,
+        change,
+        time_ns() // 1000,
+        monotonic() - started,
+    )
 
 
 def last_change(memory: Memory, read: Reader) -> int:
@@ -161,14 +169,20 @@ class _Graph:
     def groups(self, check: Check) -> list[Group]:
         """Return all entities in groups."""
         loose = self._loose()
-        clusters = sorted(find_communities(self._neighbours, check), key=lambda each: (-len(each), min(each)))
+        clusters = sorted(
+            find_communities(self._neighbours, check), key=lambda each: (-len(each), min(each))
+        )
         room = MAX_GROUPS - len(loose)
         shown = clusters if len(clusters) <= room else clusters[: room - 1]
         small = [node for group in clusters[len(shown) :] for node in group]
         kinds: list[tuple[GroupKind, list[int], str]] = [("cluster", group, "") for group in shown]
-        kinds += [("small", small, f"{len(clusters) - len(shown):,} small clusters")] if small else []
+        kinds += (
+            [("small", small, f"{len(clusters) - len(shown):,} small clusters")] if small else []
+        )
         kinds += [("loose", group, label) for label, group in loose]
-        self._group_of = {node: number for number, (_, group, _) in enumerate(kinds) for node in group}
+        self._group_of = {
+            node: number for number, (_, group, _) in enumerate(kinds) for node in group
+        }
         inside, outside = self._count_ends()
         return [
             self._group(kind, group, label, inside[number], outside[number])
@@ -207,9 +221,16 @@ class _Graph:
                 outside.update((one, other))
         return inside, outside
 
-    def _group(self, kind: GroupKind, nodes: list[int], label: str, inside: int, outside: int) -> Group:
+    def _group(
+        self, kind: GroupKind, nodes: list[int], label: str, inside: int, outside: int
+    ) -> Group:
         ordered = sorted(nodes, key=lambda node: (-self._degrees[node], node))
         types = Counter([self._types[node] for node in nodes])
         return Group(
-            kind, label, types.most_common(1)[0][0], tuple([self._names[node] for node in ordered]), inside, outside
+            kind,
+            label,
+            types.most_common(1)[0][0],
+            tuple([self._names[node] for node in ordered]),
+            inside,
+            outside,
         )

@@ -82,7 +82,11 @@ def latest(
             before=before,
             since=since,
             until=until,
-            actors=find_actors(history, actor) if actor is not None else None if actors is None else tuple(actors),
+            actors=find_actors(history, actor)
+            if actor is not None
+            else None
+            if actors is None
+            else tuple(actors),
             operations=None if operations is None else tuple(operations),
             names=None if names is None else tuple(names),
         )
@@ -90,23 +94,34 @@ def latest(
     return ChangePage(tuple(found), found[-1].id if found and has_more else None)
 
 
-def _read_page(history: HistoryReader, query: ChangeQuery, max_rows: int | None) -> tuple[list[Change], bool]:
+def _read_page(
+    history: HistoryReader, query: ChangeQuery, max_rows: int | None
+) -> tuple[list[Change], bool]:
     """Return the changes of a page, and whether there are more. With `max_rows` read a few at a time."""
     found: list[Change] = []
     while True:
-        wanted = query.limit - len(found) if max_rows is None else min(_CHANGES_PER_READ, query.limit - len(found))
+        wanted = (
+            query.limit - len(found)
+            if max_rows is None
+            else min(_CHANGES_PER_READ, query.limit - len(found))
+        )
         before = found[-1].id if found else query.before
         part = history.latest(replace(query, limit=wanted + 1, before=before))
         found += part[:wanted]
         has_more = len(part) > wanted
-        is_full = len(found) == query.limit or (max_rows is not None and sum(map(_count_rows, found)) >= max_rows)
+        is_full = len(found) == query.limit or (
+            max_rows is not None and sum(map(_count_rows, found)) >= max_rows
+        )
         if is_full or not has_more:
             return found, has_more
 
 
 def _count_rows(change: Change) -> int:
     sides = (change.before, change.after)
-    return sum(len(each.entities) + len(each.observations) + len(each.relations) + len(each.notes) for each in sides)
+    return sum(
+        len(each.entities) + len(each.observations) + len(each.relations) + len(each.notes)
+        for each in sides
+    )
 
 
 def all_actors(memory: Memory) -> list[str]:
@@ -119,14 +134,20 @@ def differences(change: Change, names: Collection[str] | None = None) -> list[Di
     """Return what a change altered, or only what concerns some names."""
     found = [*_entity_differences(change), *_observation_differences(change)]
     found += _relation_differences(change, names) + _note_differences(change)
-    return found if names is None else [each for each in found if each.what == "relation" or each.name in names]
+    return (
+        found
+        if names is None
+        else [each for each in found if each.what == "relation" or each.name in names]
+    )
 
 
 def names_of(memory: Memory, name: str) -> set[str]:
     """Return all present and former names of the entities that have or had this name."""
     with memory.reading() as read:
         changes = history_of(memory, read).latest(ChangeQuery(limit=_MAX_SEARCHED, names=(name,)))
-    cards = [each for change in changes for each in (*change.before.entities, *change.after.entities)]
+    cards = [
+        each for change in changes for each in (*change.before.entities, *change.after.entities)
+    ]
     ids = {each.id for each in cards if each.name == name}
     return {name, *(each.name for each in cards if each.id in ids)}
 
@@ -205,7 +226,9 @@ def _whole_differences(old: Entity | None, new: Entity | None) -> list[Differenc
     assert entity is not None  # one side of a change has it
     found = [_one_sided("entity", entity.name, entity.type, is_new=new is not None)]
     return found + [
-        _one_sided("observation", entity.name, each.text, is_new=new is not None, ordinal=each.ordinal)
+        _one_sided(
+            "observation", entity.name, each.text, is_new=new is not None, ordinal=each.ordinal
+        )
         for each in entity.observations
     ]
 
@@ -223,7 +246,9 @@ def _observation_differences(change: Change) -> list[Difference]:
 
 
 def _by_ordinal(rows: Rows) -> dict[tuple[str, int], Observation]:
-    return {(each.entity, one.ordinal): one for each in rows.observations for one in each.observations}
+    return {
+        (each.entity, one.ordinal): one for each in rows.observations for one in each.observations
+    }
 
 
 def _text(observation: Observation | None) -> str | None:
@@ -231,7 +256,9 @@ def _text(observation: Observation | None) -> str | None:
 
 
 def _relation_differences(change: Change, names: Collection[str] | None) -> list[Difference]:
-    kept = {each.key for each in change.before.relations} & {each.key for each in change.after.relations}
+    kept = {each.key for each in change.before.relations} & {
+        each.key for each in change.after.relations
+    }
     sides = ((change.before.relations, False), (change.after.relations, True))
     return [
         _one_sided("relation", each.source, f"{each.type} {each.target}", is_new=is_new)
@@ -248,7 +275,10 @@ def _touches(relation: Relation, names: Collection[str]) -> bool:
 def _note_differences(change: Change) -> list[Difference]:
     before = {each.key: each.content for each in change.before.notes}
     after = {each.key: each.content for each in change.after.notes}
-    return [Difference("note", key, before.get(key), after.get(key)) for key in dict.fromkeys((*before, *after))]
+    return [
+        Difference("note", key, before.get(key), after.get(key))
+        for key in dict.fromkeys((*before, *after))
+    ]
 
 
 def _superseded_by(change: Change, names: Collection[str]) -> list[SupersededFact]:

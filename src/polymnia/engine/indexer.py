@@ -72,14 +72,18 @@ class Indexer:
         with self._wake:
             self._requested.add(memory)
             if self._thread is None and not self._stopped:
-                self._thread = threading.Thread(target=self._work, name="polymnia-indexer", daemon=True)
+                self._thread = threading.Thread(
+                    target=self._work, name="polymnia-indexer", daemon=True
+                )
                 self._thread.start()
             self._wake.notify_all()
 
     def settle(self, timeout: float) -> bool:
         """Wait until everything that was requested is indexed or has failed. Return False after `timeout` seconds."""
         with self._wake:
-            return self._wake.wait_for(lambda: not (self._is_working or len(self._requested)), timeout)
+            return self._wake.wait_for(
+                lambda: not (self._is_working or len(self._requested)), timeout
+            )
 
     def close(self) -> None:
         """Stop after the batch that is being embedded."""
@@ -111,7 +115,9 @@ class Indexer:
 
     def _index(self, memory: IndexedMemory) -> None:
         above = self._indexed.get(memory, {})
-        work = Embedding(memory.store, self._embedder, above=above, is_stopped=lambda: self._stopped)
+        work = Embedding(
+            memory.store, self._embedder, above=above, is_stopped=lambda: self._stopped
+        )
         try:
             with _hold_lease(memory.store) as is_leased:
                 if is_leased:
@@ -161,13 +167,17 @@ class Embedding:
             top = read.vectors.last_passage()
             perspectives = distinct_perspectives(read.vectors)
             documents = {each.document for each in perspectives}
-            self._above = {key: passage for key, passage in self._above.items() if key[1] in documents}
+            self._above = {
+                key: passage for key, passage in self._above.items() if key[1] in documents
+            }
             self._forget_renamed(read.vectors, perspectives)
             is_complete = self._is_complete(read.vectors, perspectives, top)
         if is_complete:
             self._remove_unused()
             return self._above
-        model = self._store.vectors.add_model(self._embedder.identity, self._embedder.url, self._embedder.dimension)
+        model = self._store.vectors.add_model(
+            self._embedder.identity, self._embedder.url, self._embedder.dimension
+        )
         total = self._count(model, perspectives)
         for perspective in perspectives:
             try:
@@ -181,12 +191,18 @@ class Embedding:
         self._remove_unused()
         return self._above
 
-    def _is_complete(self, vectors: VectorReader, perspectives: list[Perspective], top: int) -> bool:
+    def _is_complete(
+        self, vectors: VectorReader, perspectives: list[Perspective], top: int
+    ) -> bool:
         """Return True if nothing is pending, without loading the embedder to find out."""
         models = [each for each in vectors.models() if each.url == self._embedder.url]
         if not top or len(models) != 1:
             return not top
-        behind = [each for each in perspectives if self._above.get((models[0].number, each.document), 0) < top]
+        behind = [
+            each
+            for each in perspectives
+            if self._above.get((models[0].number, each.document), 0) < top
+        ]
         return not any(self._pending(vectors, models[0], each) for each in behind)
 
     def _forget_renamed(self, vectors: VectorReader, perspectives: list[Perspective]) -> None:
@@ -206,7 +222,9 @@ class Embedding:
         limit: int = 1,
     ) -> list[tuple[int, str]]:
         above = self._above.get((model.number, perspective.document), 0)
-        return vectors.pending(model.number, limit, above=above, below=below, perspective=perspective.name)
+        return vectors.pending(
+            model.number, limit, above=above, below=below, perspective=perspective.name
+        )
 
     def _embed_all(self, model: EmbeddingModel, perspective: Perspective, total: int) -> bool:
         """Embed what is pending in one perspective. Return False if the run was stopped before its end."""
@@ -222,10 +240,14 @@ class Embedding:
             self._report(total)
         return False
 
-    def _embed(self, model: EmbeddingModel, perspective: Perspective, batch: list[tuple[int, str]]) -> None:
+    def _embed(
+        self, model: EmbeddingModel, perspective: Perspective, batch: list[tuple[int, str]]
+    ) -> None:
         vectors = self._vectors([text for _, text in batch])
         found = [(passage, vectors[text]) for passage, text in batch]
-        self._store.vectors.put(model.number, found, perspective=perspective.name, document=perspective.document)
+        self._store.vectors.put(
+            model.number, found, perspective=perspective.name, document=perspective.document
+        )
         self._store.vectors.lease(_LEASE, _LEASE_S)
         self.embedded += len(batch)
 
@@ -243,7 +265,9 @@ class Embedding:
         if self._progress is None:
             return 0
         with self._store.reading() as read:
-            counts = [read.vectors.coverage(model.number, perspective=each.name) for each in perspectives]
+            counts = [
+                read.vectors.coverage(model.number, perspective=each.name) for each in perspectives
+            ]
         return sum(total - embedded for embedded, total in counts)
 
     def _report(self, total: int) -> None:
@@ -258,9 +282,15 @@ class Embedding:
     def _remove_former_models(self, model: EmbeddingModel) -> None:
         """Remove the vectors of earlier models of the same embedder. Another server may use another embedder."""
         with self._store.reading() as read:
-            former = [each for each in read.vectors.models() if each.url == model.url and each.number != model.number]
+            former = [
+                each
+                for each in read.vectors.models()
+                if each.url == model.url and each.number != model.number
+            ]
         for each in former:
-            while not self._is_stopped() and not self._store.vectors.remove_model(each.number, _REMOVE_BATCH_SIZE):
+            while not self._is_stopped() and not self._store.vectors.remove_model(
+                each.number, _REMOVE_BATCH_SIZE
+            ):
                 continue
 
 

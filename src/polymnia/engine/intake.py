@@ -15,7 +15,16 @@ from msgspec.structs import replace
 
 from polymnia.engine.memory import Memory
 from polymnia.engine.notes import notes_of
-from polymnia.model import VAULT, Entity, Note, Observation, ObservationSet, Relation, RelationKey, Rows
+from polymnia.model import (
+    VAULT,
+    Entity,
+    Note,
+    Observation,
+    ObservationSet,
+    Relation,
+    RelationKey,
+    Rows,
+)
 from polymnia.search.dates import stamped_time
 from polymnia.stores.contract import Reader
 
@@ -100,7 +109,9 @@ class _Intake:
     """One intake: what was done so far and, in a dry run, what the memory would contain."""
 
     def __init__(self, memory: Memory, by: str, dry_run: bool, replace_conflicts: bool) -> None:
-        self.receipt = IntakeReceipt(Tally(), Tally(), Tally(), changes=[], conflicts=[], new_names=[])
+        self.receipt = IntakeReceipt(
+            Tally(), Tally(), Tally(), changes=[], conflicts=[], new_names=[]
+        )
         self._memory = memory
         self._by = by
         self._dry_run = dry_run
@@ -126,9 +137,15 @@ class _Intake:
 
     def _plan(self, read: Reader, batch: Sequence[Item], at: int) -> tuple[Rows, Rows]:
         """Return the rows that the batch ends and creates, and count them."""
-        ended, created, added = self._plan_entities(read, [each for each in batch if isinstance(each, Entity)], at)
-        relations = self._plan_relations(read, [each for each in batch if isinstance(each, Relation)], at)
-        older, newer = self._plan_notes(read, [each for each in batch if isinstance(each, Note)], at)
+        ended, created, added = self._plan_entities(
+            read, [each for each in batch if isinstance(each, Entity)], at
+        )
+        relations = self._plan_relations(
+            read, [each for each in batch if isinstance(each, Relation)], at
+        )
+        older, newer = self._plan_notes(
+            read, [each for each in batch if isinstance(each, Note)], at
+        )
         before = Rows(entities=tuple(ended), notes=tuple(older))
         return before, Rows(tuple(created), tuple(added), tuple(relations), tuple(newer))
 
@@ -142,47 +159,67 @@ class _Intake:
         new = [_fill_entity(each, at) for each in self._with_own_ids(read, wanted, known)]
         merge = _overwrite if self._replace_conflicts else _merge
         pairs = [(each, *merge(each, wanted[name], at)) for name, each in known.items()]
-        self.receipt.add_conflicts(found for name, each in known.items() for found in _conflicts(each, wanted[name]))
+        self.receipt.add_conflicts(
+            found for name, each in known.items() for found in _conflicts(each, wanted[name])
+        )
         tally = self.receipt.entities
         tally.read += len(entities)
         tally.new += len(new)
-        self.receipt.new_names += [each.name for each in new[: MAX_NEW_NAMES - len(self.receipt.new_names)]]
+        self.receipt.new_names += [
+            each.name for each in new[: MAX_NEW_NAMES - len(self.receipt.new_names)]
+        ]
         tally.merged += sum([changed != old or bool(more) for old, changed, more in pairs])
         self.receipt.observations += sum([len(each.observations) for each in new])
         self.receipt.observations += sum([len(more) for _, _, more in pairs])
         if self._dry_run:
             self._planned |= {each.name: each for each in new}
-            self._planned |= {old.name: _with_observations(changed, more) for old, changed, more in pairs}
+            self._planned |= {
+                old.name: _with_observations(changed, more) for old, changed, more in pairs
+            }
         replaced = [(old, changed) for old, changed, _ in pairs if changed != old]
         sets = [ObservationSet(old.name, more) for old, _, more in pairs if more]
         return [old for old, _ in replaced], new + [changed for _, changed in replaced], sets
 
-    def _with_own_ids(self, read: Reader, wanted: dict[str, Entity], known: Collection[str]) -> list[Entity]:
+    def _with_own_ids(
+        self, read: Reader, wanted: dict[str, Entity], known: Collection[str]
+    ) -> list[Entity]:
         """Return the entities that are not known, without ids that belong to others."""
         new = [each for name, each in wanted.items() if name not in known]
         ids = [each.id for each in new if each.id]
         if not ids:
             return new
         counts = Counter(ids)
-        taken = {*read.names_of(counts), *self._planned_ids, *(each for each, count in counts.items() if count > 1)}
+        taken = {
+            *read.names_of(counts),
+            *self._planned_ids,
+            *(each for each, count in counts.items() if count > 1),
+        }
         self.receipt.new_ids += sum([each in taken for each in ids])
         if self._dry_run:
             self._planned_ids |= counts.keys() - taken
         return [replace(each, id="") if each.id in taken else each for each in new]
 
-    def _plan_relations(self, read: Reader, relations: Sequence[Relation], at: int) -> list[Relation]:
+    def _plan_relations(
+        self, read: Reader, relations: Sequence[Relation], at: int
+    ) -> list[Relation]:
         wanted: dict[RelationKey, Relation] = {}
         for relation in relations:
             wanted.setdefault(relation.key, relation)
         linked = read.linked(wanted)
-        new = [each for key, each in wanted.items() if key not in linked and key not in self._planned_relations]
+        new = [
+            each
+            for key, each in wanted.items()
+            if key not in linked and key not in self._planned_relations
+        ]
         self.receipt.relations.read += len(relations)
         self.receipt.relations.new += len(new)
         if self._dry_run:
             self._planned_relations |= {each.key for each in new}
         return [replace(each, created_at=each.created_at or at) for each in new]
 
-    def _plan_notes(self, read: Reader, notes: Sequence[Note], at: int) -> tuple[list[Note], list[Note]]:
+    def _plan_notes(
+        self, read: Reader, notes: Sequence[Note], at: int
+    ) -> tuple[list[Note], list[Note]]:
         if not notes:
             return [], []
         vault, latest = notes_of(self._memory, read), _latest_by_key(notes)
@@ -191,12 +228,18 @@ class _Intake:
         pairs = [(old, note) for key, note in latest.items() if (old := known[key]) is not None]
         other = [(old, note) for old, note in pairs if note.content != old.content]
         kept = [(old, note) for old, note in other if note.updated_at <= old.updated_at]
-        self.receipt.add_conflicts(IntakeConflict("note", old.key, old.content, note.content) for old, note in kept)
+        self.receipt.add_conflicts(
+            IntakeConflict("note", old.key, old.content, note.content) for old, note in kept
+        )
         older = [old for old, note in pairs if note.updated_at > old.updated_at]
         older += [old for old, _ in kept] if self._replace_conflicts else []
         newer = [_fill_times(latest[old.key], old.created_at) for old in older]
         tally = self.receipt.notes
-        tally.read, tally.new, tally.merged = tally.read + len(notes), tally.new + len(new), tally.merged + len(newer)
+        tally.read, tally.new, tally.merged = (
+            tally.read + len(notes),
+            tally.new + len(new),
+            tally.merged + len(newer),
+        )
         if self._dry_run:
             self._planned_notes |= {each.key: each for each in (*new, *newer)}
         return older, new + newer
@@ -233,21 +276,35 @@ def _merge(known: Entity, entity: Entity, at: int) -> tuple[Entity, tuple[Observ
     changed = known
     if tags != known.tags or (entity.summary and not known.summary):
         summary, since = (
-            (known.summary, known.summary_at) if known.summary else (entity.summary, entity.summary_at or at)
+            (known.summary, known.summary_at)
+            if known.summary
+            else (entity.summary, entity.summary_at or at)
         )
         updated_at = at or known.updated_at
-        changed = replace(known, tags=tags, summary=summary, summary_at=since if summary else 0, updated_at=updated_at)
+        changed = replace(
+            known,
+            tags=tags,
+            summary=summary,
+            summary_at=since if summary else 0,
+            updated_at=updated_at,
+        )
     return changed, _missing_observations(known, entity, at)
 
 
 def _overwrite(known: Entity, entity: Entity, at: int) -> tuple[Entity, tuple[Observation, ...]]:
     """Merge, and take the type and the summary of the other entity."""
     changed, added = _merge(known, entity, at)
-    summary, since = (entity.summary, entity.summary_at or at) if entity.summary else (changed.summary, 0)
+    summary, since = (
+        (entity.summary, entity.summary_at or at) if entity.summary else (changed.summary, 0)
+    )
     if (changed.type, changed.summary) != (entity.type, summary):
         since = since or changed.summary_at
         changed = replace(
-            changed, type=entity.type, summary=summary, summary_at=since, updated_at=at or changed.updated_at
+            changed,
+            type=entity.type,
+            summary=summary,
+            summary_at=since,
+            updated_at=at or changed.updated_at,
         )
     return changed, added
 
@@ -281,12 +338,18 @@ def _missing_observations(known: Entity, entity: Entity, at: int) -> tuple[Obser
 
 
 def _with_observations(entity: Entity, added: tuple[Observation, ...]) -> Entity:
-    return replace(entity, observations=entity.observations + added, next_ordinal=entity.next_ordinal + len(added))
+    return replace(
+        entity,
+        observations=entity.observations + added,
+        next_ordinal=entity.next_ordinal + len(added),
+    )
 
 
 def _fill_entity(entity: Entity, at: int) -> Entity:
     """Return the entity with an id and with that time where it has none."""
-    observations = tuple([each if each.created_at else replace(each, created_at=at) for each in entity.observations])
+    observations = tuple(
+        [each if each.created_at else replace(each, created_at=at) for each in entity.observations]
+    )
     return replace(
         entity,
         id=entity.id or str(uuid4()),

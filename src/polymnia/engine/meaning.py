@@ -41,7 +41,9 @@ class QuestionVector(Struct, frozen=True):
 class SharedEmbedder:
     """One embedder for all memories of a process. It is loaded when first needed and released when idle."""
 
-    def __init__(self, url: str, opener: EmbedderOpener = open_embedder, *, idle: float = IDLE_RELEASE_S) -> None:
+    def __init__(
+        self, url: str, opener: EmbedderOpener = open_embedder, *, idle: float = IDLE_RELEASE_S
+    ) -> None:
         self.url = url
         self.idle = idle
         self._opener = opener
@@ -83,14 +85,19 @@ class SharedEmbedder:
         """Return questions as vectors. Raise EmbedderError."""
         return self._use(
             lambda embedder: [
-                QuestionVector(embedder.identity, vector) for vector in _pack(embedder.embed(questions, asking=True))
+                QuestionVector(embedder.identity, vector)
+                for vector in _pack(embedder.embed(questions, asking=True))
             ]
         )
 
     def release_if_idle(self) -> None:
         """Drop the embedder if it was not used for some minutes."""
         with self._lock:
-            if self._embedder is not None and not self._users and monotonic() - self._used_at >= self.idle:
+            if (
+                self._embedder is not None
+                and not self._users
+                and monotonic() - self._used_at >= self.idle
+            ):
                 self._embedder = None
                 logger.info("released the embedder %s", self.url)
 
@@ -170,7 +177,9 @@ class Meaning:
     def _start(self, questions: Sequence[str], timeout: float) -> "PendingQuestion":
         asking = PendingQuestion(timeout, self._pause)
         if monotonic() >= self._quiet_until:
-            threading.Thread(target=asking.embed, args=(self._embedder, questions), daemon=True).start()
+            threading.Thread(
+                target=asking.embed, args=(self._embedder, questions), daemon=True
+            ).start()
         else:
             asking.give_up()
         return asking

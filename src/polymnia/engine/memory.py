@@ -89,7 +89,9 @@ class Transaction:
         """
         rows = (before or Rows(), after or Rows())
         require_storable(rows[1])
-        change = Change(self._operation, self._by, self.at, *rows, touched=tuple(touched), new_ids=new_ids)
+        change = Change(
+            self._operation, self._by, self.at, *rows, touched=tuple(touched), new_ids=new_ids
+        )
         if change.before or change.after:
             check_cancelled()  # nothing has happened so far
             self.change = replace(change, id=self._writer.apply(change))

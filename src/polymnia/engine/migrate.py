@@ -38,7 +38,9 @@ class Copy(Struct, frozen=True):
     left_behind: tuple[str, ...] = ()
 
 
-def migrate(source: str, target: str, workspace: str | None = None, progress: Progress | None = None) -> Iterator[Copy]:
+def migrate(
+    source: str, target: str, workspace: str | None = None, progress: Progress | None = None
+) -> Iterator[Copy]:
     """Copy all workspaces of a store, or one, to another store. Yield each when it is complete and checked.
 
     Raise BadInput, and StoreError if the target has other rows or differs in the end.
@@ -51,7 +53,9 @@ def migrate(source: str, target: str, workspace: str | None = None, progress: Pr
                 stack.callback(each.close)
         names = _names(sources, source, workspace)
         if len(names) > 1 and targets is None:
-            raise BadInput(f"{target} holds one workspace, {source} has {len(names)}; choose one with --workspace")
+            raise BadInput(
+                f"{target} holds one workspace, {source} has {len(names)}; choose one with --workspace"
+            )
         for name in names:
             if sources is not None and targets is not None:
                 yield _copy_workspace(sources, targets, sources.find(name), progress)
@@ -61,7 +65,9 @@ def migrate(source: str, target: str, workspace: str | None = None, progress: Pr
                 yield copy_store(read, write, name, progress)
 
 
-def copy_store(source: Store, target: Store, name: str = "", progress: Progress | None = None) -> Copy:
+def copy_store(
+    source: Store, target: Store, name: str = "", progress: Progress | None = None
+) -> Copy:
     """Copy one workspace's memory. Raise StoreError if the copy differs."""
     if not (source.capabilities.tables and target.capabilities.tables):
         return _copy_graph(source, target, name, progress)
@@ -85,12 +91,16 @@ def first_difference(source: TableReader, target: Store) -> str | None:
         for table in TABLES:
             known = there.tables.count(table)
             copied = islice(source.read(table), known)
-            if known and any(row != own for row, own in zip_longest(copied, there.tables.read(table))):
+            if known and any(
+                row != own for row, own in zip_longest(copied, there.tables.read(table))
+            ):
                 return table
     return None
 
 
-def copy_tables(source: TableReader, target: Store, name: str = "", progress: Progress | None = None) -> Copy:
+def copy_tables(
+    source: TableReader, target: Store, name: str = "", progress: Progress | None = None
+) -> Copy:
     """Add the rows that the target does not have yet, which are the last ones of each table, and compare all of them.
 
     The target has no `first_difference`. Raise StoreError if the copy differs.
@@ -121,7 +131,9 @@ def _names(catalogue: Catalogue | None, url: str, wanted: str | None) -> list[st
     return names if wanted is None else [wanted]
 
 
-def _copy_workspace(sources: Catalogue, targets: Catalogue, workspace: Workspace, progress: Progress | None) -> Copy:
+def _copy_workspace(
+    sources: Catalogue, targets: Catalogue, workspace: Workspace, progress: Progress | None
+) -> Copy:
     targets.adopt(replace(workspace, status="active"))
     source, target = sources.open(workspace.name, archived=True), targets.open(workspace.name)
     try:
@@ -133,7 +145,9 @@ def _copy_workspace(sources: Catalogue, targets: Catalogue, workspace: Workspace
     return copied
 
 
-def _open(stack: ExitStack, catalogue: Catalogue | None, url: str, name: str, *, read_only: bool) -> Store:
+def _open(
+    stack: ExitStack, catalogue: Catalogue | None, url: str, name: str, *, read_only: bool
+) -> Store:
     """Open a single store, or the workspace that stands for one in a catalogue."""
     if catalogue is None:
         store = open_store(url, read_only=read_only)
@@ -181,7 +195,9 @@ def _copy_graph(source: Store, target: Store, name: str, progress: Progress | No
         absorb_notes(write, notes, by=ACTOR, progress=progress)
     missing = _find_missing(graph, entities.read_all(write))
     if missing:
-        raise StoreError(f"the copy in {target.url} differs: {missing[0]} and {len(missing) - 1} more are missing")
+        raise StoreError(
+            f"the copy in {target.url} differs: {missing[0]} and {len(missing) - 1} more are missing"
+        )
     counts = {
         "entities": len(graph.entities),
         "observations": sum([len(each.observations) for each in graph.entities]),
@@ -195,13 +211,19 @@ def _find_missing(expected: Graph, found: Graph) -> list[str]:
     """Return the names and relations of a graph that another does not have in the same form."""
     there = {each.name: (each.type, *each.texts) for each in found.entities}
     linked = {each.key for each in found.relations}
-    entities_missing = [each.name for each in expected.entities if there.get(each.name) != (each.type, *each.texts)]
-    return entities_missing + [" ".join(each.key) for each in expected.relations if each.key not in linked]
+    entities_missing = [
+        each.name for each in expected.entities if there.get(each.name) != (each.type, *each.texts)
+    ]
+    return entities_missing + [
+        " ".join(each.key) for each in expected.relations if each.key not in linked
+    ]
 
 
 def _graph_checksum(graph: Graph) -> str:
     named = sorted([(each.name, each.type, each.texts) for each in graph.entities])
-    return sha256(msgpack.encode([named, sorted([each.key for each in graph.relations])])).hexdigest()
+    return sha256(
+        msgpack.encode([named, sorted([each.key for each in graph.relations])])
+    ).hexdigest()
 
 
 def _left_behind(source: Store, target: Store, notes: int) -> tuple[str, ...]:

@@ -95,27 +95,37 @@ class _Question(Struct, frozen=True):
         with memory.reading() as read:
             own = own_perspectives(memory, read.vectors, defaults)
         # Perspectives with the same templates have the same results.
-        perspectives = list({(each.document, each.query): each for each in reversed(own)}.values())[::-1]
+        perspectives = list({(each.document, each.query): each for each in reversed(own)}.values())[
+            ::-1
+        ]
         texts = [render_query(each.query, query) for each in perspectives]
         distinct = list(dict.fromkeys(texts))
         try:
             embedded = memory.meaning.embed_questions(distinct, timeout=EMBED_TIMEOUT_S)
         except EmbedderError as exc:
             # The reason is a hint for the operator: it may name servers that remote clients should not see.
-            raise EmbedderError(f"the question could not be embedded; {_BY_WORDS}", hint=str(exc)) from exc
+            raise EmbedderError(
+                f"the question could not be embedded; {_BY_WORDS}", hint=str(exc)
+            ) from exc
         by_text = dict(zip(distinct, embedded, strict=True))
-        vectors = [(each, by_text[text].vector) for each, text in zip(perspectives, texts, strict=True)]
+        vectors = [
+            (each, by_text[text].vector) for each, text in zip(perspectives, texts, strict=True)
+        ]
         return cls(embedded[0].identity, vectors)
 
     def model(self, read: Reader) -> int | None:
-        return next((each.number for each in read.vectors.models() if each.identity == self.identity), None)
+        return next(
+            (each.number for each in read.vectors.models() if each.identity == self.identity), None
+        )
 
     def require_vectors(self, read: Reader) -> None:
         """Raise EmbedderError if there are observations and none is embedded by the question's model."""
         if self.model(read) is None and read.counts().observations:
             raise EmbedderError(f"nothing is embedded yet; {_BY_WORDS}, or ask again later")
 
-    def nearest(self, read: Reader, count: int, within: Within | None = None) -> tuple[list[FoundObservation], bool]:
+    def nearest(
+        self, read: Reader, count: int, within: Within | None = None
+    ) -> tuple[list[FoundObservation], bool]:
         """Return observations, nearest first, each once, and whether there are no others.
 
         A perspective that was removed since the question was embedded is left out.
@@ -135,7 +145,9 @@ class _Question(Struct, frozen=True):
             for passage, score in found.items():
                 if passage not in best or score > best[passage][0]:
                     best[passage] = (score, perspective.name)
-        passages = {each.id: each for each in read.passages_by_id(best) if each.kind == "observation"}
+        passages = {
+            each.id: each for each in read.passages_by_id(best) if each.kind == "observation"
+        }
         ranked = sorted(passages, key=lambda passage: (-best[passage][0], passage))
         return [FoundObservation(passages[each], *best[each]) for each in ranked], is_complete
 
@@ -147,7 +159,9 @@ def _best_of_each_entity(found: Sequence[FoundObservation]) -> list[FoundObserva
     return list(first.values())
 
 
-def _matches(memory: Memory, read: Reader, query: str, entity: str | None = None) -> list[tuple[int, str, float]]:
+def _matches(
+    memory: Memory, read: Reader, query: str, entity: str | None = None
+) -> list[tuple[int, str, float]]:
     """Return passage, entity and score of the observations that match, best first.
 
     A query without operators must match with all its words; if nothing does, with any of them.
@@ -168,11 +182,17 @@ def _matches(memory: Memory, read: Reader, query: str, entity: str | None = None
 
 def _load_observations(read: Reader, scores: dict[int, float]) -> list[FoundObservation]:
     passages = {each.id: each for each in read.passages_by_id(scores)}
-    return [FoundObservation(passages[each], score) for each, score in scores.items() if each in passages]
+    return [
+        FoundObservation(passages[each], score)
+        for each, score in scores.items()
+        if each in passages
+    ]
 
 
 def _with_summaries(read: Reader, found: Sequence[FoundObservation]) -> list[FoundObservation]:
-    summaries = {each.name: each.summary for each in read.outlines({each.passage.entity for each in found})}
+    summaries = {
+        each.name: each.summary for each in read.outlines({each.passage.entity for each in found})
+    }
     return [replace(each, summary=summaries.get(each.passage.entity)) for each in found]
 
 

@@ -7,7 +7,17 @@ from msgspec.structs import replace
 
 from polymnia.engine.memory import Memory
 from polymnia.errors import USE_A_DATABASE, BadInput, NotSupported, TextChanged
-from polymnia.model import VAULT, Entity, Match, Note, NoteHit, NoteQuery, NoteScope, PassageKind, Rows
+from polymnia.model import (
+    VAULT,
+    Entity,
+    Match,
+    Note,
+    NoteHit,
+    NoteQuery,
+    NoteScope,
+    PassageKind,
+    Rows,
+)
 from polymnia.search.expression import alternatives, wants_everything
 from polymnia.search.relevance import MAX_INEXACT
 from polymnia.stores.contract import NoteReader, Reader
@@ -86,7 +96,9 @@ def search_facts(memory: Memory, query: NoteQuery) -> NoteHits:
     hits = []
     for name, entity in known.items():
         own = [match for match in shown if match.entity == name]
-        facts = [texts[match.id] for match in own if match.kind == "observation" and match.id in texts]
+        facts = [
+            texts[match.id] for match in own if match.kind == "observation" and match.id in texts
+        ]
         hits.append(NoteHit(_as_note(entity, facts), MAX_INEXACT * own[0].score / matches[0].score))
     hits.sort(key=lambda hit: -hit.relevance)
     return NoteHits(hits, searched)
@@ -104,7 +116,11 @@ def prune(
     """Delete the notes with the key, all of the tags and a creation time before `before`. Return how many."""
     with memory.writing("prune_memory", by) as transaction:
         notes = notes_of(memory, transaction.read)
-        deleted = [note for scope in scopes for note in notes.like(scope, key=key, tags=tags, before=before)]
+        deleted = [
+            note
+            for scope in scopes
+            for note in notes.like(scope, key=key, tags=tags, before=before)
+        ]
         transaction.apply(before=Rows(notes=tuple(deleted)))
     return len(deleted)
 
@@ -121,7 +137,9 @@ def in_vault(memory: Memory, key: str) -> Note | None:
         return reader.notes.find(VAULT, key) if memory.store.capabilities.notes else None
 
 
-def page(memory: Memory, scope: NoteScope, *, offset: int = 0, limit: int | None = None) -> list[Note]:
+def page(
+    memory: Memory, scope: NoteScope, *, offset: int = 0, limit: int | None = None
+) -> list[Note]:
     """Return a page of a scope's notes, oldest first."""
     with memory.reading() as reader:
         return notes_of(memory, reader).page(scope, offset, limit)

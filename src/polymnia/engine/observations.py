@@ -10,7 +10,9 @@ from polymnia.search.dates import stamped_time
 from polymnia.stores.contract import Reader
 
 
-def add(memory: Memory, additions: Sequence[ObservationDraft], *, by: str, skip_repeats: bool) -> list[ObservationSet]:
+def add(
+    memory: Memory, additions: Sequence[ObservationDraft], *, by: str, skip_repeats: bool
+) -> list[ObservationSet]:
     """Add observations and return them, one set per addition. With `skip_repeats`, skip texts the entity already has.
 
     Raise EntityNotFound, and add nothing, if one of the names is unknown.
@@ -33,12 +35,18 @@ def add_to(
                 raise EntityNotFound(addition.entity)
             new = additions_to[addition.entity].add(addition, skip_repeats=skip_repeats)
             added.append((entities[addition.entity], new))
-        sets = [ObservationSet(name, tuple(each.added)) for name, each in additions_to.items() if each.added]
+        sets = [
+            ObservationSet(name, tuple(each.added))
+            for name, each in additions_to.items()
+            if each.added
+        ]
         transaction.apply(after=Rows(observations=tuple(sets)))
     return added
 
 
-def remove(memory: Memory, removals: Sequence[ObservationDraft], *, by: str) -> list[ObservationSet]:
+def remove(
+    memory: Memory, removals: Sequence[ObservationDraft], *, by: str
+) -> list[ObservationSet]:
     """Remove observations by their texts and return them, by entity. Ignore unknown names and texts."""
     with memory.writing("delete_observations", by) as transaction:
         entities = _by_name(transaction.read, removals)
@@ -79,4 +87,6 @@ def _by_name(read: Reader, drafts: Sequence[ObservationDraft]) -> dict[str, Enti
 
 
 def _with_texts(entity: Entity, texts: set[str]) -> ObservationSet:
-    return ObservationSet(entity.name, tuple([each for each in entity.observations if each.text in texts]))
+    return ObservationSet(
+        entity.name, tuple([each for each in entity.observations if each.text in texts])
+    )

@@ -27,10 +27,14 @@ class Deletion(Struct, frozen=True):
     missing: tuple[int, ...]
 
 
-def append(memory: Memory, additions: Sequence[ObservationDraft], *, by: str) -> list[ObservationSet | None]:
+def append(
+    memory: Memory, additions: Sequence[ObservationDraft], *, by: str
+) -> list[ObservationSet | None]:
     """Append observations, repeats included, and return them, one set per addition; None for an unknown name."""
     with memory.writing("add_observations", by) as transaction:
-        entities = {each.name: each for each in transaction.read.find({each.entity for each in additions})}
+        entities = {
+            each.name: each for each in transaction.read.find({each.entity for each in additions})
+        }
         ordinals = {name: each.next_ordinal for name, each in entities.items()}
         # One microsecond apart, so that their times show the order in which they were given.
         times = count(transaction.at)
@@ -40,10 +44,14 @@ def append(memory: Memory, additions: Sequence[ObservationDraft], *, by: str) ->
                 added.append(None)
                 continue
             numbered = enumerate(each.texts, ordinals[each.entity])
-            new = tuple([_observation(ordinal, text, next(times), each) for ordinal, text in numbered])
+            new = tuple(
+                [_observation(ordinal, text, next(times), each) for ordinal, text in numbered]
+            )
             ordinals[each.entity] += len(new)
             added.append(ObservationSet(each.entity, new))
-        transaction.apply(after=Rows(observations=_by_entity([each for each in added if each is not None])))
+        transaction.apply(
+            after=Rows(observations=_by_entity([each for each in added if each is not None]))
+        )
     return added
 
 
@@ -61,15 +69,21 @@ def replace(memory: Memory, entity: str, ordinal: int, text: str, *, by: str) ->
         new = with_values(old, text=text, created_at=transaction.at)
         before, after = ObservationSet(entity, (old,)), ObservationSet(entity, (new,))
         if text != old.text:
-            transaction.apply(before=Rows(observations=(before,)), after=Rows(observations=(after,)))
+            transaction.apply(
+                before=Rows(observations=(before,)), after=Rows(observations=(after,))
+            )
     return old
 
 
 def delete(memory: Memory, deletions: Sequence[OrdinalDraft], *, by: str) -> list[Deletion]:
     """Delete observations. The others keep their ordinals. Of an unknown entity every ordinal is missing."""
     with memory.writing("delete_observations", by) as transaction:
-        entities = {each.name: each for each in transaction.read.find({each.entity for each in deletions})}
-        living = {name: {one.ordinal: one for one in each.observations} for name, each in entities.items()}
+        entities = {
+            each.name: each for each in transaction.read.find({each.entity for each in deletions})
+        }
+        living = {
+            name: {one.ordinal: one for one in each.observations} for name, each in entities.items()
+        }
         results, ended = [], []
         for each in deletions:
             has = living.get(each.entity, {})
@@ -98,4 +112,6 @@ def _by_entity(sets: Sequence[ObservationSet]) -> tuple[ObservationSet, ...]:
     joined: dict[str, tuple[Observation, ...]] = {}
     for each in sets:
         joined[each.entity] = joined.get(each.entity, ()) + each.observations
-    return tuple([ObservationSet(entity, all_of_it) for entity, all_of_it in joined.items() if all_of_it])
+    return tuple(
+        [ObservationSet(entity, all_of_it) for entity, all_of_it in joined.items() if all_of_it]
+    )

@@ -52,7 +52,10 @@ def overview(memory: Memory) -> Overview:
 def _last_change(memory: Memory, read: Reader) -> tuple[int, int, str]:
     """Return the id, the time and the actor of the last change, as far as the store knows them."""
     if memory.store.capabilities.history:
-        return next(((each.id, each.at, each.actor) for each in read.history.latest(ChangeQuery(limit=1))), (0, 0, ""))
+        return next(
+            ((each.id, each.at, each.actor) for each in read.history.latest(ChangeQuery(limit=1))),
+            (0, 0, ""),
+        )
     return 0, max([each.updated_at for each in read.recent(0, 1)], default=0), ""
 
 
@@ -61,5 +64,6 @@ def _coverage(memory: Memory, read: Reader) -> list[Coverage]:
         return []
     url = memory.meaning.url if memory.meaning is not None else ""
     return [
-        Coverage(each.identity, *read.vectors.coverage(each.number), each.url == url) for each in read.vectors.models()
+        Coverage(each.identity, *read.vectors.coverage(each.number), each.url == url)
+        for each in read.vectors.models()
     ]

@@ -44,7 +44,9 @@ def coverage(memory: Memory) -> float:
     return sum(each.embedded for each in counts) / total if total else 1.0
 
 
-def own_perspectives(memory: Memory, vectors: VectorReader, defaults: Sequence[Perspective]) -> list[Perspective]:
+def own_perspectives(
+    memory: Memory, vectors: VectorReader, defaults: Sequence[Perspective]
+) -> list[Perspective]:
     """Return where to search: the memory's own perspectives or, while it has none, the defaults that embed its text."""
     found = vectors.perspectives()
     _notice(memory, found)
@@ -67,7 +69,9 @@ def ensure(memory: Memory, defaults: Sequence[Perspective]) -> None:
         memory.request_indexing()
 
 
-def store(memory: Memory, name: str, *, document: str | None = None, query: str | None = None) -> Perspective:
+def store(
+    memory: Memory, name: str, *, document: str | None = None, query: str | None = None
+) -> Perspective:
     """Add a perspective or change its templates; return it. What is not given stays, or is the plain text.
 
     A running server embeds the memory in a changed document template. Raise BadInput.
@@ -79,7 +83,9 @@ def store(memory: Memory, name: str, *, document: str | None = None, query: str 
     if name not in known and len(known) >= MAX_PERSPECTIVES:
         raise BadInput(f"there are {len(known)} perspectives already; remove one first")
     old = known.get(name, Perspective(name, "{text}", "{query}"))
-    new = Perspective(name, old.document if document is None else document, old.query if query is None else query)
+    new = Perspective(
+        name, old.document if document is None else document, old.query if query is None else query
+    )
     check_template(new.document, DOCUMENT_FIELDS, "document template")
     check_template(new.query, QUERY_FIELDS, "query template")
     memory.store.vectors.set_perspective(new)
@@ -109,7 +115,11 @@ def _notice(memory: Memory, found: Sequence[Perspective]) -> None:
         memory.request_indexing()
 
 
-def _coverage(read: Reader, model: EmbeddingModel | None, perspective: Perspective) -> PerspectiveCoverage:
+def _coverage(
+    read: Reader, model: EmbeddingModel | None, perspective: Perspective
+) -> PerspectiveCoverage:
     if model is None:
         return PerspectiveCoverage(perspective, 0, read.counts().observations)
-    return PerspectiveCoverage(perspective, *read.vectors.coverage(model.number, perspective=perspective.name))
+    return PerspectiveCoverage(
+        perspective, *read.vectors.coverage(model.number, perspective=perspective.name)
+    )

@@ -92,7 +92,9 @@ def recall(
         scored = score_candidates(read, searches, within)
         found = hits.best_hits(searches[0].query.folded, scored, limit)
         found = _with_context(read, found, min(context, MAX_CONTEXT)) if context > 0 else found
-    corrections = {wrong: right for search in searches for wrong, right in search.corrections.items()}
+    corrections = {
+        wrong: right for search in searches for wrong, right in search.corrections.items()
+    }
     return RecallResult(found, searches[0].note, searches[0].coverage, corrections)
 
 
@@ -116,7 +118,9 @@ def start_searches(
 class Search:
     """One text that is searched for: the query it becomes, the passages proposed for it, and its vector."""
 
-    def __init__(self, query: Query, corrections: dict[str, str], asking: "PendingQuestion | str") -> None:
+    def __init__(
+        self, query: Query, corrections: dict[str, str], asking: "PendingQuestion | str"
+    ) -> None:
         self.query = query
         self.corrections = corrections
         self.scale: list[Passage] = []
@@ -129,7 +133,9 @@ class Search:
     def propose(self, read: Reader, within: Within | None) -> None:
         """Find passages by words; those without the filter are the scale of the scores."""
         self.scale = _by_words(read, self.query, None)
-        self.proposed = self.scale if within is None else self.scale + _by_words(read, self.query, within)
+        self.proposed = (
+            self.scale if within is None else self.scale + _by_words(read, self.query, within)
+        )
 
     def embed(self, read: Reader) -> None:
         """Wait for the vector of the text."""
@@ -143,9 +149,14 @@ class Search:
     ) -> list[ScoredPassage]:
         """Score passages, proposed or not."""
         cosines = _cosines(
-            read, self.vectors, {each.key: each for each in [*passages, *self.scale]}.values(), neighbours
+            read,
+            self.vectors,
+            {each.key: each for each in [*passages, *self.scale]}.values(),
+            neighbours,
         )
-        return score_passages(self.query, passages, neighbours, cosines, scale=self.scale, coverage=self.coverage)
+        return score_passages(
+            self.query, passages, neighbours, cosines, scale=self.scale, coverage=self.coverage
+        )
 
 
 def _coverage_note(coverage: float) -> str:
@@ -166,7 +177,9 @@ class _Vectors(Struct, frozen=True):
     @classmethod
     def of(cls, read: Reader, asked: "QuestionVector") -> "_Vectors | None":
         """Return None if the store has no vectors of the question's model."""
-        model = next((each.number for each in read.vectors.models() if each.identity == asked.identity), None)
+        model = next(
+            (each.number for each in read.vectors.models() if each.identity == asked.identity), None
+        )
         if model is None:
             return None
         embedded, total = read.vectors.coverage(model)
@@ -178,12 +191,20 @@ def _prepare(read: Reader, asked: str) -> tuple[Query, dict[str, str]]:
     text, corrections = repair_spelling(read, asked)
     question = parse_question(text, now=time_ns() // 1000)
     counts = read.word_counts(question.name_terms)
-    rare = [term for term in question.name_terms if 0 < counts.having.get(term, 0) <= MAX_NAME_TERM_PASSAGES]
-    names = match_names(question, {*read.known([text.strip()]), *read.names_with(rare, 5 * MAX_NAMES)})
+    rare = [
+        term
+        for term in question.name_terms
+        if 0 < counts.having.get(term, 0) <= MAX_NAME_TERM_PASSAGES
+    ]
+    names = match_names(
+        question, {*read.known([text.strip()]), *read.names_with(rare, 5 * MAX_NAMES)}
+    )
     whole = [name for name, share in names.items() if share == 1]
     terms = content_without(question, whole)
     other_forms = _other_forms(text, terms)
-    widened = dict.fromkeys(_prefixed(read, terms, counts), hits.PREFIX) | dict.fromkeys(other_forms, hits.VARIANT)
+    widened = dict.fromkeys(_prefixed(read, terms, counts), hits.PREFIX) | dict.fromkeys(
+        other_forms, hits.VARIANT
+    )
     repeats = Counter(terms_of(" ".join(content_words(text))))
     weights = {term: float(max(1, repeats[term])) for term in terms} | {
         term: PREFIX_WEIGHT if kind == hits.PREFIX else 1.0 for term, kind in widened.items()
@@ -209,8 +230,17 @@ def _prepare(read: Reader, asked: str) -> tuple[Query, dict[str, str]]:
 
 def _other_forms(text: str, terms: Collection[str]) -> dict[str, str]:
     """Return the terms of other spellings and short forms, each with the term of the question that it stands for."""
-    forms = [(other, word) for word in content_words(text) for other in terms_of(" ".join(variants(word)))]
-    return {other: term for other, word in forms for term in terms_of(word) if term in terms and other not in terms}
+    forms = [
+        (other, word)
+        for word in content_words(text)
+        for other in terms_of(" ".join(variants(word)))
+    ]
+    return {
+        other: term
+        for other, word in forms
+        for term in terms_of(word)
+        if term in terms and other not in terms
+    }
 
 
 def _prefixed(read: Reader, terms: Collection[str], counts: WordCounts) -> list[str]:
@@ -222,7 +252,9 @@ def _prefixed(read: Reader, terms: Collection[str], counts: WordCounts) -> list[
 
 def _search_terms(weights: Collection[str], counts: WordCounts) -> tuple[str, ...]:
     """Return the terms to find candidates by, rarest first: at least one, if any is known."""
-    rarest = sorted([term for term in weights if counts.having.get(term)], key=lambda term: counts.having[term])
+    rarest = sorted(
+        [term for term in weights if counts.having.get(term)], key=lambda term: counts.having[term]
+    )
     totals = accumulate([counts.having[term] for term in rarest])
     few = [term for term, total in zip(rarest, totals, strict=True) if total <= MAX_TERM_PASSAGES]
     return tuple(few[:MAX_SEARCH_TERMS] or rarest[:1])
@@ -236,14 +268,20 @@ def _linked_entities(read: Reader, names: Collection[str]) -> frozenset[str]:
     return frozenset(ends.difference(names))
 
 
-def _ask(memory: Memory, read: Reader, query: Query, timeout: float | None) -> "PendingQuestion | str":
+def _ask(
+    memory: Memory, read: Reader, query: Query, timeout: float | None
+) -> "PendingQuestion | str":
     """Start to embed the question, without the names in it: they are scored separately, and would outweigh the rest."""
     if memory.meaning is None:
         return "no embedder is configured, or this kind of store has no vectors"
     if not read.vectors.models():
-        return memory.meaning.missing_package or "nothing is embedded yet, so only words were searched"
+        return (
+            memory.meaning.missing_package or "nothing is embedded yet, so only words were searched"
+        )
     text = text_without(query.question.text, query.whole_names)
-    return memory.meaning.ask(text) if timeout is None else memory.meaning.ask(text, timeout=timeout)
+    return (
+        memory.meaning.ask(text) if timeout is None else memory.meaning.ask(text, timeout=timeout)
+    )
 
 
 def _by_words(read: Reader, query: Query, within: Within | None) -> list[Passage]:
@@ -253,7 +291,9 @@ def _by_words(read: Reader, query: Query, within: Within | None) -> list[Passage
         found = read.passages_containing(query.folded, MAX_WORD_CANDIDATES)
     found = _named_card(read, query) + found
     if len(query.find_by) < len(query.terms) and len(found) >= MAX_WORD_CANDIDATES:
-        found += read.candidates(query.terms[:MAX_SEARCH_TERMS], MAX_WORD_CANDIDATES, within, every=True)
+        found += read.candidates(
+            query.terms[:MAX_SEARCH_TERMS], MAX_WORD_CANDIDATES, within, every=True
+        )
     if query.names:
         found += read.candidates(query.find_by, MAX_WORD_CANDIDATES, _about(query))
     return found + _by_date(read, query.question, within)
@@ -280,7 +320,9 @@ def _named_card(read: Reader, query: Query) -> list[Passage]:
     return read.cards(names) if names else []
 
 
-def score_candidates(read: Reader, searches: Sequence[Search], within: Within | None) -> list[ScoredPassage]:
+def score_candidates(
+    read: Reader, searches: Sequence[Search], within: Within | None
+) -> list[ScoredPassage]:
     """Score the candidates of all searches, and what was written after them, as far as the filter allows."""
     found = {passage.key: passage for search in searches for passage in search.proposed}
     for search in searches:
@@ -323,7 +365,12 @@ def _cosines(
         return {}
     from polymnia.search.context import context_cosines  # numpy is loaded with the first model
 
-    around = [each for near in neighbours.values() for each in (near.before, near.earlier, near.after) if each]
+    around = [
+        each
+        for near in neighbours.values()
+        for each in (near.before, near.earlier, near.after)
+        if each
+    ]
     found = read.vectors.vectors(vectors.model, {each.id for each in [*passages, *around]})
     return context_cosines(vectors.question, found, passages, neighbours)
 

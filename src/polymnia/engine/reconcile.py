@@ -58,7 +58,9 @@ def reconcile(base: State, memory: State, copy: State) -> tuple[State, list[Merg
 
 def rows_between(memory: State, merged: State, at: int) -> tuple[Rows, Rows]:
     """Return the rows that end and begin when the memory becomes the merged state."""
-    ended: list[Entity] = [each for key, each in memory.entities.items() if key not in merged.entities]
+    ended: list[Entity] = [
+        each for key, each in memory.entities.items() if key not in merged.entities
+    ]
     created: list[Entity] = []
     removed: list[ObservationSet] = []
     added: list[ObservationSet] = []
@@ -68,13 +70,25 @@ def rows_between(memory: State, merged: State, at: int) -> tuple[Rows, Rows]:
             created.append(_fill(new, at))
             continue
         if _card(old) != _card(new):
-            summary_at = old.summary_at if new.summary == old.summary else at if new.summary is not None else 0
+            summary_at = (
+                old.summary_at
+                if new.summary == old.summary
+                else at
+                if new.summary is not None
+                else 0
+            )
             ended.append(old)
             created.append(replace(new, summary_at=summary_at, updated_at=at))
         known = {each.ordinal: each for each in old.observations}
         wanted = {each.ordinal: each for each in new.observations}
         gone = tuple([each for each in old.observations if wanted.get(each.ordinal) != each])
-        come = tuple([_fill_observation(each, at) for each in new.observations if known.get(each.ordinal) != each])
+        come = tuple(
+            [
+                _fill_observation(each, at)
+                for each in new.observations
+                if known.get(each.ordinal) != each
+            ]
+        )
         removed += [ObservationSet(old.name, gone)] if gone else []
         added += [ObservationSet(old.name, come)] if come else []
     relations = _ends_and_begins(memory.relations, merged.relations)
@@ -112,7 +126,9 @@ def with_ordinals(entity: Entity) -> Entity:
         taken.add(ordinal)
         numbered.append(replace(each, ordinal=ordinal))
     numbered.sort(key=lambda each: each.ordinal)
-    return replace(entity, observations=tuple(numbered), next_ordinal=max(entity.next_ordinal, last + 1))
+    return replace(
+        entity, observations=tuple(numbered), next_ordinal=max(entity.next_ordinal, last + 1)
+    )
 
 
 def _entity(
@@ -125,17 +141,25 @@ def _entity(
             return memory
         if _content(base) == _content(memory):
             return None
-        conflicts.append(MergeConflict("deleted entity", memory.id, memory.name, "changed", "deleted", lost=False))
+        conflicts.append(
+            MergeConflict(
+                "deleted entity", memory.id, memory.name, "changed", "deleted", lost=False
+            )
+        )
         return memory
     if copy is None or base is None:
         return copy and with_ordinals(copy)
     if _content(base) == _content(copy):
         return None
-    conflicts.append(MergeConflict("deleted entity", copy.id, copy.name, "deleted", "changed", lost=False))
+    conflicts.append(
+        MergeConflict("deleted entity", copy.id, copy.name, "deleted", "changed", lost=False)
+    )
     return with_ordinals(copy)
 
 
-def _both(base: Entity | None, memory: Entity, copy: Entity, conflicts: list[MergeConflict]) -> Entity:
+def _both(
+    base: Entity | None, memory: Entity, copy: Entity, conflicts: list[MergeConflict]
+) -> Entity:
     def choose(what: str, old: str | None, mine: str | None, theirs: str | None) -> str | None:
         if mine == theirs or theirs == old:
             return mine
@@ -167,11 +191,17 @@ def _observations(
     old = {each.ordinal: each.text for each in base.observations} if base else {}
     merged = {each.ordinal: each for each in memory.observations}
     in_copy = {each.ordinal for each in copy.observations}
-    added = [each.text for each in memory.observations if each.ordinal not in in_copy and each.ordinal not in old]
+    added = [
+        each.text
+        for each in memory.observations
+        if each.ordinal not in in_copy and each.ordinal not in old
+    ]
     new: list[Observation] = []
 
     def report(mine: str, theirs: str) -> None:
-        conflicts.append(MergeConflict("observation", memory.id, memory.name, mine, theirs, lost=False))
+        conflicts.append(
+            MergeConflict("observation", memory.id, memory.name, mine, theirs, lost=False)
+        )
 
     for theirs in copy.observations:
         mine, was = merged.get(theirs.ordinal), old.get(theirs.ordinal)
@@ -194,24 +224,36 @@ def _observations(
                 del merged[ordinal]
             else:
                 report(merged[ordinal].text, "deleted")
-    numbered = [replace(each, ordinal=number) for number, each in enumerate(new, memory.next_ordinal)]
-    return (*[merged[ordinal] for ordinal in sorted(merged)], *numbered), memory.next_ordinal + len(new)
+    numbered = [
+        replace(each, ordinal=number) for number, each in enumerate(new, memory.next_ordinal)
+    ]
+    return (*[merged[ordinal] for ordinal in sorted(merged)], *numbered), memory.next_ordinal + len(
+        new
+    )
 
 
-def _note(base: Note | None, memory: Note | None, copy: Note | None, conflicts: list[MergeConflict]) -> Note | None:
+def _note(
+    base: Note | None, memory: Note | None, copy: Note | None, conflicts: list[MergeConflict]
+) -> Note | None:
     was, mine, theirs = [_note_content(each) for each in (base, memory, copy)]
     if theirs in (mine, was):
         return memory
     if memory is None:
         if base is not None and copy is not None:
-            conflicts.append(MergeConflict("deleted note", copy.key, copy.key, "deleted", "changed", lost=False))
+            conflicts.append(
+                MergeConflict("deleted note", copy.key, copy.key, "deleted", "changed", lost=False)
+            )
         return copy
     if mine == was:  # only the copy changed it
         return copy and _rewrite_note(memory, copy)
     if copy is None:
-        conflicts.append(MergeConflict("deleted note", memory.key, memory.key, "changed", "deleted", lost=False))
+        conflicts.append(
+            MergeConflict("deleted note", memory.key, memory.key, "changed", "deleted", lost=False)
+        )
     else:
-        conflicts.append(MergeConflict("note", memory.key, memory.key, memory.content, copy.content))
+        conflicts.append(
+            MergeConflict("note", memory.key, memory.key, memory.content, copy.content)
+        )
     return memory
 
 
@@ -220,7 +262,9 @@ def _rewrite_note(memory: Note, copy: Note) -> Note:
     return replace(memory, content=copy.content, tags=copy.tags, updated_at=0, embedding=embedding)
 
 
-def _relations(base: State, memory: State, copy: State, merged: State) -> dict[RelationKey, Relation]:
+def _relations(
+    base: State, memory: State, copy: State, merged: State
+) -> dict[RelationKey, Relation]:
     """Merge the relations. Their ends are compared by id, so that renaming an entity changes none of them."""
     old_names = _ids(base)
     sides = [
@@ -234,7 +278,11 @@ def _relations(base: State, memory: State, copy: State, merged: State) -> dict[R
     old, mine, theirs = sides
     kept = {key: each for key, each in mine.items() if not (key in old and key not in theirs)}
     kept |= {key: each for key, each in theirs.items() if key not in old and key not in kept}
-    names = {each.id: each.name for state in (base, copy, memory, merged) for each in state.entities.values()}
+    names = {
+        each.id: each.name
+        for state in (base, copy, memory, merged)
+        for each in state.entities.values()
+    }
     named: dict[RelationKey, Relation] = {}
     for (source, target, kind), each in kept.items():
         ends = [names[end] if is_id else end for is_id, end in (source, target)]
@@ -247,7 +295,9 @@ def _by_ends(state: State, ids: dict[str, str]) -> dict[tuple[End, End, str], Re
     def end(name: str) -> End:
         return (True, ids[name]) if name in ids else (False, name)
 
-    return {(end(each.source), end(each.target), each.type): each for each in state.relations.values()}
+    return {
+        (end(each.source), end(each.target), each.type): each for each in state.relations.values()
+    }
 
 
 def _ids(state: State) -> dict[str, str]:
@@ -266,7 +316,9 @@ def _require_distinct_names(merged: State, memory: State, conflicts: list[MergeC
             continue
         own = memory.entities.get(key)
         conflicts.append(
-            MergeConflict("name", key, own.name if own else each.name, own.name if own else "taken", each.name)
+            MergeConflict(
+                "name", key, own.name if own else each.name, own.name if own else "taken", each.name
+            )
         )
         if own is None:
             del merged.entities[key]

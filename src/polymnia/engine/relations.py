@@ -19,7 +19,9 @@ class Creation(Struct, frozen=True):
     unknown: list[str]
 
 
-def create(memory: Memory, relations: Sequence[Relation], *, by: str, between_known: bool = False) -> list[Relation]:
+def create(
+    memory: Memory, relations: Sequence[Relation], *, by: str, between_known: bool = False
+) -> list[Relation]:
     """Create relations and return the new ones. Skip those that exist or come twice.
 
     With `between_known`, raise EntityNotFound and create nothing if no entity has the name of an end.
@@ -42,14 +44,20 @@ def create_known(memory: Memory, relations: Sequence[Relation], *, by: str) -> C
         ends = ends_of(wanted.values())
         known = transaction.read.known(ends)
         linked = transaction.read.linked(wanted)
-        new = [each for key, each in wanted.items() if key not in linked and {each.source, each.target} <= known]
+        new = [
+            each
+            for key, each in wanted.items()
+            if key not in linked and {each.source, each.target} <= known
+        ]
         created = [replace(relation, created_at=transaction.at) for relation in new]
         transaction.apply(after=Rows(relations=tuple(created)), touched=ends_of(created))
     existing = [linked[key] for key in wanted if key in linked]
     return Creation(created, existing, [name for name in ends if name not in known])
 
 
-def find(memory: Memory, *, source: str | None, target: str | None, kind: str | None) -> list[Relation]:
+def find(
+    memory: Memory, *, source: str | None, target: str | None, kind: str | None
+) -> list[Relation]:
     """Return the relations with this source, target and type; None matches any."""
     with memory.reading() as read:
         return read.relations_like(source, target, kind)
@@ -69,7 +77,9 @@ def rename(memory: Memory, relation: Relation, kind: str, *, by: str) -> Relatio
     with memory.writing("update_relation_type", by) as transaction:
         found = transaction.read.linked({relation.key, renamed.key})
         if relation.key not in found:
-            raise BadInput(f"there is no relation {relation.source} -{relation.type}-> {relation.target}")
+            raise BadInput(
+                f"there is no relation {relation.source} -{relation.type}-> {relation.target}"
+            )
         if renamed.key == relation.key:
             return found[relation.key]
         if renamed.key in found:

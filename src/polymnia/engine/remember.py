@@ -100,14 +100,22 @@ def remember(
     or text, and for a text that looks like a key if those are refused.
     """
     wanted = _join(entities)
-    found = {fact.text: find_secret(fact.text) for each in wanted for fact in each.facts} if secrets != "off" else {}
+    found = (
+        {fact.text: find_secret(fact.text) for each in wanted for fact in each.facts}
+        if secrets != "off"
+        else {}
+    )
     _require(wanted, relations, found if secrets == "refuse" else {})
     with memory.writing("remember", by) as transaction:
         known = {each.name: each for each in transaction.read.find({each.name for each in wanted})}
         # One microsecond apart, so that their times show the order in which they were given.
         times = count(transaction.at)
-        extended = [_Extension(known[each.name], each, times) for each in wanted if each.name in known]
-        created = [_create(each, transaction.at, times) for each in wanted if each.name not in known]
+        extended = [
+            _Extension(known[each.name], each, times) for each in wanted if each.name in known
+        ]
+        created = [
+            _create(each, transaction.at, times) for each in wanted if each.name not in known
+        ]
         names = {each.name for each in (*created, *known.values())}
         linked, links = _link(transaction.read, relations, names, transaction.at)
         similar = {each.name: _similar_names(transaction.read, each) for each in created}
@@ -124,7 +132,9 @@ def remember(
     receipts = {each.entity.name: each.receipt(found) for each in extended}
     receipts |= {each.name: _created_receipt(each, similar[each.name], found) for each in created}
     change = transaction.change.id if transaction.change else 0
-    return RememberReceipt(change, transaction.at, tuple([receipts[each.name] for each in wanted]), links)
+    return RememberReceipt(
+        change, transaction.at, tuple([receipts[each.name] for each in wanted]), links
+    )
 
 
 def _join(entities: Sequence[EntityFacts]) -> list[EntityFacts]:
@@ -143,7 +153,9 @@ def _join(entities: Sequence[EntityFacts]) -> list[EntityFacts]:
     return list(joined.values())
 
 
-def _require(entities: Sequence[EntityFacts], relations: Sequence[Relation], secrets: dict[str, str]) -> None:
+def _require(
+    entities: Sequence[EntityFacts], relations: Sequence[Relation], secrets: dict[str, str]
+) -> None:
     """Raise BadInput for anything that is blank, and for a text with one of these secrets."""
     for each in entities:
         if not each.name.strip():
@@ -155,19 +167,33 @@ def _require(entities: Sequence[EntityFacts], relations: Sequence[Relation], sec
             raise BadInput("a relation needs two names and a type")
     for kind in secrets.values():
         if kind:
-            raise BadInput(f"a text looks like {kind}, so nothing was stored; remember where it is kept instead")
+            raise BadInput(
+                f"a text looks like {kind}, so nothing was stored; remember where it is kept instead"
+            )
 
 
 def _create(wanted: EntityFacts, at: int, times: Iterator[int]) -> Entity:
-    draft = EntityDraft(wanted.name, wanted.type or DEFAULT_TYPE, (), wanted.summary, tuple(dict.fromkeys(wanted.tags)))
+    draft = EntityDraft(
+        wanted.name,
+        wanted.type or DEFAULT_TYPE,
+        (),
+        wanted.summary,
+        tuple(dict.fromkeys(wanted.tags)),
+    )
     entity = new_entity(draft, at)
-    facts = list({normalize_text(fact.text): fact for fact in reversed(wanted.facts)}.values())[::-1]
-    observations = [_observation(ordinal, fact, next(times)) for ordinal, fact in enumerate(facts, 1)]
+    facts = list({normalize_text(fact.text): fact for fact in reversed(wanted.facts)}.values())[
+        ::-1
+    ]
+    observations = [
+        _observation(ordinal, fact, next(times)) for ordinal, fact in enumerate(facts, 1)
+    ]
     return replace(entity, observations=tuple(observations), next_ordinal=len(observations) + 1)
 
 
 def _observation(ordinal: int, fact: FactDraft, at: int) -> Observation:
-    return Observation(ordinal, fact.text, at, fact.valid_at or stamped_time(fact.text), fact.source)
+    return Observation(
+        ordinal, fact.text, at, fact.valid_at or stamped_time(fact.text), fact.source
+    )
 
 
 class _Extension:
@@ -194,15 +220,23 @@ class _Extension:
     def receipt(self, secrets: dict[str, str]) -> EntityReceipt:
         facts = tuple([self._fact_receipt(*each, secrets) for each in self._facts])
         asked = self._wanted.type
-        reason = f"it stays a {self.entity.type}; revise changes a type" if asked not in ("", self.entity.type) else ""
+        reason = (
+            f"it stays a {self.entity.type}; revise changes a type"
+            if asked not in ("", self.entity.type)
+            else ""
+        )
         outcome: Outcome = "added" if self.card or self.added.observations else "unchanged"
         return EntityReceipt(self.entity.name, self.entity.type, outcome, reason, facts)
 
-    def _fact_receipt(self, fact: FactDraft, stored: Observation, is_new: bool, secrets: dict[str, str]) -> FactReceipt:
+    def _fact_receipt(
+        self, fact: FactDraft, stored: Observation, is_new: bool, secrets: dict[str, str]
+    ) -> FactReceipt:
         if not is_new:
             return FactReceipt(fact.text, "unchanged", stored.ordinal, "already known")
         similar = similar_observations(fact.text, self.entity)
-        return FactReceipt(fact.text, "added", stored.ordinal, "", similar, secrets.get(fact.text, ""))
+        return FactReceipt(
+            fact.text, "added", stored.ordinal, "", similar, secrets.get(fact.text, "")
+        )
 
     def _new_card(self, at: int) -> Entity | None:
         tags = tuple(dict.fromkeys((*self.entity.tags, *self._wanted.tags)))
@@ -213,9 +247,12 @@ class _Extension:
         return changed if summary is None else replace(changed, summary=summary, summary_at=at)
 
 
-def _created_receipt(entity: Entity, similar: tuple[str, ...], secrets: dict[str, str]) -> EntityReceipt:
+def _created_receipt(
+    entity: Entity, similar: tuple[str, ...], secrets: dict[str, str]
+) -> EntityReceipt:
     facts = [
-        FactReceipt(each.text, "added", each.ordinal, secret=secrets.get(each.text, "")) for each in entity.observations
+        FactReceipt(each.text, "added", each.ordinal, secret=secrets.get(each.text, ""))
+        for each in entity.observations
     ]
     return EntityReceipt(entity.name, entity.type, "created", "", tuple(facts), similar)
 

@@ -95,16 +95,22 @@ def revise(memory: Memory, name: str, revision: Revision, *, by: str) -> Revisio
         )
     change = transaction.change.id if transaction.change else 0
     replaced, superseded = tuple(edits.replaced), tuple(edits.superseded)
-    return RevisionReceipt(change, transaction.at, entity, after, replaced, superseded, len(redirected))
+    return RevisionReceipt(
+        change, transaction.at, entity, after, replaced, superseded, len(redirected)
+    )
 
 
-def merge(memory: Memory, sources: Sequence[str], target: str, *, by: str, dry_run: bool = False) -> MergeReceipt:
+def merge(
+    memory: Memory, sources: Sequence[str], target: str, *, by: str, dry_run: bool = False
+) -> MergeReceipt:
     """Move everything the sources have to the target, then delete them, as one change; or only count with `dry_run`.
 
     Raise EntityNotFound, or BadInput if a source is the target.
     """
     with memory.writing("merge_entities", by) as transaction:
-        counts = entities.merge_into(transaction, list(dict.fromkeys(sources)), target, dry_run=dry_run)
+        counts = entities.merge_into(
+            transaction, list(dict.fromkeys(sources)), target, dry_run=dry_run
+        )
     change = transaction.change.id if transaction.change else 0
     known = counts.moved - counts.added
     return MergeReceipt(change, transaction.at, target, counts.added, counts.redirected, known)
@@ -113,7 +119,9 @@ def merge(memory: Memory, sources: Sequence[str], target: str, *, by: str, dry_r
 def find_observation(entity: Entity, wanted: int | str) -> Observation:
     """Return the observation with that ordinal or text. Raise BadInput that lists those that may be meant."""
     for each in entity.observations:
-        if each.ordinal == wanted or (isinstance(wanted, str) and normalize_text(each.text) == normalize_text(wanted)):
+        if each.ordinal == wanted or (
+            isinstance(wanted, str) and normalize_text(each.text) == normalize_text(wanted)
+        ):
             return each
     near = similar_observations(wanted, entity) if isinstance(wanted, str) else ()
     shown = near or entity.observations[-_MAX_LISTED:]
@@ -154,7 +162,9 @@ class _Edits:
     def _require_distinct(self) -> None:
         ordinals = [each.old.ordinal for each in (*self.replaced, *self.superseded)]
         if len(ordinals) != len(set(ordinals)):
-            raise BadInput(f"an observation of {self._name} is revised twice in one call; give it one new text")
+            raise BadInput(
+                f"an observation of {self._name} is revised twice in one call; give it one new text"
+            )
 
     def _outcome(self, entity: Entity) -> tuple[Observation, ...]:
         ended = {each.old.ordinal for each in (*self.replaced, *self.superseded)}
@@ -167,7 +177,9 @@ def _find_expected(entity: Entity, edit: Edit) -> Observation:
     """Return the observation to edit. Raise TextChanged if it is not the one that the edit expects, else BadInput."""
     if edit.expected is None:
         return find_observation(entity, edit.old)
-    found = next((each for each in entity.observations if edit.old in (each.ordinal, each.text)), None)
+    found = next(
+        (each for each in entity.observations if edit.old in (each.ordinal, each.text)), None
+    )
     if found is None or found.text != edit.expected:
         raise TextChanged(f"observation {edit.old} of {entity.name}", found.text if found else None)
     return found
@@ -175,7 +187,9 @@ def _find_expected(entity: Entity, edit: Edit) -> Observation:
 
 def _text(edit: Edit) -> str:
     if not edit.text.strip():
-        raise BadInput(f"the new text of observation {edit.old!r} is blank; forget removes an observation")
+        raise BadInput(
+            f"the new text of observation {edit.old!r} is blank; forget removes an observation"
+        )
     return edit.text
 
 
@@ -191,11 +205,15 @@ def _new_card(entity: Entity, revision: Revision, at: int) -> Entity:
     if not changed.name.strip():
         raise BadInput(f"the new name of {entity.name} is blank")
     if revision.summary is not UNSET and revision.summary != entity.summary:
-        changed = replace(changed, summary=revision.summary, summary_at=at if revision.summary is not None else 0)
+        changed = replace(
+            changed, summary=revision.summary, summary_at=at if revision.summary is not None else 0
+        )
     return changed if changed == entity else replace(changed, updated_at=at)
 
 
-def _follow_name(transaction: Transaction, old: str, new: str) -> tuple[list[Relation], list[Relation]]:
+def _follow_name(
+    transaction: Transaction, old: str, new: str
+) -> tuple[list[Relation], list[Relation]]:
     """Return the relations that touch the old name, and what they become. Raise BadInput if the new name is taken."""
     if old == new:
         return [], []

@@ -17,7 +17,9 @@ QUERY_COLUMNS = {"name": "name", "entity_type": "labels", "content": "content"}
 
 _BETWEEN_WORDS = re.compile(r"[\W_]+")
 # Where an entity contains a query, best first.
-_EXACT_NAME, _NAME_START, _NAME_WORD, _IN_NAME, _IN_TYPE, _IN_OBSERVATION, _ALL_WORDS, _ANY_WORD = range(8)
+_EXACT_NAME, _NAME_START, _NAME_WORD, _IN_NAME, _IN_TYPE, _IN_OBSERVATION, _ALL_WORDS, _ANY_WORD = (
+    range(8)
+)
 
 
 def containing(memory: Memory, query: str) -> Graph:
@@ -27,7 +29,9 @@ def containing(memory: Memory, query: str) -> Graph:
         return Graph(entities, read.touching([entity.name for entity in entities]))
 
 
-def best_matches(memory: Memory, query: str, *, kind: str | None, offset: int, limit: int | None) -> Graph:
+def best_matches(
+    memory: Memory, query: str, *, kind: str | None, offset: int, limit: int | None
+) -> Graph:
     """Return a page of the entities that contain the query or some of its words, best first, and their relations.
 
     A match in the name comes before one in the type or in an observation; then come entities with all of the words,
@@ -35,9 +39,15 @@ def best_matches(memory: Memory, query: str, *, kind: str | None, offset: int, l
     """
     folded = fold(query.strip())
     with memory.reading() as read:
-        ranked = [each for each in _rank_headings(read, folded) if kind is None or each.type == kind]
+        ranked = [
+            each for each in _rank_headings(read, folded) if kind is None or each.type == kind
+        ]
         shown = ranked[offset:] if limit is None else ranked[offset : offset + limit]
-        found = {entity.name: entity for entity in read.find([each.name for each in shown])} if shown else {}
+        found = (
+            {entity.name: entity for entity in read.find([each.name for each in shown])}
+            if shown
+            else {}
+        )
         return Graph([found[each.name] for each in shown], read.touching(found) if found else [])
 
 

@@ -13,7 +13,11 @@ SecretRule = Literal["warn", "refuse", "off"]
 # group, or the whole match, is the secret. Searching for the texts first is much faster, because most texts have none.
 _FORMATS = (
     ("a private key", ("PRIVATE KEY",), r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY-----"),
-    ("an AWS access key", ("AKIA", "ASIA", "AROA", "AIDA"), r"\b(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{16}\b"),
+    (
+        "an AWS access key",
+        ("AKIA", "ASIA", "AROA", "AIDA"),
+        r"\b(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{16}\b",
+    ),
     (
         "a GitHub token",
         ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
@@ -24,7 +28,11 @@ _FORMATS = (
         ("glpat-", "gldt-", "glrt-", "glcbt-", "glptt-"),
         r"\bgl(?:pat|dt|rt|cbt|ptt)-[A-Za-z0-9_\-.]{20,}",
     ),
-    ("a Slack token", ("xox", "xapp-"), r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}|\bxapp-\d-[A-Za-z0-9-]{20,}"),
+    (
+        "a Slack token",
+        ("xox", "xapp-"),
+        r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}|\bxapp-\d-[A-Za-z0-9-]{20,}",
+    ),
     ("an Anthropic key", ("sk-ant-",), r"\bsk-ant-[A-Za-z0-9_\-]{20,}"),
     ("an API key", ("sk-",), r"\bsk-(?:proj-|svcacct-|or-v1-)?[A-Za-z0-9_\-]{20,}"),
     ("a Stripe key", ("k_live_", "k_test_"), r"\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,}"),
@@ -37,9 +45,17 @@ _FORMATS = (
     ("a Twilio key", ("SK",), r"\bSK[0-9a-f]{32}\b"),
     ("a Telegram bot token", (":AA",), r"\b\d{8,10}:AA[A-Za-z0-9_\-]{33}\b"),
     ("a DigitalOcean token", ("_v1_",), r"\bdo[por]_v1_[a-f0-9]{64}\b"),
-    ("a JSON web token", ("eyJ",), r"\beyJ[A-Za-z0-9_\-]{10,}\.eyJ[A-Za-z0-9_\-]{10,}\.[A-Za-z0-9_\-]{10,}"),
+    (
+        "a JSON web token",
+        ("eyJ",),
+        r"\beyJ[A-Za-z0-9_\-]{10,}\.eyJ[A-Za-z0-9_\-]{10,}\.[A-Za-z0-9_\-]{10,}",
+    ),
     ("an Azure storage key", ("AccountKey=",), r"\bAccountKey=[A-Za-z0-9+/]{60,}={0,2}"),
-    ("a password in a URL", ("://",), r"\b[a-z][a-z0-9+.\-]*://[^\s:/@<>{}$*]+:([^\s:/@<>{}$*]{3,})@[\w\-]"),
+    (
+        "a password in a URL",
+        ("://",),
+        r"\b[a-z][a-z0-9+.\-]*://[^\s:/@<>{}$*]+:([^\s:/@<>{}$*]{3,})@[\w\-]",
+    ),
 )
 # `password = …`, `api_key: …`, `Authorization: Bearer …`: the value decides.
 _ASSIGNED = (
@@ -72,19 +88,36 @@ def find_secret(text: str) -> str:
     lowered = text.lower()
     if not any(label in lowered for label in _LABELS):
         return ""
-    return "a password or token" if any(map(_is_secret_value, _compiled(_ASSIGNED).finditer(text))) else ""
+    return (
+        "a password or token"
+        if any(map(_is_secret_value, _compiled(_ASSIGNED).finditer(text)))
+        else ""
+    )
 
 
 def _is_secret_value(found: re.Match[str]) -> bool:
     """Return True if the value after a label looks random. In "the token is rotated" it is an ordinary word."""
     value = found["value"].rstrip(".!?)")
-    if _compiled(_PLACEHOLDER).match(value) or "/" in value[:1] or value.isalpha() or value.isdigit():
+    if (
+        _compiled(_PLACEHOLDER).match(value)
+        or "/" in value[:1]
+        or value.isalpha()
+        or value.isdigit()
+    ):
         return False
-    kinds = sum(bool(re.search(pattern, value)) for pattern in (r"[a-z]", r"[A-Z]", r"\d", r"[^\w\s]"))
+    kinds = sum(
+        bool(re.search(pattern, value)) for pattern in (r"[a-z]", r"[A-Z]", r"\d", r"[^\w\s]")
+    )
     if _is_password(found["label"]):
         # After `=` or `:` a mix of letters and digits is enough; in a sentence the value must look random.
-        return len(value) >= 6 and kinds >= (2 if found["sign"] else 3) and not _is_plain_phrase(value)
-    return len(value) >= _MIN_RANDOM_LENGTH and bool(re.search(r"\d", value)) and _bits(value) >= _MIN_BITS
+        return (
+            len(value) >= 6 and kinds >= (2 if found["sign"] else 3) and not _is_plain_phrase(value)
+        )
+    return (
+        len(value) >= _MIN_RANDOM_LENGTH
+        and bool(re.search(r"\d", value))
+        and _bits(value) >= _MIN_BITS
+    )
 
 
 def _is_password(label: str) -> bool:
@@ -94,9 +127,9 @@ def _is_password(label: str) -> bool:
 def _is_plain_phrase(value: str) -> bool:
     """Return True for words joined by punctuation: `min-length`, `users.password_hash`, `bcrypt/argon2`."""
     parts = [part for part in re.split(r"[\W_]+", value) if part]
-    return all(part.isalpha() and (part.islower() or part.istitle() or part.isupper()) for part in parts) or (
-        not re.search(r"\d", value)
-    )
+    return all(
+        part.isalpha() and (part.islower() or part.istitle() or part.isupper()) for part in parts
+    ) or (not re.search(r"\d", value))
 
 
 def _bits(value: str) -> float:

@@ -46,7 +46,10 @@ def move_observations(
     `new_type`. Raise EntityNotFound, or BadInput if an entity has no such observation or is the target.
     """
     with memory.writing("move_observations", by) as transaction:
-        found = {each.name: each for each in transaction.read.find({target, *(name for name, _ in chosen)})}
+        found = {
+            each.name: each
+            for each in transaction.read.find({target, *(name for name, _ in chosen)})
+        }
         is_new = target not in found
         if is_new and new_type is None:
             raise EntityNotFound(target)
@@ -54,14 +57,21 @@ def move_observations(
         ended = _find_chosen(found, chosen, target)
         new = _number_gained(created if is_new else found[target], ended)
         if not dry_run:
-            _apply_move(transaction, created if is_new else found[target], ended, new, is_new=is_new)
+            _apply_move(
+                transaction, created if is_new else found[target], ended, new, is_new=is_new
+            )
     total = sum(len(each.observations) for each in ended)
     change = transaction.change.id if transaction.change else 0
     return MoveReceipt(change, target, len(new), total - len(new), is_new)
 
 
 def tag(
-    memory: Memory, names: Collection[str], *, add: Collection[str] = (), remove: Collection[str] = (), by: str
+    memory: Memory,
+    names: Collection[str],
+    *,
+    add: Collection[str] = (),
+    remove: Collection[str] = (),
+    by: str,
 ) -> TagReceipt:
     """Add tags to the named entities and remove others. Raise EntityNotFound, or BadInput for a blank tag."""
     if not all(each.strip() for each in (*add, *remove)):
@@ -74,23 +84,30 @@ def tag(
         pairs = [(each, _with_tags(each, add, remove, transaction.at)) for each in found.values()]
         changed = [(old, new) for old, new in pairs if old.tags != new.tags]
         transaction.apply(
-            before=Rows(tuple([old for old, _ in changed])), after=Rows(tuple([new for _, new in changed]))
+            before=Rows(tuple([old for old, _ in changed])),
+            after=Rows(tuple([new for _, new in changed])),
         )
     change = transaction.change.id if transaction.change else 0
     return TagReceipt(change, tuple([new.name for _, new in changed]))
 
 
-def _find_chosen(found: dict[str, Entity], chosen: Sequence[tuple[str, int]], target: str) -> list[ObservationSet]:
+def _find_chosen(
+    found: dict[str, Entity], chosen: Sequence[tuple[str, int]], target: str
+) -> list[ObservationSet]:
     """Return the chosen observations by entity. Raise EntityNotFound, BadInput."""
     by_entity: dict[str, dict[int, Observation]] = {}
     for name, ordinal in chosen:
         if name == target:
-            raise BadInput(f"observation {ordinal} belongs to {target} already; choose another entity")
+            raise BadInput(
+                f"observation {ordinal} belongs to {target} already; choose another entity"
+            )
         if name not in found:
             raise EntityNotFound(name)
         one = next((each for each in found[name].observations if each.ordinal == ordinal), None)
         if one is None:
-            raise BadInput(f"{name} has no observation {ordinal} any more; reload to see what it has")
+            raise BadInput(
+                f"{name} has no observation {ordinal} any more; reload to see what it has"
+            )
         by_entity.setdefault(name, {})[ordinal] = one
     return [ObservationSet(name, tuple(several.values())) for name, several in by_entity.items()]
 
@@ -103,7 +120,12 @@ def _number_gained(target: Entity, ended: Sequence[ObservationSet]) -> tuple[Obs
         for one in each.observations:
             if one.text not in known:
                 gained.setdefault(one.text, one)
-    return tuple([replace(one, ordinal=number) for number, one in enumerate(gained.values(), target.next_ordinal)])
+    return tuple(
+        [
+            replace(one, ordinal=number)
+            for number, one in enumerate(gained.values(), target.next_ordinal)
+        ]
+    )
 
 
 def _apply_move(

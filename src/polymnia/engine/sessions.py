@@ -48,6 +48,8 @@ def expire(memory: Memory, *, by: str) -> None:
 def _delete_abandoned(transaction: Transaction) -> None:
     read = transaction.read
     notes = [
-        note for scope in read.sessions.abandoned() for note in read.notes.like(scope, key=None, tags=(), before=None)
+        note
+        for scope in read.sessions.abandoned()
+        for note in read.notes.like(scope, key=None, tags=(), before=None)
     ]
     transaction.apply(before=Rows(notes=tuple(notes)))

@@ -50,7 +50,11 @@ def repair_spelling(read: Reader, text: str) -> tuple[str, dict[str, str]]:
     wrong = [word for word in unknown if not is_form(word, english)]
     corrections = {word: _correct(read, word) for word in wrong[:MAX_CORRECTED_WORDS]}
     others = sorted(known, key=lambda term: known[term])[:MAX_OTHER_TERMS]
-    corrections = {word: meant for word, meant in corrections.items() if meant and _fits(read, word, meant, others)}
+    corrections = {
+        word: meant
+        for word, meant in corrections.items()
+        if meant and _fits(read, word, meant, others)
+    }
     return (replace_words(text, corrections) if corrections else text), corrections
 
 
@@ -74,14 +78,22 @@ def _correct(read: Reader, word: str) -> str:
     having = read.word_counts(set(possible.values())).having
     names = _name_terms(read, having)
     is_long = len(word) >= MIN_LONG_LETTERS
-    possible = {each: term for each, term in possible.items() if term in having or (is_long and each in english)}
+    possible = {
+        each: term
+        for each, term in possible.items()
+        if term in having or (is_long and each in english)
+    }
     if len(word) < MIN_WORD_LETTERS:
-        possible = {each: term for each, term in possible.items() if term in names or len(each) > len(word)}
+        possible = {
+            each: term for each, term in possible.items() if term in names or len(each) > len(word)
+        }
     if terms_starting(read, word, 1):
         # The beginning of a word of the store is no mistake, unless only the last letter is missing, or it is a name.
         longer = len(word) >= MIN_WORD_LETTERS
         possible = {
-            each: term for each, term in possible.items() if term in names or (longer and each.startswith(word))
+            each: term
+            for each, term in possible.items()
+            if term in names or (longer and each.startswith(word))
         }
     found = _most_likely(read, word, possible, having, names)
     return found or (_two_edits_away(read, word) if is_long else "")
@@ -92,11 +104,17 @@ def _fits(read: Reader, word: str, meant: str, others: Collection[str]) -> bool:
     if len(word) >= MIN_DISTINCT_LETTERS or slip_weight(word, meant) > 1 or not others:
         return True
     term = _term(meant)
-    return term in _name_terms(read, [term]) or any(read.candidates([term, each], 1, every=True) for each in others)
+    return term in _name_terms(read, [term]) or any(
+        read.candidates([term, each], 1, every=True) for each in others
+    )
 
 
 def _most_likely(
-    read: Reader, word: str, possible: dict[str, str], having: dict[str, int], names: Collection[str]
+    read: Reader,
+    word: str,
+    possible: dict[str, str],
+    having: dict[str, int],
+    names: Collection[str],
 ) -> str:
     """Return the correction that is most likely by the mistake, by how common it is, and by how it is written.
 
@@ -119,7 +137,9 @@ def _most_likely(
         for found in words_of(f"{each.entity} {each.words}")
     }
     ranked = [each for each in ranked if each in written or is_form(each, english)]
-    return max(ranked, key=lambda each: likelihood(each) + _CONFIRMED * (each in written), default="")
+    return max(
+        ranked, key=lambda each: likelihood(each) + _CONFIRMED * (each in written), default=""
+    )
 
 
 def _two_edits_away(read: Reader, word: str) -> str:
@@ -132,15 +152,28 @@ def _two_edits_away(read: Reader, word: str) -> str:
         return ""
     best = max(having, key=lambda term: (having[term], term))
     passages = read.candidates([best], CONFIRMING_PASSAGES)
-    written = {found for each in passages for found in words_of(f"{each.entity} {each.words}") if _term(found) == best}
+    written = {
+        found
+        for each in passages
+        for found in words_of(f"{each.entity} {each.words}")
+        if _term(found) == best
+    }
     near = [each for each in written if within_two_edits(word, each)]
     return min(near, key=lambda each: (abs(len(each) - len(word)), each), default="")
 
 
 def _may_be_meant(typed: str, word: str) -> bool:
     # Most words are dismissed by their length alone.
-    return abs(len(word) - len(typed)) <= 2 and only_slips(typed, word) and within_two_edits(typed, word)
+    return (
+        abs(len(word) - len(typed)) <= 2
+        and only_slips(typed, word)
+        and within_two_edits(typed, word)
+    )
 
 
 def _name_terms(read: Reader, terms: Collection[str]) -> set[str]:
-    return {term for name in read.names_with(terms, MAX_NAMES) for term in terms_of(name)} if terms else set()
+    return (
+        {term for name in read.names_with(terms, MAX_NAMES) for term in terms_of(name)}
+        if terms
+        else set()
+    )

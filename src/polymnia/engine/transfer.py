@@ -15,7 +15,9 @@ Progress = Callable[[int, int], None]
 _PAGE_SIZE = 2_000
 
 
-def absorb(memory: Memory, graph: Graph, *, by: str, progress: Progress | None = None) -> tuple[int, int]:
+def absorb(
+    memory: Memory, graph: Graph, *, by: str, progress: Progress | None = None
+) -> tuple[int, int]:
     """Add a graph to the memory, one transaction per batch. Return how many entities and relations were new.
 
     Known entities keep what they have and gain missing observations, so absorbing a graph twice changes nothing.
@@ -35,7 +37,11 @@ def count_notes(memory: Memory) -> int:
 def vault_notes(memory: Memory) -> list[Note]:
     """Return the vault's notes with their embeddings, oldest first; none if the store cannot hold notes."""
     with memory.reading() as reader:
-        return reader.notes.like(VAULT, key=None, tags=(), before=None) if memory.store.capabilities.notes else []
+        return (
+            reader.notes.like(VAULT, key=None, tags=(), before=None)
+            if memory.store.capabilities.notes
+            else []
+        )
 
 
 def absorb_notes(
@@ -59,7 +65,9 @@ class Content:
 
     def entities(self) -> Iterator[Entity]:
         """Yield the entities in order of creation."""
-        return self._count("entities", _read_pages(lambda offset: self._read.page(None, offset, _PAGE_SIZE)))
+        return self._count(
+            "entities", _read_pages(lambda offset: self._read.page(None, offset, _PAGE_SIZE))
+        )
 
     def relations(self) -> Iterator[Relation]:
         """Yield the relations in order of creation."""

@@ -64,7 +64,11 @@ def deleted_ends(read: Reader, relations: Iterable[Relation], deleted_at: int) -
     """Return the ends of relations that were entities just before the relations were deleted and no longer are."""
     ends = {end for each in relations for end in (each.source, each.target)}
     missing = ends - read.known(ends)
-    return {each.name for each in read.history.at(deleted_at - 1, missing).entities} if missing else set()
+    return (
+        {each.name for each in read.history.at(deleted_at - 1, missing).entities}
+        if missing
+        else set()
+    )
 
 
 def _items(memory: Memory, read: Reader) -> list[TrashItem]:
@@ -82,10 +86,14 @@ def _find(items: list[TrashItem], wanted: str) -> TrashItem:
         if wanted == each.id:
             return each
     for each in items:
-        names = [entity.name for entity in each.rows.entities] + [note.key for note in each.rows.notes]
+        names = [entity.name for entity in each.rows.entities] + [
+            note.key for note in each.rows.notes
+        ]
         if wanted in names:
             return each
-    raise BadInput(f"nothing that was deleted is called {wanted}; `polymnia trash list` shows what there is")
+    raise BadInput(
+        f"nothing that was deleted is called {wanted}; `polymnia trash list` shows what there is"
+    )
 
 
 def _restorable_rows(read: Reader, item: TrashItem) -> Rows:
@@ -93,9 +101,13 @@ def _restorable_rows(read: Reader, item: TrashItem) -> Rows:
     rows = item.rows
     names = {entity.name for entity in rows.entities}
     if in_use := read.known(names):
-        raise BadInput(f"there is an entity {in_use.pop()} again; delete that one first to restore the older")
+        raise BadInput(
+            f"there is an entity {in_use.pop()} again; delete that one first to restore the older"
+        )
     if rows.notes and any(read.notes.find(VAULT, note.key) for note in rows.notes):
-        raise BadInput(f"there is a note {rows.notes[0].key} again; delete that one first to restore the older")
+        raise BadInput(
+            f"there is a note {rows.notes[0].key} again; delete that one first to restore the older"
+        )
     if item.owner_gone:
         raise BadInput(f"its entity is deleted too; restore that first: {item.owner}")
     if not names and (gone := deleted_ends(read, rows.relations, item.deleted_at)):
@@ -103,7 +115,10 @@ def _restorable_rows(read: Reader, item: TrashItem) -> Rows:
     relations = [each for each in rows.relations if not names or _has_other_end(read, each, names)]
     linked = read.linked({each.key for each in relations})
     return Rows(
-        rows.entities, rows.observations, tuple([each for each in relations if each.key not in linked]), rows.notes
+        rows.entities,
+        rows.observations,
+        tuple([each for each in relations if each.key not in linked]),
+        rows.notes,
     )
 
 

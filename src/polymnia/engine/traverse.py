@@ -81,7 +81,9 @@ def all_paths(memory: Memory, source: str, target: str, *, max_depth: int, max_p
         links, is_complete = _links_around(read, source, target, max_depth)
     found = list(islice(_walk(links, source, target, max_depth, deadline), max_paths + 1))
     if found and found[-1] is None:
-        return Paths([path for path in found[:max_paths] if path], f"stopped after {MAX_SECONDS:g} seconds")
+        return Paths(
+            [path for path in found[:max_paths] if path], f"stopped after {MAX_SECONDS:g} seconds"
+        )
     paths = [path for path in found if path]
     if len(paths) > max_paths:
         return Paths(paths[:max_paths], f"stopped at {max_paths} paths, there are more")
@@ -115,7 +117,9 @@ def neighbourhood(memory: Memory, name: str, depth: int) -> tuple[Graph, bool]:
         return Graph(read.outlines(reached), _relations_among(read, reached)), is_complete
 
 
-def neighbours(memory: Memory, name: str, depth: int, *, kind: str | None, direction: Direction) -> Graph:
+def neighbours(
+    memory: Memory, name: str, depth: int, *, kind: str | None, direction: Direction
+) -> Graph:
     """Return the entity, those within `depth` steps along relations of a type and direction, and these relations.
 
     Raise EntityNotFound.
@@ -124,7 +128,9 @@ def neighbours(memory: Memory, name: str, depth: int, *, kind: str | None, direc
         _require(read, (name,))
         reached = _expand(read, {name}, depth, kind, direction)
         graph = _among(read, reached)
-    return Graph(graph.entities, [each for each in graph.relations if kind is None or each.type == kind])
+    return Graph(
+        graph.entities, [each for each in graph.relations if kind is None or each.type == kind]
+    )
 
 
 def describe(memory: Memory, name: str) -> Description:
@@ -191,14 +197,20 @@ def _chain(links: dict[str, str | None], name: str) -> list[str]:
     return chain
 
 
-def _expand(read: Reader, names: set[str], depth: int, kind: str | None, direction: Direction) -> set[str]:
+def _expand(
+    read: Reader, names: set[str], depth: int, kind: str | None, direction: Direction
+) -> set[str]:
     """Return the names of all entities within `depth` steps."""
     reached, front = set(names), set(names)
     for _ in range(depth):
         check_cancelled()
         if not front:
             break
-        ends = [end for relation in read.touching(front) for end in _ends(relation, front, kind, direction)]
+        ends = [
+            end
+            for relation in read.touching(front)
+            for end in _ends(relation, front, kind, direction)
+        ]
         front = read.known(set(ends) - reached)
         reached |= front
     return reached
@@ -242,11 +254,15 @@ def _links_around(read: Reader, source: str, target: str, max_depth: int) -> tup
         reached = {end for name in front for end in links[name]} - seen
         front = read.known(reached)
         seen |= front
-    inside = {name: [end for end in ends if end in seen] for name, ends in links.items() if name in seen}
+    inside = {
+        name: [end for end in ends if end in seen] for name, ends in links.items() if name in seen
+    }
     return inside, len(seen) <= MAX_NAMES
 
 
-def _walk(links: Links, source: str, target: str, max_depth: int, deadline: float) -> Iterator[list[str] | None]:
+def _walk(
+    links: Links, source: str, target: str, max_depth: int, deadline: float
+) -> Iterator[list[str] | None]:
     """Yield the paths, shortest first. After the deadline yield None and stop."""
     remaining = _distances(links, target)
     if source not in remaining:
@@ -275,7 +291,12 @@ def _paths_of_length(
             return
         left = length - len(path)
         name = next(
-            (each for each in branches[-1] if each not in visited and _fits(each, target, left, remaining)), None
+            (
+                each
+                for each in branches[-1]
+                if each not in visited and _fits(each, target, left, remaining)
+            ),
+            None,
         )
         if name is None:
             branches.pop()

@@ -46,7 +46,9 @@ def undo(
     one that a purge has made incomplete, NotSupported in a store without history.
     """
     wanted = sorted(set(changes))
-    return _undo(memory, lambda history: _find_all(history, wanted), by, skip_conflicts, overwrite, dry_run)
+    return _undo(
+        memory, lambda history: _find_all(history, wanted), by, skip_conflicts, overwrite, dry_run
+    )
 
 
 def undo_since(
@@ -66,7 +68,12 @@ def undo_since(
     """
     chosen = None if actors is None else tuple(actors)
     return _undo(
-        memory, lambda history: _find_since(history, since, actor, chosen), by, skip_conflicts, overwrite, dry_run
+        memory,
+        lambda history: _find_since(history, since, actor, chosen),
+        by,
+        skip_conflicts,
+        overwrite,
+        dry_run,
     )
 
 
@@ -83,7 +90,9 @@ def _undo(
             found = find(history_of(memory, read))
             at = time_ns() // 1000
             plan = plan_undo(read, found, at, overwrite)
-        return UndoReceipt(0, at, tuple([each.id for each in found]), plan.before, plan.after, plan.conflicts)
+        return UndoReceipt(
+            0, at, tuple([each.id for each in found]), plan.before, plan.after, plan.conflicts
+        )
     with memory.writing("undo", by) as transaction:
         found = find(history_of(memory, transaction.read))
         plan = plan_undo(transaction.read, found, transaction.at, overwrite)
@@ -92,13 +101,17 @@ def _undo(
             transaction.apply(before=plan.before, after=plan.after, touched=touched)
     change = transaction.change
     undone = tuple([each.id for each in found])
-    return UndoReceipt(change.id if change else 0, transaction.at, undone, plan.before, plan.after, plan.conflicts)
+    return UndoReceipt(
+        change.id if change else 0, transaction.at, undone, plan.before, plan.after, plan.conflicts
+    )
 
 
 def _find_all(history: HistoryReader, wanted: Sequence[int]) -> list[Change]:
     """Return the changes with these ids, which are in order. Raise BadInput if one does not exist."""
     if len(wanted) > MAX_CHANGES:
-        raise BadInput(f"at most {MAX_CHANGES:,} changes can be undone at once; undo the later ones first")
+        raise BadInput(
+            f"at most {MAX_CHANGES:,} changes can be undone at once; undo the later ones first"
+        )
     found = [change for number in wanted for change in history.changes(since=number - 1, limit=1)]
     for number, change in zip(wanted, found, strict=False):
         if change.id != number:
@@ -108,7 +121,9 @@ def _find_all(history: HistoryReader, wanted: Sequence[int]) -> list[Change]:
     return found
 
 
-def _find_since(history: HistoryReader, since: int, actor: str | None, actors: tuple[str, ...] | None) -> list[Change]:
+def _find_since(
+    history: HistoryReader, since: int, actor: str | None, actors: tuple[str, ...] | None
+) -> list[Change]:
     actors = actors if actor is None else find_actors(history, actor)
     found = history.latest(ChangeQuery(limit=MAX_CHANGES + 1, since=since, actors=actors))
     if len(found) > MAX_CHANGES:

@@ -78,12 +78,16 @@ def _add_change(read: Reader, change: Change, altered: Altered) -> None:
     for each in (*change.before.entities, *change.after.entities):
         altered.names[each.id] = each.name
         altered.wholes[each.id] = each
-    before, after = [dict(_row_items(rows, then.__getitem__)) for rows in (change.before, change.after)]
+    before, after = [
+        dict(_row_items(rows, then.__getitem__)) for rows in (change.before, change.after)
+    ]
     for item in before | after:
         _extend(altered.spans, item, change, before.get(item), after.get(item))
 
 
-def _extend(spans: dict[Item, Span], item: Item, change: Change, before: Value, after: Value) -> None:
+def _extend(
+    spans: dict[Item, Span], item: Item, change: Change, before: Value, after: Value
+) -> None:
     if is_same(item, before, after):
         return
     span = spans.get(item)
@@ -111,7 +115,9 @@ def _card_items(entity: Entity) -> Iterator[tuple[Item, Value]]:
     yield ("tags", entity.id), entity.tags
 
 
-def _observation_items(identity: str, observations: Sequence[Observation]) -> Iterator[tuple[Item, Value]]:
+def _observation_items(
+    identity: str, observations: Sequence[Observation]
+) -> Iterator[tuple[Item, Value]]:
     for each in observations:
         yield ("observation", identity, each.ordinal), each
 

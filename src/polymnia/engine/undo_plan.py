@@ -17,7 +17,17 @@ from polymnia.engine.undo_items import (
     is_same,
     items_of,
 )
-from polymnia.model import VAULT, Change, ChangeQuery, Entity, Note, Observation, ObservationSet, Relation, Rows
+from polymnia.model import (
+    VAULT,
+    Change,
+    ChangeQuery,
+    Entity,
+    Note,
+    Observation,
+    ObservationSet,
+    Relation,
+    Rows,
+)
 from polymnia.search.text import count_noun
 from polymnia.stores.contract import Reader, check_cancelled
 
@@ -49,7 +59,9 @@ class UndoPlan(Struct, frozen=True):
     conflicts: tuple[UndoConflict, ...]
 
 
-def plan_undo(read: Reader, changes: Sequence[Change], at: int, overwrite: Collection[str] = ()) -> UndoPlan:
+def plan_undo(
+    read: Reader, changes: Sequence[Change], at: int, overwrite: Collection[str] = ()
+) -> UndoPlan:
     """Return how to undo these changes, which are in order, on the present state.
 
     `overwrite` has the keys of conflicts that are undone anyway, with what others changed later.
@@ -92,7 +104,9 @@ class _Planner:
 
     def require_structure(self) -> None:
         """Refuse what would lose facts that others added, leave facts without their entity, or use a name twice."""
-        for item in [each for each in self._targets if each[0] == "entity" and self._targets[each] is None]:
+        for item in [
+            each for each in self._targets if each[0] == "entity" and self._targets[each] is None
+        ]:
             self._require_unused(str(item[1]))
         while self._refuse_taken_names():
             continue
@@ -107,21 +121,31 @@ class _Planner:
         """Return the rows that the undo ends."""
         relations = [cast("Relation", self._now[item]) for item in self._items_to_end("relation")]
         notes = [cast("Note", self._now[item]) for item in self._items_to_end("note")]
-        entities = [each for identity, each in self._living.items() if self._has_card_target(identity)]
+        entities = [
+            each for identity, each in self._living.items() if self._has_card_target(identity)
+        ]
         observations = [
-            (str(item[1]), cast("Observation", self._now[item])) for item in self._items_to_end("observation")
+            (str(item[1]), cast("Observation", self._now[item]))
+            for item in self._items_to_end("observation")
         ]
         moved = [each for each, _ in self._moved_relations()]
         return Rows(tuple(entities), self._sets(observations), (*relations, *moved), tuple(notes))
 
     def after(self) -> Rows:
         """Return the rows that the undo creates."""
-        relations = [cast("Relation", self._targets[item]) for item in self._items_to_create("relation")]
+        relations = [
+            cast("Relation", self._targets[item]) for item in self._items_to_create("relation")
+        ]
         notes = [cast("Note", self._targets[item]) for item in self._items_to_create("note")]
         observations = [
-            (str(item[1]), cast("Observation", self._targets[item])) for item in self._items_to_create("observation")
+            (str(item[1]), cast("Observation", self._targets[item]))
+            for item in self._items_to_create("observation")
         ]
-        kept = [self._set_back(each) for identity, each in self._living.items() if self._changes_card(identity)]
+        kept = [
+            self._set_back(each)
+            for identity, each in self._living.items()
+            if self._changes_card(identity)
+        ]
         had: dict[str, list[Observation]] = {}
         for identity, each in observations:
             had.setdefault(identity, []).append(each)
@@ -132,10 +156,16 @@ class _Planner:
 
     def _present_values(self) -> dict[Item, Value]:
         now = {item: value for each in self._living.values() for item, value in items_of(each)}
-        keys = [cast("tuple[str, str, str]", item[1:]) for item in self._spans if item[0] == "relation"]
+        keys = [
+            cast("tuple[str, str, str]", item[1:]) for item in self._spans if item[0] == "relation"
+        ]
         now |= {("relation", *key): relation for key, relation in self._read.linked(keys).items()}
         notes = [str(item[1]) for item in self._spans if item[0] == "note"]
-        now |= {("note", key): note for key in notes if (note := self._read.notes.find(VAULT, key)) is not None}
+        now |= {
+            ("note", key): note
+            for key in notes
+            if (note := self._read.notes.find(VAULT, key)) is not None
+        }
         return now
 
     def _refuse(self, item: Item, reason: str, key: str = "") -> None:
@@ -149,7 +179,11 @@ class _Planner:
         """Refuse to delete an entity that the changes created if others have added to it or changed it since."""
         check_cancelled()
         entity, item = self._living[identity], ("entity", identity)
-        added = [each for each in entity.observations if ("observation", identity, each.ordinal) not in self._targets]
+        added = [
+            each
+            for each in entity.observations
+            if ("observation", identity, each.ordinal) not in self._targets
+        ]
         changed = [each for each in ATTRIBUTES if (each, identity) not in self._targets]
         since = self._spans[item].first.at
         related = [each for each in self._others_relations(entity.name) if each.created_at > since]
@@ -164,7 +198,9 @@ class _Planner:
         """Refuse entities whose former name another one has now. Return True if that may affect others."""
         check_cancelled()
         wanted = [str(item[1]) for item in self._items_to_create("name")]
-        freed = {each.name for identity, each in self._living.items() if not self._keeps_name(identity)}
+        freed = {
+            each.name for identity, each in self._living.items() if not self._keeps_name(identity)
+        }
         taken = self._read.known([self._name_target(each) for each in wanted]) - freed
         for identity in wanted:
             name = self._name_target(identity)
@@ -179,7 +215,11 @@ class _Planner:
         if identity in self._living:
             self._refuse(("name", identity), reason)
             return
-        for item in [each for each in self._targets if each[0] not in ("relation", "note") and each[1] == identity]:
+        for item in [
+            each
+            for each in self._targets
+            if each[0] not in ("relation", "note") and each[1] == identity
+        ]:
             del self._targets[item]
         self._targets[("entity", identity)] = True
         self._refuse(("entity", identity), reason)
@@ -212,14 +252,22 @@ class _Planner:
         return {each.name: self._spans["entity", each.id].first.at for each in ending}
 
     def _others_relations(self, name: str) -> list[Relation]:
-        return [each for each in self._read.touching([name]) if ("relation", *each.key) not in self._targets]
+        return [
+            each
+            for each in self._read.touching([name])
+            if ("relation", *each.key) not in self._targets
+        ]
 
     def _moved_relations(self) -> list[tuple[Relation, Relation]]:
         """Return the relations that others made since an entity was renamed, and what they become with its old name."""
         moved: dict[Item, tuple[Relation, Relation]] = {}
         for identity, each in self._living.items():
             span = self._spans.get(("name", identity))
-            if ("name", identity) not in self._targets or span is None or not self._will_live(identity):
+            if (
+                ("name", identity) not in self._targets
+                or span is None
+                or not self._will_live(identity)
+            ):
                 continue
             for relation in self._others_relations(each.name):
                 if relation.created_at > span.last.at:
@@ -238,7 +286,11 @@ class _Planner:
 
     def _set_back(self, entity: Entity) -> Entity:
         """Return a living entity with the attributes it had."""
-        values = {kind: self._targets[kind, entity.id] for kind in ATTRIBUTES if (kind, entity.id) in self._targets}
+        values = {
+            kind: self._targets[kind, entity.id]
+            for kind in ATTRIBUTES
+            if (kind, entity.id) in self._targets
+        }
         return _with_attributes(replace(entity, updated_at=self._at), values)
 
     def _bring_back(self, identity: str, had: Iterable[Observation]) -> Entity:
@@ -246,7 +298,9 @@ class _Planner:
         observations = sorted(had, key=lambda each: each.ordinal)
         values = {kind: self._targets[kind, identity] for kind in ATTRIBUTES}
         whole = self._wholes[identity]
-        return _with_attributes(replace(whole, observations=tuple(observations), updated_at=self._at), values)
+        return _with_attributes(
+            replace(whole, observations=tuple(observations), updated_at=self._at), values
+        )
 
     def _sets(self, observations: Iterable[tuple[str, Observation]]) -> tuple[ObservationSet, ...]:
         """Return observations of entities that live before and after, by the present name."""
@@ -257,10 +311,14 @@ class _Planner:
         return tuple([ObservationSet(name, tuple(several)) for name, several in sets.items()])
 
     def _items_to_end(self, kind: str) -> list[Item]:
-        return [item for item in self._targets if item[0] == kind and self._now.get(item) is not None]
+        return [
+            item for item in self._targets if item[0] == kind and self._now.get(item) is not None
+        ]
 
     def _items_to_create(self, kind: str) -> list[Item]:
-        return [item for item, value in self._targets.items() if item[0] == kind and value is not None]
+        return [
+            item for item, value in self._targets.items() if item[0] == kind and value is not None
+        ]
 
     def _has_card_target(self, identity: str) -> bool:
         return any((kind, identity) in self._targets for kind in ("entity", *ATTRIBUTES))
@@ -270,7 +328,9 @@ class _Planner:
 
     def _will_live(self, identity: str) -> bool:
         item = ("entity", identity)
-        return self._targets[item] is not None if item in self._targets else identity in self._living
+        return (
+            self._targets[item] is not None if item in self._targets else identity in self._living
+        )
 
     def _keeps_name(self, identity: str) -> bool:
         return self._will_live(identity) and ("name", identity) not in self._targets
@@ -303,7 +363,9 @@ def _text(value: Value) -> str:
 
 
 def _with_attributes(entity: Entity, values: dict[str, Value]) -> Entity:
-    summary, summary_at = cast("tuple[str | None, int]", values.get("summary", (entity.summary, entity.summary_at)))
+    summary, summary_at = cast(
+        "tuple[str | None, int]", values.get("summary", (entity.summary, entity.summary_at))
+    )
     return replace(
         entity,
         name=cast("str", values.get("name", entity.name)),
@@ -326,7 +388,9 @@ def _living_entities(read: Reader, names: dict[str, str]) -> dict[str, Entity]:
 def _present_names(read: Reader, names: dict[str, str]) -> set[str]:
     """Return the names that the latest changes gave to entities, which are given by id with an earlier name."""
     unresolved, found = set(names), set()
-    for change in read.history.latest(ChangeQuery(limit=_MAX_SEARCHED, names=tuple(set(names.values())))):
+    for change in read.history.latest(
+        ChangeQuery(limit=_MAX_SEARCHED, names=tuple(set(names.values())))
+    ):
         check_cancelled()
         after = {each.id: each.name for each in change.after.entities if each.id in unresolved}
         found |= set(after.values())

@@ -49,11 +49,20 @@ def find_former(memory: Memory, name: str) -> Whereabouts | None:
 
 def merge_target(change: Change) -> str:
     """Return the entity into which a change merged others; empty if its rows do not tell."""
-    gone = {each.name for each in change.before.entities} - {each.name for each in change.after.entities}
-    names = [each.entity for each in change.after.observations] + [each.name for each in change.after.entities]
+    gone = {each.name for each in change.before.entities} - {
+        each.name for each in change.after.entities
+    }
+    names = [each.entity for each in change.after.observations] + [
+        each.name for each in change.after.entities
+    ]
     if not names:  # only relations were redirected, and one end of each is the target
         old = {end for each in change.before.relations for end in (each.source, each.target)}
-        names = [end for each in change.after.relations for end in (each.source, each.target) if end not in old]
+        names = [
+            end
+            for each in change.after.relations
+            for end in (each.source, each.target)
+            if end not in old
+        ]
     return next((name for name in names if name and name not in gone), "")
 
 

@@ -53,7 +53,12 @@ class Workspaces(Protocol):
     def on_change(self, listener: WorkspaceListener) -> None:
         """Call the listener after every durable change made through these memories."""
 
-    def follow(self, listener: WorkspaceListener, is_wanted: Callable[[], bool], workspace: str | None = None) -> None:
+    def follow(
+        self,
+        listener: WorkspaceListener,
+        is_wanted: Callable[[], bool],
+        workspace: str | None = None,
+    ) -> None:
         """Call the listener, from a thread, after changes that other servers make, while they are wanted.
 
         Follow the workspaces in use, and the named one even if it is not in use here.
@@ -91,7 +96,12 @@ class Workspaces(Protocol):
 
 
 def open_workspaces(
-    url: str, only: str = "", *, trash_days: int = 0, read_only: bool = False, meaning: "Meaning | None" = None
+    url: str,
+    only: str = "",
+    *,
+    trash_days: int = 0,
+    read_only: bool = False,
+    meaning: "Meaning | None" = None,
 ) -> Workspaces:
     """Open the workspaces behind a store's URL: those of a catalogue, or the only one of any other store.
 
@@ -104,7 +114,9 @@ def open_workspaces(
     return OneWorkspace(memory, only or DEFAULT, trash_days=trash_days)
 
 
-def first_workspace(workspaces: Workspaces, named: str, *, may_choose: bool, read_only: bool = False) -> str | None:
+def first_workspace(
+    workspaces: Workspaces, named: str, *, may_choose: bool, read_only: bool = False
+) -> str | None:
     """Return the workspace of clients that name none: the named one, else the only one, else `default`.
 
     Return None if there are many and the client may choose. Only `default` is created when it is missing, because a
@@ -140,12 +152,19 @@ class OneWorkspace:
     def on_change(self, listener: WorkspaceListener) -> None:
         self._memory.on_change(lambda change: listener(self.name, change))
 
-    def follow(self, listener: WorkspaceListener, is_wanted: Callable[[], bool], workspace: str | None = None) -> None:
+    def follow(
+        self,
+        listener: WorkspaceListener,
+        is_wanted: Callable[[], bool],
+        workspace: str | None = None,
+    ) -> None:
         if not self._memory.store.capabilities.change_feed:
             return
         with self._lock:
             if listener not in self._followers:
-                self._followers[listener] = Follower(lambda: {self.name: self._memory.store}, listener, is_wanted)
+                self._followers[listener] = Follower(
+                    lambda: {self.name: self._memory.store}, listener, is_wanted
+                )
         self._followers[listener].start()
 
     def apply_retention(self) -> None:
@@ -241,7 +260,12 @@ class ManyWorkspaces:
         with self._lock:
             self._listeners.append(listener)
 
-    def follow(self, listener: WorkspaceListener, is_wanted: Callable[[], bool], workspace: str | None = None) -> None:
+    def follow(
+        self,
+        listener: WorkspaceListener,
+        is_wanted: Callable[[], bool],
+        workspace: str | None = None,
+    ) -> None:
         with self._lock:
             if workspace is not None:
                 self._followed[workspace] = None

@@ -72,12 +72,19 @@ def read_folder(source: Source) -> Contents:
         data[path] = source.read(path)
         _require_whole(path, data[path])
         parts[path] = split_file(data[path])
-    of_kind = {kind: [path for path, (found, _) in parts.items() if found.get(MARKER) == kind] for kind in _KINDS}
-    names = _LinkedNames({path: text_of(parts[path][0], "name") or stem_of(path) for path in of_kind["entity"]})
+    of_kind = {
+        kind: [path for path, (found, _) in parts.items() if found.get(MARKER) == kind]
+        for kind in _KINDS
+    }
+    names = _LinkedNames(
+        {path: text_of(parts[path][0], "name") or stem_of(path) for path in of_kind["entity"]}
+    )
     contents = Contents({}, [], {}, data, others, {})
     for path, (properties, _) in parts.items():
         if properties.keys() - _OWN_PROPERTIES[text_of(properties, MARKER)]:
-            contents.other_properties[path] = _find_other_properties(data[path], text_of(properties, MARKER))
+            contents.other_properties[path] = _find_other_properties(
+                data[path], text_of(properties, MARKER)
+            )
     for path in of_kind["entity"]:
         found = parse_entity(*parts[path], stem_of(path), names.resolve)
         contents.entities[path] = _with_distinct_ordinals(found.entity)
@@ -151,7 +158,12 @@ def _files(state: State, places: Places, stems: Stems) -> Iterator[tuple[str, by
         outgoing.setdefault(relation.source, []).append(relation)
     for key, entity in state.entities.items():
         path = places.entities[key]
-        yield path, encode_entity(entity, outgoing.pop(entity.name, []), stem_of(path), links.find).encode()
+        yield (
+            path,
+            encode_entity(
+                entity, outgoing.pop(entity.name, []), stem_of(path), links.find
+            ).encode(),
+        )
     for key, note in state.notes.items():
         path = places.notes[key]
         yield path, encode_note(note, stem_of(path)).encode()
@@ -191,7 +203,11 @@ class _LinkedNames:
 
     def resolve(self, target: str, shown: str) -> str:
         wanted = unicodedata.normalize("NFC", target.strip().removesuffix(_ENDING))
-        found = self._by_path.get(wanted) or self._by_stem.get(wanted) or self._by_folded_stem.get(fold_stem(wanted))
+        found = (
+            self._by_path.get(wanted)
+            or self._by_stem.get(wanted)
+            or self._by_folded_stem.get(fold_stem(wanted))
+        )
         # A name without a file is shown if it cannot be a file name; people show other texts too.
         return found or (shown if is_stem_of(wanted, shown) else target)
 

@@ -8,10 +8,14 @@ from msgspec.json import decode, encode
 
 Value = str | list[str]
 _FENCE = "---"
-_KEY = re.compile(r"""(?:"([^"\\]+)"|'([^']+)'|([^\s:#'"\[\]{},&*!|>%@`-][^:]{0,200}?))[ \t]{0,20}:(?:\s+(.*))?""")
+_KEY = re.compile(
+    r"""(?:"([^"\\]+)"|'([^']+)'|([^\s:#'"\[\]{},&*!|>%@`-][^:]{0,200}?))[ \t]{0,20}:(?:\s+(.*))?"""
+)
 _PLAIN = re.compile(r"[^\W_][\w ./+()-]*(?<! )|\d{4}-\d\d-\d\dT[\d:.]+Z")
 # Plain texts that YAML takes for something else.
-_SPECIAL = re.compile(r"(?i:true|false|yes|no|on|off|null|y|n)|[\d.+-][\d_.,+-]*(?:e[\d+-]*)?|0[xob].*", re.IGNORECASE)
+_SPECIAL = re.compile(
+    r"(?i:true|false|yes|no|on|off|null|y|n)|[\d.+-][\d_.,+-]*(?:e[\d+-]*)?|0[xob].*", re.IGNORECASE
+)
 _ITEM = re.compile(r"\s*- *(.*)")
 _FLOW_PART = re.compile(r"""\s*("(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^,]*)\s*(?:,|$)""")
 
@@ -23,7 +27,9 @@ def split_file(data: bytes) -> tuple[dict[str, Value], str]:
 
 def decode_file(data: bytes) -> str:
     """Return the text of a file, with line feeds as the only line ends."""
-    return data.decode("utf-8-sig", errors="replace").replace("\r\n", "\n").replace("\x00", "\ufffd")
+    return (
+        data.decode("utf-8-sig", errors="replace").replace("\r\n", "\n").replace("\x00", "\ufffd")
+    )
 
 
 def split_front_matter(text: str) -> tuple[dict[str, Value], str]:
@@ -61,7 +67,9 @@ def _end_of_properties(lines: Sequence[str]) -> int:
     """Return the line that ends the properties; 0 if there are none."""
     if lines[0].rstrip() != _FENCE:
         return 0
-    return next((number for number, line in enumerate(lines[1:], 1) if line.rstrip() in (_FENCE, "...")), 0)
+    return next(
+        (number for number, line in enumerate(lines[1:], 1) if line.rstrip() in (_FENCE, "...")), 0
+    )
 
 
 def _scalar(text: str) -> str:
@@ -77,7 +85,9 @@ def _properties(lines: Sequence[str]) -> Iterator[tuple[str, Value]]:
         yield key, _value(value, block)
         if not value:
             inner = [line.strip() for line in block if line.startswith(("  ", "\t"))]
-            nested = [found for line in inner if (found := _KEY.fullmatch(line)) and found[3] and found[4]]
+            nested = [
+                found for line in inner if (found := _KEY.fullmatch(line)) and found[3] and found[4]
+            ]
             yield from ((f"{key}.{found[3].strip()}", _value(found[4], ())) for found in nested)
 
 
@@ -89,7 +99,9 @@ def _groups(lines: Sequence[str]) -> Iterator[tuple[str, str, Sequence[str]]]:
         number += 1
         if not found:
             continue
-        while number < len(lines) and (lines[number][:1] in (" ", "\t", "") or _is_item(lines[number])):
+        while number < len(lines) and (
+            lines[number][:1] in (" ", "\t", "") or _is_item(lines[number])
+        ):
             number += 1
         key = next(each for each in found.groups()[:3] if each is not None).strip()
         yield key, found[4] or "", lines[start:number]
@@ -107,7 +119,11 @@ def _value(value: str, block: Sequence[str]) -> Value:
         parts = [_text(each[1].strip()) for each in _FLOW_PART.finditer(value[1:-1])]
         return [each for each in parts if each]
     if value:
-        return _text(" ".join([value, *[each.strip() for each in block if each.strip() and value[0] not in "\"'"]]))
+        return _text(
+            " ".join(
+                [value, *[each.strip() for each in block if each.strip() and value[0] not in "\"'"]]
+            )
+        )
     items = [found[1] for line in block if (found := _ITEM.fullmatch(line)) and found[1].strip()]
     return [_text(_without_comment(each)) for each in items] if items else ""
 
@@ -119,7 +135,9 @@ def _block_text(block: Sequence[str], *, folded: bool) -> str:
 
 def _without_comment(value: str) -> str:
     value = value.strip()
-    return value if value[:1] in ("'", '"') else re.split(r"(?:^|\s)#", value, maxsplit=1)[0].strip()
+    return (
+        value if value[:1] in ("'", '"') else re.split(r"(?:^|\s)#", value, maxsplit=1)[0].strip()
+    )
 
 
 def _text(scalar: str) -> str:

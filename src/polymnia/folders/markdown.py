@@ -66,7 +66,13 @@ def encode_entity(entity: Entity, relations: Sequence[Relation], stem: str, link
         **_times(entity.created_at, entity.updated_at),
     }
     parts = [
-        front_matter({key: value for key, value in properties.items() if value or key in ("type", "summary", "name")})
+        front_matter(
+            {
+                key: value
+                for key, value in properties.items()
+                if value or key in ("type", "summary", "name")
+            }
+        )
     ]
     if shown:
         parts.append(f"{shown}\n")
@@ -74,8 +80,12 @@ def encode_entity(entity: Entity, relations: Sequence[Relation], stem: str, link
     # The heading is there without items too: what a person adds below it is an observation, not a summary.
     parts.append("\n".join([OBSERVATIONS, "", *items, ""] if items else [OBSERVATIONS, ""]))
     if relations:
-        parts.append("\n".join([RELATIONS, "", *[_relation_item(each, link) for each in relations], ""]))
-    records = [encode(each).replace(b">", b"\\u003e").decode() for each in _records(entity, relations)]
+        parts.append(
+            "\n".join([RELATIONS, "", *[_relation_item(each, link) for each in relations], ""])
+        )
+    records = [
+        encode(each).replace(b">", b"\\u003e").decode() for each in _records(entity, relations)
+    ]
     if records:
         parts.append("\n".join([_RECORDS, *records, _RECORDS_END, ""]))
     return "\n".join(parts)
@@ -97,16 +107,23 @@ def encode_note(note: Note, stem: str) -> str:
 
 def encode_loose(relations: Sequence[Relation], link: Link) -> str:
     """Return the file of relations that start at names without an entity."""
-    items = [f"- {_link_line(each, link) or _quote([each.source, each.type, each.target])}" for each in relations]
+    items = [
+        f"- {_link_line(each, link) or _quote([each.source, each.type, each.target])}"
+        for each in relations
+    ]
     records = [
-        encode(Record(relation=each.key, created=iso_time(each.created_at))).replace(b">", b"\\u003e").decode()
+        encode(Record(relation=each.key, created=iso_time(each.created_at)))
+        .replace(b">", b"\\u003e")
+        .decode()
         for each in relations
     ]
     head = front_matter({MARKER: "relations"})
     return "\n".join([head, RELATIONS, "", *items, "", _RECORDS, *records, _RECORDS_END, ""])
 
 
-def parse_entity(properties: dict[str, Value], body: str, stem: str, resolve: Resolve) -> EntityFile:
+def parse_entity(
+    properties: dict[str, Value], body: str, stem: str, resolve: Resolve
+) -> EntityFile:
     """Return what the file of an entity says."""
     text, records = _split_records(body)
     shown, observed, related = _sections(text)
@@ -136,13 +153,19 @@ def parse_entity(properties: dict[str, Value], body: str, stem: str, resolve: Re
         created_at,
         time_of(text_of(properties, "updated")),
     )
-    dated = [Relation(*each.key, created.get((each.type, each.target), created_at)) for each in relations]
+    dated = [
+        Relation(*each.key, created.get((each.type, each.target), created_at)) for each in relations
+    ]
     return EntityFile(entity, list({each.key: each for each in dated}.values()))
 
 
 def parse_note(properties: dict[str, Value], body: str, stem: str) -> Note:
     """Return the note of a file."""
-    content = text_of(properties, "content") if "content" in properties else body.removeprefix("\n").removesuffix("\n")
+    content = (
+        text_of(properties, "content")
+        if "content" in properties
+        else body.removeprefix("\n").removesuffix("\n")
+    )
     embedding = text_of(properties, "embedding")
     try:
         packed = decode(encode(embedding), type=bytes)
@@ -204,7 +227,9 @@ def text_of(properties: dict[str, Value], key: str) -> str:
 def tags_of(properties: dict[str, Value]) -> tuple[str, ...]:
     """Return the tags of a file, each once."""
     value = properties.get("tags", [])
-    listed = [each for each in re.split(r"[,\s]+", value) if each] if isinstance(value, str) else value
+    listed = (
+        [each for each in re.split(r"[,\s]+", value) if each] if isinstance(value, str) else value
+    )
     return tuple(dict.fromkeys(listed))
 
 
@@ -229,7 +254,9 @@ def _shown_summary(summary: str | None) -> str | None:
 
 
 def _is_verbatim(text: str) -> bool:
-    return text == text.strip("\n") and not ("\r" in text or "\x00" in text or has_conflict_lines(text))
+    return text == text.strip("\n") and not (
+        "\r" in text or "\x00" in text or has_conflict_lines(text)
+    )
 
 
 def _item(text: str, ordinal: int) -> str:
@@ -271,7 +298,9 @@ def _blocks(lines: Iterable[str]) -> Iterator[str]:
     for line in [*lines, "\x00"]:
         starts_item = _BULLET.fullmatch(line) is not None
         continues = is_item and (not line or line.startswith(("  ", "\t")))
-        continues = continues or bool(block and not is_item and line and line != "\x00" and not starts_item)
+        continues = continues or bool(
+            block and not is_item and line and line != "\x00" and not starts_item
+        )
         if continues:
             block.append((line[1:] if line.startswith("\t") else line[2:]) if is_item else line)
             continue
@@ -330,17 +359,24 @@ def _split_records(body: str) -> tuple[str, list[Record]]:
 
 def _records(entity: Entity, relations: Sequence[Relation]) -> Iterator[Record]:
     last = max([each.ordinal for each in entity.observations], default=0)
-    own = Record(next=entity.next_ordinal if entity.next_ordinal > last + 1 else 0, summary=iso_time(entity.summary_at))
+    own = Record(
+        next=entity.next_ordinal if entity.next_ordinal > last + 1 else 0,
+        summary=iso_time(entity.summary_at),
+    )
     if own != Record():
         yield own
     for each in entity.observations:
         created = iso_time(each.created_at) if each.created_at != entity.created_at else None
-        record = Record(ordinal=each.ordinal, created=created, valid=iso_time(each.valid_at), source=each.source)
+        record = Record(
+            ordinal=each.ordinal, created=created, valid=iso_time(each.valid_at), source=each.source
+        )
         if record != Record(ordinal=each.ordinal):
             yield record
     for relation in relations:
         if relation.created_at != entity.created_at:
-            yield Record(relation=(relation.type, relation.target), created=iso_time(relation.created_at))
+            yield Record(
+                relation=(relation.type, relation.target), created=iso_time(relation.created_at)
+            )
 
 
 def _observation(text: str, ordinal: int, known: dict[int, Record], created_at: int) -> Observation:
@@ -358,9 +394,14 @@ def _relation_item(relation: Relation, link: Link) -> str:
         return relation.target if (found, text) == (target, shown) else ""
 
     parsed = list(parse_items([f"- {words}"]))
-    is_kept = parsed == [(words, 0)] and _parse_relation(words, 0, resolve) == (relation.type, relation.target)
+    is_kept = parsed == [(words, 0)] and _parse_relation(words, 0, resolve) == (
+        relation.type,
+        relation.target,
+    )
     return (
-        f"- {words}" if is_kept and not re.search(r"[\r\n]", words) else f"- {_quote([relation.type, relation.target])}"
+        f"- {words}"
+        if is_kept and not re.search(r"[\r\n]", words)
+        else f"- {_quote([relation.type, relation.target])}"
     )
 
 
@@ -377,11 +418,18 @@ def _parse_relation(content: str, ordinal: int, resolve: Resolve) -> tuple[str, 
 def _link_line(relation: Relation, link: Link) -> str:
     """Return a relation with both ends as links; empty if it would not come back as it was."""
     ends = {name: link(name) for name in (relation.source, relation.target)}
-    links = [f"[[{end}|{shown}]]" if shown else f"[[{end}]]" for end, shown in map(ends.__getitem__, relation.key[:2])]
+    links = [
+        f"[[{end}|{shown}]]" if shown else f"[[{end}]]"
+        for end, shown in map(ends.__getitem__, relation.key[:2])
+    ]
     names = {end: name for name, end in ends.items()}
     words = f"{links[0]} {relation.type} {links[1]}"
     is_one = list(parse_items([f"- {words}"])) == [(words, 0)] and not re.search(r"[\r\n]", words)
-    return words if is_one and _parse_linked(words, lambda *end: names.get(end, "")) == relation.key else ""
+    return (
+        words
+        if is_one and _parse_linked(words, lambda *end: names.get(end, "")) == relation.key
+        else ""
+    )
 
 
 def _parse_linked(content: str, resolve: Resolve) -> tuple[str, str, str] | None:

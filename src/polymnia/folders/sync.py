@@ -67,7 +67,9 @@ def export_folder(memory: Memory, path: Path) -> SyncReport:
     """Write the memory to a new folder. Raise BadInput if there are files in it."""
     with map_os_errors(str(path)):
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise BadInput(f"{path} is not an empty folder: use `polymnia sync` to bring an existing one up to date")
+            raise BadInput(
+                f"{path} is not an empty folder: use `polymnia sync` to bring an existing one up to date"
+            )
     return sync_folder(memory, path, by="")
 
 
@@ -88,11 +90,17 @@ def sync_folder(
     with map_os_errors(str(path)):
         if path.exists() and not path.is_dir():
             raise BadInput(f"{path} is not a folder")
-        contents = read_folder(Source(str(path))) if path.exists() else Contents({}, [], {}, {}, [], {})
+        contents = (
+            read_folder(Source(str(path))) if path.exists() else Contents({}, [], {}, {}, [], {})
+        )
         if contents.data and not memory.store.capabilities.history:
-            raise NotSupported(f"{memory.store.url} keeps no history; use a SQLite store: a path ending in .db")
+            raise NotSupported(
+                f"{memory.store.url} keeps no history; use a SQLite store: a path ending in .db"
+            )
         base = read_base(memory, path) or Base(State(), Places({}, {}))
-        report = SyncReport(conflicts=[], conflict_files=[], skipped=[], others=len(contents.others))
+        report = SyncReport(
+            conflicts=[], conflict_files=[], skipped=[], others=len(contents.others)
+        )
         places, merged = _change_memory(memory, contents, base, report, by, dry_run)
         if write_files:
             _Writing(path, contents, base, places, report, dry_run).run(memory, merged, progress)
@@ -117,7 +125,9 @@ def _change_memory(
 
     def plan(read: Reader, at: int) -> tuple[Places, State, Rows, Rows]:
         mine = state_of(memory, read)
-        places, copy = _copy_of(contents, base, mine, holds_notes=memory.store.capabilities.notes, report=report)
+        places, copy = _copy_of(
+            contents, base, mine, holds_notes=memory.store.capabilities.notes, report=report
+        )
         merged, report.conflicts = reconcile(base.state, mine, copy)
         return places, merged, *rows_between(mine, merged, at)
 
@@ -139,17 +149,25 @@ def _copy_of(
     """Return where the files are, and what they say as a state. Of two files of one note the known one counts."""
     places, state = Places({}, {}), State()
     known = {path: key for key, path in base.places.entities.items()}
-    paths = sorted(contents.entities, key=lambda path: (known.get(path) != contents.entities[path].id, path))
+    paths = sorted(
+        contents.entities, key=lambda path: (known.get(path) != contents.entities[path].id, path)
+    )
     entities = adopt_ids(base.state, memory, [contents.entities[path] for path in paths])
     report.skipped = []
     for path, entity in zip(paths, entities, strict=True):
         places.entities[entity.id] = path
         state.entities[entity.id] = entity
     state.relations = {each.key: each for each in contents.relations}
-    for path in sorted(contents.notes, key=lambda path: (path not in base.places.notes.values(), path)):
+    for path in sorted(
+        contents.notes, key=lambda path: (path not in base.places.notes.values(), path)
+    ):
         note = contents.notes[path]
         if not holds_notes or note.key in state.notes:
-            reason = "there is another file of this note" if holds_notes else "the store cannot hold notes"
+            reason = (
+                "there is another file of this note"
+                if holds_notes
+                else "the store cannot hold notes"
+            )
             report.skipped.append(f"{path}: {reason}")
             continue
         places.notes[note.key] = path
@@ -162,7 +180,9 @@ def _count(before: Rows, after: Rows, counts: Counts) -> None:
     names = {each.name for each in before.entities if each.id in new}
     touched = {each.entity for each in (*before.observations, *after.observations)} | names
     touched |= {each.source for each in (*before.relations, *after.relations)}
-    touched -= {each.name for each in (*before.entities, *after.entities) if each.id not in old & new}
+    touched -= {
+        each.name for each in (*before.entities, *after.entities) if each.id not in old & new
+    }
     notes = {each.key for each in before.notes}, {each.key for each in after.notes}
     counts.created = len(new - old) + len(notes[1] - notes[0])
     counts.deleted = len(old - new) + len(notes[0] - notes[1])
@@ -173,7 +193,13 @@ class _Writing:
     """The second half of a synchronization: the files follow the memory."""
 
     def __init__(
-        self, path: Path, contents: Contents, base: Base, places: Places, report: SyncReport, dry_run: bool
+        self,
+        path: Path,
+        contents: Contents,
+        base: Base,
+        places: Places,
+        report: SyncReport,
+        dry_run: bool,
     ) -> None:
         self._path = path
         self._contents = contents
@@ -216,7 +242,9 @@ class _Writing:
 
     def _left_alone(self, state: State) -> list[str]:
         """Return the files that the memory did not take: of a name that is taken, or a second one of a note."""
-        refused = {each.key for each in self._report.conflicts if each.what == "name"} - state.entities.keys()
+        refused = {
+            each.key for each in self._report.conflicts if each.what == "name"
+        } - state.entities.keys()
         paths = [path for key, path in self._places.entities.items() if key in refused]
         self._report.skipped += [f"{path}: there is another entity of this name" for path in paths]
         placed = {*self._places.notes.values()}
@@ -304,7 +332,9 @@ def _write_base(path: Path, head: _Line, base: Base) -> None:
     """Remember what both sides are now."""
     folder = path / _STATE
     folder.mkdir(parents=True, exist_ok=True)
-    replace_quickly(folder / ".gitignore", b"*\n")  # it belongs to this folder and this store, not to others' copies
+    replace_quickly(
+        folder / ".gitignore", b"*\n"
+    )  # it belongs to this folder and this store, not to others' copies
     replace_file(folder / _BASE, _base_lines(head, base))
 
 
@@ -314,7 +344,9 @@ def _head(memory: Memory, read: Reader, change: int = 0) -> _Line:
     store = str(Path(url).resolve()) if Path(url).exists() else url
     if not memory.store.capabilities.history:
         return _Line(version=1, store=store)
-    last = read.history.changes(change - 1, 1) if change else read.history.latest(ChangeQuery(limit=1))
+    last = (
+        read.history.changes(change - 1, 1) if change else read.history.latest(ChangeQuery(limit=1))
+    )
     found = last[0] if last and (not change or last[0].id == change) else Change("", "", 0)
     return _Line(version=1, store=store, change=found.id, at=found.at)
 

@@ -29,7 +29,9 @@ _FORMATS = (claude_code.FORMAT, codex.FORMAT)
 _LINES_TO_TRY = 10
 
 
-def save_checkpoint(settings: Settings, transcript: Path, directory: Path, *, max_seconds: float = MAX_SECONDS) -> int:
+def save_checkpoint(
+    settings: Settings, transcript: Path, directory: Path, *, max_seconds: float = MAX_SECONDS
+) -> int:
     """Store the new turns of a transcript in the memory of a directory. Return how many there were.
 
     A turn that seems to contain a secret is left out, unless the setting `secrets` is off: nobody reads a warning
@@ -45,7 +47,9 @@ def save_checkpoint(settings: Settings, transcript: Path, directory: Path, *, ma
     count, end = 0, monotonic() + max_seconds
     session = Session(form, transcript.stem, position.conversation)
     report = Report("off" if settings.secrets == "off" else "refuse")
-    memory: Memory | None = None  # opened when there is something to store, because that may create it
+    memory: Memory | None = (
+        None  # opened when there is something to store, because that may create it
+    )
     with ExitStack() as stack:
         stack.enter_context(map_os_errors(str(transcript)))
         file = stack.enter_context(transcript.open("rb"))

@@ -49,4 +49,6 @@ def _context(event: str, text: str) -> str:
     """Return the text as additional context for the model."""
     if not text:
         return ""
-    return encode({"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}).decode()
+    return encode(
+        {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}
+    ).decode()

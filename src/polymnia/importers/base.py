@@ -149,7 +149,9 @@ def _attribute_text(name: str, value: Any) -> str:
         value = ", ".join(map(str, value))
     if isinstance(value, int | float):
         value = encode(value).decode()
-    return replace_unstorable(f"{name}: {value}") if isinstance(value, str) and value.strip() else ""
+    return (
+        replace_unstorable(f"{name}: {value}") if isinstance(value, str) and value.strip() else ""
+    )
 
 
 def decode_part(part: Raw) -> Any:
@@ -164,7 +166,9 @@ def decode_part(part: Raw) -> Any:
 
 def first_keys(parts: list[Raw]) -> set[str]:
     """Return the keys of the first JSON object among the parts."""
-    return next((set(value) for part in parts[:10] if isinstance(value := decode_part(part), dict)), set())
+    return next(
+        (set(value) for part in parts[:10] if isinstance(value := decode_part(part), dict)), set()
+    )
 
 
 def text_of(value: dict[str, Any], *names: str) -> str:
@@ -181,7 +185,11 @@ def text_of(value: dict[str, Any], *names: str) -> str:
 def texts_of(value: Any) -> list[str]:
     """Return the texts of an array, or of a text that is one; skip empty ones and values of other types."""
     values = [value] if isinstance(value, str) else value if isinstance(value, list) else []
-    return [replace_unstorable(each) for each in values if isinstance(each, str) and each and not each.isspace()]
+    return [
+        replace_unstorable(each)
+        for each in values
+        if isinstance(each, str) and each and not each.isspace()
+    ]
 
 
 def tags_of(value: Any) -> tuple[str, ...]:
@@ -198,10 +206,14 @@ def time_of(value: Any) -> int:
     try:
         if isinstance(value, str) and value:
             moment = datetime.fromisoformat(value.strip())
-            return (moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC) - _EPOCH) // timedelta(microseconds=1)
+            return (
+                moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC) - _EPOCH
+            ) // timedelta(microseconds=1)
         if isinstance(value, int | float) and not isinstance(value, bool):
             seconds = value / 1000 if abs(value) > _MAX_SECONDS else value
-            return max((_EPOCH + timedelta(seconds=seconds) - _EPOCH) // timedelta(microseconds=1), 0)
+            return max(
+                (_EPOCH + timedelta(seconds=seconds) - _EPOCH) // timedelta(microseconds=1), 0
+            )
     except (ValueError, OverflowError):
         pass
     return 0

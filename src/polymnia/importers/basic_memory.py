@@ -22,7 +22,9 @@ from polymnia.model import Relation
 
 # A type of several words is in quotes; without them the line is a sentence with a link.
 _TYPE = r"""(?:"([^"\[\]]{1,200})"|'([^'\[\]]{1,200})'|([^\s\[\]"']{1,200}))?"""
-_RELATION = re.compile(_TYPE + r"\s*\[\[([^\[\]|#^\n]{1,400})(?:[|#^][^\[\]\n]{0,400})?\]\]\s*(?:\((.*)\))?")
+_RELATION = re.compile(
+    _TYPE + r"\s*\[\[([^\[\]|#^\n]{1,400})(?:[|#^][^\[\]\n]{0,400})?\]\]\s*(?:\((.*)\))?"
+)
 _DEFAULT_RELATION = "relates_to"
 
 
@@ -42,7 +44,9 @@ def read(source: Source, report: Report) -> Iterator[Item]:
         relations = {each: relation for each in found if (relation := _relation(each))}
         prose = [each for each in found if each not in relations]
         texts = [*[each.text for each in prose], *property_texts(page, "title", "permalink")]
-        yield entity_of(page, name, page.text("type") or "note", texts, report, tags=page.texts("tags"))
+        yield entity_of(
+            page, name, page.text("type") or "note", texts, report, tags=page.texts("tags")
+        )
         for kind, target, context in relations.values():
             if context:
                 report.leave(page.path, "context of a relation")
@@ -63,7 +67,11 @@ def _title(page: Page) -> str:
 def _relation(block: Block) -> tuple[str, str, str] | None:
     """Return the type, the target and the context of a relation; None for any other line."""
     found = _RELATION.fullmatch(block.text) if block.is_item else None
-    return ((found[1] or found[2] or found[3] or "").strip(), found[4].strip(), found[5] or "") if found else None
+    return (
+        ((found[1] or found[2] or found[3] or "").strip(), found[4].strip(), found[5] or "")
+        if found
+        else None
+    )
 
 
 IMPORTER = Importer("basic-memory", "folder of basic-memory", recognizes, read)

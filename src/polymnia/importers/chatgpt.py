@@ -5,7 +5,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from polymnia.engine.intake import Item
-from polymnia.importers.base import Importer, Report, first_keys, objects, text_of, texts_of, time_of
+from polymnia.importers.base import (
+    Importer,
+    Report,
+    first_keys,
+    objects,
+    text_of,
+    texts_of,
+    time_of,
+)
 from polymnia.importers.conversation import Conversation, Turn, conversation_entity
 from polymnia.importers.source import Source
 
@@ -34,7 +42,11 @@ def read(source: Source, report: Report) -> Iterator[Item]:
 
 
 def _files(source: Source) -> list[str]:
-    return list(source.names) if source.is_file else [each for each in source.names if _FILE.fullmatch(each)]
+    return (
+        list(source.names)
+        if source.is_file
+        else [each for each in source.names if _FILE.fullmatch(each)]
+    )
 
 
 def _list(source: Source, name: str) -> list[Any]:
@@ -70,7 +82,9 @@ def _branch(nodes: dict[str, Any], last: Any) -> list[str]:
 
 
 def _turn(message: dict[str, Any]) -> Turn | None:
-    author, content, metadata = [_object(message.get(each)) for each in ("author", "content", "metadata")]
+    author, content, metadata = [
+        _object(message.get(each)) for each in ("author", "content", "metadata")
+    ]
     speaker = text_of(author, "role")
     text = "\n".join(_texts_of_parts(content.get("parts"))) or text_of(content, "text")
     if speaker not in _SPEAKERS or not text or metadata.get("is_visually_hidden_from_conversation"):

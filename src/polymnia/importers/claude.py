@@ -8,7 +8,15 @@ from msgspec import Raw
 from msgspec.json import encode
 
 from polymnia.engine.intake import Item
-from polymnia.importers.base import Importer, Report, first_keys, objects, text_of, texts_of, time_of
+from polymnia.importers.base import (
+    Importer,
+    Report,
+    first_keys,
+    objects,
+    text_of,
+    texts_of,
+    time_of,
+)
 from polymnia.importers.conversation import Conversation, Turn, conversation_entity
 from polymnia.importers.source import Source
 from polymnia.model import Entity, Observation
@@ -42,7 +50,11 @@ def read(source: Source, report: Report) -> Iterator[Item]:
 
 
 def _files(source: Source) -> list[str]:
-    return list(source.names) if source.is_file else [each for each in source.names if _FILES.fullmatch(each)]
+    return (
+        list(source.names)
+        if source.is_file
+        else [each for each in source.names if _FILES.fullmatch(each)]
+    )
 
 
 def _list(source: Source, name: str) -> list[Raw]:
@@ -78,11 +90,25 @@ def _turns(value: dict[str, Any]) -> Iterator[Turn]:
 def _text(message: dict[str, Any]) -> str:
     """Return what was said, without the steps and results of tools, and what was attached."""
     blocks = message.get("content")
-    said = [text_of(each, "text") for each in blocks if _is_text(each)] if isinstance(blocks, list) else []
+    said = (
+        [text_of(each, "text") for each in blocks if _is_text(each)]
+        if isinstance(blocks, list)
+        else []
+    )
     attached = message.get("attachments")
-    files = [each for each in attached if isinstance(each, dict)] if isinstance(attached, list) else []
-    texts = [f"[{text_of(each, 'file_name')}]\n{text_of(each, 'extracted_content')}" for each in files]
-    return "\n\n".join([each for each in ("\n\n".join(filter(None, said)) or text_of(message, "text"), *texts) if each])
+    files = (
+        [each for each in attached if isinstance(each, dict)] if isinstance(attached, list) else []
+    )
+    texts = [
+        f"[{text_of(each, 'file_name')}]\n{text_of(each, 'extracted_content')}" for each in files
+    ]
+    return "\n\n".join(
+        [
+            each
+            for each in ("\n\n".join(filter(None, said)) or text_of(message, "text"), *texts)
+            if each
+        ]
+    )
 
 
 def _is_text(block: Any) -> bool:
@@ -93,7 +119,11 @@ def _project(value: dict[str, Any]) -> Entity | None:
     at, source = time_of(value.get("created_at")), f"claude:{text_of(value, 'uuid')}"
     docs = value.get("docs")
     listed = [each for each in docs if isinstance(each, dict)] if isinstance(docs, list) else []
-    texts = [f"{text_of(each, 'filename')}: {text_of(each, 'content')}" for each in listed if text_of(each, "content")]
+    texts = [
+        f"{text_of(each, 'filename')}: {text_of(each, 'content')}"
+        for each in listed
+        if text_of(each, "content")
+    ]
     instructions = text_of(value, "prompt_template")
     name, summary = text_of(value, "name"), text_of(value, "description")
     if not name or not (instructions or texts or summary):
@@ -103,13 +133,25 @@ def _project(value: dict[str, Any]) -> Entity | None:
 
 def _memories(value: dict[str, Any]) -> Entity | None:
     projects = value.get("project_memories")
-    values = [value.get("conversations_memory"), *(projects.values() if isinstance(projects, dict) else ())]
-    texts = [part.strip() for text in texts_of(values) for part in _BLANK_LINES.split(text) if part.strip()]
+    values = [
+        value.get("conversations_memory"),
+        *(projects.values() if isinstance(projects, dict) else ()),
+    ]
+    texts = [
+        part.strip()
+        for text in texts_of(values)
+        for part in _BLANK_LINES.split(text)
+        if part.strip()
+    ]
     return _entity("Claude memory", "memory", texts, "claude:memories", 0) if texts else None
 
 
-def _entity(name: str, kind: str, texts: list[str], source: str, at: int, summary: str = "") -> Entity:
-    observations = tuple([Observation(number, text, at, 0, source) for number, text in enumerate(texts, 1)])
+def _entity(
+    name: str, kind: str, texts: list[str], source: str, at: int, summary: str = ""
+) -> Entity:
+    observations = tuple(
+        [Observation(number, text, at, 0, source) for number, text in enumerate(texts, 1)]
+    )
     return Entity(name, kind, observations, "", len(texts) + 1, summary or None, created_at=at)
 
 

@@ -11,7 +11,13 @@ _SPEAKERS = ("user", "assistant")
 # Lines with a title of the session, and its field.
 _TITLES = {"ai-title": "aiTitle", "custom-title": "customTitle"}
 # Lines with one of these marks: notes of the program, sessions of subagents, summaries for the model, failed requests.
-_NOT_SAID = ("isMeta", "isSidechain", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
+_NOT_SAID = (
+    "isMeta",
+    "isSidechain",
+    "isCompactSummary",
+    "isVisibleInTranscriptOnly",
+    "isApiErrorMessage",
+)
 # How messages begin that the program writes in the name of the user or the model.
 _BY_PROGRAM = (
     "<command-",
@@ -51,10 +57,16 @@ def read_line(value: dict[str, Any]) -> Line | None:
     for tag in _ADDED:
         text = _without(tag, text)
     text = text.strip()
-    if not text or text.startswith(_BY_PROGRAM) or any(value.get(each) is True for each in _NOT_SAID):
+    if (
+        not text
+        or text.startswith(_BY_PROGRAM)
+        or any(value.get(each) is True for each in _NOT_SAID)
+    ):
         return None
     turn = Turn(speaker, replace_unstorable(text), time_of(value.get("timestamp")))
-    return Line(turn, text_of(value, "uuid"), text_of(value, "sessionId"), directory=text_of(value, "cwd"))
+    return Line(
+        turn, text_of(value, "uuid"), text_of(value, "sessionId"), directory=text_of(value, "cwd")
+    )
 
 
 def _speech_of(value: dict[str, Any]) -> tuple[str, Any]:
@@ -62,7 +74,11 @@ def _speech_of(value: dict[str, Any]) -> tuple[str, Any]:
     kind, message, attachment = value.get("type"), value.get("message"), value.get("attachment")
     if kind in _SPEAKERS and isinstance(message, dict):
         return str(kind), message.get("content") if message.get("model") != _NO_MODEL else None
-    if isinstance(attachment, dict) and attachment.get("type") == "queued_command" and not attachment.get("isMeta"):
+    if (
+        isinstance(attachment, dict)
+        and attachment.get("type") == "queued_command"
+        and not attachment.get("isMeta")
+    ):
         return "user", attachment.get("prompt")  # typed while the agent worked
     return "", None
 
@@ -78,5 +94,10 @@ def _without(tag: str, text: str) -> str:
     return "".join([*kept, text[position:]])
 
 
-FORMAT = Format("claude-code", "Claude Code session transcripts (a file or a folder of .jsonl)", is_line, read_line)
+FORMAT = Format(
+    "claude-code",
+    "Claude Code session transcripts (a file or a folder of .jsonl)",
+    is_line,
+    read_line,
+)
 IMPORTER = make_importer(FORMAT)

@@ -25,14 +25,26 @@ def read(source: Source, report: Report) -> Iterator[Item]:
         name = _name(page)
         found = list(blocks(page.body))
         if page.stem == "MEMORY":
-            found = [each for each in found if "](" not in each.text]  # lines that lead to the other files repeat them
+            found = [
+                each for each in found if "](" not in each.text
+            ]  # lines that lead to the other files repeat them
         texts = [each.text for each in found]
         if not texts and not page.properties:
-            report.skip(page.path, "lists other files only" if page.stem == "MEMORY" else "without content")
+            report.skip(
+                page.path, "lists other files only" if page.stem == "MEMORY" else "without content"
+            )
             continue
         leave_fields(page.properties, _KNOWN, report, page.path)
         kind = page.text("metadata.type", "type") or "memory"
-        yield entity_of(page, name, kind, texts, report, tags=page.texts("tags"), summary=page.text("description"))
+        yield entity_of(
+            page,
+            name,
+            kind,
+            texts,
+            report,
+            tags=page.texts("tags"),
+            summary=page.text("description"),
+        )
         yield from names.links(name, without_code(found))
 
 

@@ -54,7 +54,11 @@ def read_line(value: dict[str, Any]) -> Line | None:
         return _session(value) if _is_early_session(value) else _message(value, 0)
     if value.get("type") == "session_meta":
         return _session(payload)
-    return _message(payload, time_of(value.get("timestamp"))) if value.get("type") == "response_item" else None
+    return (
+        _message(payload, time_of(value.get("timestamp")))
+        if value.get("type") == "response_item"
+        else None
+    )
 
 
 def _is_early_session(value: dict[str, Any]) -> bool:
@@ -83,5 +87,7 @@ def _message(value: dict[str, Any], at: int) -> Line | None:
     return Line(Turn(str(speaker), replace_unstorable(text), at))
 
 
-FORMAT = Format("codex", "Codex session transcripts (a file or a folder of .jsonl)", is_line, read_line)
+FORMAT = Format(
+    "codex", "Codex session transcripts (a file or a folder of .jsonl)", is_line, read_line
+)
 IMPORTER = make_importer(FORMAT)

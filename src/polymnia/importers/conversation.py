@@ -36,7 +36,9 @@ class Conversation(Struct, frozen=True):
     project: str = ""
 
 
-def conversation_entity(conversation: Conversation, turns: Iterable[Turn], report: Report) -> Entity | None:
+def conversation_entity(
+    conversation: Conversation, turns: Iterable[Turn], report: Report
+) -> Entity | None:
     """Return the entity of a conversation; None if nobody said anything. Report turns that seem to contain secrets.
 
     A turn without a time has that of the turn before it.

@@ -65,7 +65,11 @@ def recognizes(source: Source) -> bool:
     if source.head(name).startswith(HEADER):
         return True
     outline = source.outline(name)
-    return isinstance(outline, dict) and "format" in outline and decode_part(outline["format"]) == _FORMAT
+    return (
+        isinstance(outline, dict)
+        and "format" in outline
+        and decode_part(outline["format"]) == _FORMAT
+    )
 
 
 def read(source: Source, report: Report) -> Iterator[Item]:
@@ -93,7 +97,9 @@ def read_history(source: Source, report: Report) -> TableReader | None:
 
 
 def _items(source: Source, sections: Sections) -> Iterator[Item]:
-    return chain.from_iterable(_read(source, sections, section, _PARSERS[section]) for section in SECTIONS)
+    return chain.from_iterable(
+        _read(source, sections, section, _PARSERS[section]) for section in SECTIONS
+    )
 
 
 def _checksum(source: Source, sections: Sections) -> str:
@@ -105,7 +111,9 @@ def _checksum(source: Source, sections: Sections) -> str:
     return whole.hexdigest()
 
 
-def _read(source: Source, sections: Sections, section: str, parse: Callable[[bytes, str], T]) -> Iterator[T]:
+def _read(
+    source: Source, sections: Sections, section: str, parse: Callable[[bytes, str], T]
+) -> Iterator[T]:
     """Yield the parsed elements of a section. Raise BadInput with the place of a mistake."""
     for number, element in enumerate(sections.elements(section)):
         try:
@@ -192,9 +200,13 @@ class _Outline:
         outline = source.outline(name)
         if not isinstance(outline, dict):
             raise BadInput(f"{source.path}: not a valid export")
-        self._parts = {section: parts_of(outline[section]) for section in SECTIONS if section in outline}
+        self._parts = {
+            section: parts_of(outline[section]) for section in SECTIONS if section in outline
+        }
         history = _decode(bytes(outline["history"]), _History) if "history" in outline else None
-        self.columns = {table: part.columns for table, part in history.tables.items()} if history else {}
+        self.columns = (
+            {table: part.columns for table, part in history.tables.items()} if history else {}
+        )
         self.seals = Seals(history.document, history.rows) if history else Seals()
         if history:
             self._parts |= {_TABLE + table: part.rows for table, part in history.tables.items()}
@@ -225,4 +237,6 @@ def _decode(data: bytes, kind: type[T]) -> T | None:
         return None
 
 
-IMPORTER = Importer("document", "JSON document of `polymnia export --format json`", recognizes, read, read_history)
+IMPORTER = Importer(
+    "document", "JSON document of `polymnia export --format json`", recognizes, read, read_history
+)

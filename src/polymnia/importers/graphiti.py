@@ -28,7 +28,16 @@ from polymnia.model import Entity, Observation
 
 _ENTITY_LABEL = "Entity"
 _ENDS = ("source_node_uuid", "target_node_uuid")
-_NODE_FIELDS = {"uuid", "name", "labels", "summary", "created_at", "group_id", "attributes", "name_embedding"}
+_NODE_FIELDS = {
+    "uuid",
+    "name",
+    "labels",
+    "summary",
+    "created_at",
+    "group_id",
+    "attributes",
+    "name_embedding",
+}
 _EDGE_FIELDS = {
     *("uuid", "name", "fact", *_ENDS, "created_at", "valid_at", "invalid_at", "expired_at"),
     *("group_id", "fact_embedding"),
@@ -41,7 +50,10 @@ def recognizes(source: Source) -> bool:
     """Return True if one of the first elements is an edge with a fact, an entity or an episode of Graphiti."""
     if not source.is_file:
         return False
-    tried = (value for _, (_, value) in zip(range(_VALUES_TO_TRY), _elements(source, Report()), strict=False))
+    tried = (
+        value
+        for _, (_, value) in zip(range(_VALUES_TO_TRY), _elements(source, Report()), strict=False)
+    )
     return any(_kind(value) for value in tried)
 
 
@@ -125,7 +137,9 @@ def _add_entity(graph: TemporalGraph, value: dict[str, Any], report: Report, pla
     kind = labels[0].lower() if labels else "entity"
     tags = (*labels[1:], *texts_of(value.get("group_id")))
     summary = text_of(value, "summary") or None
-    graph.add_entity(identity, Entity(text_of(value, "name"), kind, summary=summary, tags=tags, created_at=at))
+    graph.add_entity(
+        identity, Entity(text_of(value, "name"), kind, summary=summary, tags=tags, created_at=at)
+    )
     attributes = value.get("attributes")
     # A dump of the database has the attributes beside the other fields.
     named = dict(attributes) if isinstance(attributes, dict) else {}
@@ -149,7 +163,9 @@ def _fact(value: dict[str, Any]) -> Fact:
     )
 
 
-def _add_episode(episodes: dict[str, list[Observation]], value: dict[str, Any], report: Report, place: str) -> None:
+def _add_episode(
+    episodes: dict[str, list[Observation]], value: dict[str, Any], report: Report, place: str
+) -> None:
     told = episodes.setdefault(text_of(value, "group_id"), [])
     text, at = report.screen(place, text_of(value, "content")), time_of(value.get("created_at"))
     said_at = time_of(value.get("valid_at")) or at
@@ -162,4 +178,6 @@ def _episodes_entity(group: str, told: list[Observation]) -> Entity:
     return Entity(name, CONVERSATION, tuple(told), next_ordinal=len(told) + 1, created_at=first)
 
 
-IMPORTER = Importer("graphiti", "Graphiti or Zep nodes, edges and episodes (JSON)", recognizes, read)
+IMPORTER = Importer(
+    "graphiti", "Graphiti or Zep nodes, edges and episodes (JSON)", recognizes, read
+)

@@ -28,7 +28,9 @@ def read(source: Source, report: Report) -> Iterator[Item]:
             report.skip(page.path, "no instructions for agents")
             continue
         for path in _IMPORT.findall(page.body):
-            report.skip(f"{page.path}: @{path}", "imported by the instructions; import that file too")
+            report.skip(
+                f"{page.path}: @{path}", "imported by the instructions; import that file too"
+            )
         texts = [": ".join([*each.headings[-1:], each.text]) for each in blocks(page.body)]
         if texts:
             yield entity_of(page, _name(source, page), TYPE, texts, report)
@@ -44,4 +46,6 @@ def _name(source: Source, page: Page) -> str:
     return replace_unstorable(f"{'/'.join([project, *inside])}: rules")
 
 
-IMPORTER = Importer("instructions", "CLAUDE.md, AGENTS.md or a project with such files", recognizes, read)
+IMPORTER = Importer(
+    "instructions", "CLAUDE.md, AGENTS.md or a project with such files", recognizes, read
+)

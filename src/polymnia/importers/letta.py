@@ -4,7 +4,14 @@ from collections.abc import Iterator
 
 from polymnia.engine.intake import Item
 from polymnia.importers.base import Importer, Report, leave_fields
-from polymnia.importers.prose import LinkedNames, blocks, entity_of, first_pages, pages, without_code
+from polymnia.importers.prose import (
+    LinkedNames,
+    blocks,
+    entity_of,
+    first_pages,
+    pages,
+    without_code,
+)
 from polymnia.importers.source import Source
 
 _SYSTEM = "system"
@@ -12,7 +19,10 @@ _SYSTEM = "system"
 
 def recognizes(source: Source) -> bool:
     """Return True if there is a folder `system` with a file that has a description."""
-    return any(_SYSTEM in page.path.split("/")[:-1] and page.text("description") for page in first_pages(source))
+    return any(
+        _SYSTEM in page.path.split("/")[:-1] and page.text("description")
+        for page in first_pages(source)
+    )
 
 
 def read(source: Source, report: Report) -> Iterator[Item]:
@@ -29,7 +39,9 @@ def read(source: Source, report: Report) -> Iterator[Item]:
             report.skip(page.path, "without content")
             continue
         leave_fields(page.properties, ("description",), report, page.path)
-        yield entity_of(page, name, "memory block", texts, report, tags=tags, summary=page.text("description"))
+        yield entity_of(
+            page, name, "memory block", texts, report, tags=tags, summary=page.text("description")
+        )
         yield from names.links(name, without_code(found))
 
 

@@ -37,5 +37,9 @@ def apply(source: Source, memory: Memory, *, by: str, dry_run: bool) -> SyncRepo
 
 
 IMPORTER = Importer(
-    "markdown", "Markdown folder of `polymnia export` or `polymnia sync`", recognizes, read, apply=apply
+    "markdown",
+    "Markdown folder of `polymnia export` or `polymnia sync`",
+    recognizes,
+    read,
+    apply=apply,
 )

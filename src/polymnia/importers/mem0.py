@@ -10,7 +10,15 @@ from typing import Any
 from msgspec import Raw
 
 from polymnia.engine.intake import Item
-from polymnia.importers.base import Importer, Report, first_keys, leave_fields, objects, text_of, time_of
+from polymnia.importers.base import (
+    Importer,
+    Report,
+    first_keys,
+    leave_fields,
+    objects,
+    text_of,
+    time_of,
+)
 from polymnia.importers.source import Source, parts_of
 from polymnia.model import Entity, Observation, Relation
 
@@ -48,7 +56,11 @@ def read(source: Source, report: Report) -> Iterator[Item]:
 
 def _relations(source: Source, report: Report) -> Iterator[Relation]:
     outline = source.outline(source.names[0])
-    parts = parts_of(outline["relations"]) if isinstance(outline, dict) and "relations" in outline else []
+    parts = (
+        parts_of(outline["relations"])
+        if isinstance(outline, dict) and "relations" in outline
+        else []
+    )
     for place, value in objects(parts, report, "relations"):
         kind = text_of(value, "relationship", "relation")
         ends = (text_of(value, "source"), text_of(value, "target", "destination"))
@@ -60,7 +72,10 @@ def _relations(source: Source, report: Report) -> Iterator[Relation]:
 
 def _owner(value: dict[str, Any]) -> tuple[str, str, str]:
     """Return the field that names the owner, its name and its type."""
-    return next(((field, name, kind) for field, kind in _OWNERS if (name := text_of(value, field))), _UNKNOWN_OWNER)
+    return next(
+        ((field, name, kind) for field, kind in _OWNERS if (name := text_of(value, field))),
+        _UNKNOWN_OWNER,
+    )
 
 
 def _leave_rest(value: dict[str, Any], owner: str, report: Report, place: str) -> None:

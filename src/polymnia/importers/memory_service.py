@@ -29,14 +29,39 @@ _HASH_LENGTH = 8
 _NO_CONTENT = "a memory without content"
 # What is kept, what follows from it, and what only that server needs.
 _KNOWN = (
-    *("id", "content", "content_hash", "tags", "memory_type", "metadata", "deleted_at", "superseded_by"),
-    *("created_at", "created_at_iso", "updated_at", "updated_at_iso", "embedding", "embedding_pending"),
+    *(
+        "id",
+        "content",
+        "content_hash",
+        "tags",
+        "memory_type",
+        "metadata",
+        "deleted_at",
+        "superseded_by",
+    ),
+    *(
+        "created_at",
+        "created_at_iso",
+        "updated_at",
+        "updated_at_iso",
+        "embedding",
+        "embedding_pending",
+    ),
     *("store", "export_source", "version"),
 )
 _DEFAULT_STORE = "default"
 _KNOWN_OF_ASSOCIATION = ("source_hash", "target_hash", "relationship_type", "created_at")
 # Metadata that the server keeps on the use and the quality of a memory. They are no facts.
-_MEASURES = ("quality_", "access_", "last_accessed", "ai_scores", "relevance_", "connection_", "consolidat", "sync_")
+_MEASURES = (
+    "quality_",
+    "access_",
+    "last_accessed",
+    "ai_scores",
+    "relevance_",
+    "connection_",
+    "consolidat",
+    "sync_",
+)
 
 
 def recognizes_export(source: Source) -> bool:
@@ -44,13 +69,17 @@ def recognizes_export(source: Source) -> bool:
     outline = source.outline(source.names[0]) if source.is_file else None
     if not isinstance(outline, dict) or "memories" not in outline:
         return False
-    return "export_metadata" in outline or {"content", "content_hash"} <= first_keys(parts_of(outline["memories"]))
+    return "export_metadata" in outline or {"content", "content_hash"} <= first_keys(
+        parts_of(outline["memories"])
+    )
 
 
 def read_export(source: Source, report: Report) -> Iterator[Item]:
     """Yield an entity for each memory."""
     outline = source.outline(source.names[0])
-    parts = parts_of(outline["memories"]) if isinstance(outline, dict) and "memories" in outline else []
+    parts = (
+        parts_of(outline["memories"]) if isinstance(outline, dict) and "memories" in outline else []
+    )
     for place, memory in objects(parts, report, "memories"):
         entity = _entity(memory, report, place)
         if entity is None:
@@ -84,7 +113,9 @@ def read_file(source: Source, report: Report) -> Iterator[Item]:
         yield from _relations(foreign_rows(path, "memory_graph"), names, report)
 
 
-def _relations(edges: Iterable[Mapping[str, Any]], names: dict[str, str], report: Report) -> Iterator[Relation]:
+def _relations(
+    edges: Iterable[Mapping[str, Any]], names: dict[str, str], report: Report
+) -> Iterator[Relation]:
     for number, edge in enumerate(edges, 1):
         ends = [names.get(str(edge.get(name))) for name in ("source_hash", "target_hash")]
         source, target = ends
@@ -134,5 +165,9 @@ def _parse_json(value: Any) -> Any:
     return value if found is None else found
 
 
-EXPORT = Importer("memory-service", "JSON export of mcp-memory-service", recognizes_export, read_export)
-FILE = Importer("memory-service-db", "SQLite file of mcp-memory-service", recognizes_file, read_file)
+EXPORT = Importer(
+    "memory-service", "JSON export of mcp-memory-service", recognizes_export, read_export
+)
+FILE = Importer(
+    "memory-service-db", "SQLite file of mcp-memory-service", recognizes_file, read_file
+)

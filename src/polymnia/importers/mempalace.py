@@ -5,7 +5,14 @@ from time import time_ns
 from typing import Any
 
 from polymnia.engine.intake import Item
-from polymnia.importers.base import Importer, Report, attribute_texts, leave_fields, text_of, time_of
+from polymnia.importers.base import (
+    Importer,
+    Report,
+    attribute_texts,
+    leave_fields,
+    text_of,
+    time_of,
+)
 from polymnia.importers.source import Source, parse_leniently
 from polymnia.importers.temporal import Fact, TemporalGraph
 from polymnia.model import Entity
@@ -20,7 +27,9 @@ _UNKNOWN_TYPE = "unknown"
 def recognizes(source: Source) -> bool:
     """Return True for a SQLite file with entities and with triples that hold for a time."""
     tables = foreign_tables(str(source.path)) if source.is_file else {}
-    return set(tables.get("triples", ())) >= _TRIPLE_COLUMNS and {"id", "name"} <= set(tables.get("entities", ()))
+    return set(tables.get("triples", ())) >= _TRIPLE_COLUMNS and {"id", "name"} <= set(
+        tables.get("entities", ())
+    )
 
 
 def read(source: Source, report: Report) -> Iterator[Item]:
@@ -43,9 +52,15 @@ def _add_entity(graph: TemporalGraph, row: Mapping[str, Any], report: Report, pl
         return
     at = time_of(values.get("created_at"))
     kind = text_of(values, "type")
-    graph.add_entity(identity, Entity(name, kind if kind != _UNKNOWN_TYPE else "entity", created_at=at))
+    graph.add_entity(
+        identity, Entity(name, kind if kind != _UNKNOWN_TYPE else "entity", created_at=at)
+    )
     properties = values.get("properties")
-    parsed = parse_leniently(properties.encode(errors="replace")) if isinstance(properties, str) else None
+    parsed = (
+        parse_leniently(properties.encode(errors="replace"))
+        if isinstance(properties, str)
+        else None
+    )
     for text in attribute_texts(parsed, report, place, "properties."):
         graph.observe(identity, text, at, 0, "mempalace")
 
@@ -55,9 +70,13 @@ def _add_triple(graph: TemporalGraph, row: dict[str, Any], report: Report, place
     since, until = time_of(row.get("valid_from")), time_of(row.get("valid_to"))
     words = (graph.name_of(source), relation.replace("_", " "), graph.name_of(target))
     text = " ".join(words) if since or until else ""  # the relation says the rest
-    origin = next((f"mempalace:{found}" for name in _SOURCES if (found := text_of(row, name))), "mempalace")
+    origin = next(
+        (f"mempalace:{found}" for name in _SOURCES if (found := text_of(row, name))), "mempalace"
+    )
     created_at = time_of(row.get("extracted_at"))
-    graph.add_fact(Fact(source, target, relation, text, since, until, created_at, origin), report, place)
+    graph.add_fact(
+        Fact(source, target, relation, text, since, until, created_at, origin), report, place
+    )
     leave_fields(row, _KNOWN, report, place)
     if row.get("confidence") not in (None, 1, 1.0):
         report.leave(place, "confidence")

@@ -28,7 +28,9 @@ def recognizes(source: Source) -> bool:
     """Return True for a folder with Obsidian's settings, or with pages that have properties or links."""
     if source.is_file:
         return False
-    return is_vault(source) or any(page.properties or link_targets(page.body) for page in first_pages(source))
+    return is_vault(source) or any(
+        page.properties or link_targets(page.body) for page in first_pages(source)
+    )
 
 
 def is_vault(source: Source) -> bool:
@@ -45,16 +47,27 @@ def read(source: Source, report: Report) -> Iterator[Item]:
     for page in pages(source):
         names.add(_name(page, counts), page.path)
     for page in pages(source):
-        names.add(_name(page, counts), page.stem, page.text("title"), *page.texts("aliases", "alias"))
+        names.add(
+            _name(page, counts), page.stem, page.text("title"), *page.texts("aliases", "alias")
+        )
     for page in pages(source):
         name = _name(page, counts)
         found = list(blocks(page.body))
         texts = [*[each.text for each in found], *property_texts(page, *_DISPLAY_PROPERTIES)]
         prose = without_code(found)
         tags = [tag.removeprefix("#") for each in page.texts("tags", "tag") for tag in each.split()]
-        yield entity_of(page, name, page.text("type") or "note", texts, report, tags=[*tags, *inline_tags(prose)])
+        yield entity_of(
+            page,
+            name,
+            page.text("type") or "note",
+            texts,
+            report,
+            tags=[*tags, *inline_tags(prose)],
+        )
         properties = [
-            each for value in page.properties.values() for each in ([value] if isinstance(value, str) else value)
+            each
+            for value in page.properties.values()
+            for each in ([value] if isinstance(value, str) else value)
         ]
         yield from names.links(name, "\n".join([*properties, prose]))
 
@@ -64,4 +77,6 @@ def _name(page: Page, counts: Counter[str]) -> str:
     return page.stem if counts[page.stem] == 1 else page.path.rsplit(".", 1)[0]
 
 
-IMPORTER = Importer("obsidian", "Obsidian vault, or another folder of linked Markdown files", recognizes, read)
+IMPORTER = Importer(
+    "obsidian", "Obsidian vault, or another folder of linked Markdown files", recognizes, read
+)

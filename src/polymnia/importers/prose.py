@@ -15,9 +15,13 @@ from polymnia.model import Entity, Observation, Relation
 from polymnia.search.text import fold
 
 LINKS_TO = "links_to"
-_LINK = re.compile(r"(?<!!)\[\[([^\[\]|#^\n]{1,400})(?:[#^][^\[\]|\n]{0,400})?(?:\|[^\[\]\n]{0,400})?\]\]")
+_LINK = re.compile(
+    r"(?<!!)\[\[([^\[\]|#^\n]{1,400})(?:[#^][^\[\]|\n]{0,400})?(?:\|[^\[\]\n]{0,400})?\]\]"
+)
 # Links to other files, as people write them who do not use [[links]].
-_FILE_LINK = re.compile(r"(?<!!)\[[^\[\]\n]{0,400}\]\(<?([^()<>:\n]{1,400}?)\.md(?:#[^()<>\n]{0,400})?>?\)")
+_FILE_LINK = re.compile(
+    r"(?<!!)\[[^\[\]\n]{0,400}\]\(<?([^()<>:\n]{1,400}?)\.md(?:#[^()<>\n]{0,400})?>?\)"
+)
 _CODE = re.compile(r"(?<!`)(`{1,8})(?!`).*?(?<!`)\1(?!`)", re.DOTALL)
 _TAG = re.compile(r"(?:^|(?<=\s))#([^\W\d][\w/-]*)")
 _HEADING = re.compile(r"(#{1,6})\s(.*)", re.DOTALL)
@@ -47,7 +51,11 @@ class Page(Struct, frozen=True):
 
     def text(self, *names: str) -> str:
         """Return the first of these properties that is a text; empty if there is none."""
-        found = [value for name in names if isinstance(value := self.properties.get(name), str) and value.strip()]
+        found = [
+            value
+            for name in names
+            if isinstance(value := self.properties.get(name), str) and value.strip()
+        ]
         return found[0].strip() if found else ""
 
     def texts(self, *names: str) -> list[str]:
@@ -95,12 +103,20 @@ def blocks(body: str) -> Iterator[Block]:
     for line in [*body.split("\n"), ""]:
         mark = _FENCE.match(line)
         if fence or mark:
-            fence = "" if fence and mark and mark[1].startswith(fence) else fence or (mark[1] if mark else "")
+            fence = (
+                ""
+                if fence and mark and mark[1].startswith(fence)
+                else fence or (mark[1] if mark else "")
+            )
             lines.append(line)
             continue
         found = _HEADING.fullmatch(line)
         starts = found is not None or _ITEM.fullmatch(line) is not None
-        if starts or (not line.strip() and lines and not _ITEM.fullmatch(lines[0])) or _ends_item(lines, line):
+        if (
+            starts
+            or (not line.strip() and lines and not _ITEM.fullmatch(lines[0]))
+            or _ends_item(lines, line)
+        ):
             yield from _block(headings, lines)
             lines = []
         if found is not None:
@@ -125,7 +141,9 @@ def entity_of(
     if "\ufffd" in page.body:
         report.skip(page.path, _NOT_UTF_8)
     said = dict.fromkeys([report.screen(page.path, each) for each in texts])
-    observations = [Observation(number, text, created_at, 0, page.path) for number, text in enumerate(said, 1)]
+    observations = [
+        Observation(number, text, created_at, 0, page.path) for number, text in enumerate(said, 1)
+    ]
     return Entity(
         name,
         kind,
@@ -146,9 +164,16 @@ def _time_in(page: Page, names: Iterable[str]) -> int:
 
 def property_texts(page: Page, *known: str) -> list[str]:
     """Return the properties as sentences, without those that become something else and the known ones."""
-    listed = {name: [value] if isinstance(value, str) else value for name, value in page.properties.items()}
+    listed = {
+        name: [value] if isinstance(value, str) else value
+        for name, value in page.properties.items()
+    }
     texts = {name: ", ".join(value).strip() for name, value in listed.items()}
-    return [f"{name}: {text}" for name, text in texts.items() if text and name not in {*_OWN_PROPERTIES, *known}]
+    return [
+        f"{name}: {text}"
+        for name, text in texts.items()
+        if text and name not in {*_OWN_PROPERTIES, *known}
+    ]
 
 
 def without_code(found: Iterable[Block]) -> str:
@@ -163,7 +188,9 @@ def inline_tags(body: str) -> list[str]:
 
 def link_targets(text: str) -> list[str]:
     """Return the targets of [[links]] and of [links](to.md) in a text, without those that embed a file."""
-    return [each.strip() for each in (*_LINK.findall(text), *map(unquote, _FILE_LINK.findall(text)))]
+    return [
+        each.strip() for each in (*_LINK.findall(text), *map(unquote, _FILE_LINK.findall(text)))
+    ]
 
 
 class LinkedNames:
@@ -179,7 +206,11 @@ class LinkedNames:
 
     def resolve(self, target: str) -> str:
         """Return the name that a link means; the target itself if there is no such page."""
-        return self._names.get(_key(target)) or self._names.get(_key(PurePosixPath(target).name)) or target
+        return (
+            self._names.get(_key(target))
+            or self._names.get(_key(PurePosixPath(target).name))
+            or target
+        )
 
     def links(self, name: str, body: str) -> list[Relation]:
         """Return a relation for each page that a text links to."""

@@ -63,7 +63,9 @@ def recognizes(source: Source) -> bool:
     if not source.is_file:
         return False
     (name,) = source.names
-    if source.head(name).lstrip()[:1] == b"{" and any(map(_is_line, islice(source.lines(name), _LINES_TO_TRY))):
+    if source.head(name).lstrip()[:1] == b"{" and any(
+        map(_is_line, islice(source.lines(name), _LINES_TO_TRY))
+    ):
         return True
     outline = source.outline(name)
     elements = islice(_elements(outline, Report()), _LINES_TO_TRY)
@@ -126,7 +128,9 @@ def _is_line(line: bytes) -> bool:
     return value is not None and _kind(value) != ""
 
 
-def _elements(outline: list[Raw] | dict[str, Raw] | None, report: Report) -> Iterator[tuple[str, dict[str, Any]]]:
+def _elements(
+    outline: list[Raw] | dict[str, Raw] | None, report: Report
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the elements of an array, or of the arrays of an object, with the kind that the array tells."""
     if isinstance(outline, list):
         for _, value in objects(outline, report, "element"):
@@ -156,9 +160,17 @@ def _kind(value: dict[str, Any], known: str = "") -> str:
     if kind == "entity" and text_of(value, *_NAMES):
         return "entity"
     # Without a type the fields tell, if they can be nothing else.
-    if text_of(value, "from", "from_id") and text_of(value, "to", "to_id") and text_of(value, *_RELATION_TYPES):
+    if (
+        text_of(value, "from", "from_id")
+        and text_of(value, "to", "to_id")
+        and text_of(value, *_RELATION_TYPES)
+    ):
         return "relation"
-    return "entity" if text_of(value, *_NAMES) and text_of(value, *_TYPES) and "observations" in value else ""
+    return (
+        "entity"
+        if text_of(value, *_NAMES) and text_of(value, *_TYPES) and "observations" in value
+        else ""
+    )
 
 
 def _item(value: dict[str, Any], known: str = "") -> Item | None:
@@ -166,11 +178,15 @@ def _item(value: dict[str, Any], known: str = "") -> Item | None:
     created_at = time_of(value.get("createdAt") or value.get("created_at"))
     if kind == "relation":
         ends = (text_of(value, *_SOURCES), text_of(value, *_TARGETS))
-        named = text_of(value, *_RELATION_TYPES) or ("" if value.get("type") == "relation" else text_of(value, "type"))
+        named = text_of(value, *_RELATION_TYPES) or (
+            "" if value.get("type") == "relation" else text_of(value, "type")
+        )
         return Relation(*ends, named or "related_to", created_at)
     if kind != "entity":
         return None
-    named = text_of(value, *_TYPES) or ("" if value.get("type") == "entity" else text_of(value, "type"))
+    named = text_of(value, *_TYPES) or (
+        "" if value.get("type") == "entity" else text_of(value, "type")
+    )
     observations = tuple(_observations(value.get("observations")))
     return Entity(
         text_of(value, *_NAMES),
@@ -191,13 +207,21 @@ def _observations(values: Any) -> Iterator[Observation]:
     for value in listed:
         if isinstance(value, dict):
             text = text_of(value, "content", "text", "observation")
-            at = time_of(value.get("timestamp") or value.get("created_at") or value.get("createdAt"))
+            at = time_of(
+                value.get("timestamp") or value.get("created_at") or value.get("createdAt")
+            )
             source = text_of(value, "source")
         else:
-            text, at, source = next(iter(texts_of(value)), "") if isinstance(value, str) else "", 0, ""
+            text, at, source = (
+                next(iter(texts_of(value)), "") if isinstance(value, str) else "",
+                0,
+                "",
+            )
         if text:
             ordinal += 1
             yield Observation(ordinal, text, at, 0, source)
 
 
-IMPORTER = Importer("memory-json", "memory.json or memory.jsonl of the reference server", recognizes, read)
+IMPORTER = Importer(
+    "memory-json", "memory.json or memory.jsonl of the reference server", recognizes, read
+)

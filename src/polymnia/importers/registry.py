@@ -58,6 +58,10 @@ def find_importer(source: Source, kind: str | None = None) -> Importer:
         if importer.recognizes(source):
             return importer
     if any(name.endswith(".zip") for name in source.names) and not source.is_file:
-        raise BadInput(f"{source.path} holds zip archives, which are not opened here; import each of them by itself")
+        raise BadInput(
+            f"{source.path} holds zip archives, which are not opened here; import each of them by itself"
+        )
     titles = "; ".join([f"{each.title} ({each.kind})" for each in IMPORTERS])
-    raise BadInput(f"{source.path}: this format is not known. Known are: {titles}. --from KIND skips the detection")
+    raise BadInput(
+        f"{source.path}: this format is not known. Known are: {titles}. --from KIND skips the detection"
+    )

@@ -15,7 +15,9 @@ from polymnia.importers.source import Source
 from polymnia.model import VAULT, Note
 from polymnia.stores.contract import TableReader
 
-_NOT_EMPTY = "the store is not empty: import into a new one to keep history, deleted rows and perspectives"
+_NOT_EMPTY = (
+    "the store is not empty: import into a new one to keep history, deleted rows and perspectives"
+)
 
 
 class Reading(NamedTuple):
@@ -87,7 +89,14 @@ def run_import(
             report.skip("history", obstacle)
         elif not dry_run:
             return _restore(memory, history, progress)
-    return take_in(memory, items, by=by, dry_run=dry_run, replace_conflicts=replace_conflicts, progress=progress)
+    return take_in(
+        memory,
+        items,
+        by=by,
+        dry_run=dry_run,
+        replace_conflicts=replace_conflicts,
+        progress=progress,
+    )
 
 
 def _obstacle(memory: Memory, history: TableReader) -> str:
@@ -98,18 +107,29 @@ def _obstacle(memory: Memory, history: TableReader) -> str:
     return _NOT_EMPTY if first_difference(history, store) else ""
 
 
-def _restore(memory: Memory, history: TableReader, progress: Callable[[int], None] | None) -> IntakeReceipt:
+def _restore(
+    memory: Memory, history: TableReader, progress: Callable[[int], None] | None
+) -> IntakeReceipt:
     """Copy the rows that the store does not have, and count what is living."""
     before = _count_rows(memory)
     copy_tables(history, memory.store, progress=progress and (lambda done, _: progress(done)))
     entities, relations, notes, observations, changes = [
-        Tally(read=now, new=now - known) for now, known in zip(_count_rows(memory), before, strict=True)
+        Tally(read=now, new=now - known)
+        for now, known in zip(_count_rows(memory), before, strict=True)
     ]
-    return IntakeReceipt(entities, relations, notes, observations=observations.new, restored=changes.new)
+    return IntakeReceipt(
+        entities, relations, notes, observations=observations.new, restored=changes.new
+    )
 
 
 def _count_rows(memory: Memory) -> tuple[int, int, int, int, int]:
     """Return how many entities, relations, notes and observations are living, and how many changes there are."""
     with memory.reading() as read:
         counts, changes = read.counts(), read.tables.count("changes")
-        return counts.entities, counts.relations, read.notes.count(VAULT, ()), counts.observations, changes
+        return (
+            counts.entities,
+            counts.relations,
+            read.notes.count(VAULT, ()),
+            counts.observations,
+            changes,
+        )

@@ -90,7 +90,11 @@ class Session:
         turns, self.turns = self.turns, []
         if self.conversation is None:
             return None
-        known = [each.summary for each in self._summaries if not each.last_turn or each.last_turn in self._turn_ids]
+        known = [
+            each.summary
+            for each in self._summaries
+            if not each.last_turn or each.last_turn in self._turn_ids
+        ]
         summary = known[-1] if known else ""
         return conversation_entity(replace(self.conversation, summary=summary), turns, report)
 
@@ -119,13 +123,19 @@ def joined_texts(content: Any, kinds: tuple[str, ...]) -> str:
     """Return the text of a message whose content is a text, or a list of blocks of which those kinds have text."""
     if isinstance(content, str):
         return content
-    blocks = [each for each in content if isinstance(each, dict)] if isinstance(content, list) else []
+    blocks = (
+        [each for each in content if isinstance(each, dict)] if isinstance(content, list) else []
+    )
     texts = [each.get("text") for each in blocks if each.get("type") in kinds]
     return "\n\n".join([each for each in texts if isinstance(each, str) and each.strip()])
 
 
 def _names(source: Source) -> list[str]:
-    return list(source.names) if source.is_file else [each for each in source.names if each.endswith(_ENDING)]
+    return (
+        list(source.names)
+        if source.is_file
+        else [each for each in source.names if each.endswith(_ENDING)]
+    )
 
 
 def _has_lines(form: Format, source: Source, name: str) -> bool:
@@ -142,6 +152,9 @@ def _read_lines(form: Format, source: Source, name: str, report: Report) -> Iter
         value = parse_line(text)
         place = f"{name}, line {number}"
         if value is None:
-            report.skip(place, "not a JSON object" if text.endswith(b"\n") else "the last line is incomplete")
+            report.skip(
+                place,
+                "not a JSON object" if text.endswith(b"\n") else "the last line is incomplete",
+            )
         elif (line := form.read_line(value)) is not None:
             yield line

@@ -109,7 +109,9 @@ class Source:
             raise BadInput(f"{self.path} holds more than {MAX_FILES:,} files")
         total = sum([each.file_size for each in members])
         if total > max(MIN_BOMB_BYTES, self.path.stat().st_size * MAX_RATIO):
-            raise BadInput(f"{self.path} would unpack to {total >> 20:,} MB; unpack it yourself and import the folder")
+            raise BadInput(
+                f"{self.path} would unpack to {total >> 20:,} MB; unpack it yourself and import the folder"
+            )
         self._members = {_member_name(each): each for each in members}
         yield from (name for name in self._members if not _is_made_by_macos(name))
 
@@ -184,7 +186,11 @@ def _as_utf_8(file: IO[bytes]) -> IO[bytes]:
     """Return the file; if it begins with a mark of UTF-16, as some programs on Windows write it, its text as UTF-8."""
     is_utf_16 = file.read(2) in (BOM_UTF16_LE, BOM_UTF16_BE)
     file.seek(0)
-    return BytesIO(file.read(MAX_FILE_BYTES).decode("utf-16", "replace").encode()) if is_utf_16 else file
+    return (
+        BytesIO(file.read(MAX_FILE_BYTES).decode("utf-16", "replace").encode())
+        if is_utf_16
+        else file
+    )
 
 
 def replace_unstorable(text: str) -> str:

@@ -33,7 +33,9 @@ def read_store(url: str, workspace: str = "") -> Iterator[Item]:
         name = workspace or workspaces.sole or existing_default(workspaces, Path.cwd())
         if name is None:
             names = ", ".join([each.name for each in workspaces.find_all("active")]) or "none"
-            raise BadInput(f"{url} holds several workspaces ({names}); choose one with --from-workspace")
+            raise BadInput(
+                f"{url} holds several workspaces ({names}); choose one with --from-workspace"
+            )
         memory = workspaces.memory(name)
         graph = entities.read_all(memory)
         yield from chain(graph.entities, graph.relations, vault_notes(memory))
@@ -41,4 +43,6 @@ def read_store(url: str, workspace: str = "") -> Iterator[Item]:
         workspaces.close()
 
 
-IMPORTER = Importer("store", "another store of Polymnia (.db, .mcpmem, a directory)", recognizes, read)
+IMPORTER = Importer(
+    "store", "another store of Polymnia (.db, .mcpmem, a directory)", recognizes, read
+)

@@ -42,10 +42,18 @@ class TemporalGraph:
 
     def add_entity(self, identity: str, entity: Entity) -> None:
         """Add an entity. If another one has its name, a part of its id tells them apart."""
-        name = entity.name if entity.name not in self._names else f"{entity.name} ({identity[:_ID_LENGTH]})"
+        name = (
+            entity.name
+            if entity.name not in self._names
+            else f"{entity.name} ({identity[:_ID_LENGTH]})"
+        )
         self._names.add(name)
         self._entities[identity] = Entity(
-            name, entity.type, summary=entity.summary, tags=entity.tags, created_at=entity.created_at
+            name,
+            entity.type,
+            summary=entity.summary,
+            tags=entity.tags,
+            created_at=entity.created_at,
         )
 
     def name_of(self, identity: str) -> str:
@@ -69,7 +77,9 @@ class TemporalGraph:
             self._relations.append(Relation(source, target, fact.relation, fact.created_at))
         if fact.text:
             ending = f" (until {_day(fact.until)})" if fact.until else ""
-            self.observe(fact.source, f"{fact.text}{ending}", fact.created_at, fact.since, fact.origin)
+            self.observe(
+                fact.source, f"{fact.text}{ending}", fact.created_at, fact.since, fact.origin
+            )
 
     def items(self) -> Iterator[Item]:
         """Yield the entities with their observations, then the relations."""

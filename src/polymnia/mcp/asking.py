@@ -52,7 +52,12 @@ class Asking:
         self._ids = itertools.count(1)
         self._pending: dict[str, PendingRequest] = {}
 
-    def ask(self, pending: PendingRequest, questions: Sequence[Question[Any]], send: Callable[[bytes], None]) -> None:
+    def ask(
+        self,
+        pending: PendingRequest,
+        questions: Sequence[Question[Any]],
+        send: Callable[[bytes], None],
+    ) -> None:
         """Send the questions to the client. Raise Unanswered if too many requests wait already."""
         with self._lock:
             if len({id(each) for each in self._pending.values()}) >= MAX_PENDING:
@@ -80,9 +85,13 @@ class Asking:
         with self._lock:
             if pending.rounds != rounds:
                 return []
-            identifiers = [each for each in pending.open if self._pending.pop(each, None) is pending]
+            identifiers = [
+                each for each in pending.open if self._pending.pop(each, None) is pending
+            ]
             for each in identifiers:
-                pending.answers[pending.open.pop(each)] = Unanswered("the client did not answer in time")
+                pending.answers[pending.open.pop(each)] = Unanswered(
+                    "the client did not answer in time"
+                )
             return identifiers
 
     def cancel(self, identifier: RequestId) -> PendingRequest | None:
@@ -170,7 +179,9 @@ class RequestStates:
         try:
             data = urlsafe_b64decode(state) if len(state) <= _MAX_STATE_CHARS else b""
             signature, body = data[:32], data[32:]
-            is_spelled_alike = urlsafe_b64encode(data).decode() == state  # the decoder ignores what it does not know
+            is_spelled_alike = (
+                urlsafe_b64encode(data).decode() == state
+            )  # the decoder ignores what it does not know
             if not is_spelled_alike or not hmac.compare_digest(signature, self._digest(body)):
                 raise _refused_state()
             found = self._decoder.decode(body)

@@ -73,7 +73,10 @@ def get_prompt(exchange: Exchange, params: GetPrompt) -> dict[str, Any]:
         raise InvalidParams(f"the prompt {prompt.name} needs {', '.join(missing)}")
     rendered = prompt.render(exchange.call(), given)
     messages = [Message(rendered)] if isinstance(rendered, str) else rendered
-    return {"description": prompt.description, "messages": [_prompt_message(each) for each in messages]}
+    return {
+        "description": prompt.description,
+        "messages": [_prompt_message(each) for each in messages],
+    }
 
 
 def complete(exchange: Exchange, params: Complete) -> dict[str, Any]:
@@ -83,7 +86,9 @@ def complete(exchange: Exchange, params: Complete) -> dict[str, Any]:
     if source.complete is not None:
         values = list(source.complete(exchange.call(), params.argument.name, params.argument.value))
     shown = values[:_MAX_COMPLETIONS]
-    return {"completion": {"values": shown, "total": len(values), "hasMore": len(values) > len(shown)}}
+    return {
+        "completion": {"values": shown, "total": len(values), "hasMore": len(values) > len(shown)}
+    }
 
 
 def require_possible(exchange: Exchange, uri: str) -> None:
@@ -117,7 +122,11 @@ def _read(exchange: Exchange, uri: str) -> tuple[str | bytes, str]:
 
 def _not_found(exchange: Exchange, uri: str) -> ProtocolError:
     message, about = f"Resource not found: {uri}", {"uri": uri}
-    return InvalidParams(message, about) if exchange.is_stateless else ProtocolError(_NOT_FOUND, message, about)
+    return (
+        InvalidParams(message, about)
+        if exchange.is_stateless
+        else ProtocolError(_NOT_FOUND, message, about)
+    )
 
 
 def _find_prompt(exchange: Exchange, name: str) -> Prompt:
@@ -129,7 +138,10 @@ def _find_prompt(exchange: Exchange, name: str) -> Prompt:
 
 def _prompt_message(message: Message) -> dict[str, Any]:
     content = message.content
-    return {"role": message.role, "content": TextContent(content) if isinstance(content, str) else content}
+    return {
+        "role": message.role,
+        "content": TextContent(content) if isinstance(content, str) else content,
+    }
 
 
 def _find_reference(exchange: Exchange, ref: CompletionReference) -> Prompt | ResourceTemplate:
@@ -145,7 +157,8 @@ def _find_reference(exchange: Exchange, ref: CompletionReference) -> Prompt | Re
 
 def _describe_prompt(prompt: Prompt) -> dict[str, Any]:
     arguments = [
-        {"name": each.name, "description": each.description, "required": each.required} for each in prompt.arguments
+        {"name": each.name, "description": each.description, "required": each.required}
+        for each in prompt.arguments
     ]
     return {
         "name": prompt.name,

@@ -81,9 +81,15 @@ class Exchange(Struct):
     def _log(self, level: Level, text: str) -> None:
         """Tell the client about its own request, if it asked for messages of that level."""
         minimum = self.meta.log_level
-        wanted = is_at_least(level, minimum) if self.is_stateless else self.session.push.wants_level(level)
+        wanted = (
+            is_at_least(level, minimum)
+            if self.is_stateless
+            else self.session.push.wants_level(level)
+        )
         if wanted:
-            self.notify("notifications/message", {"level": level, "logger": self.dialect.name, "data": text})
+            self.notify(
+                "notifications/message", {"level": level, "logger": self.dialect.name, "data": text}
+            )
 
     def _set_changed(self) -> None:
         self.session.notify(LIST_CHANGED, {})
@@ -100,7 +106,9 @@ class Exchange(Struct):
 
     def _progress(self, done: float, total: float | None, message: str | None) -> None:
         """Report the progress of the tool, unless seconds were reported before: the two have different scales."""
-        if self.reported is None or (self.has_own_progress and done > self.reported):  # progress must increase
+        if self.reported is None or (
+            self.has_own_progress and done > self.reported
+        ):  # progress must increase
             self.has_own_progress = True
             self._send_progress(done, total, message)
 
@@ -152,7 +160,9 @@ def _client_of_request(client: Client, meta: params.Meta, delivery: "Delivery") 
     """Return the client of a request that names its own workspace or session."""
     names_nothing = meta.workspace is None and meta.session is None and delivery.workspace is None
     if names_nothing and not client.lasting and not client.id:  # it was made for this request
-        client.capabilities = params.EMPTY if meta.client_capabilities is UNSET else meta.client_capabilities
+        client.capabilities = (
+            params.EMPTY if meta.client_capabilities is UNSET else meta.client_capabilities
+        )
         return client
     is_stateless = meta.protocol_version is not UNSET
     return Client(
@@ -162,7 +172,9 @@ def _client_of_request(client: Client, meta: params.Meta, delivery: "Delivery") 
         session=client.session if meta.session is None else session_name(meta.session),
         lasting=client.lasting and not is_stateless,
         conversation=None if is_stateless else client,
-        capabilities=client.capabilities if meta.client_capabilities is UNSET else meta.client_capabilities,
+        capabilities=client.capabilities
+        if meta.client_capabilities is UNSET
+        else meta.client_capabilities,
         id=client.id if client.lasting else "",
     )
 
@@ -174,7 +186,10 @@ def _answers_so_far(session: "Session", message: Message, client: Client) -> Ans
         return {}
     answers: Answers = dict(asked.input_responses or {})
     if asked.request_state:
-        answers = {**session.server.states.open(subject(client, message), asked.request_state), **answers}
+        answers = {
+            **session.server.states.open(subject(client, message), asked.request_state),
+            **answers,
+        }
     return answers
 
 

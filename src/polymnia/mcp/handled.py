@@ -59,7 +59,9 @@ def describe_handled(dialect: Dialect, message: Message, answer: Answer, seconds
 def _known_method(message: Message) -> str:
     if message.batch is not None:
         return BATCH
-    return message.method if isinstance(message.method, str) and message.method in METHODS else UNKNOWN
+    return (
+        message.method if isinstance(message.method, str) and message.method in METHODS else UNKNOWN
+    )
 
 
 def _known_tool(dialect: Dialect, message: Message) -> str:

@@ -150,7 +150,10 @@ def parse_message(data: bytes, decoders: Mapping[str, Decoder[Any]]) -> Message:
 def parse_batch(data: bytes) -> list[Raw]:
     """Return the messages of a batch. Raise ProtocolError."""
     if len(data) > MAX_BATCH_BYTES:
-        raise ProtocolError(INVALID_REQUEST, f"batch too large: at most {MAX_BATCH_BYTES} bytes; send smaller batches")
+        raise ProtocolError(
+            INVALID_REQUEST,
+            f"batch too large: at most {MAX_BATCH_BYTES} bytes; send smaller batches",
+        )
     try:
         messages = _batch.decode(data)
     except (DecodeError, UnicodeDecodeError, RecursionError) as exc:

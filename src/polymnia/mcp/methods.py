@@ -100,7 +100,9 @@ def unsubscribe(exchange: Exchange, params: OneResource) -> dict[str, Any]:
 
 def listen(exchange: Exchange, params: Listen) -> None:
     """Open a stream of notifications. The reply comes when the stream ends."""
-    stream = ListenStream(bytes(exchange.raw_id), params.notifications, exchange.client, exchange.notify)
+    stream = ListenStream(
+        bytes(exchange.raw_id), params.notifications, exchange.client, exchange.notify
+    )
     exchange.session.push.listen(exchange.id, stream)
     exchange.session.follow_changes()
 
@@ -115,10 +117,15 @@ def capabilities(dialect: Dialect) -> dict[str, Any]:
     """Return the protocol features that this dialect uses."""
     offered: dict[str, Any] = {"tools": {}, "logging": {}}
     if dialect.resources or dialect.templates:
-        offered["resources"] = {"subscribe": True, "listChanged": dialect.resource_set_changed is not None}
+        offered["resources"] = {
+            "subscribe": True,
+            "listChanged": dialect.resource_set_changed is not None,
+        }
     if dialect.prompts:
         offered["prompts"] = {}
-    if any(prompt.complete for prompt in dialect.prompts) or any(each.complete for each in dialect.templates):
+    if any(prompt.complete for prompt in dialect.prompts) or any(
+        each.complete for each in dialect.templates
+    ):
         offered["completions"] = {}
     return offered
 
@@ -147,7 +154,9 @@ METHODS: dict[str, Method] = {
     "tools/list": _method(Listing, tools.list_tools, fresh_ms=_HOUR_MS, is_short=True),
     "tools/call": _method(CallTool, tools.call_tool),
     "resources/list": _method(Listing, catalogue.list_resources, fresh_ms=0),
-    "resources/templates/list": _method(Listing, catalogue.list_templates, fresh_ms=_HOUR_MS, is_short=True),
+    "resources/templates/list": _method(
+        Listing, catalogue.list_templates, fresh_ms=_HOUR_MS, is_short=True
+    ),
     "resources/read": _method(ReadResource, catalogue.read_resource, fresh_ms=0),
     "resources/subscribe": _method(OneResource, subscribe, stateless=False),
     "resources/unsubscribe": _method(OneResource, unsubscribe, stateless=False),
@@ -183,4 +192,6 @@ def wrong_era(method: str, revision: str | None) -> ProtocolError:
     if revision is not None:
         message = f"Method not found: {method} does not exist in revision {revision}"
         return ProtocolError(METHOD_NOT_FOUND, message)
-    return InvalidParams(f"{method} needs {PROTOCOL_VERSION} and {CLIENT_CAPABILITIES} in params._meta")
+    return InvalidParams(
+        f"{method} needs {PROTOCOL_VERSION} and {CLIENT_CAPABILITIES} in params._meta"
+    )

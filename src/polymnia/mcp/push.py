@@ -66,7 +66,9 @@ class Push:
         uris = wanted.resource_subscriptions or []
         self._require_room(uris)
         kept = Filter(
-            resources_list_changed=bool(wanted.resources_list_changed and self._dialect.resource_set_changed),
+            resources_list_changed=bool(
+                wanted.resources_list_changed and self._dialect.resource_set_changed
+            ),
             resource_subscriptions=uris,
         )
         self.streams[identifier] = ListenStream(stream.raw_id, kept, stream.client, stream.notify)
@@ -75,7 +77,9 @@ class Push:
             accepted["resourcesListChanged"] = True
         if uris:
             accepted["resourceSubscriptions"] = uris
-        self._tell_stream(identifier, "notifications/subscriptions/acknowledged", {"notifications": accepted})
+        self._tell_stream(
+            identifier, "notifications/subscriptions/acknowledged", {"notifications": accepted}
+        )
 
     def set_level(self, level: str) -> None:
         """Set the lowest level of log messages to send. Raise InvalidParams if there is no such level."""
@@ -98,9 +102,13 @@ class Push:
             if set_changed is not None and set_changed(client, change):
                 self._notify(LIST_CHANGED, {})
         for uri, subscriber in list(self.subscribed.items()):  # other threads may subscribe
-            if _concerns(dialect, subscriber, workspace) and _changed_uris(dialect, subscriber, change, (uri,)):
+            if _concerns(dialect, subscriber, workspace) and _changed_uris(
+                dialect, subscriber, change, (uri,)
+            ):
                 self._notify(_UPDATED, {"uri": uri})
-        for identifier, stream in list(self.streams.items()):  # other threads may open and close them
+        for identifier, stream in list(
+            self.streams.items()
+        ):  # other threads may open and close them
             if _concerns(dialect, stream.client, workspace):
                 self._stream_changed(identifier, stream, change)
 
@@ -109,7 +117,9 @@ class Push:
         set_changed = dialect.resource_set_changed if stream.wanted.resources_list_changed else None
         if set_changed is not None and set_changed(client, change):
             self._tell_stream(identifier, LIST_CHANGED, {})
-        for uri in _changed_uris(dialect, client, change, stream.wanted.resource_subscriptions or ()):
+        for uri in _changed_uris(
+            dialect, client, change, stream.wanted.resource_subscriptions or ()
+        ):
             self._tell_stream(identifier, _UPDATED, {"uri": uri})
 
     def _tell_stream(self, identifier: RequestId, method: str, params: dict[str, Any]) -> None:
@@ -122,7 +132,10 @@ class Push:
         for stream in list(self.streams.values()):
             held += stream.wanted.resource_subscriptions or ()
         count = len(held) + len(self.streams)
-        if count > MAX_SUBSCRIPTIONS or sum(len(each.encode()) for each in held) > MAX_SUBSCRIPTION_BYTES:
+        if (
+            count > MAX_SUBSCRIPTIONS
+            or sum(len(each.encode()) for each in held) > MAX_SUBSCRIPTION_BYTES
+        ):
             raise InvalidParams(_TOO_MANY)
 
 
@@ -144,10 +157,18 @@ def _concerns(dialect: Dialect, client: Client, workspace: str) -> bool:
     return is_own and client.principal.enters(workspace)
 
 
-def _changed_uris(dialect: Dialect, client: Client, change: Change, wanted: Collection[str]) -> list[str]:
+def _changed_uris(
+    dialect: Dialect, client: Client, change: Change, wanted: Collection[str]
+) -> list[str]:
     """Return the wanted addresses whose content the change may have altered."""
     if not wanted:
         return []
     uris = {each.uri for each in dialect.resources if each.touched_by(client, change)}
     checks = [template.touched for template in dialect.templates]
-    return sorted({uri for uri in wanted if uri in uris or any(touched(client, change, uri) for touched in checks)})
+    return sorted(
+        {
+            uri
+            for uri in wanted
+            if uri in uris or any(touched(client, change, uri) for touched in checks)
+        }
+    )

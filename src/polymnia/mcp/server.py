@@ -40,7 +40,9 @@ class Listener(Protocol):
 class Server:
     """One dialect over the workspaces of a store, and the sessions that are open on it."""
 
-    def __init__(self, dialect: Dialect, workspaces: Workspaces, *, workspace: str | None = DEFAULT) -> None:
+    def __init__(
+        self, dialect: Dialect, workspaces: Workspaces, *, workspace: str | None = DEFAULT
+    ) -> None:
         """`workspace` is used by clients that do not name one."""
         self.dialect = dialect
         self.workspaces = workspaces
@@ -107,7 +109,9 @@ class Server:
     def start(self) -> None:
         """Let the dialect prepare the store. Raise PolymniaError if it cannot work on it."""
         if self.dialect.on_start is not None and self.workspace is not None:
-            self.dialect.on_start(Call(self.workspaces, Client(workspace=self.workspace), "polymnia"))
+            self.dialect.on_start(
+                Call(self.workspaces, Client(workspace=self.workspace), "polymnia")
+            )
         self._cleanup = Thread(target=self._clean_up_daily, name="polymnia-cleanup", daemon=True)
         self._cleanup.start()
 

@@ -112,7 +112,9 @@ class Session:
             return self._handle_batch(message, message.batch, delivery)
         return self._handle_one(message, delivery)
 
-    def handle_inline(self, message: Message, size: int, delivery: Delivery = PLAIN) -> Answer | None:
+    def handle_inline(
+        self, message: Message, size: int, delivery: Delivery = PLAIN
+    ) -> Answer | None:
         """Answer a message of `size` bytes if that takes a few milliseconds at most.
 
         Return None if it may take longer, or turns out to: nothing has happened then, so `handle` it elsewhere.
@@ -121,7 +123,11 @@ class Session:
         if not is_refused and not self._is_short(message, size):
             return None
         try:
-            return self.handle(message, delivery) if is_refused else self._handle_one(message, delivery, is_short=True)
+            return (
+                self.handle(message, delivery)
+                if is_refused
+                else self._handle_one(message, delivery, is_short=True)
+            )
         except ReadTooLong:
             return None
 
@@ -134,10 +140,14 @@ class Session:
             self.server.end_session(self.client)
         for identifier, stream in list(self.push.streams.items()):
             meta = {params.SUBSCRIPTION_ID: identifier, params.SERVER_INFO: self.server.info}
-            self.outbox.append(jsonrpc.encode_reply(Raw(stream.raw_id), {"resultType": "complete", "_meta": meta}))
+            self.outbox.append(
+                jsonrpc.encode_reply(Raw(stream.raw_id), {"resultType": "complete", "_meta": meta})
+            )
         self.push.streams.clear()
         for request in self._asking.close():
-            gone = ProtocolError(jsonrpc.INTERNAL_ERROR, "the session ended before the client answered")
+            gone = ProtocolError(
+                jsonrpc.INTERNAL_ERROR, "the session ended before the client answered"
+            )
             self._reply_later(request, jsonrpc.encode_error(request.raw_id, gone))
 
     def follow_changes(self, workspace: str | None = None) -> None:
@@ -183,7 +193,9 @@ class Session:
         replies: list[bytes] = []
         size = 0
         for each in messages:
-            answer = self._handle_in_batch(parse(bytes(each)), delivery, is_full=size > MAX_BATCH_REPLY_BYTES)
+            answer = self._handle_in_batch(
+                parse(bytes(each)), delivery, is_full=size > MAX_BATCH_REPLY_BYTES
+            )
             if answer.body is not None:
                 replies.append(answer.body)
                 size += len(answer.body)
@@ -191,7 +203,10 @@ class Session:
 
     def _handle_in_batch(self, message: Message, delivery: Delivery, *, is_full: bool) -> Answer:
         if message.batch is not None:
-            return _error(jsonrpc.NO_ID, ProtocolError(jsonrpc.INVALID_REQUEST, "a message must be a JSON object"))
+            return _error(
+                jsonrpc.NO_ID,
+                ProtocolError(jsonrpc.INVALID_REQUEST, "a message must be a JSON object"),
+            )
         if message.is_request and message.id is not UNSET:
             if message.method == "initialize":
                 refusal = "initialize must not be in a batch; send it alone"
@@ -201,12 +216,18 @@ class Session:
                 return _error(message.id, ProtocolError(jsonrpc.INTERNAL_ERROR, refusal))
         return self._handle_one(message, delivery)
 
-    def _handle_one(self, message: Message, delivery: Delivery, *, is_short: bool = False) -> Answer:
+    def _handle_one(
+        self, message: Message, delivery: Delivery, *, is_short: bool = False
+    ) -> Answer:
         if delivery.observe is None:
             return self._dispatch(message, delivery, is_short)
         started = time.perf_counter()
         answer = self._dispatch(message, delivery, is_short)
-        return answer if answer.is_pending else self._observe(message, answer, time.perf_counter() - started, delivery)
+        return (
+            answer
+            if answer.is_pending
+            else self._observe(message, answer, time.perf_counter() - started, delivery)
+        )
 
     def _is_short(self, message: Message, size: int) -> bool:
         """Return True if the work is bounded, or consists of reads that can be."""
@@ -219,7 +240,9 @@ class Session:
         tool = self.server.dialect.tools.get(message.params.name) if name == "tools/call" else None
         return tool is not None and tool.quick and self.server.workspaces.short_reads
 
-    def _observe(self, message: Message, answer: Answer, seconds: float, delivery: Delivery) -> Answer:
+    def _observe(
+        self, message: Message, answer: Answer, seconds: float, delivery: Delivery
+    ) -> Answer:
         """Report a request, or a malformed message, to the observer of this delivery."""
         if delivery.observe is not None and (message.is_request or answer.body is not None):
             delivery.observe(describe_handled(self.server.dialect, message, answer, seconds))
@@ -304,7 +327,9 @@ class Session:
             raise methods.refusal(message, method)
         exchange = open_exchange(self, request)
         if not (method.stateless if exchange.is_stateless else method.handshake):
-            raise methods.wrong_era(message.method, exchange.revision if exchange.is_stateless else None)
+            raise methods.wrong_era(
+                message.method, exchange.revision if exchange.is_stateless else None
+            )
         self._running[identifier] = exchange
         limits = LIMITS.set(ReadLimits(exchange.is_unwanted, request.is_short))
         try:
@@ -323,7 +348,9 @@ class Session:
         """Ask the client what a request needs. A stateless one answers with its next request."""
         if exchange.is_stateless:
             asked = {each.key: {"method": each.method, "params": each.params} for each in questions}
-            state = self.server.states.seal(subject(exchange.client, request.message), exchange.answers)
+            state = self.server.states.seal(
+                subject(exchange.client, request.message), exchange.answers
+            )
             return {
                 "resultType": "input_required",
                 "inputRequests": asked,
@@ -333,7 +360,9 @@ class Session:
         if request.is_short:
             raise ReadTooLong("the client must be asked, which takes long")
         self._asking.ask(request, questions, request.delivery.tell or self._send)
-        self.server.deadlines.add(ANSWER_TIMEOUT_S, partial(self._time_out, request, request.rounds))
+        self.server.deadlines.add(
+            ANSWER_TIMEOUT_S, partial(self._time_out, request, request.rounds)
+        )
         return _PENDING
 
     def admit_client(self, meta: params.Meta) -> None:
@@ -346,7 +375,9 @@ class Session:
         except NotAdmitted as exc:
             self.client.principal = NOBODY
             if self._token is None:
-                raise NotAdmitted(f"a token is required: send it in params._meta as {params.TOKEN}") from exc
+                raise NotAdmitted(
+                    f"a token is required: send it in params._meta as {params.TOKEN}"
+                ) from exc
             raise
 
     def _complete(self, result: Any, method: Method) -> Any:
@@ -368,7 +399,9 @@ class Session:
         if envelope.method is UNSET and envelope.error is not UNSET:
             return NOTHING  # an error without an id: the client could not read one of our replies
         if not isinstance(envelope.method, str):
-            return _error(jsonrpc.NO_ID, ProtocolError(jsonrpc.INVALID_REQUEST, "a message needs a method"))
+            return _error(
+                jsonrpc.NO_ID, ProtocolError(jsonrpc.INVALID_REQUEST, "a message needs a method")
+            )
         if (identifier := cancelled_request(message)) is not None:
             self._cancel(identifier)
         return NOTHING

@@ -41,7 +41,13 @@ def list_tools(exchange: Exchange, params: Listing) -> dict[str, Any]:
     refuse_cursor(params)
     structured = exchange.revision >= STRUCTURED_SINCE
     may = exchange.client.principal.may
-    return {"tools": [_describe_tool(tool, structured) for tool in exchange.dialect.tools.values() if may(tool.needs)]}
+    return {
+        "tools": [
+            _describe_tool(tool, structured)
+            for tool in exchange.dialect.tools.values()
+            if may(tool.needs)
+        ]
+    }
 
 
 def call_tool(exchange: Exchange, params: CallTool) -> ToolResult:
@@ -56,7 +62,9 @@ def call_tool(exchange: Exchange, params: CallTool) -> ToolResult:
     except (ProtocolError, Cancelled, ReadTooLong, InputRequired):
         raise
     except PolymniaError as exc:
-        return ToolResult([TextContent(error_text(exc, is_remote=exchange.session.is_remote))], is_error=True)
+        return ToolResult(
+            [TextContent(error_text(exc, is_remote=exchange.session.is_remote))], is_error=True
+        )
     return _make_result(reply, exchange.revision)
 
 
@@ -123,7 +131,12 @@ def _brief_hints(hints: dict[str, bool]) -> dict[str, bool]:
     """Return the hints that differ from the protocol's defaults; a tool that only reads needs no others."""
     if hints["readOnlyHint"]:
         return {"readOnlyHint": True}
-    defaults = {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": False, "openWorldHint": True}
+    defaults = {
+        "readOnlyHint": False,
+        "destructiveHint": True,
+        "idempotentHint": False,
+        "openWorldHint": True,
+    }
     return {name: value for name, value in hints.items() if value != defaults[name]}
 
 
@@ -132,4 +145,8 @@ def _condense(node: Any, *, is_schema: bool = True) -> Any:
     if not isinstance(node, dict):
         return node
     dropped = ("default", "minimum", "maximum", "additionalProperties") if is_schema else ()
-    return {key: _condense(value, is_schema=key != "properties") for key, value in node.items() if key not in dropped}
+    return {
+        key: _condense(value, is_schema=key != "properties")
+        for key, value in node.items()
+        if key not in dropped
+    }

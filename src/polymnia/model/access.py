@@ -38,7 +38,12 @@ class Principal(Struct, frozen=True, kw_only=True):
 
     def is_same(self, other: "Principal") -> bool:
         """Return True for the same principal with the same rights, whatever the expiry."""
-        return (self.id, self.name, self.can, self.workspaces) == (other.id, other.name, other.can, other.workspaces)
+        return (self.id, self.name, self.can, self.workspaces) == (
+            other.id,
+            other.name,
+            other.can,
+            other.workspaces,
+        )
 
     def may(self, needed: Capability) -> bool:
         """Return True if the principal has the capability."""
@@ -62,7 +67,9 @@ class Principal(Struct, frozen=True, kw_only=True):
         """Raise NotAllowed unless the principal may use the workspace."""
         if not self.enters(workspace):
             theirs = ", ".join(sorted(self.workspaces or ())) or "none"
-            raise NotAllowed(f"{self.title} may not use the workspace {workspace!r} (only: {theirs})")
+            raise NotAllowed(
+                f"{self.title} may not use the workspace {workspace!r} (only: {theirs})"
+            )
 
     def restrict(self, to: Capability) -> "Principal":
         """Return the principal with at most that capability."""

@@ -47,7 +47,11 @@ class Change(Struct, frozen=True):
     def renamed(self) -> list[str]:
         """The ids of the entities that get another name or type."""
         former = {each.id: (each.name, each.type) for each in self.before.entities}
-        return [each.id for each in self.after.entities if former.get(each.id) not in (None, (each.name, each.type))]
+        return [
+            each.id
+            for each in self.after.entities
+            if former.get(each.id) not in (None, (each.name, each.type))
+        ]
 
 
 class ChangeQuery(Struct, frozen=True, kw_only=True):
@@ -117,12 +121,16 @@ def require_storable(rows: Rows) -> None:
     """Raise BadInput if a text has a NUL character or half of a surrogate pair."""
     joined = "\n".join(_texts(rows))
     if "\x00" in joined:
-        raise BadInput("a text contains a NUL character (U+0000), which cannot be stored; remove it")
+        raise BadInput(
+            "a text contains a NUL character (U+0000), which cannot be stored; remove it"
+        )
     if not joined.isascii():
         try:
             joined.encode()
         except UnicodeEncodeError as exc:
-            raise BadInput("a text contains half of a surrogate pair, which is no character; remove it") from exc
+            raise BadInput(
+                "a text contains half of a surrogate pair, which is no character; remove it"
+            ) from exc
 
 
 def _texts(rows: Rows) -> Iterator[str]:

@@ -98,9 +98,13 @@ class Signals(Struct, frozen=True, gc=False):
     """The evidence for one candidate, each signal on its own scale."""
 
     words: float = 0.0  # BM25 of its text, divided by the best in the store
-    before: float = 0.0  # the same of the passage before it, more for a short text and less for a long one
+    before: float = (
+        0.0  # the same of the passage before it, more for a short text and less for a long one
+    )
     meaning: float | None = None  # cosine with the question; None without a vector
-    assumed: float = 0.0  # what counts in place of meaning while the passage has no vector and others have one
+    assumed: float = (
+        0.0  # what counts in place of meaning while the passage has no vector and others have one
+    )
     near: float = 0.0  # how close together neighbouring words of the question stand in its text
     entity: float = 0.0  # the share of its entity's name that the question contains
     linked: float = 0.0  # 1 if a relation joins its entity to a named one

@@ -28,7 +28,9 @@ def context_cosines(
     asked = np.frombuffer(question, "<f4")
     rows = {passage_id: row for row, passage_id in enumerate(vectors, 1)}
     # The first row stands for a neighbour that is missing.
-    table = np.frombuffer(bytes(len(question)) + b"".join(vectors.values()), "<f4").reshape(-1, len(asked))
+    table = np.frombuffer(bytes(len(question)) + b"".join(vectors.values()), "<f4").reshape(
+        -1, len(asked)
+    )
 
     def select(found: list[Passage | None]) -> "np.ndarray[tuple[int, ...], np.dtype[np.float32]]":
         return table[[rows.get(each.id, 0) if each else 0 for each in found]]
@@ -40,5 +42,7 @@ def context_cosines(
     around += EARLIER * select([each.earlier for each in near])
     around += AFTER * select([each.after for each in near])
     mixed = plain + share * around
-    cosines = np.maximum(plain @ asked, mixed @ asked / np.maximum(np.linalg.norm(mixed, axis=1), 1e-6))
+    cosines = np.maximum(
+        plain @ asked, mixed @ asked / np.maximum(np.linalg.norm(mixed, axis=1), 1e-6)
+    )
     return {each.id: float(cosine) for each, cosine in zip(own, cosines, strict=True)}

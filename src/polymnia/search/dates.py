@@ -41,7 +41,9 @@ september october november december
 _ORDINAL = r"\d+(?:st|nd|rd|th)"
 # "When" in the middle of a sentence asks for a time only before one of these verbs; else it states a condition.
 # How long something may, must or should be is mostly a length.
-_AUXILIARIES = "am|are|can|could|did|do|does|had|has|have|is|may|might|must|shall|should|was|were|will|would"
+_AUXILIARIES = (
+    "am|are|can|could|did|do|does|had|has|have|is|may|might|must|shall|should|was|were|will|would"
+)
 _ASKS_WHEN = (
     rf"(?:^\W*when|\bwhen\s+(?:{_AUXILIARIES})|\b(?:since|till|until)\s+when|\bwhat\s+(?:date|day|month|year|time)|"
     r"\bwhich\s+(?:date|day|month|year)|\bhow\s+(?:often|long(?!\s+(?:may|must|should)\b)))\b"
@@ -87,7 +89,9 @@ class Period(Struct, frozen=True):
             return None
         start = datetime(self.year, self.month or 1, self.day or 1, tzinfo=UTC)
         if self.day:
-            return _micros(start - timedelta(MAX_DAYS_OFF)), _micros(start + timedelta(MAX_DAYS_OFF + 1))
+            return _micros(start - timedelta(MAX_DAYS_OFF)), _micros(
+                start + timedelta(MAX_DAYS_OFF + 1)
+            )
         months = 2 if self.month else 12
         total = start.month - 1 + months
         end = start.replace(year=start.year + total // 12, month=total % 12 + 1)
@@ -129,7 +133,9 @@ def text_agreement(period: Period, text: str, at: int) -> float:
         agreement(period if each.month else of_year, _micros(_start(each, at)))
         for each in islice(named_periods(text), MAX_NAMED_DATES)
     ]
-    return max([*named, *[agreement(period, each) for each in relative_times(text, at)]], default=0.0)
+    return max(
+        [*named, *[agreement(period, each) for each in relative_times(text, at)]], default=0.0
+    )
 
 
 def named_periods(text: str) -> Iterator[Period]:
@@ -150,7 +156,9 @@ def relative_times(text: str, at: int) -> list[int]:
 
 def relative_period(text: str, now: int) -> Period | None:
     """Return the day, month or year that a question counts from now, as in `yesterday` or `last month`; else None."""
-    found = _compiled(_RELATIVE, re.IGNORECASE).search(_compiled(_NOWADAYS, re.IGNORECASE).sub(" ", text))
+    found = _compiled(_RELATIVE, re.IGNORECASE).search(
+        _compiled(_NOWADAYS, re.IGNORECASE).sub(" ", text)
+    )
     if found is None:
         return None
     count, unit = _offset(found)
@@ -168,7 +176,11 @@ def stamped_time(text: str) -> int:
     """Return the day with which a text begins, such as `[8 May 2023]` or `2023-05-08:`, in microseconds; 0 if none."""
     found = _compiled(_STAMP).match(text) if text[:1] in _STAMP_STARTS else None
     period, rest = find_period(next(filter(None, found.groups()))) if found else (None, "")
-    if period is None or not (period.year and period.day) or not _compiled(_BESIDE_DATE, re.IGNORECASE).fullmatch(rest):
+    if (
+        period is None
+        or not (period.year and period.day)
+        or not _compiled(_BESIDE_DATE, re.IGNORECASE).fullmatch(rest)
+    ):
         return 0
     return _micros(_start(period, 0))
 
@@ -183,7 +195,10 @@ def tells_time(terms: Collection[str]) -> bool:
     if not _time_terms().isdisjoint(terms):
         return True
     numbers = [term for term in terms if term[0].isdigit()]
-    return any((len(each) == 4 and each.isdigit()) or _compiled(_ORDINAL).fullmatch(each) for each in numbers)
+    return any(
+        (len(each) == 4 and each.isdigit()) or _compiled(_ORDINAL).fullmatch(each)
+        for each in numbers
+    )
 
 
 @cache

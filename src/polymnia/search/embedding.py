@@ -24,7 +24,9 @@ def pack_vector(numbers: Sequence[float], dimension: int, name: str) -> bytes:
     if not all(map(math.isfinite, values)):
         raise BadInput(f"{name}: every number must be finite and fit into a 32-bit float")
     if not any(values):
-        raise BadInput(f"{name}: all numbers are zero, so the vector has no direction; leave it out")
+        raise BadInput(
+            f"{name}: all numbers are zero, so the vector has no direction; leave it out"
+        )
     return _little_endian(values).tobytes()
 
 

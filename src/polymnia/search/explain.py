@@ -27,7 +27,10 @@ def reasons(scored: ScoredPassage, kind: str) -> tuple[str, ...]:
     if signals.meaning is not None and signals.meaning >= MIN_REASON_COSINE:
         found = [*([first] if first != "meaning" else []), f"meaning: {signals.meaning:.2f}"]
     if signals.entity:
-        found.append(f"about: {scored.passage.entity}" + ("" if signals.entity == 1 else " (part of the name)"))
+        found.append(
+            f"about: {scored.passage.entity}"
+            + ("" if signals.entity == 1 else " (part of the name)")
+        )
     if signals.linked:
         found.append(f"related to: {', '.join(query.whole_names)}")
     if signals.date and query.question.period is not None:
@@ -47,11 +50,16 @@ def excerpt(text: str, wanted: Collection[str]) -> str:
     """Return the text or, if it is long, the sentences from the one with the most of the wanted terms on."""
     if len(text) <= MAX_EXCERPT_CHARACTERS:
         return text
-    sentences = [(found.start(), set(wanted).intersection(terms_of(found[0]))) for found in _SENTENCE.finditer(text)]
+    sentences = [
+        (found.start(), set(wanted).intersection(terms_of(found[0])))
+        for found in _SENTENCE.finditer(text)
+    ]
     start = max(sentences, key=lambda each: (len(each[1]), -each[0]))[0] if sentences else 0
     shown = text[start : start + MAX_EXCERPT_CHARACTERS]
     if start + MAX_EXCERPT_CHARACTERS < len(text):
-        shown = (shown[: shown.rfind(" ")] if " " in shown[MAX_EXCERPT_CHARACTERS // 2 :] else shown) + _CUT
+        shown = (
+            shown[: shown.rfind(" ")] if " " in shown[MAX_EXCERPT_CHARACTERS // 2 :] else shown
+        ) + _CUT
     return _CUT + shown if start else shown
 
 
@@ -62,7 +70,9 @@ def _word_reason(query: Query, passage: Passage, terms: Collection[str]) -> str:
     if not found and (other := [term for term in query.widened if term in terms]):
         written = _words_by_term(passage.words)
         found = [written.get(term, term) for term in other]
-    return f"word{'s' if len(found) > 1 else ''}: {', '.join(dict.fromkeys(found))}" if found else ""
+    return (
+        f"word{'s' if len(found) > 1 else ''}: {', '.join(dict.fromkeys(found))}" if found else ""
+    )
 
 
 def _words_by_term(text: str) -> dict[str, str]:

@@ -117,13 +117,17 @@ def mere_words(expression: Expression) -> tuple[Phrase, ...] | None:
         return (expression,)
     if not isinstance(expression, And) or not expression.implicit:
         return None
-    words = tuple([part for part in expression.parts if isinstance(part, Phrase) and not part.initial])
+    words = tuple(
+        [part for part in expression.parts if isinstance(part, Phrase) and not part.initial]
+    )
     return words if len(words) == len(expression.parts) else None
 
 
 def without_stop_words(phrases: Sequence[Phrase]) -> tuple[Phrase, ...]:
     """Return the phrases that are more than a stop word; all of them when nothing else would be left."""
-    return tuple([each for each in phrases if each.prefix or not STOP_WORDS.issuperset(each.words)]) or tuple(phrases)
+    return tuple(
+        [each for each in phrases if each.prefix or not STOP_WORDS.issuperset(each.words)]
+    ) or tuple(phrases)
 
 
 def wants_everything(query: str) -> bool:

@@ -8,8 +8,22 @@ from polymnia.search.scoring import ScoredPassage
 from polymnia.search.text import fold
 
 # Kinds of match, best first.
-NAME, KEY, TEXT, PHRASE, ALL_WORDS, ANY_WORD = "name", "key", "text", "phrase", "all words", "any word"
-VARIANT, PREFIX, TYPO, SUBSTRING, MEANING, CONTEXT = "variant", "prefix", "typo", "substring", "meaning", "context"
+NAME, KEY, TEXT, PHRASE, ALL_WORDS, ANY_WORD = (
+    "name",
+    "key",
+    "text",
+    "phrase",
+    "all words",
+    "any word",
+)
+VARIANT, PREFIX, TYPO, SUBSTRING, MEANING, CONTEXT = (
+    "variant",
+    "prefix",
+    "typo",
+    "substring",
+    "meaning",
+    "context",
+)
 
 # Passages that equal the question come first, in this order, whatever their scores.
 EXACT_KINDS = (NAME, KEY, TEXT)
@@ -28,7 +42,10 @@ def best_hits(folded: str, scored: Sequence[ScoredPassage], limit: int) -> list[
     ranked = sorted(scored, key=order)
     # A note and an observation may say the same, but one may change without the other.
     subjects = [((each.passage.entity, each.passage.kind == "note"), each.terms) for each in ranked]
-    return [_hit(ranked[at], exact[ranked[at].passage.key], alike) for at, alike in distinct(subjects, limit)]
+    return [
+        _hit(ranked[at], exact[ranked[at].passage.key], alike)
+        for at, alike in distinct(subjects, limit)
+    ]
 
 
 def _hit(scored: ScoredPassage, exact: str, alike: int) -> Hit:
@@ -63,7 +80,9 @@ def match_kind(scored: ScoredPassage) -> str:
     return CONTEXT if scored.signals.meaning is None else MEANING
 
 
-def word_kind(spoken: Sequence[str], content: Sequence[str], widened: Mapping[str, str], terms: Sequence[str]) -> str:
+def word_kind(
+    spoken: Sequence[str], content: Sequence[str], widened: Mapping[str, str], terms: Sequence[str]
+) -> str:
     """Return how a passage with these terms contains the words of a question; nothing if it does not.
 
     `spoken` are all words of the question, `content` those that mean something, `widened` terms that it probably
@@ -107,7 +126,10 @@ def _contains_phrase(spoken: Sequence[str], terms: Sequence[str]) -> bool:
     size = len(spoken)
     if size < 2:
         return False
-    return any(list(terms[position : position + size]) == list(spoken) for position in range(len(terms) - size + 1))
+    return any(
+        list(terms[position : position + size]) == list(spoken)
+        for position in range(len(terms) - size + 1)
+    )
 
 
 def _say_the_same(one: frozenset[str], other: frozenset[str]) -> bool:

@@ -39,6 +39,8 @@ def _count_terms(texts: Sequence[str], forms: dict[str, Counter[str]]) -> Counte
     return counts
 
 
-def _label(counts: Counter[str], rarity: dict[str, float], forms: dict[str, Counter[str]], words: int) -> str | None:
+def _label(
+    counts: Counter[str], rarity: dict[str, float], forms: dict[str, Counter[str]], words: int
+) -> str | None:
     best = sorted(counts, key=lambda term: (-counts[term] * rarity[term], term))[:words]
     return ", ".join([forms[term].most_common(1)[0][0] for term in best]) or None

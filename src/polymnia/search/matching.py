@@ -7,7 +7,17 @@ from functools import lru_cache
 from typing import TypeVar
 from unicodedata import normalize
 
-from polymnia.search.expression import And, Column, Expression, Near, Not, Or, Phrase, mere_words, without_stop_words
+from polymnia.search.expression import (
+    And,
+    Column,
+    Expression,
+    Near,
+    Not,
+    Or,
+    Phrase,
+    mere_words,
+    without_stop_words,
+)
 from polymnia.search.terms import parts_of, stems_of, words_of
 
 # The column of what `parts_of` returns. Only phrases without a column filter are looked for in it.
@@ -45,7 +55,9 @@ def is_exact(expression: Expression) -> bool:
 
 
 def match_entities(
-    expression: Expression, match: Callable[[Expression], Mapping[Key, float]], limit: int | None = None
+    expression: Expression,
+    match: Callable[[Expression], Mapping[Key, float]],
+    limit: int | None = None,
 ) -> list[Key]:
     """Return the entities that match, best first.
 
@@ -56,7 +68,9 @@ def match_entities(
     listed = mere_words(expression)
     words = without_stop_words(listed) if listed else _conjuncts(expression)
     if words:
-        return _with_most([match(word) for word in dict.fromkeys(words)], limit, all_wanted=not listed)
+        return _with_most(
+            [match(word) for word in dict.fromkeys(words)], limit, all_wanted=not listed
+        )
     scores = match(expression)
     return sorted(scores, key=scores.__getitem__)[:limit]
 
@@ -71,7 +85,9 @@ def _conjuncts(expression: Expression) -> Sequence[Phrase] | None:
     return [word for part in parts for word in part or ()] if all(parts) else None
 
 
-def _with_most(found: Sequence[Mapping[Key, float]], limit: int | None, *, all_wanted: bool) -> list[Key]:
+def _with_most(
+    found: Sequence[Mapping[Key, float]], limit: int | None, *, all_wanted: bool
+) -> list[Key]:
     """Return the entities that are in all of the results; if there are none, those in most come first."""
     counts = Counter([entity for scores in found for entity in scores])
     most = max(counts.values(), default=0)
@@ -94,25 +110,39 @@ class _Passage:
             case Phrase():
                 return self._has(expression, columns)
             case Near():
-                return any(self._has_near(expression, column) for column in self._searched_columns(columns))
+                return any(
+                    self._has_near(expression, column) for column in self._searched_columns(columns)
+                )
             case Column():
                 both = expression.columns if columns is None else expression.columns & columns
                 return self.matches(expression.expression, both)
             case And():
-                return all(self.matches(part, columns) for part in expression.parts) and bool(expression.parts)
+                return all(self.matches(part, columns) for part in expression.parts) and bool(
+                    expression.parts
+                )
             case Or():
                 return any(self.matches(part, columns) for part in expression.parts)
             case Not():
-                return self.matches(expression.wanted, columns) and not self.matches(expression.unwanted, columns)
+                return self.matches(expression.wanted, columns) and not self.matches(
+                    expression.unwanted, columns
+                )
 
     def _has(self, phrase: Phrase, columns: Columns) -> bool:
         searched = self._searched_columns(columns)
         if phrase.initial:
-            return any(self._starts(phrase, column)[:1] == [0] for column in searched if column != PARTS)
-        return any(self._starts(phrase, column) for column in searched) or self._contains(phrase.runs, columns)
+            return any(
+                self._starts(phrase, column)[:1] == [0] for column in searched if column != PARTS
+            )
+        return any(self._starts(phrase, column) for column in searched) or self._contains(
+            phrase.runs, columns
+        )
 
     def _contains(self, runs: tuple[str, ...], columns: Columns) -> bool:
-        texts = [text for column, text in self._texts.items() if columns is None or column in columns] if runs else []
+        texts = (
+            [text for column, text in self._texts.items() if columns is None or column in columns]
+            if runs
+            else []
+        )
         return any(all(run in normalize("NFC", text) for run in runs) for text in texts)
 
     def _has_near(self, near: Near, column: str) -> bool:
@@ -121,7 +151,10 @@ class _Passage:
         reach = [near.distance + len(phrase.words) for phrase in near.phrases]
         lasts = sorted({start for each in starts for start in each}) if all(starts) else []
         return any(
-            all(_has_between(each, last - back, last) for each, back in zip(starts, reach, strict=True))
+            all(
+                _has_between(each, last - back, last)
+                for each, back in zip(starts, reach, strict=True)
+            )
             for last in lasts
         )
 
@@ -132,17 +165,29 @@ class _Passage:
         stems = _stems(phrase.words[:-1] if phrase.prefix else phrase.words)
         if phrase.prefix:
             last = phrase.words[-1]
-            ends = [position for position, word in enumerate(self._words_of(column)) if word.startswith(last)]
+            ends = [
+                position
+                for position, word in enumerate(self._words_of(column))
+                if word.startswith(last)
+            ]
             starts = [end - len(stems) for end in ends if end >= len(stems)]
         else:
             first = stems[0]
-            starts = [position for position, stem in enumerate(self._stems_of(column)) if stem == first]
+            starts = [
+                position for position, stem in enumerate(self._stems_of(column)) if stem == first
+            ]
         if len(phrase.words) == 1:
             return starts
-        return [start for start in starts if self._stems_of(column)[start : start + len(stems)] == stems]
+        return [
+            start for start in starts if self._stems_of(column)[start : start + len(stems)] == stems
+        ]
 
     def _searched_columns(self, columns: Columns) -> list[str]:
-        return [*self._texts, PARTS] if columns is None else [column for column in self._texts if column in columns]
+        return (
+            [*self._texts, PARTS]
+            if columns is None
+            else [column for column in self._texts if column in columns]
+        )
 
     def _stems_of(self, column: str) -> list[str]:
         if column not in self._stems:

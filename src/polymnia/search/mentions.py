@@ -28,7 +28,9 @@ class MentionFinder:
         lengths: defaultdict[str, set[int]] = defaultdict(set)
         for name in names:
             words = _split(normalize("NFC", name))
-            if 0 < len(words) <= MAX_NAME_WORDS and not (len(words) == 1 and words[0] in STOP_WORDS):
+            if 0 < len(words) <= MAX_NAME_WORDS and not (
+                len(words) == 1 and words[0] in STOP_WORDS
+            ):
                 folded = [fold(word) for word in words]
                 self._names[" ".join(folded)].append(_Name(name, tuple(words)))
                 lengths[folded[0]].add(len(words))
@@ -90,6 +92,12 @@ def _ascii_words() -> re.Pattern[str]:
 @cache
 def _words() -> re.Pattern[str]:
     # Python's \w has no combining marks, which Indic scripts have inside words.
-    marks = "".join([chr(code) for code in range(_FIRST_MARK, _LAST_MARK) if category(chr(code)).startswith("M")])
+    marks = "".join(
+        [
+            chr(code)
+            for code in range(_FIRST_MARK, _LAST_MARK)
+            if category(chr(code)).startswith("M")
+        ]
+    )
     letter = rf"(?![{UNSPACED}])[\w{marks}]"
     return re.compile(rf"[{UNSPACED}]|(?:{letter})+|[^\w\s]")

@@ -27,7 +27,9 @@ def index_prefix(prefix: str) -> str:
     The index stems the text of a query before it looks for words that begin with it.
     """
     starts = [prefix[:end] for end in range(len(prefix), 0, -1)]
-    return next((word_with_stem(start) for start in starts if stem(word_with_stem(start)) == start), prefix)
+    return next(
+        (word_with_stem(start) for start in starts if stem(word_with_stem(start)) == start), prefix
+    )
 
 
 @lru_cache(maxsize=1024)

@@ -39,7 +39,11 @@ class Question(Struct, frozen=True):
     @property
     def name_terms(self) -> list[str]:
         """The terms that may belong to a name: the content, and capitalised words."""
-        return list(dict.fromkeys((*self.content, *[term for term in self.spoken if term in self.capitalised])))
+        return list(
+            dict.fromkeys(
+                (*self.content, *[term for term in self.spoken if term in self.capitalised])
+            )
+        )
 
 
 def parse_question(text: str, *, now: int = 0) -> Question:
@@ -57,7 +61,11 @@ def parse_question(text: str, *, now: int = 0) -> Question:
         tuple(dict.fromkeys(terms_of(" ".join(content + parts)))),
         frozenset(terms_of(" ".join(capitalised))),
         period or (relative_period(text, now) if now else None),
-        tuple((Counter(terms_of(" ".join(content_words(text)))) - Counter(terms_of(rest))) if period else ()),
+        tuple(
+            (Counter(terms_of(" ".join(content_words(text)))) - Counter(terms_of(rest)))
+            if period
+            else ()
+        ),
         asks_when(text),
     )
 
@@ -95,7 +103,9 @@ def content_without(question: Question, names: Collection[str]) -> tuple[str, ..
 def text_without(text: str, names: Collection[str]) -> str:
     """Return the text without the names, possessive or not, or all of it when nothing else is left."""
     for name in sorted(names, key=len, reverse=True):
-        shorter = re.sub(rf"(?<!\w){re.escape(name)}(?:['\u2019]s)?(?!\w)", " ", text, flags=re.IGNORECASE)
+        shorter = re.sub(
+            rf"(?<!\w){re.escape(name)}(?:['\u2019]s)?(?!\w)", " ", text, flags=re.IGNORECASE
+        )
         text = shorter if words_of(shorter) else text
     return " ".join(text.split())
 

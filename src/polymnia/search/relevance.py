@@ -20,14 +20,22 @@ Scores = dict[int, float]
 def word_relevance(bm25: Mapping[int, float]) -> Scores:
     """Return the relevance by words, from the BM25 scores of FTS5, which are negative: the smaller the better."""
     best = -min(bm25.values(), default=0.0)
-    return {note: MAX_INEXACT * (-score / best if best > 0 else 1.0) for note, score in bm25.items()}
+    return {
+        note: MAX_INEXACT * (-score / best if best > 0 else 1.0) for note, score in bm25.items()
+    }
 
 
 def blend(words: Mapping[int, float], cosines: Mapping[int, float]) -> Scores:
     """Return the relevance by words and vectors. A note found by its vector alone needs a positive cosine."""
-    found = {note: MEANING * cosine for note, cosine in cosines.items() if cosine > 0 and note not in words}
+    found = {
+        note: MEANING * cosine
+        for note, cosine in cosines.items()
+        if cosine > 0 and note not in words
+    }
     for note, share in words.items():
-        found[note] = max(0.0, WORDS * share + MEANING * cosines[note]) if note in cosines else share
+        found[note] = (
+            max(0.0, WORDS * share + MEANING * cosines[note]) if note in cosines else share
+        )
     return found
 
 

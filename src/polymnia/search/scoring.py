@@ -84,7 +84,9 @@ class Matcher:
         self._forms = forms or {}
         for form, term in self._forms.items():
             self._rarity[form] = min(self._rarity[form], self._rarity[term])
-        self._average = max(MIN_AVERAGE_WORDS, counts.words / counts.passages if counts.passages else 0)
+        self._average = max(
+            MIN_AVERAGE_WORDS, counts.words / counts.passages if counts.passages else 0
+        )
         self._in_names: dict[str, Collection[str]] = {}
         asked = [self._rarity[term] for term in sequence if term in self._rarity]
         self._mean_rarity = sum(asked) / len(asked) if asked else 1.0
@@ -102,7 +104,9 @@ class Matcher:
         norm = K1 * (1 - B + B * len(terms) / self._average)
         total = 0.0
         for term, rarity in self._rarity.items():
-            count = terms.count(term) if term in present else NAME_WORD_COUNT if term in in_name else 0
+            count = (
+                terms.count(term) if term in present else NAME_WORD_COUNT if term in in_name else 0
+            )
             total += rarity * count * (K1 + 1) / (count + norm)
         return total
 
@@ -120,14 +124,20 @@ class Matcher:
     def new_share(self, terms: Collection[str], known: Collection[str]) -> float:
         """Return the share of some terms of the question, by rarity, that are not known."""
         total = sum([self._rarity[term] for term in terms])
-        return sum([self._rarity[term] for term in terms if term not in known]) / total if total else 0.0
+        return (
+            sum([self._rarity[term] for term in terms if term not in known]) / total
+            if total
+            else 0.0
+        )
 
     def proximity(self, terms: Sequence[str]) -> float:
         """Return how close together neighbouring words of the question stand among the terms."""
         present = self._rarity.keys() & terms
         if len(present) < 2:
             return 0.0
-        positions = {term: [at for at, each in enumerate(terms) if each == term] for term in present}
+        positions = {
+            term: [at for at, each in enumerate(terms) if each == term] for term in present
+        }
         total = 0.0
         for one, other, rarity in self._pairs:
             distance = _shortest_distance(positions.get(one, []), positions.get(other, []))
@@ -196,7 +206,9 @@ class Query(Struct, frozen=True):
         period, asks_when = self.question.period or asked.question.period, asked.question.asks_when
         return replace(
             self,
-            question=replace(self.question, period=period, asks_when=asks_when or self.question.asks_when),
+            question=replace(
+                self.question, period=period, asks_when=asks_when or self.question.asks_when
+            ),
             names=self.names | asked.names,
             bonuses=self.bonuses | asked.bonuses,
             linked=self.linked | asked.linked,
@@ -232,7 +244,11 @@ def score_passages(
     also of the scale.
     """
     measures = _Measures(query, passages, neighbours, scale)
-    gains = [] if coverage >= 1 else [measures.gain(each, cosines[each.id]) for each in scale if each.id in cosines]
+    gains = (
+        []
+        if coverage >= 1
+        else [measures.gain(each, cosines[each.id]) for each in scale if each.id in cosines]
+    )
     assumed = sorted(gains)[len(gains) * 3 // 4] if gains else 0.0
     scored = []
     for passage in passages:
@@ -272,7 +288,11 @@ def weigh(signals: Signals, bonus: float, coverage: float) -> list[WeightedSigna
         ("words", signals.words, WORDS - WORDS_COVERED * embedded),
         ("before", signals.before, BEFORE - BEFORE_COVERED * embedded),
         ("near", signals.near, NEAR),
-        ("meaning", (signals.meaning or 0.0) - COSINE_ZERO if embedded else 0.0, embedded / COSINE_UNIT),
+        (
+            "meaning",
+            (signals.meaning or 0.0) - COSINE_ZERO if embedded else 0.0,
+            embedded / COSINE_UNIT,
+        ),
         ("assumed", signals.assumed, share - embedded),
     ]
     above = max(0.0, sum([value * weight for _, value, weight in matching]) - 1)
@@ -315,7 +335,9 @@ def question_share(text: str) -> float:
     """Return the share of the words that stand in sentences that end with a question mark."""
     if "?" not in text and "\uff1f" not in text:
         return 0.0
-    sentences = [(len(each.split()), "?" in each or "\uff1f" in each) for each in _SENTENCE.findall(text)]
+    sentences = [
+        (len(each.split()), "?" in each or "\uff1f" in each) for each in _SENTENCE.findall(text)
+    ]
     total = sum([count for count, _ in sentences])
     return sum([count for count, asks in sentences if asks]) / total if total else 0.0
 
@@ -323,7 +345,9 @@ def question_share(text: str) -> float:
 def _fuse(scored: Sequence[ScoredPassage], weight: float) -> ScoredPassage:
     asked, *others = scored
     best = max([each.score for each in others])
-    return replace(max(scored, key=lambda each: each.score), score=asked.score + weight * (best - asked.score))
+    return replace(
+        max(scored, key=lambda each: each.score), score=asked.score + weight * (best - asked.score)
+    )
 
 
 class _Measures:
@@ -337,17 +361,23 @@ class _Measures:
         scale: Collection[Passage],
     ) -> None:
         self._query = query
-        self._before = {key: near.before for key, near in neighbours.items() if near.before is not None}
+        self._before = {
+            key: near.before for key, near in neighbours.items() if near.before is not None
+        }
         measured = {each.key: each for each in [*passages, *scale, *self._before.values()]}
         self.terms = {key: terms_of(each.words) for key, each in measured.items()}
-        self._words = {key: _word_score(query, each, self.terms[key]) for key, each in measured.items()}
+        self._words = {
+            key: _word_score(query, each, self.terms[key]) for key, each in measured.items()
+        }
         self._unit = max([self._words[each.key] for each in scale], default=0.0) or 1.0
 
     def gain(self, passage: Passage, cosine: float) -> float:
         """Return how much better the match of a passage is with its vector than without, when all have one."""
         before = self._before_signal(passage, len(passage.words.split()))
         words = self._words[passage.key] / self._unit
-        return (cosine - COSINE_ZERO) / COSINE_UNIT - WORDS_COVERED * words - BEFORE_COVERED * before
+        return (
+            (cosine - COSINE_ZERO) / COSINE_UNIT - WORDS_COVERED * words - BEFORE_COVERED * before
+        )
 
     def signals(self, passage: Passage, meaning: float | None, assumed: float) -> Signals:
         query, terms = self._query, self.terms[passage.key]
@@ -381,7 +411,9 @@ def _date_agreement(period: Period, passage: Passage) -> float:
 
 def _word_score(query: Query, passage: Passage, terms: Sequence[str]) -> float:
     """Return BM25 or, when no word of the question is known, whether the passage contains its characters."""
-    return query.matcher.score(terms, passage.entity) if query.find_by else float(query.is_in(passage))
+    return (
+        query.matcher.score(terms, passage.entity) if query.find_by else float(query.is_in(passage))
+    )
 
 
 def _rarity(counts: WordCounts, term: str) -> float:

@@ -45,9 +45,12 @@ def similar_observations(text: str, entity: Entity) -> tuple[Observation, ...]:
     named = set(terms_of(entity.name))
     wanted = _content_terms(text) - named
     scored = [
-        (_overlap(wanted, _content_terms(each.text) - named), each) for each in entity.observations[-MAX_COMPARED:]
+        (_overlap(wanted, _content_terms(each.text) - named), each)
+        for each in entity.observations[-MAX_COMPARED:]
     ]
-    found = sorted([pair for pair in scored if pair[0] >= MIN_SHARED_WORDS], key=lambda pair: -pair[0])
+    found = sorted(
+        [pair for pair in scored if pair[0] >= MIN_SHARED_WORDS], key=lambda pair: -pair[0]
+    )
     return tuple([each for _, each in found[:MAX_SIMILAR]])
 
 

@@ -83,7 +83,9 @@ def edits(word: str) -> list[str]:
     swapped = [head + tail[1] + tail[0] + tail[2:] for head, tail in splits if len(tail) > 1]
     wrong = [head + letter + tail[1:] for head, tail in splits if tail for letter in _LETTERS]
     added = [head + letter + tail for head, tail in splits for letter in _LETTERS]
-    return list(dict.fromkeys(each for each in [*missing, *swapped, *wrong, *added] if each != word))
+    return list(
+        dict.fromkeys(each for each in [*missing, *swapped, *wrong, *added] if each != word)
+    )
 
 
 def slip_weight(typed: str, meant: str) -> float:

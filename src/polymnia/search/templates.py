@@ -16,7 +16,12 @@ def render_document(template: str, *, text: str, name: str, kind: str, at: int) 
     """Return the text to embed for a passage. `at` is its time, in microseconds since 1970."""
     if template == "{text}":
         return text
-    values = {"text": text, "name": name, "type": kind, "date": _day(at) if "{date}" in template else ""}
+    values = {
+        "text": text,
+        "name": name,
+        "type": kind,
+        "date": _day(at) if "{date}" in template else "",
+    }
     return _FIELD.sub(lambda found: values[found[1]], template)
 
 

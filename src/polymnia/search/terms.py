@@ -17,9 +17,7 @@ _JOINED = r"[A-Z](?<=[^\W_].)"
 # The parts of a word that joins several: `getUserName`, `HTTPServer2`.
 _PART = r"[A-Z]+(?![a-z])|[A-Z]?[^\WA-Z\d_]+|\d+"
 # Scripts without spaces between words, as ranges of characters: Thai, Lao, Burmese, Khmer, kana and Han.
-UNSPACED = (
-    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-)
+UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _UNSPACED = f"[{UNSPACED}]+"
 # Endings that turn most stems back into a word with that stem.
 _ENDINGS = ("", "e", "s", "ed", "ing", "ly", "ion", "ment", "al", "y", "l", "er", "es")
@@ -116,7 +114,9 @@ def word_with_stem(term: str) -> str:
 
 def _tokens(tokenizer: apsw.FTS5Tokenizer, text: str) -> list[str]:
     utf8 = text.encode(errors="replace")  # a lone surrogate separates words
-    found = tokenizer(utf8, apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False, include_colocated=False)
+    found = tokenizer(
+        utf8, apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False, include_colocated=False
+    )
     return cast("list[str]", found)  # without offsets and colocated tokens it is a plain list
 
 

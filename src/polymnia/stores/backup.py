@@ -39,7 +39,9 @@ def back_up(url: str, target: str, *, overwrite: bool = False) -> None:
     if goal.exists() and goal.resolve() == Path(path).resolve():
         raise BadInput(f"{target} is the store itself; choose another name")
     if kind != "directory" and not _has_kind(goal, kind):
-        raise BadInput(f"{target} would not be known as a backup of {path}: end its name in {Path(path).suffix}")
+        raise BadInput(
+            f"{target} would not be known as a backup of {path}: end its name in {Path(path).suffix}"
+        )
     make_parent(goal.resolve())
     with _new_path(goal) as new:
         _copy(kind, Path(path), new)
@@ -63,7 +65,9 @@ def back_up_now(url: str, folder: str = "") -> Path:
 def find_backups(url: str, folder: str = "") -> list[Path]:
     """Return the copies of the store that `back_up_now` made, the latest first."""
     try:
-        found = [each for each in backup_folder(url, folder).iterdir() if _BACKUP_NAME.match(each.name)]
+        found = [
+            each for each in backup_folder(url, folder).iterdir() if _BACKUP_NAME.match(each.name)
+        ]
     except (BadInput, OSError):
         return []
     return sorted(found, key=lambda each: each.name, reverse=True)
@@ -84,7 +88,9 @@ def restore(url: str, source: str) -> Path | None:
     kind, path = _require_file(url)
     backup_kind, backup = _find_backup(source)
     if backup_kind != kind:
-        raise BadInput(f"{source} is not a backup of a store like {url}; move memories between them with `import`")
+        raise BadInput(
+            f"{source} is not a backup of a store like {url}; move memories between them with `import`"
+        )
     if kind == "directory":
         return _restore_directory(Path(backup), Path(path))
     target = Path(path).resolve()
@@ -121,7 +127,9 @@ def _require_file(url: str) -> tuple[str, str]:
     if is_in_memory(kind, path):
         raise BadInput("a store in memory has no file; name one with --store")
     if kind == "postgres":
-        raise BadInput("PostgreSQL has its own backups: use pg_dump, or continuous archiving; docs/scaling.md says how")
+        raise BadInput(
+            "PostgreSQL has its own backups: use pg_dump, or continuous archiving; docs/scaling.md says how"
+        )
     return kind, path
 
 

@@ -35,7 +35,11 @@ class MemoryHistory:
 
     def latest(self, query: ChangeQuery) -> list[Change]:
         names = None if query.names is None else self._names_of(query.names)
-        found = [each for each in reversed(self._changes) if _is_selected(each, query) and _touches(each, names)]
+        found = [
+            each
+            for each in reversed(self._changes)
+            if _is_selected(each, query) and _touches(each, names)
+        ]
         return found[: query.limit]
 
     def actors(self) -> list[str]:
@@ -47,17 +51,25 @@ class MemoryHistory:
         for change in self._changes:
             graph.apply(change)
             author = Author(change.actor, change.at, change.id)
-            for entity in graph.find({each.name for each in change.after.entities} | _owners(change.after)):
+            for entity in graph.find(
+                {each.name for each in change.after.entities} | _owners(change.after)
+            ):
                 for each in passages_of(entity):
                     first.setdefault(_text_key(entity, each), author)
         wanted = set(passages)
         found = graph.find({name for name, _ in wanted})
-        written = [(entity, each) for entity in found for each in passages_of(entity) if each.key in wanted]
+        written = [
+            (entity, each) for entity in found for each in passages_of(entity) if each.key in wanted
+        ]
         return {each.key: first[_text_key(entity, each)] for entity, each in written}
 
     def _names_of(self, names: Collection[str]) -> set[str]:
         """Return these names and every other name of the entities that have or had one of them."""
-        cards = [each for change in self._changes for each in (*change.before.entities, *change.after.entities)]
+        cards = [
+            each
+            for change in self._changes
+            for each in (*change.before.entities, *change.after.entities)
+        ]
         ids = {each.id for each in cards if each.name in names}
         return {*names, *(each.name for each in cards if each.id in ids)}
 
@@ -73,7 +85,9 @@ class MemoryHistory:
 
     def count_events(self, since: int = 0) -> EventCounts:
         counts = [_events_of(change) for change in self._changes if change.id > since]
-        creates, updates, deletes = [sum(each) for each in zip(*counts, strict=True)] if counts else (0, 0, 0)
+        creates, updates, deletes = (
+            [sum(each) for each in zip(*counts, strict=True)] if counts else (0, 0, 0)
+        )
         return EventCounts(creates, updates, deletes, self._changes[-1].id if self._changes else 0)
 
     def mark(self, name: str) -> Mark | None:
@@ -132,7 +146,9 @@ def _events_of(change: Change) -> tuple[int, int, int]:
     before, after = _identities(change.before.entities), _identities(change.after.entities)
     created, kept, deleted = after - before, after & before, before - after
     whole = {each.name for each in (*change.before.entities, *change.after.entities)}
-    touched = {each.entity for side in (change.before, change.after) for each in side.observations} - whole
+    touched = {
+        each.entity for side in (change.before, change.after) for each in side.observations
+    } - whole
     return (
         len(created) + len(change.after.relations),
         len(kept) + len(touched),

@@ -104,7 +104,9 @@ class MemoryGraph:
 
     def graph_of(self, names: Collection[str]) -> Graph:
         entities = self.find(names)
-        return Graph(entities, self.touching({entity.name for entity in entities}) if entities else [])
+        return Graph(
+            entities, self.touching({entity.name for entity in entities}) if entities else []
+        )
 
     def relations(self) -> list[Relation]:
         return [relation for _, relation in self._relations.values()]
@@ -113,9 +115,13 @@ class MemoryGraph:
         found = [entity for entity in self.entities() if kind is None or entity.type == kind]
         return found[offset:] if limit is None else found[offset : offset + limit]
 
-    def outlines(self, names: Collection[str] | None = None, kind: str | None = None) -> list[Entity]:
+    def outlines(
+        self, names: Collection[str] | None = None, kind: str | None = None
+    ) -> list[Entity]:
         found = self.entities() if names is None else self.find(names)
-        return [replace(each, observations=()) for each in found if kind is None or each.type == kind]
+        return [
+            replace(each, observations=()) for each in found if kind is None or each.type == kind
+        ]
 
     def recent(self, since: int, limit: int) -> list[Entity]:
         found = [each for each in self.outlines() if each.updated_at >= since]
@@ -123,7 +129,9 @@ class MemoryGraph:
         found.sort(key=lambda each: -each.updated_at)
         return found[:limit]
 
-    def relations_like(self, source: str | None, target: str | None, kind: str | None) -> list[Relation]:
+    def relations_like(
+        self, source: str | None, target: str | None, kind: str | None
+    ) -> list[Relation]:
         ends = [name for name in (source, target) if name is not None]
         near = self.touching(ends[:1]) if ends else self.relations()
         return [each for each in near if _matches(each, source, target, kind)]
@@ -153,7 +161,12 @@ class MemoryGraph:
         return self._word_index().vocabulary(first, last, limit)
 
     def candidates(
-        self, terms: Collection[str], limit: int, within: Within | None = None, *, every: bool = False
+        self,
+        terms: Collection[str],
+        limit: int,
+        within: Within | None = None,
+        *,
+        every: bool = False,
     ) -> list[Passage]:
         return self._word_index().candidates(terms, limit, within, every=every)
 
@@ -168,7 +181,9 @@ class MemoryGraph:
 
     def passages_containing(self, folded: str, limit: int) -> list[Passage]:
         found = [each for entity in self.containing(folded) for each in passages_of(entity)]
-        return [each for each in found if folded in fold(each.text if each.ordinal else each.words)][:limit]
+        return [
+            each for each in found if folded in fold(each.text if each.ordinal else each.words)
+        ][:limit]
 
     def cards(self, names: Collection[str]) -> list[Passage]:
         return [card_of(entity) for entity in self.find(names)]
@@ -176,7 +191,9 @@ class MemoryGraph:
     def observation_counts(self, names: Collection[str]) -> dict[str, int]:
         return {entity.name: len(entity.observations) for entity in self.find(names)}
 
-    def match(self, expression: Expression, kinds: Collection[PassageKind], limit: int | None = None) -> list[Match]:
+    def match(
+        self, expression: Expression, kinds: Collection[PassageKind], limit: int | None = None
+    ) -> list[Match]:
         raise not_supported("query expressions")
 
     @property
@@ -241,7 +258,9 @@ class MemoryGraph:
         numbered = list(enumerate(relations, self._created))
         keys = [(each.source, each.target, each.type) for each in relations]
         self._relations = dict(zip(keys, numbered, strict=True))
-        if len(self._relations) != len(relations):  # of relations with the same key the first counts
+        if len(self._relations) != len(
+            relations
+        ):  # of relations with the same key the first counts
             self._relations = {}
             for key, pair in zip(keys, numbered, strict=True):
                 self._relations.setdefault(key, pair)
@@ -284,7 +303,11 @@ class MemoryGraph:
 
     def _replace_entities(self, before: Sequence[Entity], after: Sequence[Entity]) -> None:
         """Remove and add entities. One with the same id or, in files without ids, the same name keeps its place."""
-        known = {key: self._entities[each.name] for each in before for key in ((each.id, ""), ("", each.name))}
+        known = {
+            key: self._entities[each.name]
+            for each in before
+            for key in ((each.id, ""), ("", each.name))
+        }
         if len(before) == len(after) == 1 and not after[0].id:  # a renamed entity without an id
             known["", after[0].name] = self._entities[before[0].name]
         gone = {each.name for each in before} - {each.name for each in after}
@@ -294,7 +317,9 @@ class MemoryGraph:
             same = known.get((entity.id, "") if entity.id else ("", entity.name))
             if same is not None:
                 number, old = same
-                entity = replace(entity, observations=old.observations, next_ordinal=old.next_ordinal)
+                entity = replace(
+                    entity, observations=old.observations, next_ordinal=old.next_ordinal
+                )
                 self._entities[entity.name] = (number, entity)
             elif entity.name in self._entities:
                 self.remove(entity.name)
@@ -338,7 +363,9 @@ def passages_of(entity: Entity) -> list[Passage]:
 
 def card_of(entity: Entity) -> Passage:
     """Return the card of an entity."""
-    return Passage(entity.name, entity.type, 0, entity.summary or "", entity.created_at, tags=entity.tags)
+    return Passage(
+        entity.name, entity.type, 0, entity.summary or "", entity.created_at, tags=entity.tags
+    )
 
 
 def observation_of(entity: Entity, observation: Observation) -> Passage:
@@ -346,7 +373,13 @@ def observation_of(entity: Entity, observation: Observation) -> Passage:
     times = (observation.created_at, observation.valid_at)
     text = observation.text
     return Passage(
-        entity.name, entity.type, observation.ordinal, text, *times, tags=entity.tags, source=observation.source
+        entity.name,
+        entity.type,
+        observation.ordinal,
+        text,
+        *times,
+        tags=entity.tags,
+        source=observation.source,
     )
 
 
@@ -384,6 +417,10 @@ def _without_observations(entity: Entity, removed: ObservationSet, at: int) -> E
 
 
 def _with_observations(entity: Entity, added: ObservationSet, at: int) -> Entity:
-    observations = sorted((*entity.observations, *added.observations), key=lambda each: each.ordinal)
+    observations = sorted(
+        (*entity.observations, *added.observations), key=lambda each: each.ordinal
+    )
     next_ordinal = max(entity.next_ordinal, observations[-1].ordinal + 1)
-    return replace(entity, observations=tuple(observations), next_ordinal=next_ordinal, updated_at=at)
+    return replace(
+        entity, observations=tuple(observations), next_ordinal=next_ordinal, updated_at=at
+    )

@@ -37,4 +37,8 @@ def _is_name(name: str) -> bool:
 
 
 def _is_allowed(character: str) -> bool:
-    return character.isalnum() or character in _PUNCTUATION or unicodedata.category(character).startswith("M")
+    return (
+        character.isalnum()
+        or character in _PUNCTUATION
+        or unicodedata.category(character).startswith("M")
+    )

@@ -28,7 +28,9 @@ def open_store(url: str, *, read_only: bool = False) -> Store:
     """
     kind, path = store_kind(url)
     if kind == "directory":
-        raise SettingsError(f"{path} is a directory of workspaces; name one of them with --workspace")
+        raise SettingsError(
+            f"{path} is a directory of workspaces; name one of them with --workspace"
+        )
     if kind == "postgres":
         with _postgres():
             from polymnia.stores.postgres.catalogue import open_workspace
@@ -72,7 +74,9 @@ def _postgres() -> Iterator[None]:
     try:
         yield
     except ImportError as exc:
-        raise SettingsError("PostgreSQL needs another package: run `pip install 'polymnia[postgres]'`") from exc
+        raise SettingsError(
+            "PostgreSQL needs another package: run `pip install 'polymnia[postgres]'`"
+        ) from exc
 
 
 def check_catalogue(url: str) -> list["WorkspaceReport"]:
@@ -130,7 +134,9 @@ def salvage(url: str, target: str = "") -> tuple[Path, Counts, list[str]]:
         report = salvage_sqlite(Path(path), new)
         return new, report.counts, list(report.lost)
     if kind != "binlog":
-        raise BadInput(f"--salvage works on binary logs (.mcpmem, .bin) and SQLite files (.db), not on {url}")
+        raise BadInput(
+            f"--salvage works on binary logs (.mcpmem, .bin) and SQLite files (.db), not on {url}"
+        )
     from polymnia.stores.files.binlog_forms import salvage as salvage_log
 
     new = Path(target or f"{path}.salvaged.mcpmem")

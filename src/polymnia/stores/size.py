@@ -16,7 +16,11 @@ def store_bytes(url: str) -> int | None:
 
 def file_bytes(path: str) -> int | None:
     """Return the size of a file with its log, or of all files below a directory; None if there is none."""
-    files = tuple(Path(path).rglob("*")) if Path(path).is_dir() else (Path(path), Path(path + _LOG_SUFFIX))
+    files = (
+        tuple(Path(path).rglob("*"))
+        if Path(path).is_dir()
+        else (Path(path), Path(path + _LOG_SUFFIX))
+    )
     sizes = [size for file in files if (size := _size(file)) is not None]
     return sum(sizes) if sizes else None
 

@@ -8,7 +8,11 @@ _NAME = "-- name: "
 
 def load_queries(package: Path) -> dict[str, str]:
     """Return the statements of the package's `.sql` files by name."""
-    return {name: text for file in sorted(package.glob("*.sql")) for name, text in read_queries(file).items()}
+    return {
+        name: text
+        for file in sorted(package.glob("*.sql"))
+        for name, text in read_queries(file).items()
+    }
 
 
 def read_queries(file: Path) -> dict[str, str]:

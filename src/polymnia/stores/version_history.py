@@ -68,10 +68,17 @@ class VersionHistory:
         below = self._last_before(query.until) + 1 if query.until is not None else _NO_CHANGE
         below = below if query.before is None else min(below, query.before)
         touching = self._touching(query.names) if query.names is not None else None
-        rows = self._rows.run("latest_changes", above, below, query.actors, query.operations, touching, query.limit)
+        rows = self._rows.run(
+            "latest_changes", above, below, query.actors, query.operations, touching, query.limit
+        )
         # Changes with consecutive ids are read together.
-        runs = [[row for _, row in group] for _, group in groupby(enumerate(rows), lambda pair: pair[0] + pair[1][0])]
-        return [each for group in runs for each in reversed(assemble_changes(self._rows, group[::-1]))]
+        runs = [
+            [row for _, row in group]
+            for _, group in groupby(enumerate(rows), lambda pair: pair[0] + pair[1][0])
+        ]
+        return [
+            each for group in runs for each in reversed(assemble_changes(self._rows, group[::-1]))
+        ]
 
     def actors(self) -> list[str]:
         return [name for (name,) in self._rows.run("actor_names")]
@@ -106,7 +113,9 @@ class VersionHistory:
     def count_events(self, since: int = 0) -> EventCounts:
         last = self._rows.run("last_change")
         before = self._rows.run("last_row_of", since)
-        ((creates, updates, deletes),) = self._rows.run("count_events", since, before[0][0] if before else 0)
+        ((creates, updates, deletes),) = self._rows.run(
+            "count_events", since, before[0][0] if before else 0
+        )
         return EventCounts(creates, updates, deletes, last[0][0] if last else 0)
 
     def mark(self, name: str) -> Mark | None:
@@ -121,7 +130,12 @@ class VersionHistory:
         observations = self._rows.run("all_observations_until", change)
         relations = unpack_relations(self._rows.run("relations_at", change))
         notes = [self._rows.unpack_note(row) for row in self._rows.run("notes_at", change)]
-        return Rows(tuple(self._entities_at(change, cards, observations)), (), tuple(relations), tuple(notes))
+        return Rows(
+            tuple(self._entities_at(change, cards, observations)),
+            (),
+            tuple(relations),
+            tuple(notes),
+        )
 
     def _named_at(self, change: int, names: Collection[str]) -> Rows:
         entities = [row[0] for row in self._rows.run("entities_called", names, change)]
@@ -143,20 +157,28 @@ class VersionHistory:
             for number, each in zip(order, entities, strict=True)
         ]
 
-    def _touched_before(self, change: int, cards: list[Row], observations: list[Row]) -> dict[int, int]:
+    def _touched_before(
+        self, change: int, cards: list[Row], observations: list[Row]
+    ) -> dict[int, int]:
         """Return when entities were last updated until a change, for those that were touched again after it."""
         later = {row[2] for row in cards if row[12] > change}
-        return last_updates(self._rows, change, [row for row in cards if row[2] in later], observations)
+        return last_updates(
+            self._rows, change, [row for row in cards if row[2] in later], observations
+        )
 
 
-def last_updates(rows: VersionRows, change: int, cards: list[Row], observations: list[Row]) -> dict[int, int]:
+def last_updates(
+    rows: VersionRows, change: int, cards: list[Row], observations: list[Row]
+) -> dict[int, int]:
     """Return when the entities of these cards were last updated until a change, by the versions until then."""
     last: defaultdict[int, int] = defaultdict(int)
     for since, _, entity, *_ in cards:
         last[entity] = max(last[entity], since)
     for since, until, entity, *_ in observations:
         if entity in last:
-            last[entity] = max(last[entity], until if until is not None and until <= change else since)
+            last[entity] = max(
+                last[entity], until if until is not None and until <= change else since
+            )
     times: dict[int, int] = dict(rows.run("change_times", set(last.values())))
     found = {entity: (number, times[number]) for entity, number in last.items()}
     for number, at, entity in rows.run("updates_until", change, last):
@@ -244,7 +266,9 @@ class _Versions:
 
     def __init__(self, rows: VersionRows, span: tuple[int, int, int, int]) -> None:
         cards = rows.run("cards_changed", *span)
-        self._cards = _ByChange([_Version(row[1], row[2], row[3], rows.unpack_entity(row[3:], ())) for row in cards])
+        self._cards = _ByChange(
+            [_Version(row[1], row[2], row[3], rows.unpack_entity(row[3:], ())) for row in cards]
+        )
         check_cancelled()
         observations = rows.run("observations_changed", *span)
         check_cancelled()
@@ -253,9 +277,13 @@ class _Versions:
         )
         check_cancelled()
         relations = rows.run("relations_changed", *span)
-        self._relations = _ByChange([_Version(row[1], row[2], 0, Relation(*row[3:])) for row in relations])
+        self._relations = _ByChange(
+            [_Version(row[1], row[2], 0, Relation(*row[3:])) for row in relations]
+        )
         notes = rows.run("notes_changed", *span)
-        self._notes = _ByChange([_Version(row[1], row[2], 0, rows.unpack_note((row[0], *row[3:]))) for row in notes])
+        self._notes = _ByChange(
+            [_Version(row[1], row[2], 0, rows.unpack_note((row[0], *row[3:]))) for row in notes]
+        )
         check_cancelled()
         self._names: defaultdict[int, list[Row]] = defaultdict(list)
         for entity, *version in rows.run("card_versions", {row[3] for row in observations}):
@@ -293,7 +321,12 @@ class _Versions:
         for group in of.values():
             group.sort(key=lambda observation: observation.ordinal)
         return Rows(
-            tuple([_with(each.value, of[each.entity] if each.entity in whole else []) for each in side.cards]),
+            tuple(
+                [
+                    _with(each.value, of[each.entity] if each.entity in whole else [])
+                    for each in side.cards
+                ]
+            ),
             tuple(
                 [
                     ObservationSet(self._name(entity, change), tuple(group))

@@ -73,11 +73,15 @@ class VersionNotes:
         rows = self._rows.run("notes_page", limit, offset)
         return [self._rows.unpack_note(row) for row in rows]
 
-    def like(self, scope: NoteScope, *, key: str | None, tags: Collection[str], before: int | None) -> list[Note]:
+    def like(
+        self, scope: NoteScope, *, key: str | None, tags: Collection[str], before: int | None
+    ) -> list[Note]:
         if scope == VAULT and key is None:
             rows = self._rows.run("notes_like", dict.fromkeys(tags), before)
             return [self._rows.unpack_note(row) for row in rows]
-        found = [each for _, each in self._session(scope)] if key is None else [self.find(scope, key)]
+        found = (
+            [each for _, each in self._session(scope)] if key is None else [self.find(scope, key)]
+        )
         return [
             each
             for each in found
@@ -86,7 +90,9 @@ class VersionNotes:
 
     def keys(self, scope: NoteScope, prefix: str) -> list[str]:
         if scope != VAULT:
-            return sorted([each.key for _, each in self._session(scope) if each.key.startswith(prefix)])
+            return sorted(
+                [each.key for _, each in self._session(scope) if each.key.startswith(prefix)]
+            )
         return [key for (key,) in self._rows.run("note_keys", prefix, prefix + _LAST_CHARACTER)]
 
     def count(self, scope: NoteScope, tags: Collection[str]) -> int:
@@ -106,13 +112,20 @@ class VersionNotes:
         else:
             notes = dict(self._session(query.scope))
             scores = self._search_session(query, notes)
-        return [NoteHit(notes[number], score) for number, score in scores.items() if number in notes]
+        return [
+            NoteHit(notes[number], score) for number, score in scores.items() if number in notes
+        ]
 
     def _search_vault(self, query: NoteQuery) -> Scores:
         allowed = self._ids_with_tags(query.tags) if query.tags else None
         if wants_everything(query.text) and not query.vector:
             newest = [row[0] for row in self._rows.run("newest_notes", query.limit)]
-            return _rank(dict.fromkeys(newest if allowed is None else allowed, 0.0), set(), allowed, query.limit)
+            return _rank(
+                dict.fromkeys(newest if allowed is None else allowed, 0.0),
+                set(),
+                allowed,
+                query.limit,
+            )
         exact = {row[0] for row in self._rows.run("notes_exactly", query.text)}
         words = word_relevance(_allow(first_found(query.text, self._search.match), allowed))
         cosines = self._cosines(query, words, allowed) if query.vector else {}
@@ -130,7 +143,9 @@ class VersionNotes:
 
     def _cosines(self, query: NoteQuery, matched: Scores, allowed: set[int] | None) -> Scores:
         """Return the cosines of the matched notes and of the nearest others, for vectors that clients supplied."""
-        nearest = self._search.nearest(query.vector, query.limit + min(len(matched), _MAX_NEARER), allowed)
+        nearest = self._search.nearest(
+            query.vector, query.limit + min(len(matched), _MAX_NEARER), allowed
+        )
         return nearest | self._search.nearest(query.vector, len(matched), matched)
 
     def _session(self, scope: NoteScope) -> list[tuple[int, Note]]:
@@ -178,7 +193,9 @@ class VersionSessions:
 
 def first_found(text: str, match: Callable[[Expression], Scores]) -> Scores:
     """Return the BM25 scores of the notes that match the text as a query, or all of its words, or any of them."""
-    return next((found for expression in alternatives(text, _COLUMNS) if (found := match(expression))), {})
+    return next(
+        (found for expression in alternatives(text, _COLUMNS) if (found := match(expression))), {}
+    )
 
 
 def columns_of_note(note: Note) -> dict[str, str]:
@@ -194,7 +211,11 @@ def _rank(scores: Scores, exact: set[int], allowed: set[int] | None, limit: int)
 
 
 def _allow(scores: Scores, allowed: set[int] | None) -> Scores:
-    return scores if allowed is None else {number: score for number, score in scores.items() if number in allowed}
+    return (
+        scores
+        if allowed is None
+        else {number: score for number, score in scores.items() if number in allowed}
+    )
 
 
 def _compare(vector: bytes, notes: dict[int, Note]) -> Scores:

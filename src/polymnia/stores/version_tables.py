@@ -31,7 +31,9 @@ QUERIES = {
     "notes": TableQueries("count_notes_kept", "read_notes", "write_notes"),
     "models": TableQueries("count_models", "read_models", "write_models", 0),
     "templates": TableQueries("count_templates", "read_templates", "write_templates", 0),
-    "perspectives": TableQueries("count_perspectives", "read_perspectives", "write_perspectives", 0),
+    "perspectives": TableQueries(
+        "count_perspectives", "read_perspectives", "write_perspectives", 0
+    ),
     "vectors": TableQueries("count_vectors_kept", "read_vectors", "write_vectors", 3),
 }
 

@@ -35,7 +35,9 @@ class VersionTrash:
         """Return a deleted entity with the observations and relations that were deleted with it."""
         change, deleted_at = row[10:]
         observations = self._rows.run("ended_with", row[0], change)
-        entity = self._rows.unpack_entity(row[:10], tuple([unpack_observation(*one[1:]) for one in observations]))
+        entity = self._rows.unpack_entity(
+            row[:10], tuple([unpack_observation(*one[1:]) for one in observations])
+        )
         relations = tuple(ended.get((entity.name, change), ()))
         return TrashItem(entity.id, deleted_at, Rows(entities=(entity,), relations=relations))
 
@@ -44,7 +46,9 @@ class VersionTrash:
         observation = unpack_observation(ordinal, text, created_at, valid_at, source)
         rows = Rows(observations=(ObservationSet(name, (observation,)),))
         owner = self._rows.unpack_uid(uid)
-        return TrashItem(f"{owner}/{ordinal}", deleted_at, rows, owner=owner, owner_gone=owner_ended is not None)
+        return TrashItem(
+            f"{owner}/{ordinal}", deleted_at, rows, owner=owner, owner_gone=owner_ended is not None
+        )
 
     def _note(self, row: Row) -> TrashItem:
         return TrashItem(f"note/{row[0]}", row[7], Rows(notes=(self._rows.unpack_note(row[:7]),)))
@@ -78,4 +82,8 @@ def _settle_updates(rows: VersionRows, change: int) -> None:
 
 def _relation(row: Row) -> TrashItem:
     number, source, target, kind, created_at, _, deleted_at = row
-    return TrashItem(f"relation/{number}", deleted_at, Rows(relations=(Relation(source, target, kind, created_at),)))
+    return TrashItem(
+        f"relation/{number}",
+        deleted_at,
+        Rows(relations=(Relation(source, target, kind, created_at),)),
+    )

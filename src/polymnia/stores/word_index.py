@@ -45,7 +45,10 @@ class WordIndex:
         self._entities[entity.name] = entity
         for new in sorted(after - before, key=lambda each: each.ordinal):
             self._index((entity.name, new.ordinal), terms_of(new.text))
-            insort(self._order[new.source], (self._moment(entity.name, new), (entity.name, new.ordinal)))
+            insort(
+                self._order[new.source],
+                (self._moment(entity.name, new), (entity.name, new.ordinal)),
+            )
 
     def remove(self, name: str) -> None:
         """Remove the entity with that name."""
@@ -71,7 +74,9 @@ class WordIndex:
         living = [term for term in self._terms[start:end] if self._having[term]]
         return living[:limit]
 
-    def candidates(self, terms: Collection[str], limit: int, within: Within | None, *, every: bool) -> list[Passage]:
+    def candidates(
+        self, terms: Collection[str], limit: int, within: Within | None, *, every: bool
+    ) -> list[Passage]:
         scores: defaultdict[PassageKey, float] = defaultdict(float)
         for term in terms:
             weight = self._weight(term)
@@ -79,7 +84,9 @@ class WordIndex:
                 scores[key] += weight * count / (count + 1)
         if every:
             having = [self._having.get(term, {}).keys() for term in terms]
-            scores = defaultdict(float, {key: scores[key] for key in scores if all(key in keys for keys in having)})
+            scores = defaultdict(
+                float, {key: scores[key] for key in scores if all(key in keys for keys in having)}
+            )
         best = sorted(scores, key=lambda key: (-scores[key], self._numbers[key[0]], key[1]))
         if within is None:
             return [self._passage(key) for key in best[:limit]]
@@ -90,11 +97,15 @@ class WordIndex:
         for term in terms:
             for name in self._names_having.get(term, ()):
                 scores[name] += self._weight(term)
-        return sorted(scores, key=lambda name: (-scores[name], len(name), self._numbers[name]))[:limit]
+        return sorted(scores, key=lambda name: (-scores[name], len(name), self._numbers[name]))[
+            :limit
+        ]
 
     def neighbours(self, passages: Collection[Passage]) -> dict[PassageKey, Neighbours]:
         return {
-            each.key: self._neighbours_of(each) for each in passages if each.ordinal > 0 and self._observation(each.key)
+            each.key: self._neighbours_of(each)
+            for each in passages
+            if each.ordinal > 0 and self._observation(each.key)
         }
 
     def between(self, start: int, end: int, limit: int) -> list[Passage]:
@@ -111,7 +122,9 @@ class WordIndex:
         moment = (passage.created_at, self._numbers[passage.entity], passage.ordinal)
         position = bisect_left(order, (moment, passage.key))
         steps = 2 if passage.source else MAX_CONVERSATION_STEPS
-        before = [self._passage(key) for _, key in reversed(order[max(0, position - steps) : position])]
+        before = [
+            self._passage(key) for _, key in reversed(order[max(0, position - steps) : position])
+        ]
         after = [self._passage(key) for _, key in order[position + 1 : position + 1 + steps]]
         near = [_same_conversation(passage, each) for each in (before, after)]
         return Neighbours(*[*near[0], None, None][:2], *near[1][:1])
@@ -125,7 +138,9 @@ class WordIndex:
             self._names_having.setdefault(term, set()).add(name)
         for observation in entity.observations:
             self._index((name, observation.ordinal), terms_of(observation.text))
-            self._order[observation.source].append((self._moment(name, observation), (name, observation.ordinal)))
+            self._order[observation.source].append(
+                (self._moment(name, observation), (name, observation.ordinal))
+            )
 
     def _sort(self) -> None:
         for order in self._order.values():
@@ -179,7 +194,11 @@ def _same_conversation(passage: Passage, others: list[Passage]) -> list[Passage]
     if passage.source:
         return others
     at = passage.valid_at or passage.created_at
-    return [each for each in others if abs((each.valid_at or each.created_at) - at) <= MAX_CONVERSATION_GAP]
+    return [
+        each
+        for each in others
+        if abs((each.valid_at or each.created_at) - at) <= MAX_CONVERSATION_GAP
+    ]
 
 
 def _as_bytes(term: str) -> bytes:

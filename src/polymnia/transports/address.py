@@ -9,11 +9,15 @@ from polymnia.errors import SettingsError
 
 # A name or an address as URLs spell it, with an optional port. Other spellings are rejected, because two programs may
 # read them differently.
-_HOST = re.compile(r"(?:\[(?P<six>[0-9a-f:.]+(?:%25[\w.-]+)?)\]|(?P<name>[\w.-]+))(?::[0-9]{1,5})?", re.ASCII)
+_HOST = re.compile(
+    r"(?:\[(?P<six>[0-9a-f:.]+(?:%25[\w.-]+)?)\]|(?P<name>[\w.-]+))(?::[0-9]{1,5})?", re.ASCII
+)
 # Browsers leave out a scheme's default port.
 _DEFAULT_PORT = re.compile(r"^(http://.*):80$|^(https://.*):443$")
 # The path is sent to clients in a stream of events, so it must be one line of plain text.
-_PUBLIC_URL = re.compile(r"https?://[^/?#@\\\s]+(?P<path>(?:/[\w.~%-]+)*)", re.ASCII | re.IGNORECASE)
+_PUBLIC_URL = re.compile(
+    r"https?://[^/?#@\\\s]+(?P<path>(?:/[\w.~%-]+)*)", re.ASCII | re.IGNORECASE
+)
 _ORIGIN = re.compile(r"https?://(?P<host>[^/?#@\\\s]+)")
 
 
@@ -24,7 +28,9 @@ def parse_bind(bind: str) -> tuple[str, int]:
     """
     host, colon, port = bind.rpartition(":")
     if not colon or not port.isascii() or not port.isdigit() or int(port) > 65535:
-        raise SettingsError(f"invalid bind address {bind!r}: expected HOST:PORT, such as 127.0.0.1:8080")
+        raise SettingsError(
+            f"invalid bind address {bind!r}: expected HOST:PORT, such as 127.0.0.1:8080"
+        )
     host = host.removeprefix("[").removesuffix("]") or "127.0.0.1"
     if not _is_address(host):
         raise SettingsError(
@@ -38,7 +44,9 @@ def parse_public_path(url: str) -> str:
     """Return the path of a public URL, such as `/memory`, or "" if it has none. Raise SettingsError."""
     found = _PUBLIC_URL.fullmatch(url.rstrip("/"))
     if url and found is None:
-        raise SettingsError(f"invalid public_url {url!r}: expected a URL such as https://example.org/memory")
+        raise SettingsError(
+            f"invalid public_url {url!r}: expected a URL such as https://example.org/memory"
+        )
     return found["path"] if found else ""
 
 
@@ -85,10 +93,15 @@ def require_origins(origins: Iterable[str]) -> frozenset[str]:
 
 def require_hosts(hosts: Iterable[str]) -> frozenset[str]:
     """Return the host names in the spelling that requests are compared with. Raise SettingsError."""
-    named = {each: host_of(each if each.count(":") < 2 or each.startswith("[") else f"[{each}]") for each in hosts}
+    named = {
+        each: host_of(each if each.count(":") < 2 or each.startswith("[") else f"[{each}]")
+        for each in hosts
+    }
     for each, host in named.items():
         if host is None:
-            raise SettingsError(f"invalid host name {each!r}: expected a name such as memory.example.com")
+            raise SettingsError(
+                f"invalid host name {each!r}: expected a name such as memory.example.com"
+            )
     return frozenset(filter(None, named.values()))
 
 

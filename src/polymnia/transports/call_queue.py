@@ -29,20 +29,26 @@ class CallQueue:
         """Queue a message. Wait while too much is queued already."""
         size = max(size, _MIN_MESSAGE_BYTES)
         with self._changed:
-            self._changed.wait_for(lambda: self.is_idle or self._queued_bytes + size <= MAX_QUEUED_BYTES)
+            self._changed.wait_for(
+                lambda: self.is_idle or self._queued_bytes + size <= MAX_QUEUED_BYTES
+            )
             self._waiting.append((message, size))
             self._queued_bytes += size
             self.is_idle = False
             self._changed.notify_all()
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="polymnia-calls", daemon=True)
+                self._thread = threading.Thread(
+                    target=self._run, name="polymnia-calls", daemon=True
+                )
                 self._thread.start()
 
     def drop(self, is_unwanted: Callable[[Message], bool]) -> None:
         """Forget the waiting messages that are no longer wanted."""
         with self._changed:
             kept = [each for each in self._waiting if not is_unwanted(each[0])]
-            self._queued_bytes -= sum(size for _, size in self._waiting) - sum(size for _, size in kept)
+            self._queued_bytes -= sum(size for _, size in self._waiting) - sum(
+                size for _, size in kept
+            )
             self._waiting = deque(kept)
 
     def join(self, timeout: float | None = None) -> bool:

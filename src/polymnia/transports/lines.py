@@ -13,7 +13,15 @@ from msgspec import UNSET
 from polymnia.dialects.base import Client
 from polymnia.errors import ProtocolError
 from polymnia.mcp.handled import PLAIN, UNKNOWN, Delivery, Handled
-from polymnia.mcp.jsonrpc import INVALID_REQUEST, NO_ID, Answer, Message, RequestId, encode_error, request_id
+from polymnia.mcp.jsonrpc import (
+    INVALID_REQUEST,
+    NO_ID,
+    Answer,
+    Message,
+    RequestId,
+    encode_error,
+    request_id,
+)
 from polymnia.mcp.server import Server
 from polymnia.mcp.session import Session, cancelled_request, parse
 from polymnia.model import OWNER, Principal
@@ -158,7 +166,11 @@ class LineSession:
 
     def _overtake(self, message: Message) -> Answer | None:
         """Handle a notification or a ping while other messages run. Return None if the message must wait."""
-        if (message.is_request and message.method != "ping") or message.batch is not None or message.is_response:
+        if (
+            (message.is_request and message.method != "ping")
+            or message.batch is not None
+            or message.is_response
+        ):
             return None
         if (cancelled := cancelled_request(message)) is not None:
             self._calls.drop(partial(_has_id, cancelled))
@@ -187,11 +199,15 @@ class LineSession:
     def _refuse_long_line(self) -> bytes:
         message = f"message too long: at most {self._limit} bytes; it was discarded"
         if self._delivery.observe is not None:
-            self._delivery.observe(Handled(method=UNKNOWN, outcome="error", error_code=INVALID_REQUEST))
+            self._delivery.observe(
+                Handled(method=UNKNOWN, outcome="error", error_code=INVALID_REQUEST)
+            )
         return encode_error(NO_ID, ProtocolError(INVALID_REQUEST, message))
 
     def _log(self, handled: Handled) -> None:
-        record = RequestRecord(client=self._remote_address, principal=self.session.client.principal, handled=[handled])
+        record = RequestRecord(
+            client=self._remote_address, principal=self.session.client.principal, handled=[handled]
+        )
         if self._remote_address:
             record.log("TCP request", handled.seconds, is_failed=record.is_failed)
         else:
@@ -200,7 +216,9 @@ class LineSession:
 
 def _has_id(identifier: RequestId, message: Message) -> bool:
     try:
-        return message.is_request and message.id is not UNSET and request_id(message.id) == identifier
+        return (
+            message.is_request and message.id is not UNSET and request_id(message.id) == identifier
+        )
     except ProtocolError:
         return False
 

@@ -61,7 +61,9 @@ class RequestRecord(Struct, kw_only=True):
     def log_at(self, level: int, text: str, seconds: float) -> None:
         """Log the request at a level."""
         if access_logger.isEnabledFor(level):
-            access_logger.log(level, " ".join([text, *self._outcomes()]), extra=self._fields(seconds))
+            access_logger.log(
+                level, " ".join([text, *self._outcomes()]), extra=self._fields(seconds)
+            )
 
     def _outcomes(self) -> list[str]:
         """Return how the request ended, unless all went well."""
@@ -91,4 +93,6 @@ class RequestRecord(Struct, kw_only=True):
 
 
 def _outcome(handled: Handled) -> str:
-    return handled.outcome if handled.error_code is None else f"{handled.outcome} {handled.error_code}"
+    return (
+        handled.outcome if handled.error_code is None else f"{handled.outcome} {handled.error_code}"
+    )

@@ -20,7 +20,9 @@ _CHUNK_BYTES = 1 << 16
 _SIGNAL_INTERVAL_S = 0.05
 
 
-def serve_stdio(server: Server, *, limit: int, principal: Principal = OWNER, session: str = "") -> None:
+def serve_stdio(
+    server: Server, *, limit: int, principal: Principal = OWNER, session: str = ""
+) -> None:
     """Answer until the input ends or a signal asks to stop. What was read until then is still answered. `session` is
     the id of the session that the client continues.
     """
@@ -31,7 +33,9 @@ def serve_stdio(server: Server, *, limit: int, principal: Principal = OWNER, ses
             limit=limit,
             principal=principal,
             session=session,
-            on_lost=partial(os.kill, os.getpid(), signal.SIGTERM),  # ends the input, as for any other stop
+            on_lost=partial(
+                os.kill, os.getpid(), signal.SIGTERM
+            ),  # ends the input, as for any other stop
         )
         try:
             while chunk := os.read(0, _CHUNK_BYTES):
@@ -77,13 +81,18 @@ def _stop_on_signals() -> Iterator[None]:
     signals = (signal.SIGTERM, signal.SIGINT)
     before = {number: signal.signal(number, lambda *_: received.append(1)) for number in signals}
     previous_fd = signal.set_wakeup_fd(wakeup_write)
-    threading.Thread(target=_end_input, args=(wakeup_read, threading.get_ident(), is_over), daemon=True).start()
+    threading.Thread(
+        target=_end_input, args=(wakeup_read, threading.get_ident(), is_over), daemon=True
+    ).start()
     try:
         yield
     finally:
         is_over.set()
         signal.set_wakeup_fd(previous_fd)
-        for number, handler in before.items():  # once it is stopping, further signals change nothing
+        for (
+            number,
+            handler,
+        ) in before.items():  # once it is stopping, further signals change nothing
             signal.signal(number, signal.SIG_IGN if received else handler)
         os.close(wakeup_write)
 
@@ -92,6 +101,8 @@ def _end_input(wakeup: int, loop_thread: int, is_over: threading.Event) -> None:
     """Wait for a signal, then make sure that the loop finds the end of its input."""
     if os.read(wakeup, 1):
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        while not is_over.wait(_SIGNAL_INTERVAL_S):  # repeat it in case the loop was just about to read
+        while not is_over.wait(
+            _SIGNAL_INTERVAL_S
+        ):  # repeat it in case the loop was just about to read
             signal.pthread_kill(loop_thread, signal.SIGTERM)
     os.close(wakeup)

@@ -37,7 +37,9 @@ CHECK_INTERVAL_S = 1.0
 ACCEPT_RETRY_S = 5.0
 
 
-def serve_tcp(server: Server, bind: str, *, limit: int, guard: Authenticator, insecure: bool = False) -> None:
+def serve_tcp(
+    server: Server, bind: str, *, limit: int, guard: Authenticator, insecure: bool = False
+) -> None:
     """Listen until a signal asks to stop, then finish the running requests. Raise SettingsError.
 
     Clients send their token in the `_meta` of a request.
@@ -81,7 +83,9 @@ class _Clients:
         latest_start = time.monotonic() - NO_TOKEN_TIMEOUT_S
         for client in list(self._threads):
             has_no_token = (
-                client.principal is NOBODY and client.started_at < latest_start and self._guard.requires_token
+                client.principal is NOBODY
+                and client.started_at < latest_start
+                and self._guard.requires_token
             )
             if has_no_token or not self._guard.holds(client.principal):
                 client.hang_up()
@@ -115,7 +119,13 @@ class _Client:
     """One connection, served by one thread. Other threads only wake it."""
 
     def __init__(
-        self, server: Server, connection: socket.socket, address: str, *, limit: int, guard: Authenticator
+        self,
+        server: Server,
+        connection: socket.socket,
+        address: str,
+        *,
+        limit: int,
+        guard: Authenticator,
     ) -> None:
         connection.settimeout(SEND_TIMEOUT_S)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -196,7 +206,9 @@ def _accept(listener: socket.socket, clients: _Clients) -> bool:
         connection, address = listener.accept()
         clients.add(connection, address[0])
     except OSError as exc:
-        logger.warning("cannot accept a connection: %s; trying again in %.0f s", exc, ACCEPT_RETRY_S)
+        logger.warning(
+            "cannot accept a connection: %s; trying again in %.0f s", exc, ACCEPT_RETRY_S
+        )
         return False
     return True
 
@@ -208,12 +220,16 @@ def _refuse(connection: socket.socket) -> None:
         connection.sendall(encode_error(NO_ID, ProtocolError(INTERNAL_ERROR, message)) + b"\n")
 
 
-def _ready_function(*sockets: socket.socket, timeout: float | None = None) -> Callable[[], list[socket.socket]]:
+def _ready_function(
+    *sockets: socket.socket, timeout: float | None = None
+) -> Callable[[], list[socket.socket]]:
     """Return a function that waits until some of the sockets are readable and returns those; none after the timeout."""
     selector = _Selector()
     for each in sockets:
         selector.register(each, selectors.EVENT_READ)
-    return lambda: [key.fileobj for key, _ in selector.select(timeout) if isinstance(key.fileobj, socket.socket)]
+    return lambda: [
+        key.fileobj for key, _ in selector.select(timeout) if isinstance(key.fileobj, socket.socket)
+    ]
 
 
 @contextmanager
@@ -232,7 +248,9 @@ def _stop_signal() -> Iterator[socket.socket]:
     """Yield a socket that becomes readable when SIGTERM or SIGINT asks to stop."""
     wakeup_read, wakeup_write = socket.socketpair()
     wakeup_write.setblocking(False)
-    before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)}
+    before = {
+        number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)
+    }
     previous_fd = signal.set_wakeup_fd(wakeup_write.fileno())
     try:
         yield wakeup_read

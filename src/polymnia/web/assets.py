@@ -20,7 +20,11 @@ class Assets:
     """The static files by their path below `static/`. One hash of all of them is in every address."""
 
     def __init__(self) -> None:
-        self._files = {name: data for name, data in _read(files("polymnia.web") / "static", "") if _suffix(name)}
+        self._files = {
+            name: data
+            for name, data in _read(files("polymnia.web") / "static", "")
+            if _suffix(name)
+        }
         digest = sha256()
         for name, data in sorted(self._files.items()):
             digest.update(b"%b\0%d\0%b" % (name.encode(), len(data), data))
@@ -39,7 +43,9 @@ class Assets:
         if data is None:
             return None
         is_current = path == self.address(name)
-        return Response(body=data, headers={"content-type": _suffix(name), **(_FOREVER if is_current else {})})
+        return Response(
+            body=data, headers={"content-type": _suffix(name), **(_FOREVER if is_current else {})}
+        )
 
 
 def _read(folder: Traversable, prefix: str) -> list[tuple[str, bytes]]:

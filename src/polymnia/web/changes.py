@@ -57,15 +57,30 @@ class ChangeRow(Struct, frozen=True):
 
 
 def change_row(
-    change: Change, types: dict[str, str], *, about: Collection[str] | None = None, limit: int = MAX_DIFFERENCES
+    change: Change,
+    types: dict[str, str],
+    *,
+    about: Collection[str] | None = None,
+    limit: int = MAX_DIFFERENCES,
 ) -> ChangeRow:
     """Return the row of a change. `types` are the types of entities by name; `about` limits what is shown."""
-    known = {**types, **{each.name: each.type for each in (*change.before.entities, *change.after.entities)}}
+    known = {
+        **types,
+        **{each.name: each.type for each in (*change.before.entities, *change.after.entities)},
+    }
     icon, sign, pieces = _sentence(change, known)
     found = [each for each in differences(change, about) if each.what not in ("relation", "entity")]
     sides = tuple([side(each) for each in found[:limit]])
     return ChangeRow(
-        change.id, change.at, change.actor, change.operation, icon, sign, tuple(pieces), sides, len(found) - len(sides)
+        change.id,
+        change.at,
+        change.actor,
+        change.operation,
+        icon,
+        sign,
+        tuple(pieces),
+        sides,
+        len(found) - len(sides),
     )
 
 
@@ -74,12 +89,20 @@ def bursts(rows: Sequence[ChangeRow]) -> list[list[ChangeRow]]:
     found: list[list[ChangeRow]] = []
     for row in rows:
         last = found[-1][-1] if found else None
-        is_same = last is not None and (last.actor, last.icon, last.operation) == (row.actor, row.icon, row.operation)
+        is_same = last is not None and (last.actor, last.icon, last.operation) == (
+            row.actor,
+            row.icon,
+            row.operation,
+        )
         if last is not None and is_same and last.at - row.at <= _BURST_GAP_US:
             found[-1].append(row)
         else:
             found.append([row])
-    return [part for burst in found for part in ([burst] if len(burst) >= _MIN_BURST else [[row] for row in burst])]
+    return [
+        part
+        for burst in found
+        for part in ([burst] if len(burst) >= _MIN_BURST else [[row] for row in burst])
+    ]
 
 
 def names_in(changes: Iterable[Change]) -> set[str]:
@@ -126,7 +149,9 @@ def _sentence(change: Change, types: dict[str, str]) -> tuple[str, Sign, list[Pi
     if change.operation == "merge_entities" and (found := writer.merge()):
         return "merge", "mod", found
     icon, sign, found = writer.rows()
-    prefix = {"undo": "undid a change: ", "restore": "restored from the trash: "}.get(change.operation, "")
+    prefix = {"undo": "undid a change: ", "restore": "restored from the trash: "}.get(
+        change.operation, ""
+    )
     if prefix:
         return "undo", "mod", [Piece("text", prefix), *found]
     return icon, sign, found
@@ -138,11 +163,16 @@ class _Writer:
     def __init__(self, change: Change, types: dict[str, str]) -> None:
         self._change, self._before, self._after = change, change.before, change.after
         self._types = types
-        kept = {each.id for each in change.before.entities} & {each.id for each in change.after.entities} - {""}
+        kept = {each.id for each in change.before.entities} & {
+            each.id for each in change.after.entities
+        } - {""}
         self._revised = [each for each in change.after.entities if each.id in kept]
         self._created = [each for each in change.after.entities if each.id not in kept]
         self._deleted = [each for each in change.before.entities if each.id not in kept]
-        links, ended = {each.key for each in change.after.relations}, {each.key for each in change.before.relations}
+        links, ended = (
+            {each.key for each in change.after.relations},
+            {each.key for each in change.before.relations},
+        )
         self._linked = [each for each in change.after.relations if each.key not in ended]
         self._unlinked = [each for each in change.before.relations if each.key not in links]
 
@@ -158,7 +188,11 @@ class _Writer:
             Piece("text", " into "),
             self._entity(target),
         ]
-        return [*words, Piece("quiet", f", {count_noun(moved, 'observation')} moved")] if moved else words
+        return (
+            [*words, Piece("quiet", f", {count_noun(moved, 'observation')} moved")]
+            if moved
+            else words
+        )
 
     def rows(self) -> tuple[str, Sign, list[Piece]]:
         """Return icon, sign and words for what was written, the most important first."""
@@ -169,9 +203,17 @@ class _Writer:
         if self._before.observations and self._after.observations:
             return self._changed_observations()
         if self._after.observations:
-            return "plus", "add", self._count_observations("added ", " to ", self._after.observations)
+            return (
+                "plus",
+                "add",
+                self._count_observations("added ", " to ", self._after.observations),
+            )
         if self._before.observations:
-            return "trash", "del", self._count_observations("deleted ", " of ", self._before.observations)
+            return (
+                "trash",
+                "del",
+                self._count_observations("deleted ", " of ", self._before.observations),
+            )
         if self._revised:
             return "edit", "mod", self._cards()
         if self._linked or self._unlinked:
@@ -179,12 +221,22 @@ class _Writer:
         return self._notes()
 
     def _changed_observations(self) -> tuple[str, Sign, list[Piece]]:
-        before, after = ({each.entity: each for each in rows.observations} for rows in (self._before, self._after))
+        before, after = (
+            {each.entity: each for each in rows.observations}
+            for rows in (self._before, self._after)
+        )
         if len(before) == len(after) == 1 and before.keys() != after.keys():
             count = sum(len(each.observations) for each in before.values())
-            words = [Piece("text", f"moved {count_noun(count, 'observation')} of "), self._entity(next(iter(before)))]
+            words = [
+                Piece("text", f"moved {count_noun(count, 'observation')} of "),
+                self._entity(next(iter(before))),
+            ]
             return "move", "mod", [*words, Piece("text", " to "), self._entity(next(iter(after)))]
-        return "edit", "mod", self._count_observations("changed ", " of ", list((before | after).values()))
+        return (
+            "edit",
+            "mod",
+            self._count_observations("changed ", " of ", list((before | after).values())),
+        )
 
     def _whole(self, verb: str, entities: Sequence[Entity], relations: int) -> list[Piece]:
         observations = sum(len(each.observations) for each in entities)
@@ -195,7 +247,9 @@ class _Writer:
         words = [Piece("text", verb), *self._entities(entities)]
         return [*words, Piece("quiet", f" with {' and '.join(rest)}")] if rest else words
 
-    def _count_observations(self, verb: str, joint: str, sets: Sequence[ObservationSet]) -> list[Piece]:
+    def _count_observations(
+        self, verb: str, joint: str, sets: Sequence[ObservationSet]
+    ) -> list[Piece]:
         count = sum(len(each.observations) for each in sets)
         what = "an observation" if count == 1 else count_noun(count, "observation")
         if len(sets) > 2:
@@ -209,9 +263,19 @@ class _Writer:
         new = self._revised[0]
         old = next(each for each in self._before.entities if each.id == new.id)
         if old.name != new.name:
-            return [Piece("text", "renamed "), self._entity(old.name), Piece("text", " to "), self._entity(new.name)]
-        parts = [name for name in ("type", "summary", "tags") if getattr(old, name) != getattr(new, name)]
-        return [Piece("text", f"changed the {' and '.join(parts) or 'card'} of "), self._entity(new.name)]
+            return [
+                Piece("text", "renamed "),
+                self._entity(old.name),
+                Piece("text", " to "),
+                self._entity(new.name),
+            ]
+        parts = [
+            name for name in ("type", "summary", "tags") if getattr(old, name) != getattr(new, name)
+        ]
+        return [
+            Piece("text", f"changed the {' and '.join(parts) or 'card'} of "),
+            self._entity(new.name),
+        ]
 
     def _relations(self) -> tuple[str, Sign, list[Piece]]:
         several = self._linked or self._unlinked
@@ -221,18 +285,28 @@ class _Writer:
             what = "added " if self._linked else "deleted "
             return "link", sign, [Piece("text", what + count_noun(len(several), "relation"))]
         one = several[0]
-        words = [Piece("text", verb), self._entity(one.source), Piece("relation", one.type), self._entity(one.target)]
+        words = [
+            Piece("text", verb),
+            self._entity(one.source),
+            Piece("relation", one.type),
+            self._entity(one.target),
+        ]
         return "link", sign, words
 
     def _notes(self) -> tuple[str, Sign, list[Piece]]:
-        before, after = {each.key for each in self._before.notes}, {each.key for each in self._after.notes}
+        before, after = (
+            {each.key for each in self._before.notes},
+            {each.key for each in self._after.notes},
+        )
         verb = "changed " if before & after else "wrote " if after else "deleted "
         sign: Sign = "mod" if before & after else "add" if after else "del"
         keys = sorted(before | after)
         what = "the note " if len(keys) == 1 else f"{len(keys)} notes: "
         names = _join_pieces([Piece("note", each, "note") for each in keys[:3]])
         return (
-            ("file", sign, [Piece("text", verb + what), *names]) if keys else ("edit", "mod", [Piece("text", "wrote")])
+            ("file", sign, [Piece("text", verb + what), *names])
+            if keys
+            else ("edit", "mod", [Piece("text", "wrote")])
         )
 
     def _entities(self, entities: Sequence[Entity]) -> list[Piece]:

@@ -37,7 +37,9 @@ def _write_document(memory: Memory, file: IO[bytes]) -> None:
     with store.reading() as read:
         content = Content(read, store.capabilities)
         tables = read.tables if store.capabilities.tables else None
-        file.writelines(document_lines(content.entities(), content.relations(), content.notes(), tables))
+        file.writelines(
+            document_lines(content.entities(), content.relations(), content.notes(), tables)
+        )
 
 
 def _write_json_lines(memory: Memory, file: IO[bytes]) -> None:
@@ -46,7 +48,10 @@ def _write_json_lines(memory: Memory, file: IO[bytes]) -> None:
 
 def _write_archive(memory: Memory, file: IO[bytes]) -> None:
     """Write a zip archive with a Markdown file for each entity and note."""
-    with TemporaryDirectory(prefix="polymnia-export-") as scratch, ZipFile(file, "w", ZIP_DEFLATED) as archive:
+    with (
+        TemporaryDirectory(prefix="polymnia-export-") as scratch,
+        ZipFile(file, "w", ZIP_DEFLATED) as archive,
+    ):
         root = Path(scratch) / "memory"
         export_folder(memory, root)
         for path in sorted(root.rglob("*")):

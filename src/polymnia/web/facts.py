@@ -91,7 +91,9 @@ def observation_rows(memory: Memory, entity: Entity) -> list[FactRow]:
             shown=each.text,
             at=each.created_at,
             valid_at=each.valid_at,
-            actor=written[entity.name, each.ordinal].actor if (entity.name, each.ordinal) in written else "",
+            actor=written[entity.name, each.ordinal].actor
+            if (entity.name, each.ordinal) in written
+            else "",
             tags=entity.tags,
         )
         for each in entity.observations

@@ -22,7 +22,9 @@ class ChangeNews:
         self._watchers: dict[Watcher, str] = {}
         self._has_subscribed = False
 
-    def watch(self, workspace: str, stream: EventStream, loop: asyncio.AbstractEventLoop) -> "Watcher":
+    def watch(
+        self, workspace: str, stream: EventStream, loop: asyncio.AbstractEventLoop
+    ) -> "Watcher":
         """Tell a stream of the changes of a workspace until `leave`. Blocks while stores are opened."""
         watcher = Watcher(stream, loop)
         with self._lock:

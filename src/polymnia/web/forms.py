@@ -65,7 +65,11 @@ def parse_form(content_type: str, body: bytes) -> Fields:
 def _parse_pairs(data: bytes) -> list[tuple[str, str]]:
     try:
         return parse_qsl(
-            data.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=MAX_FIELDS, separator="&"
+            data.decode("ascii"),
+            keep_blank_values=True,
+            errors="strict",
+            max_num_fields=MAX_FIELDS,
+            separator="&",
         )
     except ValueError as exc:
         raise BadInput("the form is not valid: expected URL-encoded UTF-8") from exc

@@ -45,7 +45,9 @@ class Outcome(Struct, frozen=True, kw_only=True):
 class Import:
     """One upload, what the user decided about it, and its last run. The page reads it while a run changes it."""
 
-    def __init__(self, upload: Upload, owner: Principal, workspace: str, is_stopping: Callable[[], bool]) -> None:
+    def __init__(
+        self, upload: Upload, owner: Principal, workspace: str, is_stopping: Callable[[], bool]
+    ) -> None:
         self.id = secrets.token_urlsafe(12)
         self.title = upload.title
         self.size = upload.bytes
@@ -75,7 +77,9 @@ class Import:
             return "failed"
         return "checked" if self._is_dry else "imported"
 
-    def start(self, pool: Executor, memory: Memory, *, by: str, secrets: SecretRule, dry_run: bool) -> None:
+    def start(
+        self, pool: Executor, memory: Memory, *, by: str, secrets: SecretRule, dry_run: bool
+    ) -> None:
         """Start a run, and wait a moment for it. Raise BadInput while another run is active, or after an import."""
         if self.step in ("checking", "importing", "imported"):
             raise BadInput(f"{self.title} is being imported, or was imported already")
@@ -146,7 +150,10 @@ class Imports:
         found = Import(upload, owner, workspace, self._is_stopping)
         with self._lock:
             self._imports[found.id] = found
-            forgotten = [self._imports.popitem(last=False)[1] for _ in range(len(self._imports) - MAX_IMPORTS)]
+            forgotten = [
+                self._imports.popitem(last=False)[1]
+                for _ in range(len(self._imports) - MAX_IMPORTS)
+            ]
         for each in forgotten:
             each.close()
         return found

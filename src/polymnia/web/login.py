@@ -27,7 +27,9 @@ class _Session(Struct):
 class WebSessions:
     """Open sessions by the secret in their cookie, and links that open one. Thread-safe; lost when the server ends."""
 
-    def __init__(self, holds: Callable[[Principal], bool], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, holds: Callable[[Principal], bool], clock: Callable[[], float] = time.monotonic
+    ) -> None:
         """`holds` tells whether a principal would still be admitted."""
         self._holds = holds
         self._clock = clock
@@ -77,7 +79,11 @@ class WebSessions:
         """Return whose link it is, and forget it; None if it was used already or has expired."""
         with self._lock:
             principal, until = self._links.pop(code, (None, 0.0))
-        return principal if principal is not None and self._clock() < until and self._holds(principal) else None
+        return (
+            principal
+            if principal is not None and self._clock() < until and self._holds(principal)
+            else None
+        )
 
     def form_token(self, secret: str) -> str:
         """Return the token that every writing request of a session must send; other sites cannot read it."""
@@ -85,7 +91,9 @@ class WebSessions:
 
     def is_form_token(self, secret: str, given: str) -> bool:
         """Return True if a request carries the token of its session."""
-        return hmac.compare_digest(self.form_token(secret).encode(), given.encode("utf-8", "replace"))
+        return hmac.compare_digest(
+            self.form_token(secret).encode(), given.encode("utf-8", "replace")
+        )
 
 
 def read_cookie(header: str | None, name: str) -> str:

@@ -125,13 +125,24 @@ def parse_boundary(content_type: str) -> bytes | None:
     message["content-type"] = content_type
     boundary = message.get_param("boundary")
     is_form = message.get_content_type() == "multipart/form-data"
-    return boundary.encode("latin-1", "replace") if is_form and isinstance(boundary, str) and boundary else None
+    return (
+        boundary.encode("latin-1", "replace")
+        if is_form and isinstance(boundary, str) and boundary
+        else None
+    )
 
 
 def _parse_head(head: bytes) -> tuple[str, str | None]:
     """Return the name of a part, and the name of its file or None. Raise BadInput."""
     lines = head.decode("utf-8", "replace").split("\r\n")
-    value = next((line.partition(":")[2] for line in lines if line.lower().startswith("content-disposition:")), "")
+    value = next(
+        (
+            line.partition(":")[2]
+            for line in lines
+            if line.lower().startswith("content-disposition:")
+        ),
+        "",
+    )
     parameters = _parse_parameters(value)
     if "name" not in parameters:
         raise BadInput("the form is not valid: a part has no name")
@@ -140,4 +151,7 @@ def _parse_head(head: bytes) -> tuple[str, str | None]:
 
 def _parse_parameters(value: str) -> dict[str, str]:
     """Return the parameters of a header as browsers write them: quoted, with `%22` for a quote."""
-    return {found[1].lower(): (found[2] or found[3] or "").replace("%22", '"') for found in _PARAMETER.finditer(value)}
+    return {
+        found[1].lower(): (found[2] or found[3] or "").replace("%22", '"')
+        for found in _PARAMETER.finditer(value)
+    }

@@ -132,7 +132,11 @@ class Page:
 
     def url_with(self, **fields: Any) -> str:
         """Return the address of this page with some fields of its query changed. None removes a field."""
-        kept = {name: self.query.all(name) for name, _ in self.query.pairs() if name not in (TOAST, *fields)}
+        kept = {
+            name: self.query.all(name)
+            for name, _ in self.query.pairs()
+            if name not in (TOAST, *fields)
+        }
         return self.url(self.path, **kept, **fields)
 
     def query_fields(self, *names: str) -> dict[str, list[str]]:
@@ -150,10 +154,16 @@ class Page:
 
     def own_address(self, address: str) -> str:
         """Return the address if it is a page of this site, else that of the first page."""
-        is_own = address.startswith(f"{self.site.root}/") and "\\" not in address and address.isprintable()
+        is_own = (
+            address.startswith(f"{self.site.root}/")
+            and "\\" not in address
+            and address.isprintable()
+        )
         return address if is_own else self.url("/")
 
-    def render(self, template: str, /, *, fragment: str = "", status: int = 200, **values: Any) -> Response:
+    def render(
+        self, template: str, /, *, fragment: str = "", status: int = 200, **values: Any
+    ) -> Response:
         """Return a whole page, or only the template of its part if htmx asks for that."""
         toast = self.site.toasts.take(self.query.get(TOAST)) if TOAST in self.query else None
         name = fragment if fragment and self.is_fragment else template
@@ -164,7 +174,9 @@ class Page:
         message = Toast(toast) if isinstance(toast, str) else toast
         if self.is_fragment and fragment:
             text = self.site.templates.render(fragment, self, **values)
-            return html(text + self.site.templates.render("parts/toast_swap.html", self, toast=message))
+            return html(
+                text + self.site.templates.render("parts/toast_swap.html", self, toast=message)
+            )
         joint = "&" if "?" in to else "?"
         url = f"{to}{joint}{TOAST}={self.site.toasts.put(message)}"
         # htmx would follow a redirect and swap a whole page into a part of one.

@@ -50,28 +50,39 @@ class Templates:
 
 
 def _show(value: Any) -> Any:
-    return text.visible(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
+    return (
+        text.visible(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
+    )
 
 
 def _time(at: int) -> Markup:
     """Return a time as its age, with the full date in the title."""
     if not at:
         return Markup("")
-    return Markup('<time datetime="{}" title="{}">{}</time>').format(times.iso(at), times.full(at), times.age(at))
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(
+        times.iso(at), times.full(at), times.age(at)
+    )
 
 
 def _clock(at: int) -> Markup:
-    return Markup('<time datetime="{}" title="{}">{}</time>').format(times.iso(at), times.full(at), times.clock(at))
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(
+        times.iso(at), times.full(at), times.clock(at)
+    )
 
 
 def _clock_or_day(at: int) -> Markup:
     shown = times.clock_or_day(at)
-    return Markup('<time datetime="{}" title="{}">{}</time>').format(times.iso(at), times.full(at), shown)
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(
+        times.iso(at), times.full(at), shown
+    )
 
 
 def _group_by_day(rows: Iterable[Any]) -> list[tuple[tuple[str, str], list[Any]]]:
     """Return rows with a time, in their order, by day."""
-    return [(heading, list(several)) for heading, several in groupby(rows, key=lambda row: times.day(row.at))]
+    return [
+        (heading, list(several))
+        for heading, several in groupby(rows, key=lambda row: times.day(row.at))
+    ]
 
 
 _FILTERS = {

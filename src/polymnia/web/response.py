@@ -45,7 +45,9 @@ class Response(Struct, frozen=True, kw_only=True):
 
 def html(text: str, *, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """Return a page or a part of one."""
-    return Response(body=text.encode(), status=status, headers={"content-type": HTML, **(headers or {})})
+    return Response(
+        body=text.encode(), status=status, headers={"content-type": HTML, **(headers or {})}
+    )
 
 
 def json(value: Any) -> Response:
@@ -60,11 +62,16 @@ def redirect(url: str, *, headers: dict[str, str] | None = None) -> Response:
 
 def send_file(file: IO[bytes], name: str, content_type: str) -> Response:
     """Return an open file to save. The name must be plain ASCII."""
-    headers = {"content-type": content_type, "content-disposition": f'attachment; filename="{name}"'}
+    headers = {
+        "content-type": content_type,
+        "content-disposition": f'attachment; filename="{name}"',
+    }
     return Response(file=file, headers=headers)
 
 
 def download(data: bytes, name: str, content_type: str) -> Response:
     """Return a file to save. The name must be plain ASCII."""
     disposition = f'attachment; filename="{name}"'
-    return Response(body=data, headers={"content-type": content_type, "content-disposition": disposition})
+    return Response(
+        body=data, headers={"content-type": content_type, "content-disposition": disposition}
+    )

@@ -54,7 +54,9 @@ _STATIC = "/static/"
 # A file is read and sent in pieces of this size.
 _PIECE_BYTES = 1 << 18
 _NOT_FOUND = Response(
-    status=404, body=b"there is no such page\n", headers={"content-type": "text/plain; charset=utf-8"}
+    status=404,
+    body=b"there is no such page\n",
+    headers={"content-type": "text/plain; charset=utf-8"},
 )
 # The status of an error page: that of the first class that fits the error.
 _STATUSES: tuple[tuple[type[PolymniaError], int], ...] = (
@@ -193,7 +195,11 @@ class Site:
         return await self.context.run(lambda: self._run(route, page))
 
     async def _read_form(
-        self, request: Request, route: Route | StreamRoute, principal: Principal | None, cookie: SessionCookie
+        self,
+        request: Request,
+        route: Route | StreamRoute,
+        principal: Principal | None,
+        cookie: SessionCookie,
     ) -> tuple[Fields, Upload | None]:
         """Return the fields of a form and its files. Raise Refused if it is forged."""
 
@@ -202,7 +208,11 @@ class Site:
                 self._check_form_token(request, cookie, fields)
 
         content_type = request.header(b"content-type") or ""
-        if isinstance(route, Route) and route.takes_files and (boundary := parse_boundary(content_type)):
+        if (
+            isinstance(route, Route)
+            and route.takes_files
+            and (boundary := parse_boundary(content_type))
+        ):
             if principal is None or not principal.may(route.needed):
                 raise Refused(403, f"uploading files needs {route.needed}")
             return await receive_upload(request, self.context, boundary, check)
@@ -230,7 +240,12 @@ class Site:
             if status == 503:
                 logger.error("a page failed: %s", exc)
             message = str(exc) if page.may("admin") else exc.public
-            return page.render("parts/error.html", fragment="parts/error_notice.html", status=status, message=message)
+            return page.render(
+                "parts/error.html",
+                fragment="parts/error_notice.html",
+                status=status,
+                message=message,
+            )
 
     def _cookie(self, request: Request) -> SessionCookie:
         """Return the cookie of this server: browsers send one server's cookies to every port of its host."""
@@ -258,7 +273,10 @@ class Site:
         if origin is None and request.method in _READS:
             return
         own = request.header(b"host") or ""
-        if origin != self.parts.public_origin and urlsplit(origin or "").netloc.lower() != own.lower():
+        if (
+            origin != self.parts.public_origin
+            and urlsplit(origin or "").netloc.lower() != own.lower()
+        ):
             raise Refused(403, "only pages of this server may use the web interface")
 
     def _check_form_token(self, request: Request, cookie: SessionCookie, form: Fields) -> None:
@@ -269,11 +287,15 @@ class Site:
     def _to_login(self, request: Request, path: str) -> Response:
         if _is_fragment(request):
             return Response(status=401, headers={"hx-refresh": "true"})
-        here = f"{self.root}{path}" + (f"?{request.query.decode('latin-1')}" if request.query else "")
+        here = f"{self.root}{path}" + (
+            f"?{request.query.decode('latin-1')}" if request.query else ""
+        )
         if request.header(b"sec-fetch-site") == "cross-site" and request.method in _READS:
             # A browser sends the cookie of a session only if one of our pages leads here.
             return html(self.templates.render("parts/bounce.html", Page(self, NOBODY), to=here))
-        return redirect(Page(self, NOBODY).url("/login", to=here if request.method in _READS else ""))
+        return redirect(
+            Page(self, NOBODY).url("/login", to=here if request.method in _READS else "")
+        )
 
 
 def _status(exc: PolymniaError) -> int:
@@ -282,4 +304,7 @@ def _status(exc: PolymniaError) -> int:
 
 def _is_fragment(request: Request) -> bool:
     """Return True if htmx asks for a part of a page."""
-    return request.header(b"hx-request") == "true" and request.header(b"hx-history-restore-request") != "true"
+    return (
+        request.header(b"hx-request") == "true"
+        and request.header(b"hx-history-restore-request") != "true"
+    )

@@ -18,7 +18,10 @@ _DIRECTIONS = [*range(0x202A, 0x202F), *range(0x2066, 0x206A)]
 _PICTURES = {
     **{code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\t\n"},
     0x7F: "\u2421",
-    **{code: f"\u27e8U+{code:04X}\u27e9" for code in (*range(0x80, 0xA0), *_DIRECTIONS, 0xFEFF, 0x2028, 0x2029)},
+    **{
+        code: f"\u27e8U+{code:04X}\u27e9"
+        for code in (*range(0x80, 0xA0), *_DIRECTIONS, 0xFEFF, 0x2028, 0x2029)
+    },
 }
 # The numbers of the coloured dots for common types; any other type gets one by a hash of its name.
 _TYPE_NUMBERS = {
@@ -80,7 +83,10 @@ def mark(text: str, terms: Collection[str]) -> Markup:
         return escape(shown)
     parts = _WORD.split(shown)  # every second part is a word
     return Markup("").join(
-        [_mark(part) if at % 2 and _has(part, terms) else escape(part) for at, part in enumerate(parts)]
+        [
+            _mark(part) if at % 2 and _has(part, terms) else escape(part)
+            for at, part in enumerate(parts)
+        ]
     )
 
 
@@ -96,7 +102,10 @@ def code_spans(text: str) -> Markup:
     """Return one of our own sentences as HTML, with the parts between backquotes as code."""
     parts = visible(text).split("`")
     return Markup("").join(
-        [Markup("<code>{}</code>").format(part) if index % 2 else escape(part) for index, part in enumerate(parts)]
+        [
+            Markup("<code>{}</code>").format(part) if index % 2 else escape(part)
+            for index, part in enumerate(parts)
+        ]
     )
 
 
@@ -104,7 +113,10 @@ def type_number(kind: str) -> int:
     """Return the number of the coloured dot of a type, 1 to 10."""
     folded = kind.strip().casefold()
     number = _TYPE_NUMBERS.get(folded)
-    return number or 1 + int.from_bytes(sha256(folded.encode("utf-8", "replace")).digest()[:4]) % _TYPES
+    return (
+        number
+        or 1 + int.from_bytes(sha256(folded.encode("utf-8", "replace")).digest()[:4]) % _TYPES
+    )
 
 
 def client_name(actor: str) -> str:

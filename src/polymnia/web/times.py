@@ -30,7 +30,11 @@ def clock(at: int) -> str:
 def clock_or_day(at: int, today: date | None = None) -> str:
     """Return the time of a day for today, and the day for every other time."""
     then = moment(at)
-    return clock(at) if then.date() == (today or datetime.now().astimezone().date()) else f"{then.day} {then:%b}"
+    return (
+        clock(at)
+        if then.date() == (today or datetime.now().astimezone().date())
+        else f"{then.day} {then:%b}"
+    )
 
 
 def age(at: int, now: datetime | None = None) -> str:
@@ -54,7 +58,9 @@ def day(at: int, today: date | None = None) -> tuple[str, str]:
     """Return the heading of a day: `Today`, `Yesterday` or the day's name, and the date."""
     then = moment(at).date()
     now = today or datetime.now().astimezone().date()
-    written = f"{then.day} {then:%B %Y}" if then.year != now.year else f"{then:%A} {then.day} {then:%B}"
+    written = (
+        f"{then.day} {then:%B %Y}" if then.year != now.year else f"{then:%A} {then.day} {then:%B}"
+    )
     if then == now:
         return "Today", written
     if then == now - timedelta(days=1):

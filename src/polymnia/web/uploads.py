@@ -112,7 +112,9 @@ async def receive_upload(
 
 def safe_parts(name: str) -> tuple[str, ...]:
     """Return the folders and the name of a file as a browser gave them, without parts that leave the directory."""
-    parts = [each for each in re.split(r"[/\\]", _UNSAFE.sub("_", name)) if each not in ("", ".", "..")]
+    parts = [
+        each for each in re.split(r"[/\\]", _UNSAFE.sub("_", name)) if each not in ("", ".", "..")
+    ]
     return tuple(_cut(each) for each in parts[-_MAX_DEPTH:]) or ("file",)
 
 
@@ -122,4 +124,6 @@ def _cut(name: str) -> str:
         return name.encode("utf-8", "replace").decode()
     stem, dot, ending = name.rpartition(".")
     kept = (dot + ending).encode("utf-8", "replace")[-20:].decode("utf-8", "ignore") if stem else ""
-    return (stem or name).encode("utf-8", "replace")[: _MAX_NAME_BYTES - 20].decode("utf-8", "ignore") + kept
+    return (stem or name).encode("utf-8", "replace")[: _MAX_NAME_BYTES - 20].decode(
+        "utf-8", "ignore"
+    ) + kept

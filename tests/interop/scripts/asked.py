@@ -23,7 +23,11 @@ class Answers:
 
     def give(self, method: str, params: Any) -> JSON:
         """Note the question and return its answer."""
-        told = params.model_dump(mode="json", by_alias=True, exclude_none=True) if params is not None else {}
+        told = (
+            params.model_dump(mode="json", by_alias=True, exclude_none=True)
+            if params is not None
+            else {}
+        )
         self.asked.append({"method": method, "params": told})
         answer: JSON = self._answers[method]
         return answer
@@ -39,13 +43,17 @@ def official(server: JSON, mode: str, answers: Answers) -> AbstractAsyncContextM
         return types.ElicitResult.model_validate(answers.give("elicitation/create", params))
 
     async def sample(context: Any, params: Any) -> Any:
-        return types.CreateMessageResult.model_validate(answers.give("sampling/createMessage", params))
+        return types.CreateMessageResult.model_validate(
+            answers.give("sampling/createMessage", params)
+        )
 
     async def list_roots(context: Any) -> Any:
         return types.ListRootsResult.model_validate(answers.give("roots/list", None))
 
     ways = {
-        "stdio": lambda: StdioServerParameters(command=server["command"][0], args=server["command"][1:]),
+        "stdio": lambda: StdioServerParameters(
+            command=server["command"][0], args=server["command"][1:]
+        ),
         "http": lambda: streamable_http_client(server["url"]),
         "sse": lambda: sse_client(server["url"]),
     }
@@ -76,7 +84,9 @@ def fastmcp(server: JSON, mode: str, answers: Answers) -> AbstractAsyncContextMa
         return [each["uri"] for each in answers.give("roots/list", None)["roots"]]
 
     ways = {
-        "stdio": lambda: StdioTransport(server["command"][0], server["command"][1:], keep_alive=False),
+        "stdio": lambda: StdioTransport(
+            server["command"][0], server["command"][1:], keep_alive=False
+        ),
         "http": lambda: StreamableHttpTransport(server["url"]),
         "sse": lambda: SSETransport(server["url"]),
     }
@@ -127,7 +137,11 @@ class Talk:
             await self.call(watched, give_up)
         if scope.cancelled_caught:
             given = "up"
-        return {"progress": progress, "given": given, "after": await self.call({"tool": "history", "arguments": {}})}
+        return {
+            "progress": progress,
+            "given": given,
+            "after": await self.call({"tool": "history", "arguments": {}}),
+        }
 
 
 async def converse(request: JSON) -> JSON:
@@ -135,7 +149,9 @@ async def converse(request: JSON) -> JSON:
     heard = []
     for each in request["talks"]:
         answers = Answers(each["answers"])
-        async with CLIENTS[request["client"]][0](each["server"], request["mode"], answers) as client:
+        async with CLIENTS[request["client"]][0](
+            each["server"], request["mode"], answers
+        ) as client:
             talk = Talk(client, request["client"])
             replies = [await talk.call(call) for call in each["calls"]]
             watched = await talk.watch(each["watched"]) if each.get("watched") else {}

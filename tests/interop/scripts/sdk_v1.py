@@ -37,7 +37,9 @@ class Announcements:
 
 async def run(request: JSON) -> JSON:
     announced = Announcements()
-    types.LATEST_PROTOCOL_VERSION = request["mode"]  # the SDK asks for no other revision than its newest
+    types.LATEST_PROTOCOL_VERSION = request[
+        "mode"
+    ]  # the SDK asks for no other revision than its newest
     async with (
         way_to(request["server"]) as (read, write, *_),
         ClientSession(read, write, message_handler=announced) as session,
@@ -55,7 +57,10 @@ def way_to(server: JSON) -> Any:
         command, *args = server["command"]
         return stdio_client(StdioServerParameters(command=command, args=args))
     client = sse_client if server["transport"] == "sse" else streamablehttp_client
-    return client(server["url"], headers={"Authorization": f"Bearer {server['token']}"} if server["token"] else {})
+    return client(
+        server["url"],
+        headers={"Authorization": f"Bearer {server['token']}"} if server["token"] else {},
+    )
 
 
 async def play(session: ClientSession, request: JSON) -> JSON:

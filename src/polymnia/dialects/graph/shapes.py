@@ -14,11 +14,17 @@ Limit = Annotated[int, Meta(ge=0, description="Maximum number to return")]
 Depth = Annotated[int, Meta(ge=0, le=100, description="Maximum number of relations to follow")]
 
 
-class EntityArgument(reference.EntityShape, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    observations: Annotated[list[str], Meta(description="What is known about it, one fact each")] = []
+class EntityArgument(
+    reference.EntityShape, frozen=True, forbid_unknown_fields=True, rename="camel"
+):
+    observations: Annotated[
+        list[str], Meta(description="What is known about it, one fact each")
+    ] = []
 
 
-class RelationArgument(reference.RelationShape, frozen=True, forbid_unknown_fields=True, rename="camel"):
+class RelationArgument(
+    reference.RelationShape, frozen=True, forbid_unknown_fields=True, rename="camel"
+):
     pass
 
 
@@ -66,7 +72,9 @@ class Page(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
 
 
 class Search(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    query: Annotated[str, Meta(description="A part of a name, type or observation, or several words")]
+    query: Annotated[
+        str, Meta(description="A part of a name, type or observation, or several words")
+    ]
     entity_type: OneType = None
     offset: Offset = 0
     limit: Limit | None = None
@@ -91,7 +99,9 @@ class RelationFilter(
     relation_type: Annotated[str | None, Meta(description="The relation's type")] = None
 
 
-class Ends(Struct, frozen=True, forbid_unknown_fields=True, rename={"source": "from", "target": "to"}):
+class Ends(
+    Struct, frozen=True, forbid_unknown_fields=True, rename={"source": "from", "target": "to"}
+):
     source: Name
     target: Name
 
@@ -102,8 +112,12 @@ class AllPaths(
     forbid_unknown_fields=True,
     rename={"source": "from", "target": "to", "max_depth": "maxDepth", "max_paths": "maxPaths"},
 ):
-    max_depth: Annotated[int, Meta(ge=0, le=100, description="Maximum number of relations on a path")] = 6
-    max_paths: Annotated[int, Meta(ge=1, le=100_000, description="Maximum number of paths to return")] = 50
+    max_depth: Annotated[
+        int, Meta(ge=0, le=100, description="Maximum number of relations on a path")
+    ] = 6
+    max_paths: Annotated[
+        int, Meta(ge=1, le=100_000, description="Maximum number of paths to return")
+    ] = 50
 
 
 class Subgraph(Struct, frozen=True, forbid_unknown_fields=True):
@@ -114,9 +128,12 @@ class Subgraph(Struct, frozen=True, forbid_unknown_fields=True):
 class Neighbours(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     name: Name
     depth: Depth = 1
-    relation_type: Annotated[str | None, Meta(description="Follow only relations of this type")] = None
+    relation_type: Annotated[str | None, Meta(description="Follow only relations of this type")] = (
+        None
+    )
     direction: Annotated[
-        Literal["out", "in", "both"], Meta(description="Follow relations from the entity, to it, or in both directions")
+        Literal["out", "in", "both"],
+        Meta(description="Follow relations from the entity, to it, or in both directions"),
     ] = "both"
 
 

@@ -19,7 +19,9 @@ MAX_USUAL_BYTES = 25 * 1024
 @tool(shapes.Entities, needs="write")
 def create_entities(call: Call, arguments: shapes.Entities) -> Reply:
     """Create entities. Existing names are left unchanged. Returns the entities that were created."""
-    created = entities.create(call.memory, [reference.draft(each) for each in arguments.entities], by=call.by)
+    created = entities.create(
+        call.memory, [reference.draft(each) for each in arguments.entities], by=call.by
+    )
     return _reply([reference.entity_shape(each) for each in created])
 
 
@@ -27,7 +29,9 @@ def create_entities(call: Call, arguments: shapes.Entities) -> Reply:
 def create_relations(call: Call, arguments: shapes.Relations) -> Reply:
     """Create directed relations. The entities at their ends need not exist yet. Existing relations are skipped. \
 Returns the relations that were created."""
-    created = relations.create(call.memory, [reference.relation(each) for each in arguments.relations], by=call.by)
+    created = relations.create(
+        call.memory, [reference.relation(each) for each in arguments.relations], by=call.by
+    )
     return _reply([reference.relation_shape(each) for each in created])
 
 
@@ -51,22 +55,33 @@ number of relations."""
 @tool(shapes.DeleteObservations, needs="write", destructive=True, idempotent=True)
 def delete_observations(call: Call, arguments: shapes.DeleteObservations) -> Reply:
     """Delete observations from entities by their exact text. Returns how many were deleted."""
-    removed = observations.remove(call.memory, [reference.deletion(each) for each in arguments.deletions], by=call.by)
+    removed = observations.remove(
+        call.memory, [reference.deletion(each) for each in arguments.deletions], by=call.by
+    )
     return _reply({"deletedObservations": sum(len(each.observations) for each in removed)})
 
 
 @tool(shapes.Relations, needs="write", destructive=True, idempotent=True)
 def delete_relations(call: Call, arguments: shapes.Relations) -> Reply:
     """Delete relations by their exact from, to and relationType. Returns how many were deleted."""
-    deleted = relations.delete(call.memory, [reference.relation(each) for each in arguments.relations], by=call.by)
+    deleted = relations.delete(
+        call.memory, [reference.relation(each) for each in arguments.relations], by=call.by
+    )
     return _reply({"deletedRelations": len(deleted)})
 
 
 @tool(shapes.Entities, needs="write", idempotent=True)
 def upsert_entities(call: Call, arguments: shapes.Entities) -> Reply:
     """Create entities or add the observations that existing ones lack. An existing entity keeps its type."""
-    outcome = entities.upsert(call.memory, [reference.draft(each) for each in arguments.entities], by=call.by)
-    return _reply([{"name": each.name, "created": each.created, "addedObservations": each.added} for each in outcome])
+    outcome = entities.upsert(
+        call.memory, [reference.draft(each) for each in arguments.entities], by=call.by
+    )
+    return _reply(
+        [
+            {"name": each.name, "created": each.created, "addedObservations": each.added}
+            for each in outcome
+        ]
+    )
 
 
 @tool(shapes.Merge, needs="write", destructive=True)
@@ -110,9 +125,13 @@ def search_nodes(call: Call, arguments: shapes.Search) -> Reply:
 With several words, entities that have all of them come before those that have some. Without a limit every match is \
 returned."""
     offset, limit = _page_bounds(arguments)
-    found = search.best_matches(call.memory, arguments.query, kind=arguments.entity_type, offset=offset, limit=limit)
+    found = search.best_matches(
+        call.memory, arguments.query, kind=arguments.entity_type, offset=offset, limit=limit
+    )
     is_first_page = not offset and arguments.entity_type is None
-    return _graph_reply(found, matching_notes(call.memory, arguments.query) if is_first_page else None)
+    return _graph_reply(
+        found, matching_notes(call.memory, arguments.query) if is_first_page else None
+    )
 
 
 @tool(shapes.Several, needs="read", idempotent=True, quick=True)
@@ -138,7 +157,9 @@ def batch_get_entities(call: Call, arguments: shapes.Several) -> Reply:
     """Get several entities by exact name, in the order given, with null for each that does not exist."""
     with call.memory.reading() as read:
         found = {entity.name: entity for entity in read.find(set(arguments.names))}
-    return _reply([reference.entity_shape(found[name]) if name in found else None for name in arguments.names])
+    return _reply(
+        [reference.entity_shape(found[name]) if name in found else None for name in arguments.names]
+    )
 
 
 @tool(shapes.Nothing, needs="read", idempotent=True)
@@ -217,7 +238,9 @@ maxPaths paths."""
 @tool(shapes.Subgraph, needs="read", idempotent=True)
 def extract_subgraph(call: Call, arguments: shapes.Subgraph) -> Reply:
     """Get the entities within depth steps of the named ones, and the relations among them."""
-    return _reply(reference.graph_shape(traverse.subgraph(call.memory, set(arguments.names), arguments.depth)))
+    return _reply(
+        reference.graph_shape(traverse.subgraph(call.memory, set(arguments.names), arguments.depth))
+    )
 
 
 @tool(shapes.Neighbours, needs="read", idempotent=True)

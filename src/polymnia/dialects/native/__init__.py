@@ -31,11 +31,20 @@ WRITE_INSTRUCTIONS = (
 
 def core_tools(secrets: SecretRule = "warn") -> dict[str, Tool]:
     """Return the tools that every client gets."""
-    remember = tool(Remember, needs="write", returns=Items, idempotent=True, always_load=True, brief=True)(
-        make_remember(secrets)
-    )
+    remember = tool(
+        Remember, needs="write", returns=Items, idempotent=True, always_load=True, brief=True
+    )(make_remember(secrets))
     return catalogue(
-        remember, recall, reading.open, reading.explore, revise, forget, history, undo, review, reading.briefing
+        remember,
+        recall,
+        reading.open,
+        reading.explore,
+        revise,
+        forget,
+        history,
+        undo,
+        review,
+        reading.briefing,
     )
 
 

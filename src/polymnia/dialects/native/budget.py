@@ -37,7 +37,9 @@ def offset_of(cursor: str) -> int:
     if not cursor:
         return 0
     if not cursor.isascii() or not cursor.isdigit() or len(cursor) > 9:
-        raise BadInput(f"cursor: {cursor!r} is none; pass the cursor of the last reply, or leave it out")
+        raise BadInput(
+            f"cursor: {cursor!r} is none; pass the cursor of the last reply, or leave it out"
+        )
     return int(cursor)
 
 
@@ -60,16 +62,25 @@ def bounded_reply(
     count = offset + len(items) if total is None else total
     left_out = max(count - offset - len(shown), 0)
     cursor = str(offset + len(shown)) if left_out else next_cursor
-    more = f"{left_out or 'There are'} more: pass cursor {cursor!r}" + (", or raise max_tokens." if left_out else ".")
+    more = f"{left_out or 'There are'} more: pass cursor {cursor!r}" + (
+        ", or raise max_tokens." if left_out else "."
+    )
     more = more if cursor else ""
     lines = [head if shown else "", *(each.line for each in shown), note, more]
     reply = Items(items=[each.data for each in shown], left_out=left_out, cursor=cursor, note=note)
     return Reply("\n".join([line for line in lines if line]), Raw(encode(reply)))
 
 
-def fitting_items(items: Sequence[Item], max_tokens: int, note: str = "", head: str = STORED) -> list[Item]:
+def fitting_items(
+    items: Sequence[Item], max_tokens: int, note: str = "", head: str = STORED
+) -> list[Item]:
     """Return the items that fit into the budget beside a note and a heading; the first one shortened if it must be."""
-    left = max_tokens - _FRAME_TOKENS - estimate_tokens(_short_note(note, max_tokens)) - estimate_tokens(head)
+    left = (
+        max_tokens
+        - _FRAME_TOKENS
+        - estimate_tokens(_short_note(note, max_tokens))
+        - estimate_tokens(head)
+    )
     shown: list[Item] = []
     for each in items:
         if each.tokens > left:

@@ -28,26 +28,43 @@ def hit_item(hit: Hit, workspace: str, author: Author | None, detail: str) -> It
     if hit.is_weak:
         data["weak"] = True
     if detail == "full":
-        data |= {"score": round(hit.score, 3), "matched": hit.match_kind, "alike": hit.alike, "source": passage.source}
+        data |= {
+            "score": round(hit.score, 3),
+            "matched": hit.match_kind,
+            "alike": hit.alike,
+            "source": passage.source,
+        }
     number = f" #{passage.ordinal}" if passage.ordinal > 0 else ""
     text = f": {one_line(passage.text)}" if "text" in data else ""
-    about = ", ".join([*(["weak match"] if hit.is_weak else []), *_provenance_phrases(data), workspace])
+    about = ", ".join(
+        [*(["weak match"] if hit.is_weak else []), *_provenance_phrases(data), workspace]
+    )
     data["text"] = one_line(passage.text) if "text" in data else ""
-    around = {side: [one_line(each.text) for each in getattr(hit, side)] for side in ("before", "after")}
+    around = {
+        side: [one_line(each.text) for each in getattr(hit, side)] for side in ("before", "after")
+    }
     data |= around
     text += "".join([f" ({side}: {' | '.join(texts)})" for side, texts in around.items() if texts])
-    return line_item(f"- {passage.entity} ({passage.type}){number}{text} [{about}]", _without_blanks(data))
+    return line_item(
+        f"- {passage.entity} ({passage.type}){number}{text} [{about}]", _without_blanks(data)
+    )
 
 
 def fact_data(observation: Observation, author: Author | None) -> dict[str, Any]:
-    data = {"fact": observation.ordinal, "text": one_line(observation.text), "when": short_time(observation.valid_at)}
+    data = {
+        "fact": observation.ordinal,
+        "text": one_line(observation.text),
+        "when": short_time(observation.valid_at),
+    }
     return _without_blanks({**data, "source": observation.source, **provenance(author)})
 
 
 def fact_item(name: str, observation: Observation, author: Author | None, note: str = "") -> Item:
     """Return a fact of an entity, which the line indents below its name."""
     data = fact_data(observation, author)
-    told = ", ".join([each for each in (*_provenance_phrases(data), data.get("source", ""), note) if each])
+    told = ", ".join(
+        [each for each in (*_provenance_phrases(data), data.get("source", ""), note) if each]
+    )
     line = f"  #{observation.ordinal} {data['text']}" + (f" [{told}]" if told else "")
     return line_item(line, _without_blanks({"name": name, **data, "note": note}))
 
@@ -66,7 +83,10 @@ def entity_item(entity: Entity, workspace: str, relations: int) -> Item:
     summary = f" {data['text']};" if data["text"] else ""
     tags = f" tags: {', '.join(entity.tags)};" if entity.tags else ""
     counts = f"{count_noun(len(entity.observations), 'fact')}, {count_noun(relations, 'relation')}"
-    return line_item(f"{entity.name} ({entity.type}) [{workspace}]{summary}{tags} {counts}", _without_blanks(data))
+    return line_item(
+        f"{entity.name} ({entity.type}) [{workspace}]{summary}{tags} {counts}",
+        _without_blanks(data),
+    )
 
 
 def relation_item(relation: Relation, workspace: str = "") -> Item:
@@ -101,7 +121,11 @@ def describe_difference(difference: Difference) -> str:
     what = f"{difference.what} {difference.name}{number}"
     if difference.before is None:
         return f"+ {what}: {after}"
-    return f"- {what}: {before}" if difference.after is None else f"~ {what}: {before or 'none'} => {after or 'none'}"
+    return (
+        f"- {what}: {before}"
+        if difference.after is None
+        else f"~ {what}: {before or 'none'} => {after or 'none'}"
+    )
 
 
 def _provenance_phrases(data: dict[str, Any]) -> list[str]:
@@ -118,7 +142,13 @@ def provenance(author: Author | None) -> dict[str, str]:
 def short_time(at: int) -> str:
     """Return a time as text, to the minute, or as a date if it is midnight; empty if it is unknown."""
     text = iso_time(at) or ""
-    return text.removesuffix("T00:00:00Z") if text.endswith("T00:00:00Z") else f"{text[:16]}Z" if text else ""
+    return (
+        text.removesuffix("T00:00:00Z")
+        if text.endswith("T00:00:00Z")
+        else f"{text[:16]}Z"
+        if text
+        else ""
+    )
 
 
 def line_item(line: str, data: dict[str, Any]) -> Item:
@@ -133,7 +163,9 @@ def one_line(text: str) -> str:
 
 def _short(text: str | None) -> str:
     text = one_line(text or "")
-    return text if len(text) <= _MAX_DIFFERENCE_LETTERS else text[: _MAX_DIFFERENCE_LETTERS - 1] + "…"
+    return (
+        text if len(text) <= _MAX_DIFFERENCE_LETTERS else text[: _MAX_DIFFERENCE_LETTERS - 1] + "…"
+    )
 
 
 def _without_blanks(data: dict[str, Any]) -> dict[str, Any]:

@@ -35,17 +35,33 @@ def recall(call: Call, arguments: Recall) -> Reply:
     results = [
         (
             each,
-            find_passages(each.memory, arguments.query, also=also, limit=MAX_RANKED, within=within, context=context),
+            find_passages(
+                each.memory,
+                arguments.query,
+                also=also,
+                limit=MAX_RANKED,
+                within=within,
+                context=context,
+            ),
         )
         for each in read
     ]
     ranked = _merge(results)
     page = ranked[offset : offset + arguments.limit]
     if not ranked:
-        return bounded_reply([], max_tokens=arguments.max_tokens, note=_explain_nothing(call, arguments, read, within))
-    items = [hit_item(hit, place.name, author, arguments.detail) for place, hit, author in _with_authors(page)]
+        return bounded_reply(
+            [],
+            max_tokens=arguments.max_tokens,
+            note=_explain_nothing(call, arguments, read, within),
+        )
+    items = [
+        hit_item(hit, place.name, author, arguments.detail)
+        for place, hit, author in _with_authors(page)
+    ]
     note = _note([result for _, result in results], read)
-    return bounded_reply(items, max_tokens=arguments.max_tokens, offset=offset, total=len(ranked), note=note)
+    return bounded_reply(
+        items, max_tokens=arguments.max_tokens, offset=offset, total=len(ranked), note=note
+    )
 
 
 def search_places(call: Call, query: str, *, limit: int) -> list[tuple[Place, Hit]]:
@@ -79,7 +95,9 @@ def _exact_rank(hit: Hit) -> int:
 def _with_authors(page: list[tuple[Place, Hit]]) -> list[tuple[Place, Hit, Author | None]]:
     memories = {place.name: place.memory for place, _ in page}
     authors = {
-        name: history.authors(memory, [hit.passage.key for place, hit in page if place.name == name])
+        name: history.authors(
+            memory, [hit.passage.key for place, hit in page if place.name == name]
+        )
         for name, memory in memories.items()
     }
     return [(place, hit, authors[place.name].get(hit.passage.key)) for place, hit in page]
@@ -89,23 +107,43 @@ def _note(results: list[RecallResult], read: list[Place]) -> str:
     """Return what qualifies the answer: corrected words, and a memory that is not wholly embedded."""
     corrected = {word: meant for each in results for word, meant in each.corrections.items()}
     told = [f"took {word!r} for {meant!r}" for word, meant in corrected.items()]
-    embedded = [each.note for each, place in zip(results, read, strict=True) if each.note and place.memory.meaning]
+    embedded = [
+        each.note
+        for each, place in zip(results, read, strict=True)
+        if each.note and place.memory.meaning
+    ]
     return "; ".join(dict.fromkeys([*told, *embedded]))
 
 
-def _explain_nothing(call: Call, arguments: Recall, read: list[Place], within: Within | None) -> str:
+def _explain_nothing(
+    call: Call, arguments: Recall, read: list[Place], within: Within | None
+) -> str:
     """Say how much was searched and where, which filter removed hits, what has a similar name, and who has hits."""
     counts = [_counts(each) for each in read]
     searched = sum(each.entities + each.observations for each in counts)
     where = " and ".join(each.name for each in read)
-    told = [f"Nothing found: searched {count_noun(searched, 'passage')} in {where}." if read else _NO_WORKSPACE]
+    told = [
+        f"Nothing found: searched {count_noun(searched, 'passage')} in {where}."
+        if read
+        else _NO_WORKSPACE
+    ]
     told += _blame_filters(arguments.query, read, within)
-    near = list(dict.fromkeys([name for each in read for name in _near_names(each, arguments.query)]))
+    near = list(
+        dict.fromkeys([name for each in read for name in _near_names(each, arguments.query)])
+    )
     if near:
         told.append(f"Near it: {', '.join(near[:_MAX_NEAR])}; open shows what is known of them.")
     if not arguments.workspace or arguments.workspace in ("project", "personal"):
-        found = [each.name for each in others(call, read)[:_MAX_OTHERS] if _has_hits(each, arguments.query, within)]
-        told += [f"Other workspaces have hits: {', '.join(found)}; pass one as workspace."] if found else []
+        found = [
+            each.name
+            for each in others(call, read)[:_MAX_OTHERS]
+            if _has_hits(each, arguments.query, within)
+        ]
+        told += (
+            [f"Other workspaces have hits: {', '.join(found)}; pass one as workspace."]
+            if found
+            else []
+        )
     return one_line(" ".join(told))
 
 
@@ -119,7 +157,9 @@ def _blame_filters(query: str, read: list[Place], within: Within | None) -> list
         if fewer != within and any(_has_hits(each, query, fewer) for each in read):
             guilty.append(name)
     return [
-        f"There are hits without the filter {' or '.join(guilty)}." if guilty else "There are hits without filters."
+        f"There are hits without the filter {' or '.join(guilty)}."
+        if guilty
+        else "There are hits without filters."
     ]
 
 

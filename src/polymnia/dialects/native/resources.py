@@ -55,15 +55,24 @@ def _complete(call: Call, argument: str, value: str) -> Sequence[str]:
     folded = fold(value)
     if argument == "workspace":
         known = {*own_names(call), *(each.name for each in call.workspaces.find_all("active"))}
-        return sorted(name for name in known if fold(name).startswith(folded) and call.client.principal.enters(name))
+        return sorted(
+            name
+            for name in known
+            if fold(name).startswith(folded) and call.client.principal.enters(name)
+        )
     found: dict[str, None] = {}
     for place in places(call):
         with place.memory.reading() as read:
             if argument == "type":
-                found |= dict.fromkeys(each.type for each in read.entity_types() if fold(each.type).startswith(folded))
+                found |= dict.fromkeys(
+                    each.type for each in read.entity_types() if fold(each.type).startswith(folded)
+                )
             elif argument == "tag":
                 found |= dict.fromkeys(
-                    tag for each in read.recent(0, 1_000) for tag in each.tags if fold(tag).startswith(folded)
+                    tag
+                    for each in read.recent(0, 1_000)
+                    for tag in each.tags
+                    if fold(tag).startswith(folded)
                 )
             elif value:
                 headings = [each.name for each in read.headings(folded)[:1_000]]
@@ -81,7 +90,11 @@ def _complete_uri(call: Call, argument: str, value: str) -> Sequence[str]:
 def _recall_prompt(call: Call, given: Mapping[str, str]) -> str:
     topic = given.get("topic", "")
     about = f" about {topic}" if topic else ""
-    filters = {"types": given.get("type", ""), "tags": given.get("tag", ""), "workspace": given.get("workspace", "")}
+    filters = {
+        "types": given.get("type", ""),
+        "tags": given.get("tag", ""),
+        "workspace": given.get("workspace", ""),
+    }
     only = ", ".join([f'{name} "{value}"' for name, value in filters.items() if value])
     return (
         f"Before you go on, find out what you already know{about}: call `briefing`, then `recall` with two or three "

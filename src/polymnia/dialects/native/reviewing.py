@@ -20,19 +20,29 @@ def history(call: Call, arguments: History) -> Reply:
     """List changes, newest first, with author and differences: of an entity, of an actor, or since a time."""
     read = places(call, arguments.workspace)
     if not read:
-        return bounded_reply([], max_tokens=arguments.max_tokens, note="Nothing was ever changed here.")
+        return bounded_reply(
+            [], max_tokens=arguments.max_tokens, note="Nothing was ever changed here."
+        )
     reached = _parse_cursor(arguments.cursor, len(read))
     pages = [_page(place, arguments, before) for place, before in zip(read, reached, strict=True)]
     # Each workspace counts its own changes, so that only their times put them in one order.
-    told = [[(place, change) for change in page.changes] for place, page in zip(read, pages, strict=True)]
+    told = [
+        [(place, change) for change in page.changes]
+        for place, page in zip(read, pages, strict=True)
+    ]
     newest = list(heapq.merge(*told, key=lambda each: -each[1].at))[: arguments.limit]
-    items = [change_item(change, place.name, _differences(place, change, arguments.name)) for place, change in newest]
+    items = [
+        change_item(change, place.name, _differences(place, change, arguments.name))
+        for place, change in newest
+    ]
     where = " and ".join([each.name for each in read])
     note = f"Changes in {where}." if items else f"No such changes in {where}."
     shown = newest[: len(fitting_items(items, arguments.max_tokens, note))]
     is_more = len(shown) < sum(len(each) for each in told) or any(page.next for page in pages)
     cursor = _cursor(read, reached, shown) if is_more else ""
-    return bounded_reply(items[: len(shown)], max_tokens=arguments.max_tokens, note=note, next_cursor=cursor)
+    return bounded_reply(
+        items[: len(shown)], max_tokens=arguments.max_tokens, note=note, next_cursor=cursor
+    )
 
 
 def _page(place: Place, arguments: History, before: int) -> histories.ChangePage:
@@ -61,7 +71,9 @@ def _parse_cursor(cursor: str, workspaces: int) -> list[int]:
 def _cursor(read: list[Place], reached: list[int], shown: list[tuple[Place, Change]]) -> str:
     """Return the ids of the last changes shown, by which newer changes do not move a page."""
     last = {place.name: change.id for place, change in shown}
-    return ".".join([str(last.get(place.name, before)) for place, before in zip(read, reached, strict=True)])
+    return ".".join(
+        [str(last.get(place.name, before)) for place, before in zip(read, reached, strict=True)]
+    )
 
 
 @tool(Review, needs="read", returns=Items, brief=True)

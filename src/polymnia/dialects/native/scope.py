@@ -55,7 +55,11 @@ def others(call: Call, read: Sequence[Place]) -> list[Place]:
         return []
     known = {each.name for each in read}
     names = [each.name for each in call.workspaces.find_all("active") if each.name not in known]
-    return [Place(name, call.workspaces.memory(name)) for name in names if call.client.principal.enters(name)]
+    return [
+        Place(name, call.workspaces.memory(name))
+        for name in names
+        if call.client.principal.enters(name)
+    ]
 
 
 def describe_workspaces(workspaces: Workspaces, client: Client) -> str:
@@ -112,7 +116,9 @@ def _project(call: Call) -> str:
             roots = call.ask(list_roots()).roots
         except Unanswered:
             roots = []
-        root = next((each for each in map(_root_path, [one.uri for one in roots]) if each is not None), None)
+        root = next(
+            (each for each in map(_root_path, [one.uri for one in roots]) if each is not None), None
+        )
         if root is not None:
             client.workspace = project_workspace(call.workspaces, root)
             client.workspace_path = str(root)
@@ -141,7 +147,9 @@ def _description(call: Call, name: str) -> str:
     if client.workspace_path:
         return client.workspace_path
     root = find_project(Path.cwd())
-    return str(root) if root is not None and project_workspace(call.workspaces, root) == name else ""
+    return (
+        str(root) if root is not None and project_workspace(call.workspaces, root) == name else ""
+    )
 
 
 def require_names(names: Sequence[str]) -> None:

@@ -88,18 +88,28 @@ class FetchReply(Struct, frozen=True):
 def write_note(call: Call, arguments: WriteNote) -> Reply:
     """Store a longer text under a key, or replace it."""
     place = target(call, arguments.workspace)
-    stored = notes.commit(place.memory, Note(arguments.key, arguments.content, tuple(arguments.tags)), by=call.by)
-    return _items_reply([{"key": stored.key, "workspace": place.name, "updated": short_time(stored.updated_at)}])
+    stored = notes.commit(
+        place.memory, Note(arguments.key, arguments.content, tuple(arguments.tags)), by=call.by
+    )
+    return _items_reply(
+        [{"key": stored.key, "workspace": place.name, "updated": short_time(stored.updated_at)}]
+    )
 
 
 @tool(FindNotes, needs="read", returns=Items, brief=True)
 def find_notes(call: Call, arguments: FindNotes) -> Reply:
     """Search the notes, or list them without a query."""
     offset = offset_of(arguments.cursor)
-    found = [(place, note) for place in places(call, arguments.workspace) for note in _notes(place, arguments)]
+    found = [
+        (place, note)
+        for place in places(call, arguments.workspace)
+        for note in _notes(place, arguments)
+    ]
     items = [_note_item(place, note) for place, note in found[offset : offset + arguments.limit]]
     note = "" if items else "No notes found."
-    return bounded_reply(items, max_tokens=arguments.max_tokens, offset=offset, total=len(found), note=note)
+    return bounded_reply(
+        items, max_tokens=arguments.max_tokens, offset=offset, total=len(found), note=note
+    )
 
 
 @tool(DeleteNotes, needs="write", returns=Items, destructive=True, brief=True)
@@ -115,9 +125,11 @@ def export(call: Call, arguments: Export) -> Reply:
     """Export the memory, or what is around some names, as JSON, Mermaid or Graphviz. Large exports are refused."""
     place = _first(call, arguments.workspace)
     graph = _export_graph(place, arguments.names)
-    text = {"json": _document(place, graph, arguments.names), "mermaid": as_mermaid(graph), "dot": as_dot(graph)}[
-        arguments.format
-    ]
+    text = {
+        "json": _document(place, graph, arguments.names),
+        "mermaid": as_mermaid(graph),
+        "dot": as_dot(graph),
+    }[arguments.format]
     if len(text.encode()) > MAX_EXPORT_BYTES:
         raise BadInput(
             f"that is {len(text.encode()):,} bytes, too many for a reply; name fewer entities, or run `polymnia export`"
@@ -135,7 +147,9 @@ def list_workspaces(call: Call, arguments: Workspaces) -> Reply:
                   {"name": each.name, "status": each.status, "text": one_line(each.description)})
         for each in found[offset : offset + arguments.limit]
     ]  # fmt: skip
-    return bounded_reply(items, max_tokens=arguments.max_tokens, offset=offset, total=len(found), head="Workspaces:")
+    return bounded_reply(
+        items, max_tokens=arguments.max_tokens, offset=offset, total=len(found), head="Workspaces:"
+    )
 
 
 @tool(ManageWorkspace, needs="admin", returns=Items, destructive=True, brief=True)
@@ -155,7 +169,9 @@ def manage_workspace(call: Call, arguments: ManageWorkspace) -> Reply:
         if arguments.action == "delete":
             _confirm_deletion(call, arguments)
         changed = getattr(call.workspaces, arguments.action)(arguments.name)
-    return _items_reply([{"name": changed.name, "status": changed.status, "action": arguments.action}])
+    return _items_reply(
+        [{"name": changed.name, "status": changed.status, "action": arguments.action}]
+    )
 
 
 @tool(Trash, needs="admin", returns=Items, destructive=True, brief=True)
@@ -165,8 +181,14 @@ def trash_can(call: Call, arguments: Trash) -> Reply:
         place = target(call, arguments.workspace)
         back = trash.restore(place.memory, arguments.restore, by=call.by)
         names = [each.name for each in back.entities] + [each.entity for each in back.observations]
-        return _items_reply([{"restored": names or [arguments.restore], "relations": len(back.relations)}])
-    found = [each for place in places(call, arguments.workspace)[:1] for each in trash.items(place.memory)]
+        return _items_reply(
+            [{"restored": names or [arguments.restore], "relations": len(back.relations)}]
+        )
+    found = [
+        each
+        for place in places(call, arguments.workspace)[:1]
+        for each in trash.items(place.memory)
+    ]
     offset = offset_of(arguments.cursor)
     items = [
         line_item(
@@ -176,7 +198,9 @@ def trash_can(call: Call, arguments: Trash) -> Reply:
         for each in found[offset : offset + arguments.limit]
     ]
     note = "" if items else "Nothing was deleted."
-    return bounded_reply(items, max_tokens=arguments.max_tokens, offset=offset, total=len(found), note=note)
+    return bounded_reply(
+        items, max_tokens=arguments.max_tokens, offset=offset, total=len(found), note=note
+    )
 
 
 @tool(Statistics, needs="read", returns=Items, brief=True)
@@ -227,9 +251,17 @@ def fetch(call: Call, arguments: Fetch) -> Reply:
         for entity in graph.entities:
             relations = [f"{each.source} {each.type} {each.target}" for each in graph.relations]
             text = "\n".join([entity.summary or "", *entity.texts, *relations]).strip()
-            about = {"type": entity.type, "workspace": place.name, "updated": short_time(entity.updated_at)}
+            about = {
+                "type": entity.type,
+                "workspace": place.name,
+                "updated": short_time(entity.updated_at),
+            }
             found = FetchReply(
-                _document_id(place.name, name), f"{name} ({entity.type})", text, _document_url(name), about
+                _document_id(place.name, name),
+                f"{name} ({entity.type})",
+                text,
+                _document_url(name),
+                about,
             )
             encoded = encode(found)
             return Reply(encoded.decode(), Raw(encoded))
@@ -246,7 +278,9 @@ TOOLSETS: dict[str, tuple[Tool, ...]] = {
 
 def chosen_tools(names: Iterable[str]) -> list[Tool]:
     """Return the tools of these toolsets; `all` stands for every one. Raise SettingsError."""
-    wanted = dict.fromkeys(name for each in names for name in (TOOLSETS if each == "all" else (each,)))
+    wanted = dict.fromkeys(
+        name for each in names for name in (TOOLSETS if each == "all" else (each,))
+    )
     for name in wanted:
         if name not in TOOLSETS:
             raise SettingsError(f"unknown toolset {name!r}: use {', '.join(TOOLSETS)} or all")
@@ -276,7 +310,9 @@ def _note_item(place: Place, note: Note) -> Item:
 
 def _confirm_deletion(call: Call, arguments: ManageWorkspace) -> None:
     """Raise BadInput if the user declines, or nobody confirms where no user can be asked."""
-    question = confirmation("delete", f"Delete the workspace {arguments.name} with everything in it?")
+    question = confirmation(
+        "delete", f"Delete the workspace {arguments.name} with everything in it?"
+    )
     is_agreed = call.confirm(question, otherwise=arguments.confirm)
     if is_agreed is None:
         raise BadInput(f"that would delete everything in {arguments.name}: pass confirm: true")
@@ -309,4 +345,6 @@ def _document_url(name: str) -> str:
 
 
 def _items_reply(items: list[dict[str, Any]]) -> Reply:
-    return Reply("\n".join([encode(each).decode() for each in items]), Raw(encode(Items(items=items))))
+    return Reply(
+        "\n".join([encode(each).decode() for each in items]), Raw(encode(Items(items=items)))
+    )

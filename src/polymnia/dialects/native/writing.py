@@ -9,12 +9,27 @@ from msgspec.json import encode
 from polymnia.dialects.base import Call, Reply, tool
 from polymnia.dialects.native.lines import one_line
 from polymnia.dialects.native.scope import Place, target
-from polymnia.dialects.native.shapes import EditShape, EntityShape, Forget, Items, RelationShape, Remember, Revise, Undo
+from polymnia.dialects.native.shapes import (
+    EditShape,
+    EntityShape,
+    Forget,
+    Items,
+    RelationShape,
+    Remember,
+    Revise,
+    Undo,
+)
 from polymnia.dialects.questions import Elicited, Question, confirmation
 from polymnia.dialects.times import parse_moment
 from polymnia.engine.forget import ForgetReceipt, Unwanted
 from polymnia.engine.forget import forget as forget_rows
-from polymnia.engine.remember import EntityFacts, EntityReceipt, FactDraft, FactReceipt, RememberReceipt
+from polymnia.engine.remember import (
+    EntityFacts,
+    EntityReceipt,
+    FactDraft,
+    FactReceipt,
+    RememberReceipt,
+)
 from polymnia.engine.remember import remember as remember_facts
 from polymnia.engine.revise import Edit, Revision, RevisionReceipt, merge
 from polymnia.engine.revise import revise as revise_entity
@@ -66,9 +81,13 @@ def revise(call: Call, arguments: Revise) -> Reply:
             }
         )
     if revision != Revision():
-        items.append(_revision_item(revise_entity(place.memory, arguments.name, revision, by=call.by)))
+        items.append(
+            _revision_item(revise_entity(place.memory, arguments.name, revision, by=call.by))
+        )
     if not items:
-        raise BadInput("nothing to revise: give a new name, type, summary, tags, facts, or names to merge")
+        raise BadInput(
+            "nothing to revise: give a new name, type, summary, tags, facts, or names to merge"
+        )
     return _plain_reply(items)
 
 
@@ -91,7 +110,12 @@ def undo(call: Call, arguments: Undo) -> Reply:
     if bool(arguments.changes) == bool(arguments.since):
         raise BadInput("give either changes or since; history lists the changes")
     receipt = _undo(call, place, arguments, skip_conflicts=arguments.skip_conflicts)
-    if receipt.conflicts and not arguments.dry_run and not arguments.skip_conflicts and call.may_ask("elicitation"):
+    if (
+        receipt.conflicts
+        and not arguments.dry_run
+        and not arguments.skip_conflicts
+        and call.may_ask("elicitation")
+    ):
         if not call.ask(_undo_question(receipt)).is_accepted:
             raise BadInput(f"the user declined; nothing was undone ({_conflict_text(receipt)})")
         receipt = _undo(call, place, arguments, skip_conflicts=True)
@@ -102,7 +126,11 @@ def _facts(shape: EntityShape, source: str) -> EntityFacts:
     at = parse_moment(shape.when, "when") if shape.when else 0
     facts = tuple([FactDraft(text, at, source) for text in shape.facts])
     return EntityFacts(
-        name=shape.name, type=shape.type, facts=facts, summary=shape.summary or None, tags=tuple(shape.tags)
+        name=shape.name,
+        type=shape.type,
+        facts=facts,
+        summary=shape.summary or None,
+        tags=tuple(shape.tags),
     )
 
 
@@ -117,7 +145,11 @@ def _receipt_reply(receipt: RememberReceipt, workspace: str) -> Reply:
                 "outcome": each.outcome, "reason": each.reason})
         for each in receipt.relations
     ]  # fmt: skip
-    done = f"change {receipt.change} in {workspace}" if receipt.change else f"nothing changed in {workspace}"
+    done = (
+        f"change {receipt.change} in {workspace}"
+        if receipt.change
+        else f"nothing changed in {workspace}"
+    )
     return _plain_reply(items, done)
 
 
@@ -135,7 +167,9 @@ def _entity_receipt(receipt: EntityReceipt) -> dict[str, Any]:
 
 
 def _fact_receipt(receipt: FactReceipt) -> dict[str, Any]:
-    similar = [f"#{each.ordinal} {one_line(each.text)[:_MAX_SIMILAR_LETTERS]}" for each in receipt.similar]
+    similar = [
+        f"#{each.ordinal} {one_line(each.text)[:_MAX_SIMILAR_LETTERS]}" for each in receipt.similar
+    ]
     warning = f"looks like {receipt.secret}; forget it if it is secret" if receipt.secret else ""
     return _clean(
         {
@@ -161,7 +195,9 @@ def _revision(arguments: Revise) -> Revision:
 
 
 def _edit(shape: EditShape) -> Edit:
-    return Edit(_reference(shape.old), shape.new, parse_moment(shape.when, "when") if shape.when else 0)
+    return Edit(
+        _reference(shape.old), shape.new, parse_moment(shape.when, "when") if shape.when else 0
+    )
 
 
 def _reference(text: str) -> int | str:
@@ -180,14 +216,18 @@ def _revision_item(receipt: RevisionReceipt) -> dict[str, Any]:
             "renamed_from": receipt.before.name if receipt.before.name != after.name else "",
             "relations_moved": receipt.relations,
             "corrected": [each.new.ordinal for each in receipt.replaced],
-            "superseded": [f"#{each.old.ordinal} by #{each.new.ordinal}" for each in receipt.superseded],
+            "superseded": [
+                f"#{each.old.ordinal} by #{each.new.ordinal}" for each in receipt.superseded
+            ],
         }
     )
 
 
 def _parse_unwanted(arguments: Forget) -> Unwanted:
     if arguments.name and not arguments.facts and not arguments.whole:
-        raise BadInput(f"say which facts of {arguments.name} to forget, or pass whole: true for the entity itself")
+        raise BadInput(
+            f"say which facts of {arguments.name} to forget, or pass whole: true for the entity itself"
+        )
     if not arguments.name and (arguments.facts or arguments.whole):
         raise BadInput("name: say which entity")
     if not arguments.name and not arguments.relations:
@@ -205,11 +245,15 @@ def _confirm_forgetting(call: Call, planned: ForgetReceipt, *, is_confirmed: boo
     rows += sum(len(each.observations) for each in planned.observations)
     if rows <= _MAX_UNCONFIRMED:
         return
-    names = dict.fromkeys([each.name for each in planned.entities] + [each.entity for each in planned.observations])
+    names = dict.fromkeys(
+        [each.name for each in planned.entities] + [each.entity for each in planned.observations]
+    )
     question = f"Forget {', '.join(names) or 'relations'}: {rows} facts and relations in all?"
     is_agreed = call.confirm(confirmation("forget", question), otherwise=is_confirmed)
     if is_agreed is None:
-        raise BadInput(f"that would forget {rows} facts and relations: look with dry_run, or pass confirm: true")
+        raise BadInput(
+            f"that would forget {rows} facts and relations: look with dry_run, or pass confirm: true"
+        )
     if not is_agreed:
         raise BadInput("the user declined; nothing was forgotten")
 
@@ -231,7 +275,11 @@ def _forget_item(receipt: ForgetReceipt, *, dry_run: bool) -> dict[str, Any]:
 
 def _undo(call: Call, place: Place, arguments: Undo, *, skip_conflicts: bool) -> UndoReceipt:
     """Undo what the arguments say. With conflicts that may not be skipped, nothing is changed."""
-    options: dict[str, Any] = {"by": call.by, "dry_run": arguments.dry_run, "skip_conflicts": skip_conflicts}
+    options: dict[str, Any] = {
+        "by": call.by,
+        "dry_run": arguments.dry_run,
+        "skip_conflicts": skip_conflicts,
+    }
     if arguments.changes:
         return undo_changes(place.memory, arguments.changes, **options)
     since = parse_moment(arguments.since, "since")
@@ -239,8 +287,14 @@ def _undo(call: Call, place: Place, arguments: Undo, *, skip_conflicts: bool) ->
 
 
 def _undo_question(receipt: UndoReceipt) -> Question[Elicited]:
-    changes = f"change {receipt.undone[0]}" if len(receipt.undone) == 1 else f"{len(receipt.undone)} changes"
-    return confirmation("undo", f"Undo {changes} except for what was changed since? {_conflict_text(receipt)}")
+    changes = (
+        f"change {receipt.undone[0]}"
+        if len(receipt.undone) == 1
+        else f"{len(receipt.undone)} changes"
+    )
+    return confirmation(
+        "undo", f"Undo {changes} except for what was changed since? {_conflict_text(receipt)}"
+    )
 
 
 def _conflict_text(receipt: UndoReceipt) -> str:
@@ -266,9 +320,22 @@ def _undone(receipt: UndoReceipt, *, dry_run: bool) -> dict[str, Any]:
         "removed": _count(receipt, "before"),
         "restored": _count(receipt, "after"),
     }
-    shown = {"conflicts": conflicts[:_MAX_CONFLICTS], "more_conflicts": max(len(conflicts) - _MAX_CONFLICTS, 0)}
-    why = "resolve the conflicts, or pass skip_conflicts" if conflicts else "the memory is as it was before already"
-    return _clean({**(done if is_done else {}), **shown, "note": "" if is_done else f"nothing was undone: {why}"})
+    shown = {
+        "conflicts": conflicts[:_MAX_CONFLICTS],
+        "more_conflicts": max(len(conflicts) - _MAX_CONFLICTS, 0),
+    }
+    why = (
+        "resolve the conflicts, or pass skip_conflicts"
+        if conflicts
+        else "the memory is as it was before already"
+    )
+    return _clean(
+        {
+            **(done if is_done else {}),
+            **shown,
+            "note": "" if is_done else f"nothing was undone: {why}",
+        }
+    )
 
 
 def _count(receipt: UndoReceipt, side: str) -> int:

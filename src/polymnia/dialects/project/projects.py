@@ -8,7 +8,14 @@ from polymnia.dialects.base import Call, Reply, tool
 from polymnia.dialects.project import shapes
 from polymnia.dialects.project.shapes import array_reply, object_reply, project_shape
 from polymnia.engine.memory import Memory
-from polymnia.errors import BadInput, NoWorkspace, StoreError, StoreSealed, WorkspaceArchived, WorkspaceNotFound
+from polymnia.errors import (
+    BadInput,
+    NoWorkspace,
+    StoreError,
+    StoreSealed,
+    WorkspaceArchived,
+    WorkspaceNotFound,
+)
 from polymnia.model import Workspace
 
 logger = logging.getLogger(__name__)
@@ -69,7 +76,9 @@ def get_current_project(call: Call, arguments: shapes.Nothing) -> Reply:
     except (NoWorkspace, BadInput) as exc:
         message = str(exc)
         return Reply(message, object_reply(shapes.CurrentReply(message, None)).structured)
-    return Reply(object_reply(shape).text, object_reply(shapes.CurrentReply(None, shape)).structured)
+    return Reply(
+        object_reply(shape).text, object_reply(shapes.CurrentReply(None, shape)).structured
+    )
 
 
 @tool(shapes.ArchiveProject, needs="admin", returns=shapes.ConfirmedReply, destructive=True)
@@ -168,7 +177,9 @@ def _translate_errors(call: Call, name: str) -> Iterator[None]:
     except WorkspaceArchived as exc:
         raise BadInput(f"Project {name} was archived. {_how_to_restore(call)}") from exc
     except WorkspaceNotFound as exc:
-        raise BadInput(f"There is no project {name}. Use list_projects to see which exist.") from exc
+        raise BadInput(
+            f"There is no project {name}. Use list_projects to see which exist."
+        ) from exc
     except StoreSealed as exc:
         raise BadInput(
             f"Project {name} was archived or deleted during this call; nothing was changed. "

@@ -54,7 +54,9 @@ class RestoreProject(Struct, frozen=True, forbid_unknown_fields=True):
 class EntityArgument(Struct, frozen=True, forbid_unknown_fields=True):
     name: Annotated[str, Meta(description="Entity name")]
     entity_type: Annotated[str, Meta(description="Entity type (e.g., person, technology, concept)")]
-    observations: Annotated[list[str], Meta(description="Initial observations about the entity")] = []
+    observations: Annotated[
+        list[str], Meta(description="Initial observations about the entity")
+    ] = []
 
 
 class CreateEntities(Struct, frozen=True, forbid_unknown_fields=True):
@@ -73,7 +75,9 @@ class AddObservations(Struct, frozen=True, forbid_unknown_fields=True):
 class RelationArgument(Struct, frozen=True, forbid_unknown_fields=True):
     source: Annotated[str, Meta(description="Source entity name")] = field(name="from")
     target: Annotated[str, Meta(description="Target entity name")] = field(name="to")
-    relation_type: Annotated[str, Meta(description="Relation type in active voice (e.g., uses, depends_on, manages)")]
+    relation_type: Annotated[
+        str, Meta(description="Relation type in active voice (e.g., uses, depends_on, manages)")
+    ]
 
 
 class Relations(Struct, frozen=True, forbid_unknown_fields=True):
@@ -81,7 +85,9 @@ class Relations(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SearchNodes(Struct, frozen=True, forbid_unknown_fields=True):
-    query: Annotated[str, Meta(description="Search query (supports FTS5 syntax: AND, OR, NOT, prefix*)")]
+    query: Annotated[
+        str, Meta(description="Search query (supports FTS5 syntax: AND, OR, NOT, prefix*)")
+    ]
 
 
 class OpenNodes(Struct, frozen=True, forbid_unknown_fields=True):
@@ -94,7 +100,9 @@ class DeleteEntities(Struct, frozen=True, forbid_unknown_fields=True):
 
 class DeletionArgument(Struct, frozen=True, forbid_unknown_fields=True):
     entity_name: str
-    observations: Annotated[list[str], Meta(description="Observation content strings to match and delete")]
+    observations: Annotated[
+        list[str], Meta(description="Observation content strings to match and delete")
+    ]
 
 
 class DeleteObservations(Struct, frozen=True, forbid_unknown_fields=True):

@@ -19,7 +19,10 @@ from polymnia.model import EntityDraft, Graph, ObservationDraft, Relation
 @tool(shapes.CreateEntities, needs="write", returns=shapes.EntitiesReply)
 def create_entities(call: Call, arguments: shapes.CreateEntities) -> Reply:
     """Create one or more entities in the knowledge graph. Existing names are left unchanged."""
-    drafts = [EntityDraft(each.name, each.entity_type, tuple(each.observations)) for each in arguments.entities]
+    drafts = [
+        EntityDraft(each.name, each.entity_type, tuple(each.observations))
+        for each in arguments.entities
+    ]
     with active_memory(call) as memory:
         shaped = [entity_shape(each) for each in entities.create(memory, drafts, by=call.by)]
     known = {each.name for each in drafts} - {each.name for each in shaped}
@@ -30,7 +33,9 @@ def create_entities(call: Call, arguments: shapes.CreateEntities) -> Reply:
 @tool(shapes.AddObservations, needs="write", returns=shapes.ObservationsReply)
 def add_observations(call: Call, arguments: shapes.AddObservations) -> Reply:
     """Add observations to existing entities."""
-    additions = [ObservationDraft(each.entity_name, tuple(each.contents)) for each in arguments.observations]
+    additions = [
+        ObservationDraft(each.entity_name, tuple(each.contents)) for each in arguments.observations
+    ]
     with active_memory(call) as memory:
         added = observations.add_to(memory, additions, by=call.by, skip_repeats=False)
     shaped = [added_shape(entity, each) for entity, new in added for each in new.observations]
@@ -77,10 +82,18 @@ def read_graph(call: Call, arguments: shapes.Nothing) -> Reply:
     call.check()
     found = [entity_shape(each) for each in graph.entities]
     call.check()
-    return object_reply(shapes.GraphReply(found, [relation_shape(each) for each in graph.relations]))
+    return object_reply(
+        shapes.GraphReply(found, [relation_shape(each) for each in graph.relations])
+    )
 
 
-@tool(shapes.DeleteEntities, needs="write", returns=shapes.CountReply, destructive=True, idempotent=True)
+@tool(
+    shapes.DeleteEntities,
+    needs="write",
+    returns=shapes.CountReply,
+    destructive=True,
+    idempotent=True,
+)
 def delete_entities(call: Call, arguments: shapes.DeleteEntities) -> Reply:
     """Delete entities with their observations and relations. Returns how many entities were deleted."""
     with active_memory(call) as memory:
@@ -88,10 +101,18 @@ def delete_entities(call: Call, arguments: shapes.DeleteEntities) -> Reply:
     return object_reply(shapes.CountReply(len(deleted.entities)))
 
 
-@tool(shapes.DeleteObservations, needs="write", returns=shapes.CountReply, destructive=True, idempotent=True)
+@tool(
+    shapes.DeleteObservations,
+    needs="write",
+    returns=shapes.CountReply,
+    destructive=True,
+    idempotent=True,
+)
 def delete_observations(call: Call, arguments: shapes.DeleteObservations) -> Reply:
     """Delete specific observations from entities by their exact text. Returns how many were deleted."""
-    removals = [ObservationDraft(each.entity_name, tuple(each.observations)) for each in arguments.deletions]
+    removals = [
+        ObservationDraft(each.entity_name, tuple(each.observations)) for each in arguments.deletions
+    ]
     with active_memory(call) as memory:
         removed = observations.remove(memory, removals, by=call.by)
     return object_reply(shapes.CountReply(sum(len(each.observations) for each in removed)))

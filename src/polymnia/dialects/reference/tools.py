@@ -15,22 +15,32 @@ from polymnia.model import Entity, EntityDraft, Graph, ObservationDraft, Observa
 class EntityShape(Struct, frozen=True, rename="camel"):
     name: Annotated[str, Meta(description="The name of the entity")]
     entity_type: Annotated[str, Meta(description="The type of the entity")]
-    observations: Annotated[list[str], Meta(description="An array of observation contents associated with the entity")]
+    observations: Annotated[
+        list[str], Meta(description="An array of observation contents associated with the entity")
+    ]
 
 
 class RelationShape(Struct, frozen=True, rename="camel"):
-    source: Annotated[str, Meta(description="The name of the entity where the relation starts")] = field(name="from")
-    target: Annotated[str, Meta(description="The name of the entity where the relation ends")] = field(name="to")
+    source: Annotated[str, Meta(description="The name of the entity where the relation starts")] = (
+        field(name="from")
+    )
+    target: Annotated[str, Meta(description="The name of the entity where the relation ends")] = (
+        field(name="to")
+    )
     relation_type: Annotated[str, Meta(description="The type of the relation")]
 
 
 class Addition(Struct, frozen=True, rename="camel"):
-    entity_name: Annotated[str, Meta(description="The name of the entity to add the observations to")]
+    entity_name: Annotated[
+        str, Meta(description="The name of the entity to add the observations to")
+    ]
     contents: Annotated[list[str], Meta(description="An array of observation contents to add")]
 
 
 class Deletion(Struct, frozen=True, rename="camel"):
-    entity_name: Annotated[str, Meta(description="The name of the entity containing the observations")]
+    entity_name: Annotated[
+        str, Meta(description="The name of the entity containing the observations")
+    ]
     observations: Annotated[list[str], Meta(description="An array of observations to delete")]
 
 
@@ -74,7 +84,10 @@ class ReadGraph(Struct, frozen=True):
 
 class SearchNodes(Struct, frozen=True):
     query: Annotated[
-        str, Meta(description="The search query to match against entity names, types, and observation content")
+        str,
+        Meta(
+            description="The search query to match against entity names, types, and observation content"
+        ),
     ]
 
 
@@ -110,7 +123,9 @@ def create_entities(call: Call, arguments: CreateEntities) -> Reply:
 @tool(CreateRelations, needs="write", returns=RelationsReply)
 def create_relations(call: Call, arguments: CreateRelations) -> Reply:
     """Create multiple new relations between entities in the knowledge graph. Relations are directed edges."""
-    created = relations.create(call.memory, [relation(each) for each in arguments.relations], by=call.by)
+    created = relations.create(
+        call.memory, [relation(each) for each in arguments.relations], by=call.by
+    )
     shaped = [relation_shape(each) for each in created]
     return _reply(shaped, RelationsReply(shaped))
 

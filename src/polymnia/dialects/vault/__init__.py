@@ -1,7 +1,12 @@
 """The `vault` dialect: notes by key, private to a session or in the vault for all."""
 
 from polymnia.dialects.base import Dialect, NoteRules
-from polymnia.dialects.vault.resources import TEMPLATES, VAULT_RESOURCE, own_resources, resource_set_changed
+from polymnia.dialects.vault.resources import (
+    TEMPLATES,
+    VAULT_RESOURCE,
+    own_resources,
+    resource_set_changed,
+)
 from polymnia.dialects.vault.tools import Vault
 
 _INSTRUCTIONS = """\

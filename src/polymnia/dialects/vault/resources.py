@@ -109,7 +109,9 @@ def _changed_notes(change: Change) -> tuple[Note, ...]:
 
 
 def _page_json(call: Call, scope: NoteScope, offset: int = 0, limit: int | None = None) -> str:
-    return indented_json([memory(note) for note in notes.page(call.memory, scope, offset=offset, limit=limit)])
+    return indented_json(
+        [memory(note) for note in notes.page(call.memory, scope, offset=offset, limit=limit)]
+    )
 
 
 def _number(given: dict[str, str], name: str) -> int:

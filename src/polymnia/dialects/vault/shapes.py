@@ -24,12 +24,15 @@ class Commit(Struct, frozen=True, forbid_unknown_fields=True):
     tags: (
         Annotated[
             list[str],
-            Meta(description="Categorization tags for retrieval. They replace the tags of an existing memory."),
+            Meta(
+                description="Categorization tags for retrieval. They replace the tags of an existing memory."
+            ),
         ]
         | UnsetType
     ) = UNSET
     embedding: (
-        Annotated[Vector, Meta(description="Optional pre-computed embedding vector (float32[D]).")] | UnsetType
+        Annotated[Vector, Meta(description="Optional pre-computed embedding vector (float32[D]).")]
+        | UnsetType
     ) = UNSET
 
 
@@ -41,17 +44,29 @@ class Committed(Struct, frozen=True):
 
 class Search(Struct, frozen=True, forbid_unknown_fields=True):
     query: Annotated[
-        str, Meta(description="Full-text search query (FTS5 syntax supported). Empty: the newest memories.")
+        str,
+        Meta(
+            description="Full-text search query (FTS5 syntax supported). Empty: the newest memories."
+        ),
     ]
     scope: (
-        Annotated[AnyScope, Meta(description="Which scope(s) to search. Default: all.", extra_json_schema=_TEXT)]
+        Annotated[
+            AnyScope,
+            Meta(description="Which scope(s) to search. Default: all.", extra_json_schema=_TEXT),
+        ]
         | UnsetType
     ) = UNSET
     tags: (
-        Annotated[list[str], Meta(description="Filter: only return memories with ALL specified tags.")] | UnsetType
+        Annotated[
+            list[str], Meta(description="Filter: only return memories with ALL specified tags.")
+        ]
+        | UnsetType
     ) = UNSET
     query_embedding: (
-        Annotated[Vector, Meta(description="Optional: embedding of the query for semantic re-ranking.")] | UnsetType
+        Annotated[
+            Vector, Meta(description="Optional: embedding of the query for semantic re-ranking.")
+        ]
+        | UnsetType
     ) = UNSET
     limit: Annotated[int, Meta(description="Max results to return.")] = 10
 
@@ -71,11 +86,21 @@ class Results(Struct, frozen=True):
 
 class Prune(Struct, frozen=True, forbid_unknown_fields=True):
     scope: Annotated[AnyScope, Meta(extra_json_schema=_TEXT)]
-    key: Annotated[str, Meta(description="If provided, delete only this key (within scope).")] | UnsetType = UNSET
-    older_than: (
-        Annotated[str, Meta(description="ISO 8601 datetime. Delete entries created before this timestamp.")] | UnsetType
+    key: (
+        Annotated[str, Meta(description="If provided, delete only this key (within scope).")]
+        | UnsetType
     ) = UNSET
-    tags: Annotated[list[str], Meta(description="Delete entries matching ALL these tags.")] | UnsetType = UNSET
+    older_than: (
+        Annotated[
+            str,
+            Meta(description="ISO 8601 datetime. Delete entries created before this timestamp."),
+        ]
+        | UnsetType
+    ) = UNSET
+    tags: (
+        Annotated[list[str], Meta(description="Delete entries matching ALL these tags.")]
+        | UnsetType
+    ) = UNSET
 
 
 class Pruned(Struct, frozen=True):
@@ -83,7 +108,9 @@ class Pruned(Struct, frozen=True):
 
 
 class SetSession(Struct, frozen=True, forbid_unknown_fields=True):
-    session_id: Annotated[str, Meta(description="The session whose memories this conversation uses from now on.")]
+    session_id: Annotated[
+        str, Meta(description="The session whose memories this conversation uses from now on.")
+    ]
 
 
 class SessionSet(Struct, frozen=True):

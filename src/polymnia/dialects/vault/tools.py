@@ -6,7 +6,17 @@ from functools import partial
 from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.json import encode
 
-from polymnia.dialects.base import MAX_ROWS, Call, Client, NoteRules, Reply, Tool, catalogue, session_name, tool
+from polymnia.dialects.base import (
+    MAX_ROWS,
+    Call,
+    Client,
+    NoteRules,
+    Reply,
+    Tool,
+    catalogue,
+    session_name,
+    tool,
+)
 from polymnia.dialects.times import parse_time
 from polymnia.dialects.vault import shapes
 from polymnia.dialects.vault.shapes import own_session, require_session
@@ -31,10 +41,18 @@ class Vault:
     def tools(self) -> dict[str, Tool]:
         """Return the catalogue."""
         return catalogue(
-            tool(shapes.Commit, needs="write", returns=shapes.Committed, idempotent=True)(self.commit_memory),
-            tool(shapes.Search, needs="read", returns=shapes.Results, idempotent=True)(self.search_memories),
-            tool(shapes.Prune, needs="write", returns=shapes.Pruned, destructive=True)(self.prune_memory),
-            tool(shapes.SetSession, needs="write", returns=shapes.SessionSet, idempotent=True)(self.set_session_id),
+            tool(shapes.Commit, needs="write", returns=shapes.Committed, idempotent=True)(
+                self.commit_memory
+            ),
+            tool(shapes.Search, needs="read", returns=shapes.Results, idempotent=True)(
+                self.search_memories
+            ),
+            tool(shapes.Prune, needs="write", returns=shapes.Pruned, destructive=True)(
+                self.prune_memory
+            ),
+            tool(shapes.SetSession, needs="write", returns=shapes.SessionSet, idempotent=True)(
+                self.set_session_id
+            ),
         )
 
     def commit_memory(self, call: Call, arguments: shapes.Commit) -> Reply:
@@ -76,12 +94,20 @@ contain any of them are returned. Searches session and vault unless scope says o
 need a key, older_than or tags. Returns how many were deleted."""
         memory = call.memory
         key = None if arguments.key is UNSET else arguments.key
-        before = None if arguments.older_than is UNSET else parse_time(arguments.older_than, "older_than")
+        before = (
+            None
+            if arguments.older_than is UNSET
+            else parse_time(arguments.older_than, "older_than")
+        )
         tags = arguments.tags or ()
         if arguments.scope != "session" and key is None and before is None and not tags:
             raise InvalidParams(_UNFILTERED)
         scopes = _scopes(call.client, arguments.scope)
-        return _reply(shapes.Pruned(notes.prune(memory, scopes, by=call.by, key=key, tags=tags, before=before)))
+        return _reply(
+            shapes.Pruned(
+                notes.prune(memory, scopes, by=call.by, key=key, tags=tags, before=before)
+            )
+        )
 
     def set_session_id(self, call: Call, arguments: shapes.SetSession) -> Reply:
         """Set the session whose memories the session scope refers to for the rest of this conversation."""

@@ -10,7 +10,9 @@ MAX_DEPTH = 10
 MAX_DAYS = 36_500
 
 EntityName = Annotated[str, Meta(description="Name of the entity, exactly as it was created")]
-RelationType = Annotated[str, Meta(min_length=1, description="Type of the relation, for example uses or depends_on")]
+RelationType = Annotated[
+    str, Meta(min_length=1, description="Type of the relation, for example uses or depends_on")
+]
 Mode = Annotated[
     Literal["embedding", "text"],
     Meta(
@@ -28,9 +30,15 @@ class Nothing(Struct, frozen=True, forbid_unknown_fields=True):
 
 class EntityArgument(Struct, frozen=True, forbid_unknown_fields=True):
     name: Annotated[str, Meta(min_length=1, description="Unique name within the workspace")]
-    entity_type: Annotated[str, Meta(description="Type of the entity, for example person, service or decision")]
-    observations: Annotated[list[str], Meta(description="Initial observations, appended in order")] = []
-    summary: Annotated[str | None, Meta(description="What the entity is, in a sentence or two")] = None
+    entity_type: Annotated[
+        str, Meta(description="Type of the entity, for example person, service or decision")
+    ]
+    observations: Annotated[
+        list[str], Meta(description="Initial observations, appended in order")
+    ] = []
+    summary: Annotated[str | None, Meta(description="What the entity is, in a sentence or two")] = (
+        None
+    )
     tags: list[str] = []
 
 

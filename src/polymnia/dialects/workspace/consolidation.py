@@ -49,7 +49,10 @@ def find_similar_nodes(call: Call, arguments: given.FindSimilarNodes) -> Reply:
         check=call.check,
     )
     return list_reply(
-        [shapes.SimilarShape(each.a, each.b, each.similarity, each.a_type, each.b_type) for each in pairs]
+        [
+            shapes.SimilarShape(each.a, each.b, each.similarity, each.a_type, each.b_type)
+            for each in pairs
+        ]
     )
 
 
@@ -73,7 +76,9 @@ def _ask_model(call: Call, prompts: Sequence[Prompt]) -> Mapping[Prompt, str]:
     key = f"drafts-{crc32(joined.text.encode())}"
     if call.answers and key not in call.answers:
         return {}
-    question = sampling(key, joined.text, system=joined.instructions, max_tokens=_DRAFT_TOKENS * len(prompts))
+    question = sampling(
+        key, joined.text, system=joined.instructions, max_tokens=_DRAFT_TOKENS * len(prompts)
+    )
     try:
         return split_drafts(call.ask(question).text, prompts)
     except Unanswered as exc:
@@ -133,7 +138,13 @@ def _report_shape(report: ConsolidationReport) -> shapes.ReportReply:
             shapes.CandidateShape(each.pair.a, each.pair.b, each.pair.similarity, each.rationale)
             for each in report.relation_candidates
         ],
-        [shapes.OrphanShape(each.name, each.type, iso_time(each.updated_at)) for each in report.orphans],
-        [shapes.ClusterShape(each.number, list(each.names), each.label) for each in report.clusters],
+        [
+            shapes.OrphanShape(each.name, each.type, iso_time(each.updated_at))
+            for each in report.orphans
+        ],
+        [
+            shapes.ClusterShape(each.number, list(each.names), each.label)
+            for each in report.clusters
+        ],
         shapes.EventsShape(iso_time(events.since), events.creates, events.updates, events.deletes),
     )

@@ -23,12 +23,20 @@ not_found names the unknown ends."""
     )
 
 
-@tool(given.Relations, needs="write", returns=shapes.DeletedRelationsReply, destructive=True, idempotent=True)
+@tool(
+    given.Relations,
+    needs="write",
+    returns=shapes.DeletedRelationsReply,
+    destructive=True,
+    idempotent=True,
+)
 def delete_relations(call: Call, arguments: given.Relations) -> Reply:
     """Delete specific relations. Returns how many were deleted and how many did not exist."""
     wanted = _relations(arguments)
     deleted = len(relations.delete(open_memory(call), wanted, by=call.by))
-    return object_reply(shapes.DeletedRelationsReply(deleted, len({each.key for each in wanted}) - deleted))
+    return object_reply(
+        shapes.DeletedRelationsReply(deleted, len({each.key for each in wanted}) - deleted)
+    )
 
 
 @tool(given.UpdateRelationType, needs="write", returns=shapes.RenamedReply, destructive=True)
@@ -39,7 +47,9 @@ def update_relation_type(call: Call, arguments: given.UpdateRelationType) -> Rep
     return object_reply(shapes.RenamedReply(*relation.key, arguments.new_type))
 
 
-@tool(given.GetRelationsBetween, needs="read", returns=list_of(shapes.RelationShape), idempotent=True)
+@tool(
+    given.GetRelationsBetween, needs="read", returns=list_of(shapes.RelationShape), idempotent=True
+)
 def get_relations_between(call: Call, arguments: given.GetRelationsBetween) -> Reply:
     """Return all relations between two nodes, in both directions."""
     found = relations.between(open_memory(call), arguments.entity_a, arguments.entity_b)
@@ -50,11 +60,19 @@ def get_relations_between(call: Call, arguments: given.GetRelationsBetween) -> R
 def get_neighborhood(call: Call, arguments: given.GetNeighborhood) -> Reply:
     """Return a node and all nodes within some hops, whatever the direction, and the relations between them."""
     graph, is_complete = traverse.neighbourhood(open_memory(call), arguments.name, arguments.depth)
-    nodes = [shapes.NeighborShape(each.name, each.type, each.summary, list(each.tags)) for each in graph.entities]
+    nodes = [
+        shapes.NeighborShape(each.name, each.type, each.summary, list(each.tags))
+        for each in graph.entities
+    ]
     note = (
-        None if is_complete else f"Incomplete: more than {traverse.MAX_NAMES} nodes are within {arguments.depth} hops."
+        None
+        if is_complete
+        else f"Incomplete: more than {traverse.MAX_NAMES} nodes are within {arguments.depth} hops."
     )
-    return object_reply(shapes.NeighborhoodReply(nodes, [relation_shape(each) for each in graph.relations]), note=note)
+    return object_reply(
+        shapes.NeighborhoodReply(nodes, [relation_shape(each) for each in graph.relations]),
+        note=note,
+    )
 
 
 @tool(given.GetPath, needs="read", returns=shapes.PathReply, idempotent=True)
@@ -62,9 +80,14 @@ def get_path(call: Call, arguments: given.GetPath) -> Reply:
     """Find a shortest path of relations between two nodes, whatever the direction of the relations."""
     route = traverse.shortest_route(open_memory(call), arguments.from_entity, arguments.to_entity)
     return object_reply(
-        shapes.PathReply(bool(route.names), route.names, [relation_shape(each) for each in route.relations])
+        shapes.PathReply(
+            bool(route.names), route.names, [relation_shape(each) for each in route.relations]
+        )
     )
 
 
 def _relations(arguments: given.Relations) -> list[Relation]:
-    return [Relation(each.from_entity, each.to_entity, each.relation_type) for each in arguments.relations]
+    return [
+        Relation(each.from_entity, each.to_entity, each.relation_type)
+        for each in arguments.relations
+    ]

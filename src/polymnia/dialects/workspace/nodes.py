@@ -29,24 +29,40 @@ def create_entities(call: Call, arguments: given.CreateEntities) -> Reply:
     """Create one or more nodes. Names are unique within the workspace; existing nodes are left unchanged."""
     drafts = [
         EntityDraft(
-            each.name, each.entity_type, tuple(each.observations), each.summary, tuple(dict.fromkeys(each.tags))
+            each.name,
+            each.entity_type,
+            tuple(each.observations),
+            each.summary,
+            tuple(dict.fromkeys(each.tags)),
         )
         for each in arguments.entities
     ]
     created = entities.create(open_memory(call), drafts, by=call.by)
     known = {each.name for each in drafts} - {each.name for each in created}
     note = f"Unchanged, because they exist: {', '.join(sorted(known))}." if known else None
-    shaped = [shapes.CreatedShape(each.name, each.type, iso_time(each.created_at)) for each in created]
+    shaped = [
+        shapes.CreatedShape(each.name, each.type, iso_time(each.created_at)) for each in created
+    ]
     return list_reply(shaped, note=note)
 
 
-@tool(given.DeleteEntities, needs="write", returns=shapes.DeletedReply, destructive=True, idempotent=True)
+@tool(
+    given.DeleteEntities,
+    needs="write",
+    returns=shapes.DeletedReply,
+    destructive=True,
+    idempotent=True,
+)
 def delete_entities(call: Call, arguments: given.DeleteEntities) -> Reply:
     """Delete nodes by name, including all their observations, relations and embeddings."""
     wanted = list(dict.fromkeys(arguments.entity_names))
-    deleted = {each.name for each in entities.delete(open_memory(call), wanted, by=call.by).entities}
+    deleted = {
+        each.name for each in entities.delete(open_memory(call), wanted, by=call.by).entities
+    }
     found = [name for name in wanted if name in deleted]
-    return object_reply(shapes.DeletedReply(found, [name for name in wanted if name not in deleted]))
+    return object_reply(
+        shapes.DeletedReply(found, [name for name in wanted if name not in deleted])
+    )
 
 
 @tool(given.OpenNodes, needs="read", returns=shapes.OpenedReply, idempotent=True, quick=True)
@@ -73,13 +89,20 @@ def get_nodes_by_type(call: Call, arguments: given.GetNodesByType) -> Reply:
     call.check()
     return list_reply(
         [
-            shapes.TypedNodeShape(each.name, each.type, each.summary, list(each.tags), iso_time(each.updated_at))
+            shapes.TypedNodeShape(
+                each.name, each.type, each.summary, list(each.tags), iso_time(each.updated_at)
+            )
             for each in found
         ]
     )
 
 
-@tool(given.GetRecentlyModified, needs="read", returns=list_of(shapes.RecentNodeShape), idempotent=True)
+@tool(
+    given.GetRecentlyModified,
+    needs="read",
+    returns=list_of(shapes.RecentNodeShape),
+    idempotent=True,
+)
 def get_recently_modified(call: Call, arguments: given.GetRecentlyModified) -> Reply:
     """Return the nodes modified in the last days, the latest first. Adding, replacing or deleting an observation or a \
 relation of a node modifies it too."""
@@ -91,8 +114,12 @@ relation of a node modifies it too."""
 @tool(given.SetSummary, needs="write", returns=shapes.SummaryReply)
 def set_summary(call: Call, arguments: given.SetSummary) -> Reply:
     """Set or replace the summary of a node."""
-    changed = attributes.set_summary(open_memory(call), arguments.name, arguments.summary, by=call.by)
-    return object_reply(shapes.SummaryReply(changed.name, arguments.summary, iso_time(changed.updated_at)))
+    changed = attributes.set_summary(
+        open_memory(call), arguments.name, arguments.summary, by=call.by
+    )
+    return object_reply(
+        shapes.SummaryReply(changed.name, arguments.summary, iso_time(changed.updated_at))
+    )
 
 
 @tool(given.SetTags, needs="write", returns=shapes.TagsReply, idempotent=True)
@@ -105,19 +132,29 @@ def set_tags(call: Call, arguments: given.SetTags) -> Reply:
 @tool(given.AddObservations, needs="write", returns=list_of(shapes.AddedShape))
 def add_observations(call: Call, arguments: given.AddObservations) -> Reply:
     """Append observations to existing nodes. Each gets the next ordinal of its node, which never changes."""
-    drafts = [ObservationDraft(each.entity_name, tuple(each.contents)) for each in arguments.observations]
+    drafts = [
+        ObservationDraft(each.entity_name, tuple(each.contents)) for each in arguments.observations
+    ]
     added = ordinals.append(open_memory(call), drafts, by=call.by)
     return list_reply(
         [
             shapes.AddedShape(
-                draft.entity, [observation_shape(each) for each in new.observations] if new else [], new is None
+                draft.entity,
+                [observation_shape(each) for each in new.observations] if new else [],
+                new is None,
             )
             for draft, new in zip(drafts, added, strict=True)
         ]
     )
 
 
-@tool(given.ReplaceObservation, needs="write", returns=shapes.ReplacedReply, destructive=True, idempotent=True)
+@tool(
+    given.ReplaceObservation,
+    needs="write",
+    returns=shapes.ReplacedReply,
+    destructive=True,
+    idempotent=True,
+)
 def replace_observation(call: Call, arguments: given.ReplaceObservation) -> Reply:
     """Replace a single observation of a node by its ordinal, which it keeps."""
     name, ordinal, text = arguments.entity_name, arguments.ordinal, arguments.new_content
@@ -137,11 +174,19 @@ def delete_observations(call: Call, arguments: given.DeleteObservations) -> Repl
     drafts = [OrdinalDraft(each.entity_name, tuple(each.ordinals)) for each in arguments.deletions]
     deleted = ordinals.delete(open_memory(call), drafts, by=call.by)
     return list_reply(
-        [shapes.DeletedOrdinalsShape(each.entity, list(each.deleted), list(each.missing)) for each in deleted]
+        [
+            shapes.DeletedOrdinalsShape(each.entity, list(each.deleted), list(each.missing))
+            for each in deleted
+        ]
     )
 
 
-@tool(given.QueryObservations, needs="read", returns=list_of(shapes.ScoredObservationShape), idempotent=True)
+@tool(
+    given.QueryObservations,
+    needs="read",
+    returns=list_of(shapes.ScoredObservationShape),
+    idempotent=True,
+)
 def query_observations(call: Call, arguments: given.QueryObservations) -> Reply:
     """Search the observations of one node, best first: by meaning (embedding, the default) or by words (text). Scores \
 of the text mode are keyword weights."""
@@ -153,7 +198,10 @@ of the text mode are keyword weights."""
             memory, arguments.entity_name, arguments.query, defaults=DEFAULT_PERSPECTIVES
         )
     return list_reply(
-        [shapes.ScoredObservationShape(each.passage.ordinal, each.passage.text, each.score) for each in found]
+        [
+            shapes.ScoredObservationShape(each.passage.ordinal, each.passage.text, each.score)
+            for each in found
+        ]
     )
 
 
@@ -172,7 +220,12 @@ weights."""
     return list_reply(
         [
             shapes.FoundNodeShape(
-                each.passage.entity, each.passage.type, each.summary, each.passage.text, each.perspective, each.score
+                each.passage.entity,
+                each.passage.type,
+                each.summary,
+                each.passage.text,
+                each.perspective,
+                each.score,
             )
             for each in found
         ],

@@ -39,5 +39,8 @@ def open_memory(call: Call) -> Memory:
         try:
             perspectives.ensure(memory, DEFAULT_PERSPECTIVES)
         except StoreError:
-            call.log("info", "the perspectives of this workspace could not be set up; it is searched by its text alone")
+            call.log(
+                "info",
+                "the perspectives of this workspace could not be set up; it is searched by its text alone",
+            )
     return memory

@@ -61,7 +61,9 @@ def clusters(
                 nearest.add(block)
             similar = name_edges(points, nearest)
         progress = part_of(progress, 50, 100)
-        found = clusters_in(read, similar, min_size=min_size, resolution=resolution, progress=progress, check=check)
+        found = clusters_in(
+            read, similar, min_size=min_size, resolution=resolution, progress=progress, check=check
+        )
         return found[:limit]
 
 
@@ -100,13 +102,16 @@ def clusters_in(
     progress(80, 100, "labelling clusters")
     labels = label_members(read, found, check)
     return [
-        Cluster(number, tuple(group), label) for number, (group, label) in enumerate(zip(found, labels, strict=True), 1)
+        Cluster(number, tuple(group), label)
+        for number, (group, label) in enumerate(zip(found, labels, strict=True), 1)
     ]
 
 
 def _relation_edges(read: Reader) -> Edges:
     """Return the pairs of entities that relations join, with weight 1, whatever the number of relations."""
-    pairs = {_pair(each.source, each.target) for each in read.relations() if each.source != each.target}
+    pairs = {
+        _pair(each.source, each.target) for each in read.relations() if each.source != each.target
+    }
     known = read.known({name for pair in pairs for name in pair}) if pairs else set()
     return {(a, b): 1.0 for a, b in pairs if a in known and b in known}
 
@@ -115,16 +120,22 @@ def _pair(a: str, b: str) -> tuple[str, str]:
     return (a, b) if a < b else (b, a)
 
 
-def _communities(edges: Mapping[tuple[str, str], float], resolution: float, check: Check) -> list[list[str]]:
+def _communities(
+    edges: Mapping[tuple[str, str], float], resolution: float, check: Check
+) -> list[list[str]]:
     """Return groups of entities by Louvain's method, the largest first, each with its most connected entity first."""
     import networkx as nx
 
     names = sorted({name for pair in edges for name in pair})
     place = {name: number for number, name in enumerate(names)}
     graph = nx.Graph()
-    graph.add_weighted_edges_from(sorted([(place[a], place[b], weight) for (a, b), weight in edges.items()]))
+    graph.add_weighted_edges_from(
+        sorted([(place[a], place[b], weight) for (a, b), weight in edges.items()])
+    )
     groups: list[set[int]] = []
-    for level in nx.community.louvain_partitions(graph, resolution=resolution, seed=0) if edges else ():
+    for level in (
+        nx.community.louvain_partitions(graph, resolution=resolution, seed=0) if edges else ()
+    ):
         check()
         groups = level
     degrees = dict(graph.degree(weight="weight"))
@@ -139,5 +150,7 @@ def label_members(read: Reader, groups: Sequence[Sequence[str]], check: Check) -
     for group in groups:
         check()
         members = read.find(group[:LABEL_MEMBERS])
-        texts.append([text for each in members for text in (each.name, *each.texts[:LABEL_OBSERVATIONS])])
+        texts.append(
+            [text for each in members for text in (each.name, *each.texts[:LABEL_OBSERVATIONS])]
+        )
     return label_groups(texts)

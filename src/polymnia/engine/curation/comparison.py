@@ -72,7 +72,12 @@ class BestPairs:
     """Collects the most similar pairs of entities that are not related."""
 
     def __init__(
-        self, names: Sequence[str], related: Iterable[tuple[str, str]], *, limit: int, min_score: float
+        self,
+        names: Sequence[str],
+        related: Iterable[tuple[str, str]],
+        *,
+        limit: int,
+        min_score: float,
     ) -> None:
         self._count = len(names)
         self._limit = max(0, min(limit, MAX_PAIRS))
@@ -84,7 +89,9 @@ class BestPairs:
         """Take the pairs of a block that are among the best so far."""
         # The threshold rises as the list fills, so that thousands of equal entities do not fill the memory.
         is_full = self._limit > 0 and len(self._scores) == self._limit
-        keys, scores = _pairs_above(block, float(self._scores[-1]) if is_full else self._min_score, self._count)
+        keys, scores = _pairs_above(
+            block, float(self._scores[-1]) if is_full else self._min_score, self._count
+        )
         kept = ~_contains(self._related, keys)
         if not kept.any():
             return
@@ -109,19 +116,27 @@ class NearestPairs:
 
     def add(self, block: Block) -> None:
         """Take the nearest entities of each entity on the left of a block."""
-        row, column = np.nonzero((block.scores >= self._min_score) & (block.left[:, None] != block.right))
+        row, column = np.nonzero(
+            (block.scores >= self._min_score) & (block.left[:, None] != block.right)
+        )
         scores = block.scores[row, column]
         order = np.lexsort((column, -scores, row))
         row, column, scores = row[order], column[order], scores[order]
         near = np.arange(len(row)) - np.searchsorted(row, row) < self._nearest
-        self._found.append((_keys(block.left[row[near]], block.right[column[near]], self._count), scores[near]))
+        self._found.append(
+            (_keys(block.left[row[near]], block.right[column[near]], self._count), scores[near])
+        )
 
     def pairs(self) -> list[Pair]:
         """Return the pairs, each once."""
         if not self._found:
             return []
-        keys, first = np.unique(np.concatenate([keys for keys, _ in self._found]), return_index=True)
-        return _unpack(keys, np.concatenate([scores for _, scores in self._found])[first], self._count)
+        keys, first = np.unique(
+            np.concatenate([keys for keys, _ in self._found]), return_index=True
+        )
+        return _unpack(
+            keys, np.concatenate([scores for _, scores in self._found])[first], self._count
+        )
 
 
 def _related_keys(names: Sequence[str], related: Iterable[tuple[str, str]]) -> Indexes:
@@ -144,7 +159,12 @@ def _keys(one: Indexes, other: Indexes, count: int) -> Indexes:
 
 
 def _unpack(keys: Indexes, scores: Rows, count: int) -> list[Pair]:
-    pairs = zip((keys // max(1, count)).tolist(), (keys % max(1, count)).tolist(), scores.tolist(), strict=True)
+    pairs = zip(
+        (keys // max(1, count)).tolist(),
+        (keys % max(1, count)).tolist(),
+        scores.tolist(),
+        strict=True,
+    )
     return [(a, b, min(1.0, score)) for a, b, score in pairs]
 
 
@@ -162,7 +182,11 @@ def _choose_model(memory: Memory, read: Reader) -> int | None:
     own = [each for each in models if memory.meaning is not None and each.url == memory.meaning.url]
     if len(own or models) == 1:
         return (own or models)[0].number
-    return max([each.number for each in own or models], key=lambda each: read.vectors.coverage(each)[0], default=None)
+    return max(
+        [each.number for each in own or models],
+        key=lambda each: read.vectors.coverage(each)[0],
+        default=None,
+    )
 
 
 def _group(rows: Rows, check: Check) -> list[tuple[Indexes, Indexes]]:
@@ -197,7 +221,9 @@ def _members(groups: NDArray[np.int32], count: int) -> list[Indexes]:
     return [found[bounds[number] : bounds[number + 1]] for number in range(count)]
 
 
-def _blocks(rows: Rows, groups: Sequence[tuple[Indexes, Indexes]], progress: Progress, check: Check) -> Iterator[Block]:
+def _blocks(
+    rows: Rows, groups: Sequence[tuple[Indexes, Indexes]], progress: Progress, check: Check
+) -> Iterator[Block]:
     done = 0
     for left, right in groups:
         columns = rows[right].T

@@ -55,7 +55,9 @@ def join_prompts(prompts: Sequence[Prompt]) -> Prompt:
 
 def split_drafts(answer: str, prompts: Sequence[Prompt]) -> dict[Prompt, str]:
     """Return the drafts in an answer to joined prompts. Numbers that were not asked for are ignored."""
-    found = {int(number): text.strip()[:MAX_DRAFT_CHARACTERS] for number, text in _ANSWER.findall(answer)}
+    found = {
+        int(number): text.strip()[:MAX_DRAFT_CHARACTERS] for number, text in _ANSWER.findall(answer)
+    }
     return {each: found[number] for number, each in enumerate(prompts, 1) if found.get(number)}
 
 
@@ -89,7 +91,9 @@ class Drafter:
             while len(self._queue) > _MAX_QUEUED:
                 self._queue.popitem(last=False)
             if self._queue and self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="polymnia-drafter", daemon=True)
+                self._thread = threading.Thread(
+                    target=self._work, name="polymnia-drafter", daemon=True
+                )
                 self._thread.start()
             self._wake.notify_all()
 
@@ -115,7 +119,9 @@ class Drafter:
     def _work(self) -> None:
         while (prompt := self._next()) is not None:
             try:
-                draft = self._model.complete(prompt.instructions, prompt.text)[:MAX_DRAFT_CHARACTERS]
+                draft = self._model.complete(prompt.instructions, prompt.text)[
+                    :MAX_DRAFT_CHARACTERS
+                ]
             except ChatModelError as exc:
                 logger.info("no drafts for now: %s", exc)
                 self._pause()

@@ -35,7 +35,11 @@ class DuplicateNames(Struct, frozen=True):
 
 
 def duplicate_names(
-    memory: Memory, *, limit: int | None = None, progress: Progress = ignore_progress, check: Check = never_stop
+    memory: Memory,
+    *,
+    limit: int | None = None,
+    progress: Progress = ignore_progress,
+    check: Check = never_stop,
 ) -> list[DuplicateNames]:
     """Return pairs of entities that may be the same thing, the most similar names first.
 
@@ -76,7 +80,9 @@ def _differ_by_a_letter(a: str, b: str) -> bool:
 
 
 def _common_start(a: str, b: str) -> int:
-    return next((at for at, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+    return next(
+        (at for at, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b))
+    )
 
 
 def _alike(names: list[str], progress: Progress, check: Check) -> Iterator[list[str]]:

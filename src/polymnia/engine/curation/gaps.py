@@ -18,7 +18,11 @@ class Gap(Struct, frozen=True):
 
 
 def relation_gaps(
-    memory: Memory, *, limit: int | None = None, progress: Progress = ignore_progress, check: Check = never_stop
+    memory: Memory,
+    *,
+    limit: int | None = None,
+    progress: Progress = ignore_progress,
+    check: Check = never_stop,
 ) -> list[Gap]:
     """Return the relation gaps, those with most mentions first, then by name.
 
@@ -29,7 +33,9 @@ def relation_gaps(
         finder = MentionFinder([entity.name for entity in read.outlines()])
         for entity in scan(read, "looking for names", progress=progress, check=check):
             for text in entity.texts:
-                counts.update([(entity.name, name) for name in finder.find(text) if name != entity.name])
+                counts.update(
+                    [(entity.name, name) for name in finder.find(text) if name != entity.name]
+                )
         for relation in read.relations() if counts else ():
             counts.pop((relation.source, relation.target), None)
             counts.pop((relation.target, relation.source), None)

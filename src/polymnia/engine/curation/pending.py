@@ -19,11 +19,18 @@ class PendingSummary(Struct, frozen=True):
 
 
 def pending(
-    memory: Memory, *, limit: int | None = None, progress: Progress = ignore_progress, check: Check = never_stop
+    memory: Memory,
+    *,
+    limit: int | None = None,
+    progress: Progress = ignore_progress,
+    check: Check = never_stop,
 ) -> list[PendingSummary]:
     """Return the entities to summarize, the latest observation first. One without observations has nothing to say."""
     with memory.reading() as read:
-        found = [pending_of(each) for each in scan(read, "looking at summaries", progress=progress, check=check)]
+        found = [
+            pending_of(each)
+            for each in scan(read, "looking at summaries", progress=progress, check=check)
+        ]
     return rank_pending([each for each in found if each is not None])[:limit]
 
 
@@ -35,7 +42,9 @@ def pending_of(entity: Entity) -> PendingSummary | None:
     if entity.summary and last <= entity.summary_at:
         return None
     summary_at = entity.summary_at if entity.summary else 0
-    return PendingSummary(entity.name, entity.type, len(entity.observations), last, summary_at, entity.updated_at)
+    return PendingSummary(
+        entity.name, entity.type, len(entity.observations), last, summary_at, entity.updated_at
+    )
 
 
 def rank_pending(found: list[PendingSummary]) -> list[PendingSummary]:

@@ -5,11 +5,25 @@ from time import time_ns
 
 from msgspec import Struct
 
-from polymnia.engine.curation.clusters import Cluster, Edges, clusters_in, name_edges, nearest_pairs, require_networkx
+from polymnia.engine.curation.clusters import (
+    Cluster,
+    Edges,
+    clusters_in,
+    name_edges,
+    nearest_pairs,
+    require_networkx,
+)
 from polymnia.engine.curation.drafts import Prompt, WriteDrafts
 from polymnia.engine.curation.orphans import orphans_in
 from polymnia.engine.curation.pending import PendingSummary, pending_of, rank_pending
-from polymnia.engine.curation.scan import Check, Progress, ignore_progress, never_stop, part_of, scan
+from polymnia.engine.curation.scan import (
+    Check,
+    Progress,
+    ignore_progress,
+    never_stop,
+    part_of,
+    scan,
+)
 from polymnia.engine.curation.similar import SimilarPair, best_pairs, load_points, name_pairs
 from polymnia.engine.memory import Memory
 from polymnia.errors import MissingPackage
@@ -107,7 +121,12 @@ class _Report:
     """A report while it is made: what it reads, the drafts it has requested, and what it could not find out."""
 
     def __init__(
-        self, memory: Memory, read: Reader, write_drafts: WriteDrafts | None, progress: Progress, check: Check
+        self,
+        memory: Memory,
+        read: Reader,
+        write_drafts: WriteDrafts | None,
+        progress: Progress,
+        check: Check,
     ) -> None:
         self.notes: list[str] = []
         self._memory = memory
@@ -122,7 +141,9 @@ class _Report:
         found: list[PendingSummary] = []
         first = 0
         progress = part_of(self._progress, 0, 30)
-        for entity in scan(self._read, "looking at summaries", progress=progress, check=self._check):
+        for entity in scan(
+            self._read, "looking at summaries", progress=progress, check=self._check
+        ):
             first = min(first or entity.created_at, entity.created_at)
             if (pending := pending_of(entity)) is not None:
                 found.append(pending)
@@ -138,9 +159,13 @@ class _Report:
         last = self._read.history.mark(LAST_REPORT)
         counted: EventCounts = self._read.history.count_events(last.change if last else 0)
         since = last.at if last else first
-        return EventSummary(since, counted.creates, counted.updates, counted.deletes), counted.last_change
+        return EventSummary(
+            since, counted.creates, counted.updates, counted.deletes
+        ), counted.last_change
 
-    def compare(self, limit: int, min_score: float, perspective: str) -> tuple[list[SimilarPair], list[Cluster]]:
+    def compare(
+        self, limit: int, min_score: float, perspective: str
+    ) -> tuple[list[SimilarPair], list[Cluster]]:
         """Return similar pairs and clusters, as far as the store and the installed packages allow."""
         pairs: list[SimilarPair] = []
         edges: Edges = {}
@@ -158,14 +183,20 @@ class _Report:
         progress = part_of(self._progress, 60, 100)
         return pairs, clusters_in(self._read, edges, progress=progress, check=self._check)
 
-    def _compare_entities(self, limit: int, min_score: float, perspective: str) -> tuple[list[SimilarPair], Edges]:
+    def _compare_entities(
+        self, limit: int, min_score: float, perspective: str
+    ) -> tuple[list[SimilarPair], Edges]:
         """Return similar pairs, and the pairs that join clusters, from one comparison."""
         points = load_points(self._memory, self._read, perspective)
-        from polymnia.engine.curation.comparison import compare  # imports numpy, which is installed, as checked above
+        from polymnia.engine.curation.comparison import (
+            compare,
+        )  # imports numpy, which is installed, as checked above
 
         best = best_pairs(self._read, points, limit=limit, min_score=min_score)
         nearest = nearest_pairs(points)
-        for block in compare(points.rows, progress=part_of(self._progress, 30, 60), check=self._check):
+        for block in compare(
+            points.rows, progress=part_of(self._progress, 30, 60), check=self._check
+        ):
             best.add(block)
             nearest.add(block)
         return name_pairs(self._read, points, best), name_edges(points, nearest)
@@ -186,9 +217,12 @@ class _Report:
         drafter = self._memory.drafter
         if not about or (drafter is None and self._write_drafts is None):
             return
-        found = {each.name: each for each in self._read.find({name for names in about for name in names})}
+        found = {
+            each.name: each for each in self._read.find({name for names in about for name in names})
+        }
         prompts = {
-            names: Prompt(instructions, "\n\n".join([_describe(found[name]) for name in names])) for names in about
+            names: Prompt(instructions, "\n\n".join([_describe(found[name]) for name in names]))
+            for names in about
         }
         self._prompts |= prompts
         if drafter is not None:

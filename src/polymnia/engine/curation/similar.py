@@ -39,7 +39,9 @@ def similar_pairs(
     """
     with memory.reading() as read:
         points = load_points(memory, read, perspective)
-        from polymnia.engine.curation.comparison import compare  # imports numpy, which is installed, as checked above
+        from polymnia.engine.curation.comparison import (
+            compare,
+        )  # imports numpy, which is installed, as checked above
 
         best = best_pairs(read, points, limit=limit, min_score=min_score)
         for block in compare(points.rows, progress=progress, check=check):
@@ -67,5 +69,8 @@ def best_pairs(read: Reader, points: "Points", *, limit: int, min_score: float) 
 def name_pairs(read: Reader, points: "Points", best: "BestPairs") -> list[SimilarPair]:
     """Return the pairs that were collected, with names and types."""
     pairs = [(points.names[a], points.names[b], similarity) for a, b, similarity in best.pairs()]
-    types = {each.name: each.type for each in read.outlines({name for a, b, _ in pairs for name in (a, b)})}
+    types = {
+        each.name: each.type
+        for each in read.outlines({name for a, b, _ in pairs for name in (a, b)})
+    }
     return [SimilarPair(a, b, similarity, types[a], types[b]) for a, b, similarity in pairs]

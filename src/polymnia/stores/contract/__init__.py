@@ -1,6 +1,12 @@
 """The protocols of a store, which the engine uses and every store implements."""
 
-from polymnia.stores.contract.limits import LIMITS, ReadLimits, cancellation, check_cancelled, read_limits
+from polymnia.stores.contract.limits import (
+    LIMITS,
+    ReadLimits,
+    cancellation,
+    check_cancelled,
+    read_limits,
+)
 from polymnia.stores.contract.reader import (
     MAX_CONVERSATION_GAP,
     MAX_CONVERSATION_STEPS,

@@ -72,13 +72,17 @@ class GraphReader(Protocol):
     def page(self, kind: str | None, offset: int, limit: int | None) -> list[Entity]:
         """Return a page of the entities, or of those of one type."""
 
-    def outlines(self, names: Collection[str] | None = None, kind: str | None = None) -> list[Entity]:
+    def outlines(
+        self, names: Collection[str] | None = None, kind: str | None = None
+    ) -> list[Entity]:
         """Return the entities with these names and of this type, without their observations; None matches any."""
 
     def recent(self, since: int, limit: int) -> list[Entity]:
         """Return the entities updated at that time or later, the latest first, without their observations."""
 
-    def relations_like(self, source: str | None, target: str | None, kind: str | None) -> list[Relation]:
+    def relations_like(
+        self, source: str | None, target: str | None, kind: str | None
+    ) -> list[Relation]:
         """Return the relations with this source, target and type; None matches any."""
 
     def entity_types(self) -> list[TypeCount]:
@@ -106,7 +110,9 @@ class SearchReader(Protocol):
     def headings(self, folded: str) -> list[Heading]:
         """Return the same entities without their observations, in no particular order."""
 
-    def match(self, expression: Expression, kinds: Collection[PassageKind], limit: int | None = None) -> list[Match]:
+    def match(
+        self, expression: Expression, kinds: Collection[PassageKind], limit: int | None = None
+    ) -> list[Match]:
         """Return the passages of these kinds that match the expression, best first.
 
         Raise NotSupported in a store without `capabilities.match`.
@@ -119,7 +125,12 @@ class SearchReader(Protocol):
         """Return up to `limit` indexed terms from `first` to before `last`, in order."""
 
     def candidates(
-        self, terms: Collection[str], limit: int, within: Within | None = None, *, every: bool = False
+        self,
+        terms: Collection[str],
+        limit: int,
+        within: Within | None = None,
+        *,
+        every: bool = False,
     ) -> list[Passage]:
         """Return the `limit` best passages by BM25 that contain one of the terms, or every one of them."""
 
@@ -161,7 +172,9 @@ class NoteReader(Protocol):
     def page(self, scope: NoteScope, offset: int, limit: int | None) -> list[Note]:
         """Return a page of the scope's notes."""
 
-    def like(self, scope: NoteScope, *, key: str | None, tags: Collection[str], before: int | None) -> list[Note]:
+    def like(
+        self, scope: NoteScope, *, key: str | None, tags: Collection[str], before: int | None
+    ) -> list[Note]:
         """Return the notes with the key, all of the tags, and a creation time before `before`; None matches any."""
 
     def keys(self, scope: NoteScope, prefix: str) -> list[str]:
@@ -211,11 +224,19 @@ class VectorReader(Protocol):
         """Return the models with vectors, oldest first."""
 
     def nearest(
-        self, model: int, vector: bytes, k: int, within: Within | None = None, *, perspective: str = TEXT
+        self,
+        model: int,
+        vector: bytes,
+        k: int,
+        within: Within | None = None,
+        *,
+        perspective: str = TEXT,
     ) -> dict[int, float]:
         """Return the ids of the k nearest living passages with their cosines, best first."""
 
-    def vectors(self, model: int, passages: Collection[int], *, perspective: str = TEXT) -> dict[int, bytes]:
+    def vectors(
+        self, model: int, passages: Collection[int], *, perspective: str = TEXT
+    ) -> dict[int, bytes]:
         """Return the vectors of those of the passages that have one."""
 
     def means(self, model: int, *, perspective: str = TEXT) -> dict[str, bytes]:
@@ -225,7 +246,13 @@ class VectorReader(Protocol):
         """
 
     def pending(
-        self, model: int, limit: int, *, above: int = 0, below: int | None = None, perspective: str = TEXT
+        self,
+        model: int,
+        limit: int,
+        *,
+        above: int = 0,
+        below: int | None = None,
+        perspective: str = TEXT,
     ) -> list[tuple[int, str]]:
         """Return living passages with above < id < below and without a vector, newest first, with the text to embed.
 

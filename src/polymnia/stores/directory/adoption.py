@@ -22,9 +22,25 @@ from polymnia.stores.sqlite.store import SqliteStore
 logger = logging.getLogger(__name__)
 
 _COLUMNS = {
-    *("entities.id", "entities.name", "entities.entity_type", "entities.created_at", "entities.updated_at"),
-    *("entities.deleted_at", "observations.entity_id", "observations.content", "observations.created_at"),
-    *("observations.deleted_at", "relations.from_entity", "relations.to_entity", "relations.relation_type"),
+    *(
+        "entities.id",
+        "entities.name",
+        "entities.entity_type",
+        "entities.created_at",
+        "entities.updated_at",
+    ),
+    *(
+        "entities.deleted_at",
+        "observations.entity_id",
+        "observations.content",
+        "observations.created_at",
+    ),
+    *(
+        "observations.deleted_at",
+        "relations.from_entity",
+        "relations.to_entity",
+        "relations.relation_type",
+    ),
     *("relations.created_at", "relations.deleted_at"),
 }
 
@@ -66,21 +82,30 @@ def adopt(path: Path) -> None:
     """
     part = path.with_name(f"{path.name}.part")
     files.discard(part)
-    with map_errors(str(path)), closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)) as old:
+    with (
+        map_errors(str(path)),
+        closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)) as old,
+    ):
         old.set_busy_timeout(BUSY_TIMEOUT_MS)
         if not is_adoptable(old):
-            raise StoreForeign(f"{path} is a SQLite file of another program; give polymnia a file of its own")
+            raise StoreForeign(
+                f"{path} is a SQLite file of another program; give polymnia a file of its own"
+            )
         _require_sole_user(path, old)
         contents = _read(path, old)
     with closing(SqliteStore(str(part))) as new:
         fill(new, contents)
     _put_in_place(part, path)
-    logger.warning("%s was written by an earlier program: converted, and kept as %s.bak", path, path.name)
+    logger.warning(
+        "%s was written by an earlier program: converted, and kept as %s.bak", path, path.name
+    )
 
 
 def is_adoptable(connection: apsw.Connection) -> bool:
     """Return True for a project file of the earlier program."""
-    return {name for (name,) in connection.execute(QUERIES["foreign_columns"]).fetchall()} >= _COLUMNS
+    return {
+        name for (name,) in connection.execute(QUERIES["foreign_columns"]).fetchall()
+    } >= _COLUMNS
 
 
 def _require_sole_user(path: Path, old: apsw.Connection) -> None:
@@ -88,7 +113,9 @@ def _require_sole_user(path: Path, old: apsw.Connection) -> None:
     try:
         old.execute("PRAGMA journal_mode = DELETE").fetchall()
     except apsw.BusyError as exc:
-        raise StoreBusy(f"{path} is open in another program: stop that first; nothing was changed") from exc
+        raise StoreBusy(
+            f"{path} is open in another program: stop that first; nothing was changed"
+        ) from exc
 
 
 def _read(path: Path, old: apsw.Connection) -> Contents:
@@ -98,7 +125,9 @@ def _read(path: Path, old: apsw.Connection) -> Contents:
         [RelationRow(*row) for row in _run(old, "foreign_relations")],
     )
     if lost := rows.without_entity():
-        logger.warning("%s: %d rows belong to no entity; they are only in %s.bak", path, lost, path.name)
+        logger.warning(
+            "%s: %d rows belong to no entity; they are only in %s.bak", path, lost, path.name
+        )
     return rows.contents()
 
 
@@ -110,7 +139,10 @@ class _Rows:
     """The rows of a file. Living entities with the same name become one, the first, with the observations of all."""
 
     def __init__(
-        self, entities: list[EntityRow], observations: list[ObservationRow], relations: list[RelationRow]
+        self,
+        entities: list[EntityRow],
+        observations: list[ObservationRow],
+        relations: list[RelationRow],
     ) -> None:
         self._entities = {each.id: each for each in entities}
         self._observations = observations
@@ -119,25 +151,31 @@ class _Rows:
         for each in entities:
             if not each.deleted_at:
                 first.setdefault(each.name, each.id)
-        self._owner = {each.id: each.id if each.deleted_at else first[each.name] for each in entities}
+        self._owner = {
+            each.id: each.id if each.deleted_at else first[each.name] for each in entities
+        }
         self._numbered: defaultdict[str, list[tuple[int, Observation]]] = defaultdict(list)
         for row in observations:
             if row.entity in self._owner:
                 numbered = self._numbered[self._owner[row.entity]]
-                numbered.append((row.deleted_at, Observation(len(numbered) + 1, row.text, row.created_at)))
+                numbered.append(
+                    (row.deleted_at, Observation(len(numbered) + 1, row.text, row.created_at))
+                )
 
     def without_entity(self) -> int:
         """Return how many observations and relations name an entity that does not exist."""
         ends = [(each.source, each.target) for each in self._relations]
-        return len([each for each in self._observations if each.entity not in self._entities]) + len(
-            [pair for pair in ends if not self._entities.keys() >= set(pair)]
-        )
+        return len(
+            [each for each in self._observations if each.entity not in self._entities]
+        ) + len([pair for pair in ends if not self._entities.keys() >= set(pair)])
 
     def contents(self) -> Contents:
         """Return what to write."""
         rows = [each for each in self._entities.values() if self._owner[each.id] == each.id]
         living = [each for each in rows if not each.deleted_at]
-        linked = [each for each in self._relations if self._entities.keys() >= {each.source, each.target}]
+        linked = [
+            each for each in self._relations if self._entities.keys() >= {each.source, each.target}
+        ]
         distinct: dict[RelationKey, Relation] = {}
         for row in linked:
             if not row.deleted_at:
@@ -148,16 +186,30 @@ class _Rows:
             for end in {row.source, row.target}:
                 with_entity[end, row.deleted_at].append(self._relation(row))
         return Contents(
-            living=Rows(tuple([self._entity(each) for each in living]), relations=tuple(distinct.values())),
+            living=Rows(
+                tuple([self._entity(each) for each in living]), relations=tuple(distinct.values())
+            ),
             entities=tuple(
                 [
-                    DeletedEntity(self._entity(each), tuple(with_entity[each.id, each.deleted_at]), self._earlier(each))
+                    DeletedEntity(
+                        self._entity(each),
+                        tuple(with_entity[each.id, each.deleted_at]),
+                        self._earlier(each),
+                    )
                     for each in rows
                     if each.deleted_at
                 ]
             ),
-            observations=tuple([ObservationSet(each.name, lost) for each in living if (lost := self._earlier(each))]),
-            relations=tuple([self._relation(each) for each in deleted if not self._went_with_entity(each)]),
+            observations=tuple(
+                [
+                    ObservationSet(each.name, lost)
+                    for each in living
+                    if (lost := self._earlier(each))
+                ]
+            ),
+            relations=tuple(
+                [self._relation(each) for each in deleted if not self._went_with_entity(each)]
+            ),
         )
 
     def _entity(self, row: EntityRow) -> Entity:
@@ -177,10 +229,18 @@ class _Rows:
         return tuple([each for at, each in self._numbered[row.id] if at not in (0, row.deleted_at)])
 
     def _went_with_entity(self, row: RelationRow) -> bool:
-        return row.deleted_at in (self._entities[row.source].deleted_at, self._entities[row.target].deleted_at)
+        return row.deleted_at in (
+            self._entities[row.source].deleted_at,
+            self._entities[row.target].deleted_at,
+        )
 
     def _relation(self, row: RelationRow) -> Relation:
-        return Relation(self._entities[row.source].name, self._entities[row.target].name, row.type, row.created_at)
+        return Relation(
+            self._entities[row.source].name,
+            self._entities[row.target].name,
+            row.type,
+            row.created_at,
+        )
 
 
 def _put_in_place(part: Path, path: Path) -> None:

@@ -57,7 +57,9 @@ class DirectoryCatalogue:
     def find(self, name: str) -> Workspace:
         found = self._registry.find(name)
         if found is None:
-            raise WorkspaceNotFound(name, f"`polymnia workspace create {name} --store {self.directory}/` makes it")
+            raise WorkspaceNotFound(
+                name, f"`polymnia workspace create {name} --store {self.directory}/` makes it"
+            )
         return found
 
     def find_all(self, status: Status | None = None) -> list[Workspace]:
@@ -128,7 +130,9 @@ class DirectoryCatalogue:
                 _refuse_in_the_way(self._active_path(workspace.id))
                 with self._record_intent(workspace.id, "create"):
                     SqliteStore(str(self._active_path(workspace.id))).close()
-                    self._registry.add(replace(workspace, status="active"), f"{ACTIVE}/{workspace.id}.db")
+                    self._registry.add(
+                        replace(workspace, status="active"), f"{ACTIVE}/{workspace.id}.db"
+                    )
             elif known.id != workspace.id:
                 self._refuse_taken(workspace.name)
         if self.find(workspace.name).status != workspace.status:
@@ -145,7 +149,9 @@ class DirectoryCatalogue:
             with self._exclusive():  # a process may have died while it moved the file
                 path = self._path(self._find_active(name).id)
         if not path.is_file():
-            raise StoreError(f"the file of {name} is missing: it should be {path}; restore it from a backup")
+            raise StoreError(
+                f"the file of {name} is missing: it should be {path}; restore it from a backup"
+            )
         if not path.stat().st_size:
             raise StoreDamaged(f"the file of {name} is empty: {path}; restore it from a backup")
         try:
@@ -163,7 +169,11 @@ class DirectoryCatalogue:
             found = self._find_active(name)
         except (WorkspaceNotFound, WorkspaceArchived):
             return False
-        return isinstance(store, SqliteStore) and store.url == str(self._path(found.id)) and store.in_place
+        return (
+            isinstance(store, SqliteStore)
+            and store.url == str(self._path(found.id))
+            and store.in_place
+        )
 
     def find_open(self, stores: Mapping[str, Store]) -> set[str]:
         return {name for name, store in stores.items() if self.is_open(name, store)}
@@ -265,7 +275,11 @@ class DirectoryCatalogue:
         self._registry.relocate(workspace, "active", f"{ACTIVE}/{workspace}.db")
 
     def _discard(self, workspace: str) -> None:
-        for path in (self._path(workspace), self._active_path(workspace), self._archived_path(workspace)):
+        for path in (
+            self._path(workspace),
+            self._active_path(workspace),
+            self._archived_path(workspace),
+        ):
             files.discard(path)
         self._registry.remove(workspace)
 
@@ -273,14 +287,18 @@ class DirectoryCatalogue:
         for other in self._registry.find_all():
             if other.id != beside and same_name(other.name, name):
                 state = "" if other.status == "active" else " (archived)"
-                raise BadInput(f"there is a project {other.name} already{state}; choose another name")
+                raise BadInput(
+                    f"there is a project {other.name} already{state}; choose another name"
+                )
 
     def _path(self, workspace: str) -> Path:
         """Return where the registry says the file is. Raise StoreError if that is outside the directory."""
         said = self._registry.location(workspace)
         path = (self.directory / said).resolve() if said else self._active_path(workspace)
         if not path.is_relative_to(self.directory.resolve()):
-            raise StoreError(f"{self._registry.path} names a file outside its directory ({said}); it was not touched")
+            raise StoreError(
+                f"{self._registry.path} names a file outside its directory ({said}); it was not touched"
+            )
         return path
 
     def _active_path(self, workspace: str) -> Path:
@@ -306,7 +324,9 @@ def _require_registry(directory: Path, *, read_only: bool) -> None:
             f"{directory}/` to rebuild it"
         )
     if read_only:
-        raise StoreError(f"there is no memory at {directory}; start without --read-only to begin one")
+        raise StoreError(
+            f"there is no memory at {directory}; start without --read-only to begin one"
+        )
 
 
 def _open_or_adopt(path: Path) -> SqliteStore:
@@ -323,7 +343,9 @@ def _open_or_adopt(path: Path) -> SqliteStore:
 def _refuse_in_the_way(path: Path) -> None:
     """Raise StoreError if a file is at the target of a move: after a crash it would be mistaken for the moved one."""
     if path.exists():
-        raise StoreError(f"{path} is in the way and belongs to no workspace: move it elsewhere; nothing was changed")
+        raise StoreError(
+            f"{path} is in the way and belongs to no workspace: move it elsewhere; nothing was changed"
+        )
 
 
 def _part(path: Path) -> Path:

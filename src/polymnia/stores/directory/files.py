@@ -12,7 +12,13 @@ import apsw
 from polymnia.disk.errors import map_os_errors
 from polymnia.disk.replace import fsync, fsync_directory, make_parent, open_private
 from polymnia.errors import StoreBusy
-from polymnia.stores.sqlite.connection import APPLICATION_ID, BUSY_TIMEOUT_MS, SEALED_ID, connect, map_errors
+from polymnia.stores.sqlite.connection import (
+    APPLICATION_ID,
+    BUSY_TIMEOUT_MS,
+    SEALED_ID,
+    connect,
+    map_errors,
+)
 
 _LOGS = ("-wal", "-shm", "-journal")
 # How the names of the files end that belong to a workspace's file.
@@ -95,7 +101,9 @@ def _empty_log(path: Path, connection: apsw.Connection) -> None:
     deadline = monotonic() + BUSY_TIMEOUT_MS / 1000
     while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0][0]:
         if monotonic() > deadline:
-            raise StoreBusy(f"{path} is in use by a reader that does not finish; nothing was changed, try again")
+            raise StoreBusy(
+                f"{path} is in use by a reader that does not finish; nothing was changed, try again"
+            )
         sleep(_CHECKPOINT_RETRY_S)
 
 

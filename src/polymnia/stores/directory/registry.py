@@ -51,7 +51,9 @@ class Registry:
         self._map_errors = map_errors(str(self.path))
         self._lock = threading.Lock()
         self._connection: apsw.Connection | None = None
-        self._looking = ReadOnlyPool(str(self.path), partial(_look, str(self.path))) if read_only else None
+        self._looking = (
+            ReadOnlyPool(str(self.path), partial(_look, str(self.path))) if read_only else None
+        )
         if not read_only:
             make_parent(self.path)
             self._connection = connect(str(self.path), partial(_refuse_foreign, str(self.path)))
@@ -117,7 +119,9 @@ class Registry:
 
     def describe(self, workspace: str, description: str, at: int | None = None) -> None:
         """Change the description of a workspace, now or at another time."""
-        self._run("describe_project", workspace, description, _now() if at is None else _spell_time(at))
+        self._run(
+            "describe_project", workspace, description, _now() if at is None else _spell_time(at)
+        )
 
     def save_copy(self) -> None:
         """Write the workspaces to the copy if it does not hold them. The registry does not depend on it."""
@@ -142,7 +146,9 @@ class Registry:
     @contextmanager
     def _use(self) -> Iterator[apsw.Connection]:
         if self._file != file_identity(str(self.path)):
-            raise StoreError(f"{self.path} was moved, deleted or replaced meanwhile; start the server again")
+            raise StoreError(
+                f"{self.path} was moved, deleted or replaced meanwhile; start the server again"
+            )
         if self._looking is not None:
             with self._map_errors, self._looking.connection() as connection:
                 yield connection
@@ -199,7 +205,9 @@ def _refuse_foreign(path: str, connection: apsw.Connection) -> None:
 def _refuse_unreadable(path: str, connection: apsw.Connection) -> None:
     columns = {name for (name,) in connection.execute(QUERIES["columns_of_projects"]).fetchall()}
     if not columns >= _COLUMNS:
-        raise StoreError(f"{path} is not a registry of projects; give polymnia a directory of its own")
+        raise StoreError(
+            f"{path} is not a registry of projects; give polymnia a directory of its own"
+        )
 
 
 def _migrate(path: str, connection: apsw.Connection) -> None:
@@ -212,7 +220,9 @@ def _migrate(path: str, connection: apsw.Connection) -> None:
     try:
         version = connection.pragma("user_version")
         if version > newest:
-            raise StoreTooNew(f"{path} has schema {version}, this version knows up to {newest}; upgrade polymnia")
+            raise StoreTooNew(
+                f"{path} has schema {version}, this version knows up to {newest}; upgrade polymnia"
+            )
         for number, statements in migrations:
             if number > version:
                 connection.execute(statements)

@@ -51,10 +51,16 @@ def check_directory(directory: Path) -> list[WorkspaceReport]:
         rows, pending, problems = [], set(), [str(exc)]
     reports = [_check_row(directory, row, pending) for row in rows]
     known = {(directory / row[2]).resolve() for row in rows if isinstance(row[2], str)}
-    strays = [path for path in workspace_files(directory) if path.resolve() not in known and path.stem not in pending]
+    strays = [
+        path
+        for path in workspace_files(directory)
+        if path.resolve() not in known and path.stem not in pending
+    ]
     problems += [f"{path} belongs to no workspace" for path in strays]
     problems += [f"{count} workspaces are called {name}" for name, count in _repeated_names(rows)]
-    unlisted = [_check_file(path.name, path, archived=path.parent.name == ARCHIVE) for path in strays]
+    unlisted = [
+        _check_file(path.name, path, archived=path.parent.name == ARCHIVE) for path in strays
+    ]
     return [WorkspaceReport("", tuple(problems)), *reports, *unlisted]
 
 
@@ -88,7 +94,9 @@ def _read_registry(directory: Path) -> tuple[list[Row], set[str]]:
     """Return the rows of the registry, and the workspaces whose files are being changed. Raise StoreError."""
     registry = directory / REGISTRY
     if not registry.is_file() or not registry.stat().st_size:
-        raise StoreError(f"{registry} is missing or empty; `polymnia doctor --rebuild` writes a new one")
+        raise StoreError(
+            f"{registry} is missing or empty; `polymnia doctor --rebuild` writes a new one"
+        )
     with closing(Registry(directory, read_only=True)) as opened:
         return opened.rows(), {each.workspace for each in opened.intents()}
 
@@ -110,9 +118,13 @@ def _check_row(directory: Path, row: Row, pending: set[str]) -> WorkspaceReport:
         return WorkspaceReport(shown, (f"its row in {REGISTRY} has the status {status!r}",))
     path = (directory / location).resolve()
     if not path.is_relative_to(directory.resolve()):
-        return WorkspaceReport(shown, (f"its row in {REGISTRY} names a file outside the directory: {location}",))
+        return WorkspaceReport(
+            shown, (f"its row in {REGISTRY} names a file outside the directory: {location}",)
+        )
     if number in pending and not path.is_file():
-        return WorkspaceReport(shown, ())  # it is being moved, or the next server completes the move
+        return WorkspaceReport(
+            shown, ()
+        )  # it is being moved, or the next server completes the move
     return _check_file(shown, path, archived=status == "archived")
 
 
@@ -122,7 +134,9 @@ def _check_file(name: str, path: Path, *, archived: bool) -> WorkspaceReport:
     if not path.stat().st_size:
         return WorkspaceReport(name, (f"its file is empty: {path}",))
     try:
-        with closing(SqliteStore(str(path), create=False, read_only=True, allow_archived=archived)) as store:
+        with closing(
+            SqliteStore(str(path), create=False, read_only=True, allow_archived=archived)
+        ) as store:
             problems = tuple(store.check())
             with store.reading() as read:
                 return WorkspaceReport(name, problems, read.counts(), read.notes.count(VAULT, ()))
@@ -171,7 +185,10 @@ def _recover_workspaces(directory: Path) -> Iterator[tuple[Workspace, str]]:
 def _unseal(path: Path) -> None:
     """Undo an archiving that did not end. A damaged file stays as it is."""
     try:
-        with map_errors(str(path)), closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as connection:
+        with (
+            map_errors(str(path)),
+            closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as connection,
+        ):
             mark = connection.pragma("application_id")
         if mark == SEALED_ID:
             files.unseal(path)

@@ -16,7 +16,15 @@ from polymnia.disk.replace import make_parent, replace_file
 from polymnia.errors import StoreDamaged, StoreError, StoreStopped, StoreTooNew
 from polymnia.stores.contract import Capabilities
 from polymnia.stores.files.binlog_file import LogFile, write_private
-from polymnia.stores.files.binlog_forms import OURS, Fault, Form, LoadedLog, form_of, load, replay_changes
+from polymnia.stores.files.binlog_forms import (
+    OURS,
+    Fault,
+    Form,
+    LoadedLog,
+    form_of,
+    load,
+    replay_changes,
+)
 from polymnia.stores.files.binlog_graph import Replay, encode_graph, operations_of, waste_of
 from polymnia.stores.files.binlog_records import encode_change
 from polymnia.stores.memory import GraphOnlyStore
@@ -110,7 +118,9 @@ class BinlogStore(GraphOnlyStore):
             self._file.mark_absent()
             self._take(LoadedLog(MemoryGraph(), 0, 0, None), OURS)
             return
-        with file_lock(self._path, create=False):  # a change that is being written looks like an unfinished one
+        with file_lock(
+            self._path, create=False
+        ):  # a change that is being written looks like an unfinished one
             self._read()
         if self._fault is not None:
             logger.warning("%s ends in %s; they are ignored", self._path, self._fault.reason)
@@ -149,7 +159,12 @@ class BinlogStore(GraphOnlyStore):
         self._file.mark_known(loaded.end)
 
     def _take(self, loaded: LoadedLog, form: Form) -> None:
-        self._graph, self._waste, self._fault, self._form = loaded.graph, loaded.waste, loaded.fault, form
+        self._graph, self._waste, self._fault, self._form = (
+            loaded.graph,
+            loaded.waste,
+            loaded.fault,
+            form,
+        )
         self._compact_from = MIN_BYTES_TO_COMPACT
 
     def _cut_off(self, fault: Fault) -> None:
@@ -168,7 +183,9 @@ class BinlogStore(GraphOnlyStore):
         kept = _keep_copy(self._path, self._file.read())
         name, fault = self._form.name, self._fault
         self._rewrite()
-        logger.warning("%s was %s and was rewritten; the old one is kept as %s", self._path, name, kept)
+        logger.warning(
+            "%s was %s and was rewritten; the old one is kept as %s", self._path, name, kept
+        )
         if fault is not None:
             logger.warning("%s ended in %s; they are only in %s", self._path, fault.reason, kept)
 
@@ -201,7 +218,9 @@ class BinlogStore(GraphOnlyStore):
         self._file.close()
         with self._stop_on_failure():
             try:
-                replace_file(self._path, encode_graph(self._graph.entities(), self._graph.relations()))
+                replace_file(
+                    self._path, encode_graph(self._graph.entities(), self._graph.relations())
+                )
             finally:
                 # The lock is held, so the log, old or new, has the content of the graph.
                 self._file.mark_replaced()
@@ -227,7 +246,9 @@ class BinlogStore(GraphOnlyStore):
 def _refuse_other_files(path: Path, data: bytes) -> None:
     """Raise StoreError for a file of another kind, StoreTooNew for a log of a later version."""
     if data.startswith(b"SQLite format 3\x00"):
-        raise StoreError(f"{path} is a SQLite file, not a binary log; rename it to end in .db, or choose another path")
+        raise StoreError(
+            f"{path} is a SQLite file, not a binary log; rename it to end in .db, or choose another path"
+        )
     if data.startswith(b"MCPMEM") and form_of(data) is OURS:
         version = data[6:8].decode(errors="replace")
         raise StoreTooNew(f"{path} is a log of version {version}, which this version cannot read")

@@ -42,7 +42,13 @@ class LogFile:
     def read_appended(self) -> bytes | None:
         """Return what follows the known end; None if the part before it may have changed."""
         known, now = self._stamp, self._current_stamp()
-        if known is None or now is None or known[:2] != now[:2] or now[2] <= self.end or not self._open():
+        if (
+            known is None
+            or now is None
+            or known[:2] != now[:2]
+            or now[2] <= self.end
+            or not self._open()
+        ):
             return None
         appended = self._read_from(self.end - len(self._tail))
         return appended[len(self._tail) :] if appended.startswith(self._tail) else None

@@ -158,16 +158,22 @@ def _fault_at(data: bytes, at: int) -> Fault:
     bad = at
     for record in records_at(data, at):
         if record.is_last:
-            return Fault(at, f"the data does not have the form of kind {record.kind}", is_unfinished=False)
+            return Fault(
+                at, f"the data does not have the form of kind {record.kind}", is_unfinished=False
+            )
         bad = record.end
     if _has_unknown_kind(data, bad):
         return Fault(bad, f"the record kind {data[bad + 4]} is unknown", is_unfinished=False)
     starts = _change_starts(data, bad, at)
     if starts - {at}:
-        return Fault(bad, "the record is not whole, and records of later changes follow", is_unfinished=False)
+        return Fault(
+            bad, "the record is not whole, and records of later changes follow", is_unfinished=False
+        )
     if at == 0 and not starts and not _may_be_a_log(data):
         return Fault(bad, "no record of a binary log begins there", is_unfinished=False)
-    return Fault(bad, f"{len(data) - at} bytes of a change that was not finished", is_unfinished=True)
+    return Fault(
+        bad, f"{len(data) - at} bytes of a change that was not finished", is_unfinished=True
+    )
 
 
 def _has_unknown_kind(data: bytes, at: int) -> bool:
@@ -176,7 +182,11 @@ def _has_unknown_kind(data: bytes, at: int) -> bool:
         return False
     checksum, kind, length = HEADER.unpack_from(data, at)
     body = data[at + HEADER.size : at + HEADER.size + length]
-    return bool(kind >= len(SHAPES) and 0 < length == len(body) <= MAX_DATA_BYTES and crc32(body) == checksum)
+    return bool(
+        kind >= len(SHAPES)
+        and 0 < length == len(body) <= MAX_DATA_BYTES
+        and crc32(body) == checksum
+    )
 
 
 def _change_starts(data: bytes, at: int, start: int) -> set[int]:
@@ -283,13 +293,19 @@ def _make_other_form(name: str, start: int, find: Callable[[bytes, int], Found |
 
     def fault_at(data: bytes, at: int) -> Fault:
         if next_at(data, at + 1) is not None:
-            return Fault(at, "the record is not whole, and other records follow", is_unfinished=False)
-        return Fault(at, f"{len(data) - at} bytes of a record that was not finished", is_unfinished=True)
+            return Fault(
+                at, "the record is not whole, and other records follow", is_unfinished=False
+            )
+        return Fault(
+            at, f"{len(data) - at} bytes of a record that was not finished", is_unfinished=True
+        )
 
     return Form(name, start, replay, fault_at, find, next_at)
 
 
-def _replay_committed(data: bytes, at: int, find: Callable[[bytes, int], Found | None], replay: Replay) -> int:
+def _replay_committed(
+    data: bytes, at: int, find: Callable[[bytes, int], Found | None], replay: Replay
+) -> int:
     """Apply records; apply those of a transaction only if it was committed."""
     pending: list[Operation] | None = None
     while (found := find(data, at)) is not None:

@@ -38,7 +38,9 @@ def encode_graph(entities: Sequence[Entity], relations: Sequence[Relation]) -> I
     yield b"".join(chunk)
     for start in range(0, len(relations), _RECORDS_PER_CHUNK):
         several = relations[start : start + _RECORDS_PER_CHUNK]
-        yield b"".join([encode_change([(CREATE_RELATION, encode_payload(each.key))]) for each in several])
+        yield b"".join(
+            [encode_change([(CREATE_RELATION, encode_payload(each.key))]) for each in several]
+        )
 
 
 def operations_of(change: Change, graph: MemoryGraph) -> list[Encoded] | None:
@@ -56,7 +58,11 @@ def operations_of(change: Change, graph: MemoryGraph) -> list[Encoded] | None:
         *[operation for entity in created for operation in _creations(entity)],
         *_additions(change),
         *[(CREATE_RELATION, encode_payload(each.key)) for each in change.after.relations],
-        *[(DELETE_ENTITY, encode_payload((each.name,))) for each in change.before.entities if each.name in deleted],
+        *[
+            (DELETE_ENTITY, encode_payload((each.name,)))
+            for each in change.before.entities
+            if each.name in deleted
+        ],
     ]
 
 
@@ -64,7 +70,9 @@ def waste_of(change: Change) -> int:
     """Estimate how many bytes of the log a change made useless: deleted things, and the deletions themselves."""
     before = change.before
     entities = sum([entity_size(each) + record_size(each.name) for each in before.entities])
-    texts = sum([2 * string_size(each.text) for group in before.observations for each in group.observations])
+    texts = sum(
+        [2 * string_size(each.text) for group in before.observations for each in group.observations]
+    )
     return entities + texts + sum([2 * record_size(*each.key) for each in before.relations])
 
 
@@ -78,9 +86,14 @@ def _is_expressible(change: Change, graph: MemoryGraph, deleted: set[str]) -> bo
     if deleted and change.after.entities:
         return False
     types = {each.name: each.type for each in change.before.entities}
-    if any(types.get(each.name, each.type) != each.type for each in change.after.entities) or graph.touching(deleted):
+    if any(
+        types.get(each.name, each.type) != each.type for each in change.after.entities
+    ) or graph.touching(deleted):
         return False
-    removed, added = _texts_by_name(change.before.observations), _texts_by_name(change.after.observations)
+    removed, added = (
+        _texts_by_name(change.before.observations),
+        _texts_by_name(change.after.observations),
+    )
     found = {name: graph.get(name) for name in removed | added}
     return all(
         entity is None or _can_follow(entity.texts, removed.get(name, []), added.get(name, []))
@@ -128,7 +141,9 @@ def _split_texts(kind: int, name: str, texts: Sequence[str]) -> Iterator[Encoded
 def _texts_by_name(sets: Iterable[ObservationSet]) -> dict[str, list[str]]:
     texts: dict[str, list[str]] = {}
     for each in sets:
-        texts.setdefault(each.entity, []).extend([observation.text for observation in each.observations])
+        texts.setdefault(each.entity, []).extend(
+            [observation.text for observation in each.observations]
+        )
     return texts
 
 
@@ -186,7 +201,9 @@ class Replay:
         if entity is not None:
             gone = set(strings[1:])
             kept = tuple([each for each in entity.observations if each.text not in gone])
-            self.waste += sum([string_size(each.text) for each in entity.observations if each.text in gone])
+            self.waste += sum(
+                [string_size(each.text) for each in entity.observations if each.text in gone]
+            )
             self._graph.put(replace(entity, observations=kept))
 
     def _unlink(self, strings: list[str]) -> None:
@@ -210,7 +227,9 @@ class Replay:
 
 
 def _entity(strings: list[str]) -> Entity:
-    observations = tuple([Observation(ordinal, text) for ordinal, text in enumerate(strings[2:], 1)])
+    observations = tuple(
+        [Observation(ordinal, text) for ordinal, text in enumerate(strings[2:], 1)]
+    )
     return Entity(strings[0], strings[1], observations, "", len(observations) + 1)
 
 

@@ -10,7 +10,14 @@ from struct import Struct, error
 from typing import NamedTuple
 from zlib import crc32
 
-CREATE_ENTITY, CREATE_RELATION, ADD_OBSERVATIONS, DELETE_ENTITY, DELETE_OBSERVATIONS, DELETE_RELATION = range(6)
+(
+    CREATE_ENTITY,
+    CREATE_RELATION,
+    ADD_OBSERVATIONS,
+    DELETE_ENTITY,
+    DELETE_OBSERVATIONS,
+    DELETE_RELATION,
+) = range(6)
 # For each kind: how many strings come first, and whether a list of strings follows.
 SHAPES = ((2, True), (3, False), (1, True), (1, False), (1, True), (3, False))
 MAX_DATA_BYTES = 64 * 1024
@@ -185,7 +192,9 @@ def raw_record_at(data: bytes, at: int) -> tuple[int, bytes] | None:
     return (kind, body) if len(body) == length and crc32(body) == checksum else None
 
 
-def next_record(data: bytes, at: int, find: Callable[[bytes, int], object] = record_at) -> int | None:
+def next_record(
+    data: bytes, at: int, find: Callable[[bytes, int], object] = record_at
+) -> int | None:
     """Return the offset of the next whole record, at this offset or after it."""
     while (match := _HEADER_LIKE.search(data, at)) is not None:
         if find(data, match.start()) is not None:

@@ -39,7 +39,9 @@ def adopt_legacy(path: Path) -> None:
     loaded = parse(legacy.read_bytes())
     counts = loaded.graph.counts()
     if loaded.problems and not counts.entities and not counts.relations:
-        logger.warning("%s is not a memory file (one entity or relation per line); it is left alone", legacy)
+        logger.warning(
+            "%s is not a memory file (one entity or relation per line); it is left alone", legacy
+        )
         return
     try:
         legacy.rename(path)
@@ -123,7 +125,12 @@ class JsonlStore(GraphOnlyStore):
         loaded = parse(self._open_file.readall() if self._open_file else b"")
         self._close_if_needed()
         for number, reason in loaded.problems:
-            logger.warning("%s, line %d: %s; the line is kept and the rest is loaded", self._path, number, reason)
+            logger.warning(
+                "%s, line %d: %s; the line is kept and the rest is loaded",
+                self._path,
+                number,
+                reason,
+            )
         self._loaded, self._stamp = loaded, stamp
 
     def _current_stamp(self) -> Stamp | None:
@@ -137,7 +144,10 @@ class JsonlStore(GraphOnlyStore):
         try:
             self._remove_leftovers()
             self._keep_rejected()
-            replace_file(self._path, encode_lines(graph.entities(), graph.relations(), self._loaded.surrogates))
+            replace_file(
+                self._path,
+                encode_lines(graph.entities(), graph.relations(), self._loaded.surrogates),
+            )
         except StoreStopped as exc:
             self._stopped = str(exc)
             raise
@@ -182,7 +192,9 @@ class JsonlStore(GraphOnlyStore):
         with open(aside, "a+b", opener=open_private) as file:
             file.seek(0)
             before = b"\n" + file.read()
-            if not before.endswith(b"\n" + block):  # otherwise an earlier write kept them, and failed later
+            if not before.endswith(
+                b"\n" + block
+            ):  # otherwise an earlier write kept them, and failed later
                 file.write(block if before.endswith(b"\n") else b"\n" + block)
             file.flush()
             fsync(file.fileno(), self._path)

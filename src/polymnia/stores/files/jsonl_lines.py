@@ -171,7 +171,9 @@ def _texts(item: _Line) -> list[str]:
 def _map_texts(item: _Line, change: Callable[[str], str]) -> _Line:
     if isinstance(item, _RelationLine):
         return _RelationLine(change(item.source), change(item.target), change(item.relationType))
-    return _EntityLine(change(item.name), change(item.entityType), list(map(change, item.observations)))
+    return _EntityLine(
+        change(item.name), change(item.entityType), list(map(change, item.observations))
+    )
 
 
 def encode_lines(
@@ -197,7 +199,11 @@ def _encode_line(item: _Line, surrogates: Surrogates | None) -> bytes:
 
 def _put_all(graph: MemoryGraph, items: list[_Line]) -> None:
     entities = [_entity(item) for item in items if type(item) is _EntityLine]
-    relations = [Relation(each.source, each.target, each.relationType) for each in items if type(each) is _RelationLine]
+    relations = [
+        Relation(each.source, each.target, each.relationType)
+        for each in items
+        if type(each) is _RelationLine
+    ]
     if graph.fill(entities, relations):
         return
     for item in items:

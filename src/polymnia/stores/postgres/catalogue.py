@@ -59,7 +59,12 @@ class PostgresCatalogue:
     def delete(self, name: str) -> Workspace:
         found = self._row(name)
         with self._writing(found[6]) as connection:
-            for query in ("archive_workspace", "delete_workspace", "delete_workspace_roots", "delete_from_catalogue"):
+            for query in (
+                "archive_workspace",
+                "delete_workspace",
+                "delete_workspace_roots",
+                "delete_from_catalogue",
+            ):
                 connection.write(query)
             connection.commit()
         VectorIndexes(self._database, found[6]).drop()
@@ -95,7 +100,9 @@ class PostgresCatalogue:
             query = "archive_workspace" if workspace.status == "archived" else "restore_workspace"
             self._set_status(found, query, workspace.status)
         with self._writing() as connection:
-            connection.write("describe_workspace", found[6], workspace.description, workspace.updated_at)
+            connection.write(
+                "describe_workspace", found[6], workspace.description, workspace.updated_at
+            )
             connection.commit()
 
     def open(self, name: str, *, archived: bool = False) -> PostgresStore:
@@ -112,7 +119,9 @@ class PostgresCatalogue:
     def find_open(self, stores: Mapping[str, Store]) -> set[str]:
         current = set(self._database.ask("workspaces_active", list(map(fold, stores))))
         ours = [(name, store) for name, store in stores.items() if isinstance(store, PostgresStore)]
-        return {name for name, store in ours if (name, store.workspace, store.generation) in current}
+        return {
+            name for name, store in ours if (name, store.workspace, store.generation) in current
+        }
 
     def close_store(self, store: Store) -> None:
         store.close()
@@ -134,7 +143,9 @@ class PostgresCatalogue:
     def _row(self, name: str) -> Row:
         rows = self._find_rows(name)
         if not rows:
-            raise WorkspaceNotFound(name, f"`polymnia workspace create {name} --store URL` makes it")
+            raise WorkspaceNotFound(
+                name, f"`polymnia workspace create {name} --store URL` makes it"
+            )
         return rows[0]
 
     def _create(self, new: Workspace) -> None:
@@ -158,7 +169,9 @@ class PostgresCatalogue:
     @contextmanager
     def _writing(self, workspace: int | None = None) -> Iterator[WorkspaceConnection]:
         if self._read_only:
-            raise StoreError(f"{self._database.url.title} was opened with --read-only; nothing was changed")
+            raise StoreError(
+                f"{self._database.url.title} was opened with --read-only; nothing was changed"
+            )
         with self._database.transaction(workspace, write=True) as connection:
             yield connection
 
@@ -197,7 +210,9 @@ def _report(catalogue: PostgresCatalogue, name: str) -> WorkspaceReport:
     try:
         problems = store.check()
         with store.reading() as read:
-            return WorkspaceReport(name, tuple(problems), read.counts(), read.notes.count(VAULT, ()))
+            return WorkspaceReport(
+                name, tuple(problems), read.counts(), read.notes.count(VAULT, ())
+            )
     finally:
         store.close()
 

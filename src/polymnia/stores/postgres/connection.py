@@ -86,7 +86,9 @@ class Pipeline:
             self._pgconn.send_prepare(name, QUERIES[query])
             self._steps.append(("prepare", query))
             self._prepared.add(query)
-        self._pgconn.send_query_prepared(name, [_encode(each) for each in values], result_format=_BINARY)
+        self._pgconn.send_query_prepared(
+            name, [_encode(each) for each in values], result_format=_BINARY
+        )
         self._steps.append(("query" if has_rows else "setup", query))
 
     def fetch(self) -> list[list[Row]]:

@@ -20,7 +20,14 @@ from polymnia.errors import (
     StoreSealed,
     StoreUnavailable,
 )
-from polymnia.stores.postgres.connection import CommitLost, Connection, ConnectionLost, Pipeline, Row, apply_settings
+from polymnia.stores.postgres.connection import (
+    CommitLost,
+    Connection,
+    ConnectionLost,
+    Pipeline,
+    Row,
+    apply_settings,
+)
 from polymnia.stores.postgres.presence import ServerPresence
 from polymnia.stores.postgres.url import PostgresUrl
 
@@ -80,7 +87,12 @@ class Database:
 
     @contextmanager
     def transaction(
-        self, workspace: int | None = None, *, write: bool = False, lock: bool = False, once: bool = False
+        self,
+        workspace: int | None = None,
+        *,
+        write: bool = False,
+        lock: bool = False,
+        once: bool = False,
     ) -> Iterator["WorkspaceConnection"]:
         """Yield a transaction on a workspace or, without one, on the catalogue. Raise StoreError.
 
@@ -297,7 +309,9 @@ class WorkspaceConnection:
     def _send_queue(self) -> Pipeline:
         if self._pipeline is None:
             self._connection = self._database.acquire()
-            self._pipeline = Pipeline(self._connection, self._database.url.patience, write=self._write)
+            self._pipeline = Pipeline(
+                self._connection, self._database.url.patience, write=self._write
+            )
             if self._write:
                 self._pipeline.send("begin", has_rows=False)
             if self._database.row_security and self.workspace is not None:
@@ -331,27 +345,43 @@ class WorkspaceConnection:
 def _last_change(locked: list[Row]) -> LastChange:
     """Return what the row says that was locked. Raise StoreSealed."""
     if not locked or not locked[0][3]:
-        raise StoreSealed("this workspace was archived or deleted during the call; nothing was changed")
+        raise StoreSealed(
+            "this workspace was archived or deleted during the call; nothing was changed"
+        )
     return LastChange(*locked[0][:3])
 
 
 def store_error(title: str, exc: psycopg.Error) -> StoreError:
     """Return our error for what the driver raised."""
     said = str(exc).strip().partition("\n")[0]
-    if isinstance(exc, errors.LockNotAvailable | errors.DeadlockDetected | errors.SerializationFailure):
-        return StoreBusy(f"{title}: the workspace is being written by another process; nothing was changed, try again")
+    if isinstance(
+        exc, errors.LockNotAvailable | errors.DeadlockDetected | errors.SerializationFailure
+    ):
+        return StoreBusy(
+            f"{title}: the workspace is being written by another process; nothing was changed, try again"
+        )
     if isinstance(exc, errors.QueryCanceled):
-        return StoreBusy(f"{title} needed too long; nothing was changed, try again, or raise `timeout` in the URL")
+        return StoreBusy(
+            f"{title} needed too long; nothing was changed, try again, or raise `timeout` in the URL"
+        )
     if isinstance(exc, errors.DiskFull):
-        return StoreFull(f"no space left on the disk of {title}; nothing was changed, free some space")
+        return StoreFull(
+            f"no space left on the disk of {title}; nothing was changed, free some space"
+        )
     if isinstance(exc, errors.DataCorrupted | errors.IndexCorrupted):
         return StoreDamaged(f"{title} is damaged: {said}; restore it from a backup")
     if isinstance(exc, PoolTimeout | errors.TooManyConnections):
         return StoreUnavailable(f"{title}: no connection became free in time; try again")
     if isinstance(exc, errors.InvalidAuthorizationSpecification | errors.InsufficientPrivilege):
-        return StoreError(f"{title} refused the role: {said}; check the URL and the role's privileges")
+        return StoreError(
+            f"{title} refused the role: {said}; check the URL and the role's privileges"
+        )
     if isinstance(exc, CommitLost):
-        return ChangeInDoubt(f"{title}: connection lost during a commit; look whether the change was made: {said}")
+        return ChangeInDoubt(
+            f"{title}: connection lost during a commit; look whether the change was made: {said}"
+        )
     if isinstance(exc, psycopg.OperationalError | PoolClosed):
-        return StoreUnavailable(f"{title} cannot be reached: {said}; nothing was changed, try again")
+        return StoreUnavailable(
+            f"{title} cannot be reached: {said}; nothing was changed, try again"
+        )
     return StoreError(f"{title}: {said}")

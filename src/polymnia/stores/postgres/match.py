@@ -83,7 +83,10 @@ def translate(expression: Expression, columns: frozenset[str] | None = None) -> 
         case Or():
             return _any_of([translate(part, columns) for part in expression.parts])
         case Not():
-            wanted, unwanted = translate(expression.wanted, columns), translate(expression.unwanted, columns)
+            wanted, unwanted = (
+                translate(expression.wanted, columns),
+                translate(expression.unwanted, columns),
+            )
             # Where the index finds too much it must not exclude.
             if wanted is None or unwanted is None or not is_exact(expression.unwanted):
                 return wanted
@@ -133,7 +136,9 @@ class PassageWords:
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         parts = parts_of(" ".join([text for text in texts.values() if text]))
-        self._stems = {column: stems_of(text) for column, text in {**texts, PARTS: parts}.items() if text}
+        self._stems = {
+            column: stems_of(text) for column, text in {**texts, PARTS: parts}.items() if text
+        }
 
     def __len__(self) -> int:
         return sum(map(len, self._stems.values()))
@@ -142,39 +147,66 @@ class PassageWords:
         """Return how often each phrase that takes part in the match occurs, weighted by column; None without match."""
         match query:
             case Stems():
-                found = sum([weights[column] * len(starts) for column, starts in self._starts(query).items()])
+                found = sum(
+                    [
+                        weights[column] * len(starts)
+                        for column, starts in self._starts(query).items()
+                    ]
+                )
                 return [(query, found)] if found else None
             case Close():
                 return self._count_close(query, weights)
             case Every():
                 counts = [self.count(part, weights) for part in query.parts]
-                return None if None in counts else [each for count in counts for each in count or ()]
+                return (
+                    None if None in counts else [each for count in counts for each in count or ()]
+                )
             case AnyOf():
-                return [each for part in query.parts for each in self.count(part, weights) or ()] or None
+                return [
+                    each for part in query.parts for each in self.count(part, weights) or ()
+                ] or None
             case Without():
-                return None if self.count(query.unwanted, weights) else self.count(query.wanted, weights)
+                return (
+                    None
+                    if self.count(query.unwanted, weights)
+                    else self.count(query.wanted, weights)
+                )
 
-    def _count_close(self, query: Close, weights: Mapping[str, float]) -> list[tuple[Stems, float]] | None:
+    def _count_close(
+        self, query: Close, weights: Mapping[str, float]
+    ) -> list[tuple[Stems, float]] | None:
         counts = dict.fromkeys(range(len(query.phrases)), 0.0)
         places = [self._starts(phrase) for phrase in query.phrases]
         for column in set.intersection(*[set(each) for each in places]):
-            for number, starts in enumerate(_close_starts(query, [each[column] for each in places])):
+            for number, starts in enumerate(
+                _close_starts(query, [each[column] for each in places])
+            ):
                 counts[number] += weights[column] * len(starts)
-        return list(zip(query.phrases, counts.values(), strict=True)) if all(counts.values()) else None
+        return (
+            list(zip(query.phrases, counts.values(), strict=True)) if all(counts.values()) else None
+        )
 
     def _starts(self, query: Stems) -> dict[str, list[int]]:
         """Return where the phrase begins, for each column that has it."""
-        found = {column: _find(query, stems) for column, stems in self._stems.items() if column in query.columns}
+        found = {
+            column: _find(query, stems)
+            for column, stems in self._stems.items()
+            if column in query.columns
+        }
         if query.initial:
             found = {column: starts[:1] for column, starts in found.items() if starts[:1] == [0]}
         return {column: starts for column, starts in found.items() if starts}
 
 
-def score(counts: list[tuple[Stems, float]], rarity: Mapping[Stems, float], length: int, average: float) -> float:
+def score(
+    counts: list[tuple[Stems, float]], rarity: Mapping[Stems, float], length: int, average: float
+) -> float:
     """Return BM25 of a passage, given its length and the average length in words."""
     total = 0.0
     for phrase, count in counts:
-        total += rarity[phrase] * ((count * (_K1 + 1.0)) / (count + _K1 * (1 - _B + _B * length / average)))
+        total += rarity[phrase] * (
+            (count * (_K1 + 1.0)) / (count + _K1 * (1 - _B + _B * length / average))
+        )
     return total
 
 
@@ -199,7 +231,10 @@ def _phrase(phrase: Phrase, columns: frozenset[str] | None) -> list[Query | None
         *before, last = phrase.words
         start = stem(index_prefix(last))
         found.append(_stems(before, columns, start, initial=phrase.initial))
-        found += [_stems([*before, word], columns, initial=phrase.initial) for word in words_with_shorter_stems(last)]
+        found += [
+            _stems([*before, word], columns, initial=phrase.initial)
+            for word in words_with_shorter_stems(last)
+        ]
     else:
         found.append(_stems(phrase.words, columns, initial=phrase.initial))
     if phrase.runs:
@@ -208,7 +243,11 @@ def _phrase(phrase: Phrase, columns: frozenset[str] | None) -> list[Query | None
 
 
 def _stems(
-    words: tuple[str, ...] | list[str], columns: frozenset[str] | None, start: str = "", *, initial: bool = False
+    words: tuple[str, ...] | list[str],
+    columns: frozenset[str] | None,
+    start: str = "",
+    *,
+    initial: bool = False,
 ) -> Stems | None:
     """Return the words as stems, the last one being `start` if that is given; None if there are no stems."""
     stems = tuple(stems_of(" ".join(words))) + ((start,) if start else ())
@@ -229,7 +268,11 @@ def _every(parts: list[Query | None]) -> Query | None:
 
 
 def _render_stems(query: Stems) -> str:
-    labels = "" if query.columns == _EVERYWHERE else "".join(sorted([LABELS[column] for column in query.columns]))
+    labels = (
+        ""
+        if query.columns == _EVERYWHERE
+        else "".join(sorted([LABELS[column] for column in query.columns]))
+    )
     ends = [""] * (len(query.stems) - 1) + ["*" if query.prefix else ""]
     marks = [f":{end}{labels}" if end or labels else "" for end in ends]
     words = [quote(each) + mark for each, mark in zip(query.stems, marks, strict=True)]
@@ -245,7 +288,11 @@ def _find(query: Stems, stems: list[str]) -> list[int]:
     if query.prefix:
         *before, start = wanted
         ends = [position for position, each in enumerate(stems) if each.startswith(start)]
-        return [end - width + 1 for end in ends if end >= width - 1 and stems[end - width + 1 : end] == before]
+        return [
+            end - width + 1
+            for end in ends
+            if end >= width - 1 and stems[end - width + 1 : end] == before
+        ]
     starts = [position for position, each in enumerate(stems) if each == wanted[0]]
     return starts if width == 1 else [at for at in starts if stems[at : at + width] == wanted]
 

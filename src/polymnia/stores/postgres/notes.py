@@ -46,9 +46,14 @@ def _score(notes: dict[int, Note], expression: Expression) -> Scores:
         return {}
     texts = {number: columns_of_note(note) for number, note in notes.items()}
     words = {number: PassageWords(each) for number, each in texts.items()}
-    lengths = {number: word_vector(note.key, note.tags, note.content).length for number, note in notes.items()}
+    lengths = {
+        number: word_vector(note.key, note.tags, note.content).length
+        for number, note in notes.items()
+    }
     rarities = {
-        phrase: idf(len(notes), len([each for each in words.values() if each.count(phrase, EQUAL_WEIGHTS)]))
+        phrase: idf(
+            len(notes), len([each for each in words.values() if each.count(phrase, EQUAL_WEIGHTS)])
+        )
         for phrase in phrases_of(query)
     }
     average = sum(lengths.values()) / max(len(notes), 1)

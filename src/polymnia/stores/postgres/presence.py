@@ -43,7 +43,9 @@ class ServerPresence:
         with self._lock:
             if self._thread is None:
                 connection = self._appear()
-                self._thread = Thread(target=self._run, args=(connection,), name="polymnia-presence", daemon=True)
+                self._thread = Thread(
+                    target=self._run, args=(connection,), name="polymnia-presence", daemon=True
+                )
                 self._thread.start()
         return self.name
 

@@ -80,7 +80,11 @@ class PostgresReader:
             self._connection.send("relations_of_many", names)
         entities, observations, relations = self._connection.fetch()[-3:]
         found = {row[1] for row in entities}
-        touching = [each for each in unpack_relations(relations) if each.source in found or each.target in found]
+        touching = [
+            each
+            for each in unpack_relations(relations)
+            if each.source in found or each.target in found
+        ]
         return Graph(assemble(entities, observations), touching)
 
     def relations(self) -> list[Relation]:
@@ -89,7 +93,9 @@ class PostgresReader:
     def page(self, kind: str | None, offset: int, limit: int | None) -> list[Entity]:
         return self._with_observations(run(self._connection, "entities_page", kind, limit, offset))
 
-    def outlines(self, names: Collection[str] | None = None, kind: str | None = None) -> list[Entity]:
+    def outlines(
+        self, names: Collection[str] | None = None, kind: str | None = None
+    ) -> list[Entity]:
         if names is None:
             rows = run(self._connection, "outlines_all", kind)
         else:
@@ -97,9 +103,13 @@ class PostgresReader:
         return [unpack_entity(row, ()) for row in rows]
 
     def recent(self, since: int, limit: int) -> list[Entity]:
-        return [unpack_entity(row, ()) for row in run(self._connection, "recent_entities", since, limit)]
+        return [
+            unpack_entity(row, ()) for row in run(self._connection, "recent_entities", since, limit)
+        ]
 
-    def relations_like(self, source: str | None, target: str | None, kind: str | None) -> list[Relation]:
+    def relations_like(
+        self, source: str | None, target: str | None, kind: str | None
+    ) -> list[Relation]:
         if source is not None:
             rows = run(self._connection, "relations_from", source, target, kind)
         elif target is not None:
@@ -122,13 +132,19 @@ class PostgresReader:
         return count, size
 
     def containing(self, folded: str) -> list[Entity]:
-        return self._by_id(search.entities_containing(self._connection, folded)) if folded else self.entities()
+        return (
+            self._by_id(search.entities_containing(self._connection, folded))
+            if folded
+            else self.entities()
+        )
 
     def headings(self, folded: str) -> list[Heading]:
         found = search.entities_containing(self._connection, folded)
         return [Heading(*row) for row in run(self._connection, "headings", found)]
 
-    def match(self, expression: Expression, kinds: Collection[PassageKind], limit: int | None = None) -> list[Match]:
+    def match(
+        self, expression: Expression, kinds: Collection[PassageKind], limit: int | None = None
+    ) -> list[Match]:
         return search.match(self._connection, expression, kinds, limit)
 
     def word_counts(self, terms: Collection[str]) -> WordCounts:
@@ -138,7 +154,12 @@ class PostgresReader:
         return search.vocabulary(self._connection, first, last, limit)
 
     def candidates(
-        self, terms: Collection[str], limit: int, within: Within | None = None, *, every: bool = False
+        self,
+        terms: Collection[str],
+        limit: int,
+        within: Within | None = None,
+        *,
+        every: bool = False,
     ) -> list[Passage]:
         return search.candidates(self._connection, terms, limit, within, every=every)
 
@@ -171,7 +192,9 @@ class PostgresReader:
         from polymnia.stores.postgres.notes import PostgresNoteSearch
         from polymnia.stores.version_notes import VersionNotes
 
-        return VersionNotes(PostgresRows(self._connection), PostgresNoteSearch(self._connection, self.vectors))
+        return VersionNotes(
+            PostgresRows(self._connection), PostgresNoteSearch(self._connection, self.vectors)
+        )
 
     @property
     def sessions(self) -> "VersionSessions":
@@ -179,7 +202,9 @@ class PostgresReader:
         from polymnia.stores.postgres.notes import PostgresServers
         from polymnia.stores.version_notes import VersionSessions
 
-        return VersionSessions(PostgresRows(self._connection), PostgresServers(self._connection, self._server))
+        return VersionSessions(
+            PostgresRows(self._connection), PostgresServers(self._connection, self._server)
+        )
 
     @property
     def vectors(self) -> "PostgresVectorReader":
@@ -232,13 +257,17 @@ class PostgresReader:
         """Return the entities of these rows with their observations."""
         if not entities:
             return []
-        return assemble(entities, run(self._connection, "observations_of_many", [row[0] for row in entities]))
+        return assemble(
+            entities, run(self._connection, "observations_of_many", [row[0] for row in entities])
+        )
 
 
 class PostgresWriter(PostgresReader):
     """A transaction that locks its workspace with the first read, and may also apply a change."""
 
-    def __init__(self, connection: WorkspaceConnection, server: "ServerPresence", name: str) -> None:
+    def __init__(
+        self, connection: WorkspaceConnection, server: "ServerPresence", name: str
+    ) -> None:
         """`name` tells the changes of this store from those that others make."""
         super().__init__(connection, server)
         self._name = name
@@ -262,7 +291,9 @@ class PostgresWriter(PostgresReader):
 
     def apply(self, change: Change) -> int:
         self.key = uuid4()
-        return apply_change(self._connection, change, self.last, self._identities, self._name, self.key)
+        return apply_change(
+            self._connection, change, self.last, self._identities, self._name, self.key
+        )
 
     def set_updated(self, times: Mapping[str, int]) -> None:
         """Set when entities were last updated, by their ids: rows from elsewhere bring their own times."""

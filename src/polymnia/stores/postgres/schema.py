@@ -36,7 +36,9 @@ def migrate(title: str, connection: Connection) -> None:
         connection.commit()
     except errors.UndefinedFile as exc:
         connection.rollback()
-        raise StoreError(f"{title} lacks an extension: {exc.diag.message_primary}; install it there") from exc
+        raise StoreError(
+            f"{title} lacks an extension: {exc.diag.message_primary}; install it there"
+        ) from exc
     except BaseException:
         connection.rollback()
         raise
@@ -50,7 +52,9 @@ def require_schema(title: str, connection: Connection) -> None:
     if not version:
         raise StoreError(f"there is no memory in {title}; start without --read-only to begin one")
     if version < newest:
-        raise StoreError(f"{title} has schema {version} and needs {newest}; open it once without --read-only")
+        raise StoreError(
+            f"{title} has schema {version} and needs {newest}; open it once without --read-only"
+        )
 
 
 def set_row_security(title: str, connection: Connection, wanted: bool | None) -> bool:
@@ -62,7 +66,10 @@ def set_row_security(title: str, connection: Connection, wanted: bool | None) ->
         connection.commit()
         is_on = wanted
     if is_on and is_exempt:
-        logger.warning("%s: row-level security does not bind this role; use one without SUPERUSER and BYPASSRLS", title)
+        logger.warning(
+            "%s: row-level security does not bind this role; use one without SUPERUSER and BYPASSRLS",
+            title,
+        )
     return bool(is_on)
 
 
@@ -72,7 +79,9 @@ def _version(title: str, connection: Connection, newest: int) -> int:
         return 0
     ((version,),) = connection.execute(QUERIES["last_migration"]).fetchall()
     if version > newest:
-        raise StoreTooNew(f"{title} has schema {version}, this version knows up to {newest}; upgrade polymnia")
+        raise StoreTooNew(
+            f"{title} has schema {version}, this version knows up to {newest}; upgrade polymnia"
+        )
     return int(version)
 
 

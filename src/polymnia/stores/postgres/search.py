@@ -55,14 +55,19 @@ def notes_containing(connection: WorkspaceConnection, folded: str) -> set[int]:
 def passages_containing(connection: WorkspaceConnection, folded: str, limit: int) -> list[Passage]:
     """Return passages that contain the folded text."""
     if not folded:
-        return passages_by_id(connection, [row[0] for row in run(connection, "newest_passages", limit)])
+        return passages_by_id(
+            connection, [row[0] for row in run(connection, "newest_passages", limit)]
+        )
     rows = _find_texts(connection, folded, "passages_containing", "passages_with_few_letters")
     found = [passage for passage, *texts in rows if _any_contains(texts, folded)]
     return passages_by_id(connection, found[:limit])
 
 
 def match(
-    connection: WorkspaceConnection, expression: Expression, kinds: Collection[PassageKind], limit: int | None
+    connection: WorkspaceConnection,
+    expression: Expression,
+    kinds: Collection[PassageKind],
+    limit: int | None,
 ) -> list[Match]:
     """Return the passages of these kinds that match the expression, best first."""
     query = translate(expression)
@@ -70,7 +75,9 @@ def match(
         return []
     stems = mere_stems(query)
     if stems is not None and is_exact(expression):
-        rows = run(connection, "match_words", *_bind(query, stems, MATCH_WEIGHTS), list(kinds), limit)
+        rows = run(
+            connection, "match_words", *_bind(query, stems, MATCH_WEIGHTS), list(kinds), limit
+        )
         return [Match(*row) for row in rows]
     scores = _score_in_python(connection, expression, query, MATCH_WEIGHTS)
     heads = run(connection, "passage_heads", list(scores), list(kinds))
@@ -109,7 +116,12 @@ def vocabulary(connection: WorkspaceConnection, first: str, last: str, limit: in
 
 
 def candidates(
-    connection: WorkspaceConnection, terms: Collection[str], limit: int, within: Within | None, *, every: bool
+    connection: WorkspaceConnection,
+    terms: Collection[str],
+    limit: int,
+    within: Within | None,
+    *,
+    every: bool,
 ) -> list[Passage]:
     """Return the best passages by BM25 that contain one of the terms, or every one."""
     if not terms:
@@ -119,13 +131,21 @@ def candidates(
     if within is None:
         rows = run(connection, "best_words", *_bind(query, stems, EQUAL_WEIGHTS), limit)
     else:
-        rows = run(connection, "best_words_within", *_bind(query, stems, EQUAL_WEIGHTS), limit, *bind_within(within))
+        rows = run(
+            connection,
+            "best_words_within",
+            *_bind(query, stems, EQUAL_WEIGHTS),
+            limit,
+            *bind_within(within),
+        )
     return passages_by_id(connection, [row[0] for row in rows])
 
 
 def bind_within(within: Within) -> tuple[object, ...]:
     """Return a filter as the values that queries take: names, types, since, until and tags."""
-    names, types, tags = (None if each is None else list(each) for each in (within.names, within.types, within.tags))
+    names, types, tags = (
+        None if each is None else list(each) for each in (within.names, within.types, within.tags)
+    )
     return names, types, within.since, within.until, tags
 
 
@@ -134,12 +154,20 @@ def names_with(connection: WorkspaceConnection, terms: Collection[str], limit: i
     if not terms:
         return []
     stems = [Stems((term,), _IN_NAMES) for term in terms]
-    rows = run(connection, "match_words", *_bind(_join(stems, every=False), stems, EQUAL_WEIGHTS), ["entity"], limit)
+    rows = run(
+        connection,
+        "match_words",
+        *_bind(_join(stems, every=False), stems, EQUAL_WEIGHTS),
+        ["entity"],
+        limit,
+    )
     # The parts are those of the labels too.
     return [name for _, name, _, _ in rows if not set(terms).isdisjoint(terms_of(name))]
 
 
-def neighbours(connection: WorkspaceConnection, passages: Collection[Passage]) -> dict[PassageKey, Neighbours]:
+def neighbours(
+    connection: WorkspaceConnection, passages: Collection[Passage]
+) -> dict[PassageKey, Neighbours]:
     """Return what was written around each of the observations."""
     keys = {each.id: each.key for each in passages if each.ordinal > 0}
     bounds = (MAX_CONVERSATION_STEPS, MAX_CONVERSATION_GAP)
@@ -147,7 +175,10 @@ def neighbours(connection: WorkspaceConnection, passages: Collection[Passage]) -
     wanted = {one for _, before, after in rows for one in (*before, *after)}
     found = {each.id: each for each in passages_by_id(connection, wanted)}
     near = {number: [*before, 0, 0][:2] + [*after, 0][:1] for number, before, after in rows}
-    return {keys[number]: Neighbours(*[found.get(each) for each in three]) for number, three in near.items()}
+    return {
+        keys[number]: Neighbours(*[found.get(each) for each in three])
+        for number, three in near.items()
+    }
 
 
 def cards(connection: WorkspaceConnection, names: Collection[str]) -> list[Passage]:
@@ -178,7 +209,9 @@ def columns_of(passage: Passage) -> dict[str, str]:
     return {"name": passage.entity, "labels": " ".join(labels), "content": passage.text}
 
 
-def _find_texts(connection: WorkspaceConnection, folded: str, by_trigrams: str, by_rows: str) -> list[Row]:
+def _find_texts(
+    connection: WorkspaceConnection, folded: str, by_trigrams: str, by_rows: str
+) -> list[Row]:
     """Return the rows that may contain the folded text."""
     if _TRIGRAM.search(folded):
         return run(connection, by_trigrams, like(folded))
@@ -216,7 +249,10 @@ def _score_in_python(
 
 def _count_initial(connection: WorkspaceConnection, phrase: Stems) -> int:
     """Return how many passages have a column that begins with the phrase, which a tsquery cannot say."""
-    found = [PassageWords(columns_of(each)).count(phrase, EQUAL_WEIGHTS) for each, _ in _find(connection, phrase)]
+    found = [
+        PassageWords(columns_of(each)).count(phrase, EQUAL_WEIGHTS)
+        for each, _ in _find(connection, phrase)
+    ]
     return len([each for each in found if each])
 
 
@@ -268,4 +304,6 @@ def _passage(
     tags: list[str] | None,
     source: str | None,
 ) -> Passage:
-    return Passage(name, kind, ordinal, text, created_at, valid_at, number, tuple(tags or ()), source or "")
+    return Passage(
+        name, kind, ordinal, text, created_at, valid_at, number, tuple(tags or ()), source or ""
+    )

@@ -31,12 +31,20 @@ class PostgresStore:
     # A server on the network may take its time.
     short_reads = False
 
-    def __init__(self, database: Database, workspace: int, name: str, generation: int, *, read_only: bool) -> None:
+    def __init__(
+        self, database: Database, workspace: int, name: str, generation: int, *, read_only: bool
+    ) -> None:
         self.workspace = workspace
         self.generation = generation
         self.url = f"{database.url.title}, workspace {name}"
         self.capabilities = Capabilities(
-            notes=True, match=True, vectors=True, history=True, trash=True, change_feed=True, tables=True
+            notes=True,
+            match=True,
+            vectors=True,
+            history=True,
+            trash=True,
+            change_feed=True,
+            tables=True,
         )
         self._database = database
         self._name = f"{database.server.name}/{next(_numbers)}"
@@ -78,7 +86,9 @@ class PostgresStore:
     def follow(self, wake: Callable[[], None] | None = None) -> "PostgresChangeFeed":
         from polymnia.stores.postgres.feed import PostgresChangeFeed
 
-        return PostgresChangeFeed(self._database, self.workspace, self._name, wake, read_only=self._read_only)
+        return PostgresChangeFeed(
+            self._database, self.workspace, self._name, wake, read_only=self._read_only
+        )
 
     def purge(self, before: int) -> PurgeCounts:
         from polymnia.stores.postgres.history import PostgresRows
@@ -110,7 +120,11 @@ class PostgresStore:
             "passages too many or too few in the totals of the words index",
             "words too many or too few in the totals of the words index",
         )
-        found = [f"{number} {problem}" for number, problem in zip(counts, problems, strict=True) if number]
+        found = [
+            f"{number} {problem}"
+            for number, problem in zip(counts, problems, strict=True)
+            if number
+        ]
         return [f"{self.url}: {problem}" for problem in found]
 
     def close(self) -> None:
@@ -150,10 +164,14 @@ class PostgresStore:
             try:
                 with self._database.transaction(self.workspace, lock=True) as connection:
                     last = connection.last_change
-                    if writer.key is not None and run(connection, "change_keyed", writer.last.id, writer.key):
+                    if writer.key is not None and run(
+                        connection, "change_keyed", writer.last.id, writer.key
+                    ):
                         return
                     if last != writer.last:
-                        raise StoreBusy(f"{self.url}: the connection was lost; nothing was changed, try again")
+                        raise StoreBusy(
+                            f"{self.url}: the connection was lost; nothing was changed, try again"
+                        )
                     connection.repeat(lost)
                     connection.commit()
                     return

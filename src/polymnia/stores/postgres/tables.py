@@ -55,8 +55,13 @@ class PostgresTableWriter:
 
 
 def _index(connection: WorkspaceConnection, passages: Sequence[tuple[int, WordVector]]) -> None:
-    connection.write("insert_words", *columns([(number, words.length, words.vector) for number, words in passages]))
-    connection.write("insert_terms", sorted(set(chain.from_iterable(words.lexemes for _, words in passages))))
+    connection.write(
+        "insert_words",
+        *columns([(number, words.length, words.vector) for number, words in passages]),
+    )
+    connection.write(
+        "insert_terms", sorted(set(chain.from_iterable(words.lexemes for _, words in passages)))
+    )
 
 
 def _pack(table: str, rows: Sequence[TableRow]) -> list[TableRow]:
@@ -91,7 +96,14 @@ def _with_tags(table: str, row: TableRow, convert: Callable[..., object]) -> Tab
 
 
 def _card_words(
-    number: int, _: int, name: str, kind: str, summary: str | None, at: int, tags: Sequence[str] | None, *rest: object
+    number: int,
+    _: int,
+    name: str,
+    kind: str,
+    summary: str | None,
+    at: int,
+    tags: Sequence[str] | None,
+    *rest: object,
 ) -> WordVector:
     return word_vector(name, (kind, *(tags or ())), summary)
 
@@ -100,7 +112,9 @@ def _observation_words(number: int, _: int, ordinal: int, text: str, *rest: obje
     return word_vector(None, (), text)
 
 
-def _note_words(number: int, key: str, text: str, tags: Sequence[str] | None, *rest: object) -> WordVector:
+def _note_words(
+    number: int, key: str, text: str, tags: Sequence[str] | None, *rest: object
+) -> WordVector:
     return word_vector(key, tags or (), text)
 
 

@@ -66,11 +66,20 @@ def parse_url(url: str) -> PostgresUrl:
     """
     address, _, query = url.partition("?")
     # Not parse_qsl: libpq reads "+" as itself, and so must we.
-    given = {name: unquote(value) for name, _, value in [each.partition("=") for each in query.split("&") if each]}
-    ours = {name: given.pop(name) for name in ("workspace", "timeout", "connections", "row_security") if name in given}
+    given = {
+        name: unquote(value)
+        for name, _, value in [each.partition("=") for each in query.split("&") if each]
+    }
+    ours = {
+        name: given.pop(name)
+        for name in ("workspace", "timeout", "connections", "row_security")
+        if name in given
+    }
     try:
         plain = f"{address}?{urlencode(given, quote_via=quote)}"
-        wanted = {name: value for name, value in _NETWORK.items() if name not in conninfo_to_dict(plain)}
+        wanted = {
+            name: value for name, value in _NETWORK.items() if name not in conninfo_to_dict(plain)
+        }
         return PostgresUrl(
             make_conninfo(plain, **wanted),
             ours.get("workspace", ""),
@@ -79,7 +88,9 @@ def parse_url(url: str) -> PostgresUrl:
             _switch(ours.get("row_security")),
         )
     except psycopg.ProgrammingError as exc:
-        raise SettingsError(f"invalid store URL: {str(exc).strip()}; use postgresql://user@host/database") from exc
+        raise SettingsError(
+            f"invalid store URL: {str(exc).strip()}; use postgresql://user@host/database"
+        ) from exc
 
 
 def _positive(name: str, value: str) -> float:

@@ -28,7 +28,9 @@ _MEMORY = "512MB"
 class VectorIndexes:
     """The indexes of one workspace."""
 
-    def __init__(self, database: Database, workspace: int, *, indexed_from: int = INDEXED_FROM) -> None:
+    def __init__(
+        self, database: Database, workspace: int, *, indexed_from: int = INDEXED_FROM
+    ) -> None:
         self._database = database
         self._workspace = workspace
         self.indexed_from = indexed_from
@@ -44,7 +46,9 @@ class VectorIndexes:
             self._written[model, template] = written % _CHECK_EVERY
             if written < _CHECK_EVERY or dimension > MAX_INDEXED_DIMENSION or self._is_building():
                 return
-            self._builder = Thread(target=self._build, args=(model, template, dimension), daemon=True)
+            self._builder = Thread(
+                target=self._build, args=(model, template, dimension), daemon=True
+            )
             self._builder.start()
 
     def wait(self) -> None:
@@ -85,12 +89,16 @@ class VectorIndexes:
         """Drop the indexes of a model or a template, or all. One that remains is empty and does no harm."""
         try:
             with self._connect() as connection:
-                for (name,) in _run(connection, "vector_indexes", f"vectors_near_{self._workspace}_"):
+                for (name,) in _run(
+                    connection, "vector_indexes", f"vectors_near_{self._workspace}_"
+                ):
                     of_model, of_template = map(int, name.split("_")[-2:])
                     if model in (None, of_model) and template in (None, of_template):
                         self._drop(connection, name)
         except psycopg.Error as exc:
-            logger.warning("cannot drop the vector indexes of workspace %s: %s", self._workspace, exc)
+            logger.warning(
+                "cannot drop the vector indexes of workspace %s: %s", self._workspace, exc
+            )
 
     def _build(self, model: int, template: int, dimension: int) -> None:
         try:
@@ -103,7 +111,9 @@ class VectorIndexes:
         return self._builder is not None and self._builder.is_alive()
 
     def _drop(self, connection: psycopg.Connection[Row], name: str) -> None:
-        connection.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(sql.Identifier(name)))
+        connection.execute(
+            sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(sql.Identifier(name))
+        )
 
     def _name(self, model: int, template: int) -> str:
         return f"vectors_near_{self._workspace}_{model}_{template}"

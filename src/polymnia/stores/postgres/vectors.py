@@ -33,7 +33,13 @@ class PostgresVectorReader:
         return [Perspective(*row) for row in run(self._connection, "perspectives_all")]
 
     def nearest(
-        self, model: int, vector: bytes, k: int, within: Within | None = None, *, perspective: str = TEXT
+        self,
+        model: int,
+        vector: bytes,
+        k: int,
+        within: Within | None = None,
+        *,
+        perspective: str = TEXT,
     ) -> dict[int, float]:
         template, _ = self._template(perspective)
         self._require_model(model)
@@ -41,29 +47,47 @@ class PostgresVectorReader:
             rows = run(self._connection, "nearest_vectors", model, template, pack_text(vector), k)
         else:
             bounds = bind_within(within)
-            rows = run(self._connection, "nearest_within", model, template, pack_text(vector), k, *bounds)
+            rows = run(
+                self._connection, "nearest_within", model, template, pack_text(vector), k, *bounds
+            )
         return dict(rows)
 
-    def nearest_of(self, model: int, vector: bytes, k: int, allowed: Collection[int] | None) -> dict[int, float]:
+    def nearest_of(
+        self, model: int, vector: bytes, k: int, allowed: Collection[int] | None
+    ) -> dict[int, float]:
         """Return the k nearest of the allowed notes by the vectors that clients gave; None allows all."""
         ids = None if allowed is None else list(allowed)
         # More than asked for, because they are chosen by halves of floats.
         rows = run(self._connection, "nearest_notes", model, pack_half(vector), 2 * k + 20, ids)
         own, norm = unpack_vector(vector), length(vector)
         scores = {passage: cosine(own, norm, raw, length(raw)) for passage, raw in rows}
-        return {passage: scores[passage] for passage in sorted(scores, key=lambda each: -scores[each])[:k]}
+        return {
+            passage: scores[passage]
+            for passage in sorted(scores, key=lambda each: -scores[each])[:k]
+        }
 
-    def vectors(self, model: int, passages: Collection[int], *, perspective: str = TEXT) -> dict[int, bytes]:
+    def vectors(
+        self, model: int, passages: Collection[int], *, perspective: str = TEXT
+    ) -> dict[int, bytes]:
         template, _ = self._template(perspective)
         rows = run(self._connection, "vectors_by_passage", model, template, list(passages))
         return {passage: unpack_binary(vector) for passage, vector in rows}
 
     def means(self, model: int, *, perspective: str = TEXT) -> dict[str, bytes]:
         template, _ = self._template(perspective)
-        return {name: unpack_binary(vector) for name, vector in run(self._connection, "mean_vectors", model, template)}
+        return {
+            name: unpack_binary(vector)
+            for name, vector in run(self._connection, "mean_vectors", model, template)
+        }
 
     def pending(
-        self, model: int, limit: int, *, above: int = 0, below: int | None = None, perspective: str = TEXT
+        self,
+        model: int,
+        limit: int,
+        *,
+        above: int = 0,
+        below: int | None = None,
+        perspective: str = TEXT,
     ) -> list[tuple[int, str]]:
         number, template = self._template(perspective)
         stretch = (above, _NO_BOUND if below is None else below)
@@ -93,7 +117,9 @@ class PostgresVectorReader:
 class PostgresVectorStore:
     """Writes of vectors, each in a transaction of its own."""
 
-    def __init__(self, database: Database, workspace: int, transaction: Transaction, server: str) -> None:
+    def __init__(
+        self, database: Database, workspace: int, transaction: Transaction, server: str
+    ) -> None:
         self._transaction = transaction
         self._server = server
         self.indexes = VectorIndexes(database, workspace)
@@ -115,14 +141,24 @@ class PostgresVectorStore:
 
     def set_perspective(self, perspective: Perspective) -> None:
         if perspective.name == TEXT:
-            raise BadInput(f"the perspective {TEXT!r} is the passages' own text and cannot be changed; add another one")
+            raise BadInput(
+                f"the perspective {TEXT!r} is the passages' own text and cannot be changed; add another one"
+            )
         with self._transaction() as connection:
             run(connection, "insert_template", perspective.document)
-            run(connection, "upsert_perspective", perspective.name, perspective.document, perspective.query)
+            run(
+                connection,
+                "upsert_perspective",
+                perspective.name,
+                perspective.document,
+                perspective.query,
+            )
 
     def remove_perspective(self, name: str) -> None:
         if name == TEXT:
-            raise BadInput(f"the perspective {TEXT!r} is the passages' own text and cannot be removed")
+            raise BadInput(
+                f"the perspective {TEXT!r} is the passages' own text and cannot be removed"
+            )
         with self._transaction() as connection:
             if not run(connection, "delete_perspective", name):
                 raise no_perspective(name)
@@ -150,7 +186,9 @@ class PostgresVectorStore:
     ) -> None:
         if not vectors:
             return
-        passages, packed = zip(*[(passage, pack_half(vector)) for passage, vector in vectors], strict=True)
+        passages, packed = zip(
+            *[(passage, pack_half(vector)) for passage, vector in vectors], strict=True
+        )
         with self._transaction() as connection:
             template, _ = find_template(connection, perspective, document)
             run(connection, "insert_vectors", model, template, passages, packed)
@@ -159,14 +197,25 @@ class PostgresVectorStore:
     def lease(self, name: str, seconds: float) -> bool:
         now = time_ns() // 1000
         with self._transaction() as connection:
-            return bool(run(connection, "take_lease", name, self._server, now + int(seconds * _MICROSECONDS), now))
+            return bool(
+                run(
+                    connection,
+                    "take_lease",
+                    name,
+                    self._server,
+                    now + int(seconds * _MICROSECONDS),
+                    now,
+                )
+            )
 
     def release(self, name: str) -> None:
         with self._transaction() as connection:
             run(connection, "release_lease", name, self._server)
 
 
-def find_template(connection: WorkspaceConnection, perspective: str, document: str | None = None) -> tuple[int, str]:
+def find_template(
+    connection: WorkspaceConnection, perspective: str, document: str | None = None
+) -> tuple[int, str]:
     """Return the id and the text of a perspective's document template. Raise BadInput if it is not `document`."""
     rows = run(connection, "template_of", perspective)
     if not rows or document not in (None, rows[0][1]):
@@ -177,4 +226,6 @@ def find_template(connection: WorkspaceConnection, perspective: str, document: s
 
 def no_perspective(name: str) -> BadInput:
     """Return the error for a perspective that does not exist."""
-    return BadInput(f"there is no perspective {name!r}; `polymnia perspective list` shows which there are")
+    return BadInput(
+        f"there is no perspective {name!r}; `polymnia perspective list` shows which there are"
+    )

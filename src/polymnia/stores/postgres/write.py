@@ -4,7 +4,17 @@ from collections.abc import Iterable, Sequence
 from uuid import UUID
 
 from polymnia.errors import BadInput
-from polymnia.model import MAX_ORDINAL, VAULT, Change, Entity, Note, Observation, ObservationSet, Relation, Rows
+from polymnia.model import (
+    MAX_ORDINAL,
+    VAULT,
+    Change,
+    Entity,
+    Note,
+    Observation,
+    ObservationSet,
+    Relation,
+    Rows,
+)
 from polymnia.stores.postgres.connection import Row
 from polymnia.stores.postgres.database import LastChange, WorkspaceConnection
 from polymnia.stores.postgres.rows import columns, pack_half, pack_tags
@@ -33,7 +43,9 @@ def apply_change(
 class _ChangeWriter:
     """One change while it is applied: its id, the last row id, and the passages that enter the index."""
 
-    def __init__(self, connection: WorkspaceConnection, change: Change, last: LastChange, found: Identities) -> None:
+    def __init__(
+        self, connection: WorkspaceConnection, change: Change, last: LastChange, found: Identities
+    ) -> None:
         self._connection = connection
         self._change = change
         self._found = found
@@ -46,14 +58,18 @@ class _ChangeWriter:
         kept = {each.id for each in before.entities} & {each.id for each in after.entities}
         known, former = self._read(before, after, kept)
         self._end(known, before, kept)
-        identities = {each.id: known[each.name][0] for each in before.entities if each.id in kept} | former
+        identities = {
+            each.id: known[each.name][0] for each in before.entities if each.id in kept
+        } | former
         if renamed := self._change.renamed:
             self._connection.write("delete_named_vectors", [identities[each] for each in renamed])
         self._create_entities(after.entities, identities, kept)
         self._create_observations(known, after.observations)
         self._touch(known, before.observations + after.observations)
         if self._change.touched:
-            self._connection.write("touch_entities", self._change.touched, self._change.at, self._id)
+            self._connection.write(
+                "touch_entities", self._change.touched, self._change.at, self._id
+            )
         self._create_relations(after.relations)
         self._write_notes(before.notes, after.notes)
         if before:
@@ -66,7 +82,11 @@ class _ChangeWriter:
         names = {each.name for each in before.entities}
         names |= {each.entity for each in before.observations + after.observations}
         unread = names - self._found.keys()
-        new = [] if self._change.new_ids else [each.id for each in after.entities if each.id not in kept]
+        new = (
+            []
+            if self._change.new_ids
+            else [each.id for each in after.entities if each.id not in kept]
+        )
         if not unread and not new:
             return self._found, {}
         self._connection.send("entity_ids", unread)
@@ -74,18 +94,29 @@ class _ChangeWriter:
         known, found = self._connection.fetch()[-2:]
         for uid, _, name in found:
             if name is not None and uid not in {each.id for each in before.entities}:
-                raise BadInput(f"the id {uid} belongs to the entity {name}; an id cannot be used twice")
+                raise BadInput(
+                    f"the id {uid} belongs to the entity {name}; an id cannot be used twice"
+                )
         read = {name: (entity, card) for name, entity, card in known}
         return self._found | read, {uid: entity for uid, entity, _ in found}
 
     def _end(self, known: Identities, before: Rows, kept: set[str]) -> None:
         self._send("end_cards", [known[each.name][1] for each in before.entities])
-        self._send("end_observations_of", [known[each.name][0] for each in before.entities if each.id not in kept])
-        single = [(known[each.entity][0], one.ordinal) for each in before.observations for one in each.observations]
+        self._send(
+            "end_observations_of",
+            [known[each.name][0] for each in before.entities if each.id not in kept],
+        )
+        single = [
+            (known[each.entity][0], one.ordinal)
+            for each in before.observations
+            for one in each.observations
+        ]
         self._send_rows("end_observations", single)
         self._send_rows("end_relations", [each.key for each in before.relations])
 
-    def _create_entities(self, entities: Sequence[Entity], identities: dict[str, int], kept: set[str]) -> None:
+    def _create_entities(
+        self, entities: Sequence[Entity], identities: dict[str, int], kept: set[str]
+    ) -> None:
         """Create cards, and identities and observations for entities that are new or come back."""
         cards: list[Row] = []
         created: list[Row] = []
@@ -119,7 +150,9 @@ class _ChangeWriter:
 
     def _observation(self, entity: int, value: Observation) -> Row:
         if not 0 < value.ordinal <= MAX_ORDINAL:
-            raise BadInput(f"an entity cannot have more than {MAX_ORDINAL} observations; create another entity")
+            raise BadInput(
+                f"an entity cannot have more than {MAX_ORDINAL} observations; create another entity"
+            )
         row = self._next_row()
         self._added.append((row, word_vector(None, (), value.text)))
         times = (value.created_at, value.valid_at or None)
@@ -129,21 +162,35 @@ class _ChangeWriter:
         """Create observations in the order they were written, whatever the entity: their ids keep that order."""
         written = [(known[each.entity][0], one) for each in sets for one in each.observations]
         written.sort(key=lambda pair: pair[1].created_at)
-        self._send_rows("insert_observations", [self._observation(entity, one) for entity, one in written])
+        self._send_rows(
+            "insert_observations", [self._observation(entity, one) for entity, one in written]
+        )
 
     def _touch(self, known: Identities, sets: Iterable[ObservationSet]) -> None:
         rows = [
-            (known[each.entity][0], max(one.ordinal for one in each.observations) + 1, self._change.at) for each in sets
+            (
+                known[each.entity][0],
+                max(one.ordinal for one in each.observations) + 1,
+                self._change.at,
+            )
+            for each in sets
         ]
         self._send_rows("update_entities", rows)
 
     def _create_relations(self, relations: Iterable[Relation]) -> None:
-        self._send_rows("insert_relations", [(self._next_row(), *each.key, each.created_at) for each in relations])
+        self._send_rows(
+            "insert_relations",
+            [(self._next_row(), *each.key, each.created_at) for each in relations],
+        )
 
     def _write_notes(self, before: Sequence[Note], after: Sequence[Note]) -> None:
         self._send("end_notes", [each.key for each in before if each.scope == VAULT])
         replaced = {(each.scope, each.key) for each in after}
-        gone = [each for each in before if each.scope != VAULT and (each.scope, each.key) not in replaced]
+        gone = [
+            each
+            for each in before
+            if each.scope != VAULT and (each.scope, each.key) not in replaced
+        ]
         keys = [(each.scope.owner, each.scope.session, each.key) for each in gone]
         self._send_rows("delete_session_notes", keys, with_change=False)
         rows = [self._session_row(each) for each in after if each.scope != VAULT]
@@ -173,13 +220,17 @@ class _ChangeWriter:
         rows = [(row, each.length, each.vector) for row, each in self._added]
         self._send_rows("insert_words", rows, with_change=False)
         if terms := {term for _, each in self._added for term in each.lexemes}:
-            self._connection.write("insert_terms", sorted(terms))  # in order, so that writers never deadlock
+            self._connection.write(
+                "insert_terms", sorted(terms)
+            )  # in order, so that writers never deadlock
         return sum([each.length for _, each in self._added])
 
     def _record(self, server: str, key: UUID, words: int) -> None:
         change = self._change
         about = (change.at, change.actor, server, change.operation)
-        self._connection.write("record_change", self._id, *about, self._row, key, len(self._added), words)
+        self._connection.write(
+            "record_change", self._id, *about, self._row, key, len(self._added), words
+        )
 
     def _send(self, query: str, values: Sequence[object]) -> None:
         if values:
@@ -199,7 +250,9 @@ def put_client_vector(connection: WorkspaceConnection, passage: int, vector: byt
     """Store a vector that a client supplied, exactly as it came."""
     dimension = len(vector) // 4
     connection.write("add_client_model", client_model(dimension), CLIENT_MODEL, dimension)
-    connection.write("insert_client_vector", client_model(dimension), passage, vector, pack_half(vector))
+    connection.write(
+        "insert_client_vector", client_model(dimension), passage, vector, pack_half(vector)
+    )
 
 
 def client_model(dimension: int) -> str:

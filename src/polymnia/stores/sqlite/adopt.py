@@ -47,17 +47,23 @@ def adopt_memories(path: str) -> bool:
         if not {name for (name,) in run(connection, "table_names")} >= _TABLES:
             return False
         # From here on it is one file without a log, and no other process writes to it.
-        connection.execute("PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE").fetchall()
+        connection.execute(
+            "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE"
+        ).fetchall()
         if file_identity(path) != file:
             return False  # another server converted it first
         conversion = _Conversion()
-        notes = conversion.notes(run(connection, "foreign_vault"), run(connection, "foreign_sessions"))
+        notes = conversion.notes(
+            run(connection, "foreign_vault"), run(connection, "foreign_sessions")
+        )
         new = _write_beside(path, notes)
         kept = keep_backup(Path(path))
         conversion.write_rejected(path)
         new.replace(path)
         fsync_directory(Path(path).parent)
-    logger.warning("%s held %d memories of another program: converted, and kept as %s", path, len(notes), kept)
+    logger.warning(
+        "%s held %d memories of another program: converted, and kept as %s", path, len(notes), kept
+    )
     conversion.report(path)
     return True
 
@@ -85,7 +91,12 @@ class _Conversion:
         """Log how many values were rejected."""
         fields = [each.field for each in self._rejected]
         for field in sorted(set(fields)):
-            logger.warning("%d values of %s could not be converted: see %s", fields.count(field), field, _aside(path))
+            logger.warning(
+                "%d values of %s could not be converted: see %s",
+                fields.count(field),
+                field,
+                _aside(path),
+            )
 
     def write_rejected(self, path: str) -> None:
         """Keep the rejected values beside the store, a JSON object a line."""
@@ -95,13 +106,17 @@ class _Conversion:
     def _vault_note(self, row: Row) -> Note:
         key, content, tags, embedding, created, updated = row
         times = (self._time(key, "created_at", created), self._time(key, "updated_at", updated))
-        return Note(key, content, self._tags(key, tags), VAULT, self._vector(key, embedding), *times)
+        return Note(
+            key, content, self._tags(key, tags), VAULT, self._vector(key, embedding), *times
+        )
 
     def _session_note(self, session: str, row: list[object]) -> Note:
         key, content, tags, created = row
         name = str(key)
         at = self._time(name, "created_at", created, session)
-        return Note(name, str(content), self._tags(name, tags, session), NoteScope(session), b"", at, at)
+        return Note(
+            name, str(content), self._tags(name, tags, session), NoteScope(session), b"", at, at
+        )
 
     def _vector(self, key: str, blob: object) -> bytes:
         if blob is None or _is_vector(blob):

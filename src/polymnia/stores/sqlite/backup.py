@@ -32,7 +32,11 @@ def copy_store(source: Path, target: Path) -> None:
 
 def copy_database(source: Path, target: Path) -> None:
     """Copy any SQLite file in the same way: a registry, an archived workspace, the file of another program."""
-    _copy(source, target, lambda connection: set_aside_foreign_log(str(source), connection, read_only=True))
+    _copy(
+        source,
+        target,
+        lambda connection: set_aside_foreign_log(str(source), connection, read_only=True),
+    )
 
 
 def replace_store(new: Path, path: Path, kept: Path) -> bool:
@@ -69,7 +73,9 @@ def _copy(source: Path, target: Path, inspect: Callable[[apsw.Connection], None]
             inspect(connection)
             problem = _copy_pages(connection, source, target)
         if problem != "ok":
-            raise StoreDamaged(f"{source} is damaged ({problem}); run `polymnia doctor --store {source}`")
+            raise StoreDamaged(
+                f"{source} is damaged ({problem}); run `polymnia doctor --store {source}`"
+            )
     except BaseException:
         for ending in _SIDE_FILES:
             Path(f"{target}{ending}").unlink(missing_ok=True)

@@ -31,7 +31,9 @@ class GroupCommit:
     commits for all. Each writer's work is whole or absent: a failure undoes only its own.
     """
 
-    def __init__(self, path: str, connection: apsw.Connection, watch: FileWatch | None = None) -> None:
+    def __init__(
+        self, path: str, connection: apsw.Connection, watch: FileWatch | None = None
+    ) -> None:
         """Without a watch the store is in memory."""
         self._path = path
         self._connection = connection
@@ -88,7 +90,9 @@ class GroupCommit:
     def may_checkpoint(self) -> bool:
         """Return True if closing may bring the log into the file: both are still ours, or only the log was deleted."""
         try:
-            return self._watch is None or self._verify(self._watch) is None or self._watch.log_is_lost
+            return (
+                self._watch is None or self._verify(self._watch) is None or self._watch.log_is_lost
+            )
         except DRIVER_ERRORS:
             return False  # the file cannot even be read
 
@@ -170,7 +174,9 @@ class GroupCommit:
         if not self._watch.in_place:
             self._read_header()  # an archived file has moved too: raise StoreSealed for it
         elif self._watch.log_is_lost:
-            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()  # we still have it open
+            self._connection.execute(
+                "PRAGMA wal_checkpoint(PASSIVE)"
+            ).fetchall()  # we still have it open
         raise StoreError(problem)
 
     def _begin(self) -> None:
@@ -181,9 +187,13 @@ class GroupCommit:
     def _read_header(self) -> int:
         """Return the schema cookie. Raise StoreSealed and StoreTooNew: both are written inside a transaction."""
         query = "PRAGMA application_id; PRAGMA user_version; PRAGMA schema_version"
-        mark, schema, cookie = [int(str(value)) for (value,) in self._connection.execute(query).fetchall()]
+        mark, schema, cookie = [
+            int(str(value)) for (value,) in self._connection.execute(query).fetchall()
+        ]
         if mark == SEALED_ID:
-            raise StoreSealed("this workspace was archived or deleted during the call; nothing was changed")
+            raise StoreSealed(
+                "this workspace was archived or deleted during the call; nothing was changed"
+            )
         self._require_schema(schema)
         return cookie
 
@@ -209,7 +219,9 @@ class GroupCommit:
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
         self._group = None
-        undone = StoreError(f"{self._path}: the transaction was undone; nothing was changed, try again")
+        undone = StoreError(
+            f"{self._path}: the transaction was undone; nothing was changed, try again"
+        )
         group.failure = exc if isinstance(exc, StoreError) else undone
         group.done.set()
 

@@ -72,7 +72,9 @@ def connect(
     with map_errors(path):
         if read_only:
             uri = path if path.startswith("file:") else file_state(path).uri(path)
-            connection = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+            connection = apsw.Connection(
+                uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+            )
         elif create:
             _create_private(path)
             connection = apsw.Connection(path, flags=_CREATE)
@@ -153,25 +155,42 @@ def read_error(path: str, exc: apsw.Error | UnicodeError) -> PolymniaError:
 def store_error(path: str, exc: apsw.Error | UnicodeError) -> PolymniaError:
     """Return our error for what the driver raised about the store at that path."""
     if isinstance(exc, UnicodeEncodeError):
-        return BadInput("a text contains half of a surrogate pair, which is no character; remove it")
+        return BadInput(
+            "a text contains half of a surrogate pair, which is no character; remove it"
+        )
     if isinstance(exc, apsw.BusyError | apsw.LockedError):
-        return StoreBusy(f"{path} is being written by another process; nothing was changed, try again")
+        return StoreBusy(
+            f"{path} is being written by another process; nothing was changed, try again"
+        )
     if isinstance(exc, apsw.FullError):
-        return StoreFull(f"no space left on the device of {path}; nothing was changed, free some space")
+        return StoreFull(
+            f"no space left on the device of {path}; nothing was changed, free some space"
+        )
     if isinstance(exc, apsw.CorruptError | apsw.NotADBError | UnicodeDecodeError):
         return StoreDamaged(f"{path} is damaged ({exc}); run `polymnia doctor --store {path}`")
     if isinstance(exc, apsw.CantOpenError | apsw.ReadOnlyError | apsw.PermissionsError):
-        return StoreError(f"{path} cannot be opened for writing ({exc}); check the path and its permissions")
+        return StoreError(
+            f"{path} cannot be opened for writing ({exc}); check the path and its permissions"
+        )
     if isinstance(exc, apsw.ConnectionClosedError):
         return StoreError(f"{path} was closed during the call; start the server again")
     if isinstance(exc, apsw.IOError) and getattr(exc, "extendedresult", 0) in _LOST_WRITES:
-        return StoreStopped(f"the disk did not confirm a write to {path} ({exc}); nothing was acknowledged")
+        return StoreStopped(
+            f"the disk did not confirm a write to {path} ({exc}); nothing was acknowledged"
+        )
     if isinstance(exc, apsw.IOError):
-        return StoreError(f"the disk refused {path} ({exc}); nothing was changed, check its space, quotas and health")
+        return StoreError(
+            f"the disk refused {path} ({exc}); nothing was changed, check its space, quotas and health"
+        )
     return StoreError(f"{path}: {exc}")
 
 
 # After one of these the operating system may have dropped pages it had accepted: what is on disk is unknown.
 _LOST_WRITES = frozenset(
-    {apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_DIR_FSYNC, apsw.SQLITE_IOERR_CLOSE, apsw.SQLITE_IOERR_TRUNCATE}
+    {
+        apsw.SQLITE_IOERR_FSYNC,
+        apsw.SQLITE_IOERR_DIR_FSYNC,
+        apsw.SQLITE_IOERR_CLOSE,
+        apsw.SQLITE_IOERR_TRUNCATE,
+    }
 )

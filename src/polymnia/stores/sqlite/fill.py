@@ -60,7 +60,9 @@ def _write_deleted_entities(store: SqliteStore, deleted: list[DeletedEntity]) ->
     _apply(store, before=Rows(entities=entities, relations=tuple(relations.values())))
 
 
-def _delete_observations(store: SqliteStore, sets: Iterable[ObservationSet], entities: Iterable[Entity]) -> None:
+def _delete_observations(
+    store: SqliteStore, sets: Iterable[ObservationSet], entities: Iterable[Entity]
+) -> None:
     """Delete observations of living entities, which remain as old as they were."""
     deleted = tuple(sets)
     _apply(store, before=Rows(observations=deleted))
@@ -79,7 +81,9 @@ def _create_and_delete(store: SqliteStore, rows: Rows) -> None:
 def _apply(store: SqliteStore, *, before: Rows | None = None, after: Rows | None = None) -> None:
     if before or after:
         with store.writing() as writer:
-            writer.apply(Change(_OPERATION, _ACTOR, writer.clock(), before or Rows(), after or Rows()))
+            writer.apply(
+                Change(_OPERATION, _ACTOR, writer.clock(), before or Rows(), after or Rows())
+            )
 
 
 def _rounds(values: Iterable[T], key: Callable[[T], Hashable]) -> Iterator[list[T]]:

@@ -44,7 +44,10 @@ def table_rows(path: str, table: str) -> Iterator[dict[str, Any]]:
 def _connect(path: str) -> Iterator[apsw.Connection]:
     """Open the file read-only. Nothing that its schema contains is run: no trigger, no view, no function."""
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-    with map_errors(path), closing(apsw.Connection(file_state(path).uri(path), flags=flags)) as connection:
+    with (
+        map_errors(path),
+        closing(apsw.Connection(file_state(path).uri(path), flags=flags)) as connection,
+    ):
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
         connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)

@@ -5,7 +5,15 @@ from collections.abc import Callable, Collection, Iterable
 import apsw
 
 from polymnia.model import Change, Entity, Note, Observation
-from polymnia.stores.sqlite.rows import Row, as_json, run, sort_rows, unpack_entity, unpack_note, unpack_uid
+from polymnia.stores.sqlite.rows import (
+    Row,
+    as_json,
+    run,
+    sort_rows,
+    unpack_entity,
+    unpack_note,
+    unpack_uid,
+)
 
 # Changes read at once, so that a large import elsewhere arrives in steps.
 MAX_FEED_CHANGES = 100
@@ -36,7 +44,9 @@ class SqliteRows:
 class SqliteChangeFeed:
     """The changes that other servers make to one file."""
 
-    def __init__(self, server: str, since: int, read: Callable[[int, int], list[tuple[str, Change]]]) -> None:
+    def __init__(
+        self, server: str, since: int, read: Callable[[int, int], list[tuple[str, Change]]]
+    ) -> None:
         self._server = server
         self._since = since
         self._read = read
@@ -50,4 +60,8 @@ class SqliteChangeFeed:
 
 def _bind(value: object) -> object:
     """Return a collection as one binding, which the query takes apart with `json_each`."""
-    return as_json(value) if isinstance(value, Collection) and not isinstance(value, str | bytes) else value
+    return (
+        as_json(value)
+        if isinstance(value, Collection) and not isinstance(value, str | bytes)
+        else value
+    )

@@ -64,7 +64,11 @@ def renew_lineage(connection: apsw.Connection, cookie: int) -> None:
     rows = run(connection, "lineage")
     if rows:  # another program may have deleted it
         previous = _unpack(rows[0][0]).token
-        run(connection, "update_lineage", _LINEAGE.pack(_MARK, cookie, previous, os.urandom(_TOKEN_BYTES)))
+        run(
+            connection,
+            "update_lineage",
+            _LINEAGE.pack(_MARK, cookie, previous, os.urandom(_TOKEN_BYTES)),
+        )
 
 
 def log_path(path: str) -> Path:
@@ -106,7 +110,9 @@ def set_aside_foreign_log(path: str, connection: apsw.Connection, *, read_only: 
     if log_fits(path, connection) is not False:
         return
     if read_only:
-        raise StoreError(f"{log_path(path)} belongs to another file; open {path} once without --read-only")
+        raise StoreError(
+            f"{log_path(path)} belongs to another file; open {path} once without --read-only"
+        )
     with map_os_errors(path), file_lock(Path(os.path.realpath(path))):
         if log_fits(path, connection) is False:  # another process may have renamed it first
             _set_aside(path)
@@ -131,7 +137,9 @@ def _fits(file: FileHead, log: LogHead) -> bool | None:
         return None
     if log.replaces_file:
         return True
-    if file.token != log.lineage[0].previous and file.token not in {each.token for each in log.lineage}:
+    if file.token != log.lineage[0].previous and file.token not in {
+        each.token for each in log.lineage
+    }:
         return False
     return not file.cookie or len(log.cookies) > 1 or file.cookie in log.cookies
 
@@ -158,7 +166,9 @@ def _add_transaction(head: LogHead, pages: list[tuple[int, bytes]], size: int) -
     lineage = [each for each in found if any(each.token)]
     if lineage and not head.lineage:
         # Another program restored a backup through SQLite, which writes every page. A new store does so too.
-        head.replaces_file = len({number for number, _ in pages}) >= size and any(lineage[0].previous)
+        head.replaces_file = len({number for number, _ in pages}) >= size and any(
+            lineage[0].previous
+        )
     head.lineage += lineage
     head.cookies.update(*[_COOKIE.unpack(part) for number, part in pages if number == 1])
     head.cookies.update([each.cookie for each in lineage if each.cookie])
@@ -172,7 +182,9 @@ def _frames(file: IO[bytes], *, verify: bool) -> Iterator[tuple[int, int, bytes]
     magic, _, size, _, salts, *_ = _LOG_HEADER.unpack(header)
     size = _page_size(size)
     checksum = _Checksum("<" if magic % 2 == 0 else ">", header[:24]) if verify else None
-    for offset in range(_LOG_HEADER.size, os.fstat(file.fileno()).st_size, _FRAME_HEADER.size + size):
+    for offset in range(
+        _LOG_HEADER.size, os.fstat(file.fileno()).st_size, _FRAME_HEADER.size + size
+    ):
         file.seek(offset)
         head = file.read(_FRAME_HEADER.size)
         if len(head) < _FRAME_HEADER.size:

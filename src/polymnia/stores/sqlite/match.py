@@ -21,12 +21,18 @@ def render(expression: Expression, columns: frozenset[str] | None = None) -> str
             both = expression.columns if columns is None else expression.columns & columns
             return render(expression.expression, both)
         case And():
-            return " AND ".join([f"({render(part, columns)})" for part in expression.parts]) or _NOTHING
+            return (
+                " AND ".join([f"({render(part, columns)})" for part in expression.parts])
+                or _NOTHING
+            )
         case Or():
             return _any_of([render(part, columns) for part in expression.parts])
         case Not():
             # If the index finds too much for the unwanted part, exclude nothing here: the texts are checked later.
-            wanted, unwanted = render(expression.wanted, columns), render(expression.unwanted, columns)
+            wanted, unwanted = (
+                render(expression.wanted, columns),
+                render(expression.unwanted, columns),
+            )
             return f"({wanted}) NOT ({unwanted})" if is_exact(expression.unwanted) else wanted
 
 
@@ -54,9 +60,15 @@ def _near(near: Near, columns: frozenset[str] | None) -> str:
     return _any_of(_within([f"NEAR({phrases}, {near.distance})"], columns))
 
 
-def _within(items: list[str], columns: frozenset[str] | None, *, without_parts: bool = False) -> list[str]:
+def _within(
+    items: list[str], columns: frozenset[str] | None, *, without_parts: bool = False
+) -> list[str]:
     if columns is not None:
-        return [f"{{{' '.join(sorted(columns))}}} : {item}" for item in items] if columns else [_NOTHING]
+        return (
+            [f"{{{' '.join(sorted(columns))}}} : {item}" for item in items]
+            if columns
+            else [_NOTHING]
+        )
     return [f"- {PARTS} : {item}" for item in items] if without_parts else items
 
 

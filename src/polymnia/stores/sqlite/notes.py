@@ -51,7 +51,11 @@ class SqliteNoteSearch:
         found: Scores = dict(run(self._connection, "match_session_words", render(expression)))
         if is_exact(expression):
             return found
-        return {number: score for number, score in found.items() if matches(expression, columns_of_note(notes[number]))}
+        return {
+            number: score
+            for number, score in found.items()
+            if matches(expression, columns_of_note(notes[number]))
+        }
 
 
 class SqliteServer:
@@ -66,4 +70,6 @@ class SqliteServer:
         try:
             return self._lock.acquire()
         except OSError as exc:
-            raise StoreError(f"cannot keep a session: {exc}; check the permissions of the store's directory") from exc
+            raise StoreError(
+                f"cannot keep a session: {exc}; check the permissions of the store's directory"
+            ) from exc

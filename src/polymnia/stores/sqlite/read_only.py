@@ -62,7 +62,9 @@ class ReadOnlyPool:
         try:
             yield connection
         finally:
-            if connection.in_transaction:  # a read may be interrupted in its last statement, the COMMIT
+            if (
+                connection.in_transaction
+            ):  # a read may be interrupted in its last statement, the COMMIT
                 connection.close()
             else:
                 self._idle.append(connection)

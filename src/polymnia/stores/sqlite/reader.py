@@ -51,7 +51,9 @@ if TYPE_CHECKING:
 class SqliteReader:
     """One snapshot of the file. The server lock and the vector cache belong to the store."""
 
-    def __init__(self, connection: apsw.Connection, server: "ServerLock", cache: "VectorCache") -> None:
+    def __init__(
+        self, connection: apsw.Connection, server: "ServerLock", cache: "VectorCache"
+    ) -> None:
         self._connection = connection
         self._server = server
         self._cache = cache
@@ -65,7 +67,9 @@ class SqliteReader:
         return self._with_observations(run(self._connection, "entities_named", as_json(names)))
 
     def names_of(self, ids: Collection[str]) -> dict[str, str]:
-        return {uid: name for uid, _, name in find_identities(self._connection, ids) if name is not None}
+        return {
+            uid: name for uid, _, name in find_identities(self._connection, ids) if name is not None
+        }
 
     def entities(self) -> list[Entity]:
         entities = run(self._connection, "entities_all")
@@ -78,11 +82,15 @@ class SqliteReader:
     def touching(self, names: Collection[str]) -> list[Relation]:
         if len(names) == 1:
             return unpack_relations(sort_rows(run(self._connection, "relations_of", *names)))
-        return unpack_relations(sort_rows(set(run(self._connection, "relations_of_many", as_json(names)))))
+        return unpack_relations(
+            sort_rows(set(run(self._connection, "relations_of_many", as_json(names))))
+        )
 
     def graph_of(self, names: Collection[str]) -> Graph:
         entities = self.find(names)
-        return Graph(entities, self.touching({entity.name for entity in entities}) if entities else [])
+        return Graph(
+            entities, self.touching({entity.name for entity in entities}) if entities else []
+        )
 
     def relations(self) -> list[Relation]:
         return unpack_relations(run(self._connection, "relations_all"))
@@ -91,7 +99,9 @@ class SqliteReader:
         rows = run(self._connection, "entities_page", kind, -1 if limit is None else limit, offset)
         return self._with_observations(rows)
 
-    def outlines(self, names: Collection[str] | None = None, kind: str | None = None) -> list[Entity]:
+    def outlines(
+        self, names: Collection[str] | None = None, kind: str | None = None
+    ) -> list[Entity]:
         if names is None:
             rows = run(self._connection, "outlines_all", kind)
         else:
@@ -99,9 +109,13 @@ class SqliteReader:
         return [unpack_entity(row, ()) for row in rows]
 
     def recent(self, since: int, limit: int) -> list[Entity]:
-        return [unpack_entity(row, ()) for row in run(self._connection, "recent_entities", since, limit)]
+        return [
+            unpack_entity(row, ()) for row in run(self._connection, "recent_entities", since, limit)
+        ]
 
-    def relations_like(self, source: str | None, target: str | None, kind: str | None) -> list[Relation]:
+    def relations_like(
+        self, source: str | None, target: str | None, kind: str | None
+    ) -> list[Relation]:
         if source is not None:
             rows = run(self._connection, "relations_from", source, target, kind)
         elif target is not None:
@@ -124,13 +138,19 @@ class SqliteReader:
         return count, size
 
     def containing(self, folded: str) -> list[Entity]:
-        return self._by_id(search.entities_containing(self._connection, folded)) if folded else self.entities()
+        return (
+            self._by_id(search.entities_containing(self._connection, folded))
+            if folded
+            else self.entities()
+        )
 
     def headings(self, folded: str) -> list[Heading]:
         found = search.entities_containing(self._connection, folded)
         return [Heading(*row) for row in run(self._connection, "headings", as_json(found))]
 
-    def match(self, expression: Expression, kinds: Collection[PassageKind], limit: int | None = None) -> list[Match]:
+    def match(
+        self, expression: Expression, kinds: Collection[PassageKind], limit: int | None = None
+    ) -> list[Match]:
         return search.match(self._connection, expression, kinds, limit)
 
     def word_counts(self, terms: Collection[str]) -> WordCounts:
@@ -140,7 +160,12 @@ class SqliteReader:
         return search.vocabulary(self._connection, first, last, limit)
 
     def candidates(
-        self, terms: Collection[str], limit: int, within: Within | None = None, *, every: bool = False
+        self,
+        terms: Collection[str],
+        limit: int,
+        within: Within | None = None,
+        *,
+        every: bool = False,
     ) -> list[Passage]:
         return search.candidates(self._connection, terms, limit, within, every=every)
 
@@ -173,7 +198,9 @@ class SqliteReader:
         from polymnia.stores.sqlite.notes import SqliteNoteSearch
         from polymnia.stores.version_notes import VersionNotes
 
-        return VersionNotes(SqliteRows(self._connection), SqliteNoteSearch(self._connection, self.vectors))
+        return VersionNotes(
+            SqliteRows(self._connection), SqliteNoteSearch(self._connection, self.vectors)
+        )
 
     @property
     def sessions(self) -> "VersionSessions":

@@ -50,7 +50,9 @@ def unpack_entity(row: Row, observations: tuple[Observation, ...]) -> Entity:
     """Return the entity of a row. Its columns are those that the queries for entities select."""
     _, name, kind, uid, next_ordinal, summary, summary_at, tags, created_at, updated_at = row
     about = (summary, summary_at or 0, unpack_tags(tags))
-    return Entity(name, kind, observations, unpack_uid(uid), next_ordinal, *about, created_at, updated_at)
+    return Entity(
+        name, kind, observations, unpack_uid(uid), next_ordinal, *about, created_at, updated_at
+    )
 
 
 def unpack_observation(
@@ -77,7 +79,9 @@ def pack_uid(uid: str) -> bytes | str:
     return uid
 
 
-def find_identities(connection: apsw.Connection, ids: Collection[str]) -> list[tuple[str, int, str | None]]:
+def find_identities(
+    connection: apsw.Connection, ids: Collection[str]
+) -> list[tuple[str, int, str | None]]:
     """Return the entities with these ids, living or not: id, number and, if they live, name."""
     packed = {pack_uid(each): each for each in ids}
     if not packed:
@@ -114,4 +118,11 @@ def unpack_tags(packed: str | None) -> tuple[str, ...]:
 def unpack_note(row: Row) -> Note:
     """Return the vault note of a row: id, key, text, tags, created_at, updated_at, embedding."""
     _, key, text, tags, created_at, updated_at, embedding = row
-    return Note(key, text, unpack_tags(tags), embedding=embedding or b"", created_at=created_at, updated_at=updated_at)
+    return Note(
+        key,
+        text,
+        unpack_tags(tags),
+        embedding=embedding or b"",
+        created_at=created_at,
+        updated_at=updated_at,
+    )

@@ -17,7 +17,17 @@ import apsw
 from msgspec import DecodeError, Struct, json
 
 from polymnia.errors import BadInput, StoreDamaged, StoreError, StoreForeign
-from polymnia.model import MAX_ORDINAL, VAULT, Counts, Entity, Note, Observation, ObservationSet, Relation, Rows
+from polymnia.model import (
+    MAX_ORDINAL,
+    VAULT,
+    Counts,
+    Entity,
+    Note,
+    Observation,
+    ObservationSet,
+    Relation,
+    Rows,
+)
 from polymnia.stores.sqlite.connection import APPLICATION_ID, DRIVER_ERRORS, SEALED_ID, map_errors
 from polymnia.stores.sqlite.fill import Contents, DeletedEntity, fill
 from polymnia.stores.sqlite.rows import QUERIES, Row, run, unpack_uid
@@ -69,7 +79,10 @@ def salvage_sqlite(path: Path, target: Path) -> SalvageReport:
         raise StoreError(f"there is no file {path}")
     if target.exists():
         raise BadInput(f"{target} exists: name a file that does not")
-    with TemporaryDirectory(dir=target.parent, prefix=f"{target.name}.") as directory, map_errors(str(path)):
+    with (
+        TemporaryDirectory(dir=target.parent, prefix=f"{target.name}.") as directory,
+        map_errors(str(path)),
+    ):
         copied = Path(directory) / "damaged.db"
         for ending in ("", "-wal"):
             with suppress(FileNotFoundError):
@@ -88,7 +101,9 @@ def salvage_sqlite(path: Path, target: Path) -> SalvageReport:
     return SalvageReport(counts, len(contents.living.notes), tuple(tables.lost))
 
 
-def readable_rows(read: Callable[[int, int], Iterable[Row]], last: int) -> tuple[list[Row], list[tuple[int, int]]]:
+def readable_rows(
+    read: Callable[[int, int], Iterable[Row]], last: int
+) -> tuple[list[Row], list[tuple[int, int]]]:
     """Return the rows that can be read, and the ranges of ids that cannot.
 
     `read` yields the rows of a range in order of their ids, which come first. A range that fails is divided.
@@ -130,7 +145,9 @@ def _open(path: Path, copied: Path) -> apsw.Connection:
             repair(copied)
         connection = apsw.Connection(str(copied))
         try:
-            connection.execute("PRAGMA writable_schema = ON; PRAGMA cell_size_check = ON").fetchall()
+            connection.execute(
+                "PRAGMA writable_schema = ON; PRAGMA cell_size_check = ON"
+            ).fetchall()
             tables = {name for (name,) in run(connection, "table_names")}
             mark = connection.pragma("application_id")
         except DRIVER_ERRORS:
@@ -140,7 +157,9 @@ def _open(path: Path, copied: Path) -> apsw.Connection:
             return connection
         connection.close()
         if tables and mark not in (APPLICATION_ID, SEALED_ID):
-            raise StoreForeign(f"{path} is a SQLite file of another program; polymnia cannot salvage it")
+            raise StoreForeign(
+                f"{path} is a SQLite file of another program; polymnia cannot salvage it"
+            )
     raise StoreDamaged(f"{path} holds nothing that can be read; restore a backup")
 
 
@@ -168,16 +187,26 @@ class _Tables:
         self._connection = connection
         self._last = self._last_id()
         self.lost: list[str] = []
-        self.rows = {table: self._read(table) for table in _READ if table not in ("models", "vectors")}
+        self.rows = {
+            table: self._read(table) for table in _READ if table not in ("models", "vectors")
+        }
         clients = {row[0] for row in self._read("models") if row[1] == b"client"}
         vectors = self._read("vectors") if clients else []
         self.embeddings: dict[int, bytes] = {row[1]: row[3] for row in vectors if row[2] in clients}
 
     def _read(self, table: str) -> list[Row]:
         query = QUERIES[_READ[table]]
-        rows, lost = readable_rows(lambda low, high: self._connection.execute(query, (low, high)), self._last)
-        self.lost += [f"{table}: the rows from {low} to {high} cannot be read" for low, high in lost]
-        sound = [row for row in rows if all(isinstance(row[column], int) for column in _OWNER_COLUMNS.get(table, ()))]
+        rows, lost = readable_rows(
+            lambda low, high: self._connection.execute(query, (low, high)), self._last
+        )
+        self.lost += [
+            f"{table}: the rows from {low} to {high} cannot be read" for low, high in lost
+        ]
+        sound = [
+            row
+            for row in rows
+            if all(isinstance(row[column], int) for column in _OWNER_COLUMNS.get(table, ()))
+        ]
         if len(sound) < len(rows):
             self.lost.append(f"{table}: {len(rows) - len(sound)} rows belong to nothing")
         return sound
@@ -247,14 +276,26 @@ class _Salvage:
     def _has_living_observation(self, number: int) -> bool:
         return any(row[-1] is None for row in self._observations[number].values())
 
-    def _entity(self, number: int, card: Row | None, until: int | None) -> tuple[Entity, tuple[Observation, ...]]:
+    def _entity(
+        self, number: int, card: Row | None, until: int | None
+    ) -> tuple[Entity, tuple[Observation, ...]]:
         """Return the entity, and the observations that were deleted before it."""
         rows = self._observations[number]
         with_it = [_observation(row) for row in rows.values() if row[-1] == until]
         earlier = [_observation(row) for row in rows.values() if row[-1] != until]
         created = [each.created_at for each in (*with_it, *earlier)]
         if card is None:
-            card = (0, number, f"salvaged-{number}", "unknown", None, None, None, min(created, default=0), None)
+            card = (
+                0,
+                number,
+                f"salvaged-{number}",
+                "unknown",
+                None,
+                None,
+                None,
+                min(created, default=0),
+                None,
+            )
         _, _, name, kind, summary, summary_at, tags, created_at, _ = card
         lost = (number, 0, b"", 1, max(created, default=0))
         _, is_uuid, uid, next_ordinal, updated_at = self._identities.get(number, lost)

@@ -39,7 +39,9 @@ def require_schema(path: str, connection: apsw.Connection) -> None:
     if not run(connection, "count_tables")[0][0]:
         raise StoreError(f"{path} is empty: it holds no memory")
     if version < newest:
-        raise StoreError(f"{path} has schema {version} and needs {newest}; open it once without --read-only")
+        raise StoreError(
+            f"{path} has schema {version} and needs {newest}; open it once without --read-only"
+        )
 
 
 def refuse_foreign(path: str, connection: apsw.Connection, *, allow_archived: bool = False) -> None:
@@ -49,9 +51,13 @@ def refuse_foreign(path: str, connection: apsw.Connection, *, allow_archived: bo
     if mark == SEALED_ID and allow_archived:
         return
     if mark == SEALED_ID:
-        raise StoreSealed(f"{path} is an archived workspace; `polymnia workspace restore` makes it usable again")
+        raise StoreSealed(
+            f"{path} is an archived workspace; `polymnia workspace restore` makes it usable again"
+        )
     if tables and mark != APPLICATION_ID:
-        raise StoreForeign(f"{path} is a SQLite file of another program; give polymnia a file of its own")
+        raise StoreForeign(
+            f"{path} is a SQLite file of another program; give polymnia a file of its own"
+        )
 
 
 def refuse_newer(path: str, connection: apsw.Connection) -> None:
@@ -61,7 +67,9 @@ def refuse_newer(path: str, connection: apsw.Connection) -> None:
 
 def _refuse_newer(path: str, version: int, newest: int) -> None:
     if version > newest:
-        raise StoreTooNew(f"{path} has schema {version}, this version knows up to {newest}; upgrade polymnia")
+        raise StoreTooNew(
+            f"{path} has schema {version}, this version knows up to {newest}; upgrade polymnia"
+        )
 
 
 def _version(connection: apsw.Connection) -> int:

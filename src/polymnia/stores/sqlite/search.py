@@ -31,7 +31,11 @@ def define_functions(connection: apsw.Connection) -> None:
 def entities_containing(connection: apsw.Connection, folded: str) -> set[int]:
     """Return the row ids of the entities whose name, type or an observation contains the folded text."""
     found = _candidates_by_characters(connection, folded)
-    rows = run(connection, "texts_of_all") if found is None else run(connection, "texts_of", as_json(found))
+    rows = (
+        run(connection, "texts_of_all")
+        if found is None
+        else run(connection, "texts_of", as_json(found))
+    )
     return _verify(rows, folded)
 
 
@@ -42,12 +46,18 @@ def notes_containing(connection: apsw.Connection, folded: str) -> set[int]:
 
 
 def match(
-    connection: apsw.Connection, expression: Expression, kinds: Collection[PassageKind], limit: int | None
+    connection: apsw.Connection,
+    expression: Expression,
+    kinds: Collection[PassageKind],
+    limit: int | None,
 ) -> list[Match]:
     """Return the passages of these kinds that match the expression, best first."""
     exact = is_exact(expression)
     bound = _NO_LIMIT if limit is None or not exact else limit
-    found = [Match(*row) for row in run(connection, "match_words", render(expression), as_json(kinds), bound)]
+    found = [
+        Match(*row)
+        for row in run(connection, "match_words", render(expression), as_json(kinds), bound)
+    ]
     if exact:
         return found
     matching = _verify_expression(connection, expression, [each.id for each in found])
@@ -79,7 +89,12 @@ def vocabulary(connection: apsw.Connection, first: str, last: str, limit: int) -
 
 
 def candidates(
-    connection: apsw.Connection, terms: Collection[str], limit: int, within: Within | None, *, every: bool
+    connection: apsw.Connection,
+    terms: Collection[str],
+    limit: int,
+    within: Within | None,
+    *,
+    every: bool,
 ) -> list[Passage]:
     """Return the best passages by BM25 that contain one of the terms, or every one."""
     if not terms:
@@ -92,9 +107,14 @@ def candidates(
     return passages_by_id(connection, [row[0] for row in rows])
 
 
-def bind_within(within: Within) -> tuple[str | None, str | None, int | None, int | None, str | None]:
+def bind_within(
+    within: Within,
+) -> tuple[str | None, str | None, int | None, int | None, str | None]:
     """Return a filter as the bindings that queries take: names, types, since, until and tags."""
-    names, types, tags = (None if each is None else as_json(each) for each in (within.names, within.types, within.tags))
+    names, types, tags = (
+        None if each is None else as_json(each)
+        for each in (within.names, within.types, within.tags)
+    )
     return names, types, within.since, within.until, tags
 
 
@@ -107,7 +127,9 @@ def names_with(connection: apsw.Connection, terms: Collection[str], limit: int) 
     return [name for (name,) in found if not set(terms).isdisjoint(terms_of(name))]
 
 
-def neighbours(connection: apsw.Connection, passages: Collection[Passage]) -> dict[PassageKey, Neighbours]:
+def neighbours(
+    connection: apsw.Connection, passages: Collection[Passage]
+) -> dict[PassageKey, Neighbours]:
     """Return what was written around each of the observations."""
     keys = {each.id: each.key for each in passages if each.ordinal > 0}
     bounds = (MAX_CONVERSATION_STEPS, MAX_CONVERSATION_GAP)
@@ -129,7 +151,9 @@ def passages_containing(connection: apsw.Connection, folded: str, limit: int) ->
 
 def cards(connection: apsw.Connection, names: Collection[str]) -> list[Passage]:
     """Return the cards of the entities with these names."""
-    return passages_by_id(connection, [card for _, _, card in run(connection, "entity_ids", as_json(names))])
+    return passages_by_id(
+        connection, [card for _, _, card in run(connection, "entity_ids", as_json(names))]
+    )
 
 
 def observation_counts(connection: apsw.Connection, names: Collection[str]) -> dict[str, int]:
@@ -139,17 +163,25 @@ def observation_counts(connection: apsw.Connection, names: Collection[str]) -> d
 
 def passages_by_id(connection: apsw.Connection, ids: Collection[int]) -> list[Passage]:
     """Return the living passages with these ids, in no particular order."""
-    return [_passage(*row) for row in run(connection, "passages_by_id", as_json(ids))] if ids else []
+    return (
+        [_passage(*row) for row in run(connection, "passages_by_id", as_json(ids))] if ids else []
+    )
 
 
 def between(connection: apsw.Connection, start: int, end: int, limit: int) -> list[Passage]:
     """Return the newest observations of a period."""
-    return passages_by_id(connection, [row[0] for row in run(connection, "observations_between", start, end, limit)])
+    return passages_by_id(
+        connection, [row[0] for row in run(connection, "observations_between", start, end, limit)]
+    )
 
 
-def _verify_expression(connection: apsw.Connection, expression: Expression, ids: Collection[int]) -> set[int]:
+def _verify_expression(
+    connection: apsw.Connection, expression: Expression, ids: Collection[int]
+) -> set[int]:
     """Return those of the passages that really match: the index cannot tell how a stemmed word began."""
-    return {each.id for each in passages_by_id(connection, ids) if matches(expression, columns_of(each))}
+    return {
+        each.id for each in passages_by_id(connection, ids) if matches(expression, columns_of(each))
+    }
 
 
 def columns_of(passage: Passage) -> dict[str, str]:
@@ -179,13 +211,23 @@ def _with_all_trigrams(connection: apsw.Connection, grams: list[str]) -> list[in
 def _with_prefix(connection: apsw.Connection, prefix: str) -> list[int] | None:
     if not prefix:
         return None
-    grams = run(connection, "trigrams_starting", prefix, prefix + 3 * _LAST_CHARACTER, _MAX_PREFIX_TRIGRAMS + 1)
+    grams = run(
+        connection,
+        "trigrams_starting",
+        prefix,
+        prefix + 3 * _LAST_CHARACTER,
+        _MAX_PREFIX_TRIGRAMS + 1,
+    )
     if len(grams) > _MAX_PREFIX_TRIGRAMS:
         return None
-    return _match_trigrams(connection, " OR ", [gram for (gram,) in grams], _NO_LIMIT) if grams else []
+    return (
+        _match_trigrams(connection, " OR ", [gram for (gram,) in grams], _NO_LIMIT) if grams else []
+    )
 
 
-def _match_trigrams(connection: apsw.Connection, operator: str, grams: Iterable[str], limit: int) -> list[int]:
+def _match_trigrams(
+    connection: apsw.Connection, operator: str, grams: Iterable[str], limit: int
+) -> list[int]:
     expression = operator.join([_quote(gram) for gram in grams])
     return [row_id for (row_id,) in run(connection, "match_trigrams", expression, limit)]
 
@@ -217,7 +259,9 @@ def _passage(
     tags: str | None,
     source: str | None,
 ) -> Passage:
-    return Passage(name, kind, ordinal, text, created_at, valid_at, number, unpack_tags(tags), source or "")
+    return Passage(
+        name, kind, ordinal, text, created_at, valid_at, number, unpack_tags(tags), source or ""
+    )
 
 
 def _index_totals(api: apsw.FTS5ExtensionApi, /, *_: object) -> str:

@@ -45,7 +45,12 @@ class SqliteStore:
     best_batch = 16_000
 
     def __init__(
-        self, path: str, *, create: bool = True, read_only: bool = False, allow_archived: bool = False
+        self,
+        path: str,
+        *,
+        create: bool = True,
+        read_only: bool = False,
+        allow_archived: bool = False,
     ) -> None:
         self.url = path
         self._path = path
@@ -64,11 +69,17 @@ class SqliteStore:
         if create and not (self._in_memory or self._read_only):
             make_parent(Path(path))
         self._map_errors = map_errors(path)
-        self._writer = connect(path, partial(self._inspect, allow_archived), create=create, read_only=self._read_only)
+        self._writer = connect(
+            path, partial(self._inspect, allow_archived), create=create, read_only=self._read_only
+        )
         with self._map_errors:
             (require_schema if self._read_only else migrate)(path, self._writer)
             define_functions(self._writer)
-            self._watch = None if self._in_memory else FileWatch(path, self._writer, read_only=self._read_only)
+            self._watch = (
+                None
+                if self._in_memory
+                else FileWatch(path, self._writer, read_only=self._read_only)
+            )
             self._commit = GroupCommit(path, self._writer, self._watch)
             self._schema = self._writer.pragma("user_version")
         self._is_closed = False
@@ -132,7 +143,9 @@ class SqliteStore:
         # reports damage where there is none.
         with (
             self._map_errors,
-            nullcontext(self._writer) if self._in_memory else closing(self._connect(self._path)) as connection,
+            nullcontext(self._writer)
+            if self._in_memory
+            else closing(self._connect(self._path)) as connection,
         ):
             found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check").fetchall()]
             reader = SqliteReader(connection, self._server, self._cache)
@@ -203,17 +216,26 @@ class SqliteStore:
         if self._watch is not None and not self._watch.is_unchanged:
             self._commit.require_in_place()
         with self._reader() as connection:
-            connection.limit(apsw.SQLITE_LIMIT_LENGTH, MAX_SHORT_READ_TEXT if read_limits().is_short else MAX_TEXT)
+            connection.limit(
+                apsw.SQLITE_LIMIT_LENGTH,
+                MAX_SHORT_READ_TEXT if read_limits().is_short else MAX_TEXT,
+            )
             connection.execute("BEGIN")
             try:
-                if connection.pragma("user_version") != self._schema:  # its read also starts the snapshot
+                if (
+                    connection.pragma("user_version") != self._schema
+                ):  # its read also starts the snapshot
                     self._commit.require_schema(connection)
                 yield connection
             finally:
                 connection.execute("COMMIT")
 
     def _reader(self) -> AbstractContextManager[apsw.Connection]:
-        return self._pool_reader() if self._read_only_pool is None else self._read_only_pool.connection()
+        return (
+            self._pool_reader()
+            if self._read_only_pool is None
+            else self._read_only_pool.connection()
+        )
 
     @contextmanager
     def _pool_reader(self) -> Iterator[apsw.Connection]:

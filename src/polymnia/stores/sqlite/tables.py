@@ -14,8 +14,14 @@ from polymnia.stores.version_tables import QUERIES, read_in_batches
 Transaction = Callable[[], AbstractContextManager[apsw.Connection]]
 
 # Columns that are stored in another form than they are copied in.
-_UNPACK: dict[str, Callable[..., object]] = {"uid": unpack_uid, "tags": lambda tags: unpack_tags(tags) or None}
-_PACK: dict[str, Callable[..., object]] = {"uid": pack_uid, "tags": lambda tags: pack_tags(tags or ())}
+_UNPACK: dict[str, Callable[..., object]] = {
+    "uid": unpack_uid,
+    "tags": lambda tags: unpack_tags(tags) or None,
+}
+_PACK: dict[str, Callable[..., object]] = {
+    "uid": pack_uid,
+    "tags": lambda tags: pack_tags(tags or ()),
+}
 
 
 class SqliteTables:
@@ -41,8 +47,14 @@ class SqliteTableWriter:
     def write(self, table: str, rows: Sequence[TableRow]) -> None:
         with self._transaction() as connection:
             if table == "changes":
-                run_many(connection, "insert_actor", list({(actor, server) for _, _, actor, server, *_ in rows}))
-            run_many(connection, QUERIES[table].write, [_convert(table, row, _PACK) for row in rows])
+                run_many(
+                    connection,
+                    "insert_actor",
+                    list({(actor, server) for _, _, actor, server, *_ in rows}),
+                )
+            run_many(
+                connection, QUERIES[table].write, [_convert(table, row, _PACK) for row in rows]
+            )
             living = [row for row in rows if row[-1] is None]
             if table == "notes":
                 tags = [(tag, row[0]) for row in living for tag in dict.fromkeys(row[3] or ())]
@@ -62,7 +74,10 @@ def _convert(table: str, row: TableRow, forms: dict[str, Callable[..., object]])
     if table not in ("entities", "cards", "notes"):
         return row
     return tuple(
-        [forms[column](value) if column in forms else value for column, value in zip(TABLES[table], row, strict=True)]
+        [
+            forms[column](value) if column in forms else value
+            for column, value in zip(TABLES[table], row, strict=True)
+        ]
     )
 
 
@@ -80,11 +95,15 @@ def _add_card(
     texts.add_card(number, name, kind, tags or (), summary)
 
 
-def _add_observation(texts: TextRows, number: int, _: int, ordinal: int, text: str, *rest: object) -> None:
+def _add_observation(
+    texts: TextRows, number: int, _: int, ordinal: int, text: str, *rest: object
+) -> None:
     texts.add_observation(number, text)
 
 
-def _add_note(texts: TextRows, number: int, key: str, text: str, tags: Sequence[str] | None, *rest: object) -> None:
+def _add_note(
+    texts: TextRows, number: int, key: str, text: str, tags: Sequence[str] | None, *rest: object
+) -> None:
     texts.add_note(number, key, text, tags or ())
 
 

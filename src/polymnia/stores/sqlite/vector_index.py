@@ -85,14 +85,20 @@ class VectorIndex:
             batch = self._rows[rows[start : start + _MEAN_BATCH]].astype(np.float32, copy=False)
             _add_by_owner(sums, owner[start : start + _MEAN_BATCH], batch)
         sums /= np.bincount(owner, minlength=len(names))[:, None]
-        return dict(zip(names, [mean.tobytes() for mean in sums.astype("<f4", copy=False)], strict=True))
+        return dict(
+            zip(names, [mean.tobytes() for mean in sums.astype("<f4", copy=False)], strict=True)
+        )
 
-    def _choose(self, question: NDArray[np.float32], count: int, allowed: Collection[int] | None) -> NDArray[Any]:
+    def _choose(
+        self, question: NDArray[np.float32], count: int, allowed: Collection[int] | None
+    ) -> NDArray[Any]:
         """Return the rows to compare exactly."""
         if allowed is None:
             rows = np.flatnonzero(self._living[: self._count])
         else:
-            rows = np.array(sorted([self._at[each] for each in allowed if each in self._at]), np.int64)
+            rows = np.array(
+                sorted([self._at[each] for each in allowed if each in self._at]), np.int64
+            )
         if len(rows) <= max(EXACT_LIMIT, count):
             return rows
         bits = self._bits[:, : self._count] if len(rows) == self._count else self._bits[:, rows]
@@ -110,7 +116,9 @@ class VectorIndex:
     def _grow(self, size: int) -> None:
         room = len(self._ids)
         if size > EXACT_LIMIT and self._rows.dtype == np.float32:
-            self._rows = self._rows.astype(np.float16)  # only a few are compared exactly from now on
+            self._rows = self._rows.astype(
+                np.float16
+            )  # only a few are compared exactly from now on
         if size <= room:
             return
         more = size + size // 4 - room
@@ -120,7 +128,9 @@ class VectorIndex:
         self._bits = np.pad(self._bits, ((0, 0), (0, more)))
 
 
-def _add_by_owner(sums: NDArray[np.float32], owner: NDArray[np.int64], rows: NDArray[np.float32]) -> None:
+def _add_by_owner(
+    sums: NDArray[np.float32], owner: NDArray[np.int64], rows: NDArray[np.float32]
+) -> None:
     """Add each row to the sum of its owner: first the first row of every owner, then the second ones, and so on."""
     first = np.flatnonzero(np.diff(owner, prepend=-1))
     lengths = np.diff(first, append=len(owner))

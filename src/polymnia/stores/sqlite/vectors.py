@@ -46,9 +46,13 @@ class VectorCache:
         with self._lock:
             return self._indexes.get((model, template))
 
-    def add(self, model: int, template: int, dimension: int, in_use: Collection[int]) -> "VectorIndex":
+    def add(
+        self, model: int, template: int, dimension: int, in_use: Collection[int]
+    ) -> "VectorIndex":
         """Return a new index of a model and template. Drop those of templates that are no longer in use."""
-        from polymnia.stores.sqlite.vector_index import VectorIndex  # numpy: 70 MB that many servers never need
+        from polymnia.stores.sqlite.vector_index import (
+            VectorIndex,
+        )  # numpy: 70 MB that many servers never need
 
         with self._lock:
             self._indexes = {key: index for key, index in self._indexes.items() if key[1] in in_use}
@@ -74,15 +78,29 @@ class SqliteVectorReader:
         return [Perspective(*row) for row in run(self._connection, "perspectives_all")]
 
     def nearest(
-        self, model: int, vector: bytes, k: int, within: Within | None = None, *, perspective: str = TEXT
+        self,
+        model: int,
+        vector: bytes,
+        k: int,
+        within: Within | None = None,
+        *,
+        perspective: str = TEXT,
     ) -> dict[int, float]:
         allowed = None
         if within is not None:
-            allowed = [row[0] for row in run(self._connection, "passages_within", *bind_within(within))]
+            allowed = [
+                row[0] for row in run(self._connection, "passages_within", *bind_within(within))
+            ]
         return self.nearest_of(model, vector, k, allowed, perspective=perspective)
 
     def nearest_of(
-        self, model: int, vector: bytes, k: int, allowed: Collection[int] | None, *, perspective: str = TEXT
+        self,
+        model: int,
+        vector: bytes,
+        k: int,
+        allowed: Collection[int] | None,
+        *,
+        perspective: str = TEXT,
     ) -> dict[int, float]:
         """Return the k nearest of the allowed passages; None allows all."""
         number, _ = self._template(perspective)
@@ -94,7 +112,9 @@ class SqliteVectorReader:
         living = {row[0] for row in run(self._connection, "living_passages", as_json(found))}
         return {passage: score for passage, score in found.items() if passage in living}
 
-    def vectors(self, model: int, passages: Collection[int], *, perspective: str = TEXT) -> dict[int, bytes]:
+    def vectors(
+        self, model: int, passages: Collection[int], *, perspective: str = TEXT
+    ) -> dict[int, bytes]:
         number, _ = self._template(perspective)
         if self._cache.is_available:
             with self._index(model, number) as index:
@@ -110,7 +130,13 @@ class SqliteVectorReader:
             return index.means([(passage, name) for passage, name in owners])
 
     def pending(
-        self, model: int, limit: int, *, above: int = 0, below: int | None = None, perspective: str = TEXT
+        self,
+        model: int,
+        limit: int,
+        *,
+        above: int = 0,
+        below: int | None = None,
+        perspective: str = TEXT,
     ) -> list[tuple[int, str]]:
         stretch = (above, _NO_BOUND if below is None else below)
         number, template = self._template(perspective)
@@ -127,7 +153,9 @@ class SqliteVectorReader:
     def coverage(self, model: int, *, perspective: str = TEXT) -> tuple[int, int]:
         number, _ = self._template(perspective)
         if not self._cache.is_available:
-            return int(run(self._connection, "count_vectors", model, number)[0][0]), self._count_embeddable()
+            return int(
+                run(self._connection, "count_vectors", model, number)[0][0]
+            ), self._count_embeddable()
         with self._index(model, number) as index:
             return min(len(index), index.embeddable), index.embeddable
 
@@ -158,7 +186,9 @@ class SqliteVectorReader:
             index.embeddable = self._count_embeddable()
             index.change = change
 
-    def _written_since(self, model: int, template: int, vector: int) -> Iterator[list[tuple[int, int, bytes]]]:
+    def _written_since(
+        self, model: int, template: int, vector: int
+    ) -> Iterator[list[tuple[int, int, bytes]]]:
         while rows := run(self._connection, "vectors_since", model, template, vector, _READ_BATCH):
             yield [(number, passage, blob) for number, passage, blob in rows]
             vector = rows[-1][0]
@@ -211,14 +241,24 @@ class SqliteVectorStore:
 
     def set_perspective(self, perspective: Perspective) -> None:
         if perspective.name == TEXT:
-            raise BadInput(f"the perspective {TEXT!r} is the passages' own text and cannot be changed; add another one")
+            raise BadInput(
+                f"the perspective {TEXT!r} is the passages' own text and cannot be changed; add another one"
+            )
         with self._transaction() as connection:
             run(connection, "insert_template", perspective.document)
-            run(connection, "upsert_perspective", perspective.name, perspective.document, perspective.query)
+            run(
+                connection,
+                "upsert_perspective",
+                perspective.name,
+                perspective.document,
+                perspective.query,
+            )
 
     def remove_perspective(self, name: str) -> None:
         if name == TEXT:
-            raise BadInput(f"the perspective {TEXT!r} is the passages' own text and cannot be removed")
+            raise BadInput(
+                f"the perspective {TEXT!r} is the passages' own text and cannot be removed"
+            )
         with self._transaction() as connection:
             if not run(connection, "delete_perspective", name):
                 raise no_perspective(name)
@@ -248,14 +288,25 @@ class SqliteVectorStore:
     def lease(self, name: str, seconds: float) -> bool:
         now = time_ns() // 1000
         with self._transaction() as connection:
-            return bool(run(connection, "take_lease", name, self._server, now + int(seconds * _MICROSECONDS), now))
+            return bool(
+                run(
+                    connection,
+                    "take_lease",
+                    name,
+                    self._server,
+                    now + int(seconds * _MICROSECONDS),
+                    now,
+                )
+            )
 
     def release(self, name: str) -> None:
         with self._transaction() as connection:
             run(connection, "release_lease", name, self._server)
 
 
-def find_template(connection: apsw.Connection, perspective: str, document: str | None = None) -> tuple[int, str]:
+def find_template(
+    connection: apsw.Connection, perspective: str, document: str | None = None
+) -> tuple[int, str]:
     """Return the id and the text of a perspective's document template. Raise BadInput if it is not `document`."""
     rows = run(connection, "template_of", perspective)
     if not rows or document not in (None, rows[0][1]):
@@ -266,4 +317,6 @@ def find_template(connection: apsw.Connection, perspective: str, document: str |
 
 def no_perspective(name: str) -> BadInput:
     """Return the error for a perspective that does not exist."""
-    return BadInput(f"there is no perspective {name!r}; `polymnia perspective list` shows which there are")
+    return BadInput(
+        f"there is no perspective {name!r}; `polymnia perspective list` shows which there are"
+    )

@@ -5,10 +5,28 @@ from collections.abc import Collection, Iterable, Sequence
 import apsw
 
 from polymnia.errors import BadInput
-from polymnia.model import MAX_ORDINAL, VAULT, Change, Entity, Note, Observation, ObservationSet, Relation, Rows
+from polymnia.model import (
+    MAX_ORDINAL,
+    VAULT,
+    Change,
+    Entity,
+    Note,
+    Observation,
+    ObservationSet,
+    Relation,
+    Rows,
+)
 from polymnia.search.terms import parts_of
 from polymnia.search.text import fold
-from polymnia.stores.sqlite.rows import Row, as_json, find_identities, pack_tags, pack_uid, run, run_many
+from polymnia.stores.sqlite.rows import (
+    Row,
+    as_json,
+    find_identities,
+    pack_tags,
+    pack_uid,
+    run,
+    run_many,
+)
 
 CLIENT_MODEL = "client"
 # Two characters more, so that every character of a text starts a trigram.
@@ -25,7 +43,9 @@ class TextRows:
         self.words: list[Row] = []
         self.trigrams: list[Row] = []
 
-    def add_card(self, number: int, name: str, kind: str, tags: Iterable[str], summary: str | None) -> None:
+    def add_card(
+        self, number: int, name: str, kind: str, tags: Iterable[str], summary: str | None
+    ) -> None:
         self._add(number, name, " ".join((kind, *tags)), summary, f"{name}\n{kind}")
 
     def add_observation(self, number: int, text: str) -> None:
@@ -35,7 +55,9 @@ class TextRows:
     def add_note(self, number: int, key: str, text: str, tags: Iterable[str]) -> None:
         self._add(number, key, " ".join(tags), text, f"{key}\n{text}")
 
-    def _add(self, number: int, name: str, labels: str, content: str | None, characters: str) -> None:
+    def _add(
+        self, number: int, name: str, labels: str, content: str | None, characters: str
+    ) -> None:
         whole = " ".join([text for text in (name, labels, content) if text])
         self.words.append((number, name, labels or None, content, parts_of(whole) or None))
         self.trigrams.append((number, fold(characters) + _TRIGRAM_END))
@@ -65,9 +87,15 @@ class _ChangeWriter:
         kept = {each.id for each in before.entities} & {each.id for each in after.entities}
         self._end_entities(known, before.entities, kept)
         self._end_observations(known, before.observations)
-        run_many(self._connection, "end_relation", [(self._id, *each.key) for each in before.relations])
+        run_many(
+            self._connection, "end_relation", [(self._id, *each.key) for each in before.relations]
+        )
         identities = {each.id: known[each.name][0] for each in before.entities if each.id in kept}
-        run_many(self._connection, "delete_named_vectors", [(identities[each],) for each in self._change.renamed])
+        run_many(
+            self._connection,
+            "delete_named_vectors",
+            [(identities[each],) for each in self._change.renamed],
+        )
         self._create_entities(after.entities, identities)
         self._create_observations(known, after.observations)
         self._touch(known, before.observations + after.observations)
@@ -89,19 +117,27 @@ class _ChangeWriter:
         rows = run(self._connection, "entity_ids", as_json(names)) if names else []
         return {name: (entity, card) for name, entity, card in rows}
 
-    def _end_entities(self, known: dict[str, tuple[int, int]], entities: Iterable[Entity], kept: set[str]) -> None:
+    def _end_entities(
+        self, known: dict[str, tuple[int, int]], entities: Iterable[Entity], kept: set[str]
+    ) -> None:
         for each in entities:
             entity, card = known[each.name]
             run(self._connection, "end_card", self._id, card)
             self._removed.append(card)
             if each.id not in kept:
-                self._removed += [row for (row,) in run(self._connection, "end_observations_of", self._id, entity)]
+                self._removed += [
+                    row for (row,) in run(self._connection, "end_observations_of", self._id, entity)
+                ]
 
-    def _end_observations(self, known: dict[str, tuple[int, int]], sets: Iterable[ObservationSet]) -> None:
+    def _end_observations(
+        self, known: dict[str, tuple[int, int]], sets: Iterable[ObservationSet]
+    ) -> None:
         for each in sets:
             entity = known[each.entity][0]
             for observation in each.observations:
-                ended = run(self._connection, "end_observation", self._id, entity, observation.ordinal)
+                ended = run(
+                    self._connection, "end_observation", self._id, entity, observation.ordinal
+                )
                 self._removed += [row for (row,) in ended]
 
     def _create_entities(self, entities: Sequence[Entity], kept: dict[str, int]) -> None:
@@ -116,9 +152,18 @@ class _ChangeWriter:
             entity = identities.get(each.id)
             if entity is None:
                 entity = card
-                created.append((entity, pack_uid(each.id), each.next_ordinal, each.updated_at, self._id))
+                created.append(
+                    (entity, pack_uid(each.id), each.next_ordinal, each.updated_at, self._id)
+                )
             else:
-                run(self._connection, "update_entity", each.next_ordinal, each.updated_at, self._id, entity)
+                run(
+                    self._connection,
+                    "update_entity",
+                    each.next_ordinal,
+                    each.updated_at,
+                    self._id,
+                    entity,
+                )
             cards.append(self._card(card, entity, each))
             if each.id not in kept:
                 observations += [self._observation(entity, one) for one in each.observations]
@@ -132,7 +177,9 @@ class _ChangeWriter:
         found = find_identities(self._connection, [each.id for each in entities])
         for uid, _, name in found:
             if name is not None:
-                raise BadInput(f"the id {uid} belongs to the entity {name}; an id cannot be used twice")
+                raise BadInput(
+                    f"the id {uid} belongs to the entity {name}; an id cannot be used twice"
+                )
         return {uid: entity for uid, entity, _ in found}
 
     def _card(self, card: int, entity: int, value: Entity) -> Row:
@@ -145,12 +192,25 @@ class _ChangeWriter:
     def _observation(self, entity: int, value: Observation) -> Row:
         ordinal, text = value.ordinal, value.text
         if not 0 < ordinal <= MAX_ORDINAL:
-            raise BadInput(f"an entity cannot have more than {MAX_ORDINAL} observations; create another entity")
+            raise BadInput(
+                f"an entity cannot have more than {MAX_ORDINAL} observations; create another entity"
+            )
         row = self._next_row()
         self._added.add_observation(row, text)
-        return (row, entity, ordinal, text, value.created_at, value.valid_at or None, value.source or None, self._id)
+        return (
+            row,
+            entity,
+            ordinal,
+            text,
+            value.created_at,
+            value.valid_at or None,
+            value.source or None,
+            self._id,
+        )
 
-    def _create_observations(self, known: dict[str, tuple[int, int]], sets: Iterable[ObservationSet]) -> None:
+    def _create_observations(
+        self, known: dict[str, tuple[int, int]], sets: Iterable[ObservationSet]
+    ) -> None:
         """Create observations in the order they were written, whatever the entity: their ids keep that order."""
         written = [(known[each.entity][0], one) for each in sets for one in each.observations]
         written.sort(key=lambda pair: pair[1].created_at)
@@ -159,7 +219,12 @@ class _ChangeWriter:
 
     def _touch(self, known: dict[str, tuple[int, int]], sets: Iterable[ObservationSet]) -> None:
         rows = [
-            (max(one.ordinal for one in each.observations) + 1, self._change.at, self._id, known[each.entity][0])
+            (
+                max(one.ordinal for one in each.observations) + 1,
+                self._change.at,
+                self._id,
+                known[each.entity][0],
+            )
             for each in sets
         ]
         run_many(self._connection, "update_entity", rows)
@@ -173,9 +238,15 @@ class _ChangeWriter:
             if note.scope == VAULT:
                 self._end_note(note)
         replaced = {(each.scope, each.key) for each in after}
-        gone = [each for each in before if each.scope != VAULT and (each.scope, each.key) not in replaced]
+        gone = [
+            each
+            for each in before
+            if each.scope != VAULT and (each.scope, each.key) not in replaced
+        ]
         run_many(
-            self._connection, "delete_session_note", [(each.scope.owner, each.scope.session, each.key) for each in gone]
+            self._connection,
+            "delete_session_note",
+            [(each.scope.owner, each.scope.session, each.key) for each in gone],
         )
         for note in after:
             if note.scope == VAULT:
@@ -192,8 +263,19 @@ class _ChangeWriter:
     def _create_note(self, note: Note) -> None:
         row = self._next_row()
         times = (note.created_at, note.updated_at)
-        run(self._connection, "insert_note", row, note.key, note.content, pack_tags(note.tags), *times, self._id)
-        run_many(self._connection, "insert_note_tag", [(tag, row) for tag in dict.fromkeys(note.tags)])
+        run(
+            self._connection,
+            "insert_note",
+            row,
+            note.key,
+            note.content,
+            pack_tags(note.tags),
+            *times,
+            self._id,
+        )
+        run_many(
+            self._connection, "insert_note_tag", [(tag, row) for tag in dict.fromkeys(note.tags)]
+        )
         self._added.add_note(row, note.key, note.content, note.tags)
         if note.embedding:
             put_client_vector(self._connection, row, note.embedding)
@@ -204,7 +286,15 @@ class _ChangeWriter:
         if not rows:
             run(self._connection, "insert_actor", change.actor, server)
             rows = run(self._connection, "actor_id", change.actor, server)
-        run(self._connection, "insert_change", self._id, change.at, rows[0][0], change.operation, self._row)
+        run(
+            self._connection,
+            "insert_change",
+            self._id,
+            change.at,
+            rows[0][0],
+            change.operation,
+            self._row,
+        )
 
     def _next_row(self) -> int:
         self._row += 1
@@ -217,7 +307,9 @@ def put_client_vector(connection: apsw.Connection, passage: int, vector: bytes) 
     identity = client_model(dimension)
     if not run(connection, "model_of", identity):
         run(connection, "insert_model", identity, CLIENT_MODEL, dimension)
-    run(connection, "insert_vector", passage, 1, run(connection, "model_of", identity)[0][0], vector)
+    run(
+        connection, "insert_vector", passage, 1, run(connection, "model_of", identity)[0][0], vector
+    )
 
 
 def client_model(dimension: int) -> str:

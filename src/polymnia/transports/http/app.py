@@ -55,7 +55,9 @@ def make_app(
         not_found = _CrossOrigin(not_found, context)
     tools = {name for server in servers.values() for name in server.dialect.tools}
     metrics = Metrics(context, tools, store)
-    return Operations(routes, not_found, context, metrics, check=check, shows_metrics=shows_metrics, ui=ui)
+    return Operations(
+        routes, not_found, context, metrics, check=check, shows_metrics=shows_metrics, ui=ui
+    )
 
 
 def _dialect_routes(prefix: str, server: Server, context: HttpContext) -> dict[str, Endpoint]:
@@ -72,7 +74,11 @@ def _dialect_routes(prefix: str, server: Server, context: HttpContext) -> dict[s
 def _metadata_routes(metadata: Mapping[str, Any], names: list[str]) -> dict[str, Endpoint]:
     """Return one document per protected path: clients refuse a document about another path."""
     base = str(metadata["resource"]).removesuffix("/mcp")
-    paths = [f"{prefix}{end}" for prefix in ("", *(f"/{name}" for name in names)) for end in ("/mcp", "/sse")]
+    paths = [
+        f"{prefix}{end}"
+        for prefix in ("", *(f"/{name}" for name in names))
+        for end in ("/mcp", "/sse")
+    ]
     own = {METADATA_PATH + path: _Document({**metadata, "resource": base + path}) for path in paths}
     return {METADATA_PATH: _Document(metadata), **own}
 

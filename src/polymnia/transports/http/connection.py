@@ -155,7 +155,9 @@ class Connection(HttpToolsProtocol):
         if self._closing_since is None and self._socket.is_closing():
             self._closing_since = now
         is_silent = self.is_idle and _is_over(self._waiting_since, now, HEAD_TIMEOUT_S)
-        if _is_over(self._stuck_since, now, SEND_TIMEOUT_S) or _is_over(self._closing_since, now, SEND_TIMEOUT_S):
+        if _is_over(self._stuck_since, now, SEND_TIMEOUT_S) or _is_over(
+            self._closing_since, now, SEND_TIMEOUT_S
+        ):
             self._socket.abort()
         elif is_silent or _is_over(self._body_since, now, BODY_TIMEOUT_S):
             self._refuse("408 Request Timeout")

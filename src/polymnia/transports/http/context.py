@@ -56,7 +56,9 @@ class HttpContext(Struct, kw_only=True):
     async def read(self, request: Request) -> tuple[bytes, Message]:
         """Return the body of a request and the message in it. Raise Refused."""
         body = await request.body(limit=self.max_message_bytes, budget=self.budget)
-        message = parse(body) if len(body) <= MAX_INLINE_BYTES else await self.run(lambda: parse(body))
+        message = (
+            parse(body) if len(body) <= MAX_INLINE_BYTES else await self.run(lambda: parse(body))
+        )
         if message.problem is not None and message.problem.code == PARSE_ERROR:
             raise Refused(400, str(message.problem), code=PARSE_ERROR)
         return body, message
@@ -68,7 +70,9 @@ class HttpContext(Struct, kw_only=True):
     def check_open(self) -> None:
         """Raise Refused if the server is stopping."""
         if self.is_stopping:
-            raise Refused(503, "the server is stopping", code=-32000, headers={"connection": "close"})
+            raise Refused(
+                503, "the server is stopping", code=-32000, headers={"connection": "close"}
+            )
 
     def end_unadmitted(self) -> None:
         """End the sessions and streams of principals that are no longer admitted."""

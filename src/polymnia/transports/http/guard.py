@@ -31,7 +31,9 @@ NAME = b"mcp-name"
 WORKSPACE = b"x-memory-workspace"
 _BEARER = "bearer "
 # Headers that must not be repeated: a proxy could use one value and this server the other.
-_SINGLE = frozenset((b"host", b"origin", b"authorization", b"mcp-session-id", WORKSPACE, VERSION, METHOD, NAME))
+_SINGLE = frozenset(
+    (b"host", b"origin", b"authorization", b"mcp-session-id", WORKSPACE, VERSION, METHOD, NAME)
+)
 _BASE64 = re.compile(r"=\?base64\?(.*)\?=")
 
 
@@ -61,8 +63,15 @@ class RequestGuard(Struct, frozen=True, kw_only=True):
         """Raise Refused for a large or ambiguous head, or a foreign Host or Origin (DNS rebinding)."""
         self.check_host(request)
         origin = request.header(b"origin")
-        if origin is not None and origin not in self.origins and not (self.is_local and _is_local_page(origin)):
-            raise Refused(403, f"pages from {origin} may not use this server; its operator can allow the origin")
+        if (
+            origin is not None
+            and origin not in self.origins
+            and not (self.is_local and _is_local_page(origin))
+        ):
+            raise Refused(
+                403,
+                f"pages from {origin} may not use this server; its operator can allow the origin",
+            )
 
     def check_host(self, request: Request) -> None:
         """Raise Refused for a large or ambiguous head, or a foreign Host."""
@@ -71,12 +80,19 @@ class RequestGuard(Struct, frozen=True, kw_only=True):
         if host is None:
             raise Refused(400, "the header Host is missing or malformed")
         if not (is_immune or host in self.hosts):
-            raise Refused(421, f"this server does not serve the host {host!r}; its operator can allow the host")
+            raise Refused(
+                421,
+                f"this server does not serve the host {host!r}; its operator can allow the host",
+            )
 
     def authenticate(self, request: Request) -> Principal:
         """Return who sent the request. Raise Refused."""
         given = request.header(b"authorization")
-        token = given[len(_BEARER) :].strip() if given and given[: len(_BEARER)].lower() == _BEARER else None
+        token = (
+            given[len(_BEARER) :].strip()
+            if given and given[: len(_BEARER)].lower() == _BEARER
+            else None
+        )
         try:
             principal = self.admit(token, peer=request.peer)
         except NotAdmitted as exc:
@@ -105,7 +121,11 @@ class RequestGuard(Struct, frozen=True, kw_only=True):
         challenge = "Bearer" + (' error="invalid_token"' if token else "")
         if self.metadata_url:
             challenge += f'{"," if token else ""} resource_metadata="{self.metadata_url}{request.path.rstrip("/")}"'
-        text = str(exc) if token else "a token is required: send it in the header Authorization as Bearer TOKEN"
+        text = (
+            str(exc)
+            if token
+            else "a token is required: send it in the header Authorization as Bearer TOKEN"
+        )
         return Refused(401, text, code=-32001, headers={"www-authenticate": challenge})
 
 
@@ -134,7 +154,10 @@ def check_revision(request: Request) -> None:
     """Raise Refused for a revision that the server does not support."""
     version = request.header(VERSION)
     if version is not None and version not in SUPPORTED:
-        raise Refused(400, f"unsupported protocol version {version!r}: this server supports {', '.join(SUPPORTED)}")
+        raise Refused(
+            400,
+            f"unsupported protocol version {version!r}: this server supports {', '.join(SUPPORTED)}",
+        )
 
 
 def check_headers(request: Request, message: Message, dialect: Dialect) -> None:
@@ -171,7 +194,11 @@ def _compare(header: str, given: str | None, expected: object) -> None:
 
 def _check_head(request: Request) -> None:
     if sum([len(name) + len(value) for name, value in request.raw_headers]) > MAX_HEAD_BYTES:
-        raise Refused(431, f"request head too large: at most {MAX_HEAD_BYTES} bytes", headers={"connection": "close"})
+        raise Refused(
+            431,
+            f"request head too large: at most {MAX_HEAD_BYTES} bytes",
+            headers={"connection": "close"},
+        )
     if len(request.headers) < len(request.raw_headers):
         names = [name for name, _ in request.raw_headers if name in _SINGLE]
         if repeated := next((name for name in names if names.count(name) > 1), None):
@@ -209,7 +236,9 @@ class RepeatedArgument(Struct, frozen=True):
     kind: str
 
 
-def check_repeated_arguments(request: Request, arguments: type[Struct], given: Raw | UnsetType) -> None:
+def check_repeated_arguments(
+    request: Request, arguments: type[Struct], given: Raw | UnsetType
+) -> None:
     """Raise ProtocolError if a header does not match the argument that it repeats."""
     expected = repeated_arguments(arguments)
     if not expected:
@@ -244,7 +273,11 @@ def _value_at(values: Any, path: tuple[str, ...]) -> Any:
 
 def _check_argument(request: Request, repeated: RepeatedArgument, value: Any) -> None:
     name = repeated.header.lower().encode("latin-1")
-    given = [content.decode("latin-1").strip(BLANK) for each, content in request.raw_headers if each == name]
+    given = [
+        content.decode("latin-1").strip(BLANK)
+        for each, content in request.raw_headers
+        if each == name
+    ]
     expected = _header_text(value)
     matches = not given or _is_equal(repeated.kind, decode_header(given[0]), expected)
     if len(given) != (expected is not None) or not matches:

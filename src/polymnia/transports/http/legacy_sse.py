@@ -48,7 +48,9 @@ class LegacySse:
         guard = self._context.guard
         principal = guard.authenticate(request)
         client = guard.client(request, principal, self._server)
-        session = self._context.sessions.open(self._server, client, peer=request.peer, path=self._path)
+        session = self._context.sessions.open(
+            self._server, client, peer=request.peer, path=self._path
+        )
         stream = EventStream()
         try:
             await request.start(200, HEADERS)
@@ -79,7 +81,9 @@ class LegacySse:
             delivery = Delivery(named, gone=lambda: session.is_closed, observe=observe)
             await self._handle(session, parsed, len(body), delivery)
 
-    async def _handle(self, session: HttpSession, message: Message, size: int, delivery: Delivery) -> None:
+    async def _handle(
+        self, session: HttpSession, message: Message, size: int, delivery: Delivery
+    ) -> None:
         answer = session.session.handle_inline(message, size, delivery)
         if answer is None:
             with self._context.running_request():

@@ -51,7 +51,10 @@ class Metrics:
     async def exposition(self) -> str:
         """Return all metrics as text."""
         size = await self._context.run(lambda: store_bytes(self._store)) if self._store else None
-        return "\n".join([*self._request_lines(), *self._tool_lines(), *self._state_lines(size)]) + "\n"
+        return (
+            "\n".join([*self._request_lines(), *self._tool_lines(), *self._state_lines(size)])
+            + "\n"
+        )
 
     def _request_lines(self) -> Iterator[str]:
         yield "# TYPE polymnia_http_requests_total counter"

@@ -64,7 +64,9 @@ class Operations:
             if is_read and path in self._health:
                 await self._health[path](request)
             elif self._context.connections.is_full and not connection.is_admitted:
-                refusal = Refused(503, "too many connections; try again later", headers={"connection": "close"})
+                refusal = Refused(
+                    503, "too many connections; try again later", headers={"connection": "close"}
+                )
                 await request.refuse(refusal)
             elif is_read and self._shows_metrics and path == "/metrics":
                 await self._send_metrics(request)
@@ -92,15 +94,27 @@ class Operations:
             seconds = time.perf_counter() - started
             self._metrics.count(request.method, seconds, record)
             # Any other path is text of the client's choice: it may hold a secret or a forged log line.
-            path = request.path if request.path in self._routes else request.scope.get(PAGE, "(another path)")
+            path = (
+                request.path
+                if request.path in self._routes
+                else request.scope.get(PAGE, "(another path)")
+            )
             text = f"{request.method} {path}"
             record.take_late = partial(self._count_late, asyncio.get_running_loop(), text, record)
-            record.log(f"{text} {record.status}", seconds, is_failed=record.status >= 400 or record.is_failed)
+            record.log(
+                f"{text} {record.status}",
+                seconds,
+                is_failed=record.status >= 400 or record.is_failed,
+            )
 
-    def _count_late(self, loop: asyncio.AbstractEventLoop, text: str, request: RequestRecord, handled: Handled) -> None:
+    def _count_late(
+        self, loop: asyncio.AbstractEventLoop, text: str, request: RequestRecord, handled: Handled
+    ) -> None:
         """Count and log a call whose client did not wait for it. This runs on the thread of the call."""
         loop.call_soon_threadsafe(self._metrics.count_call, handled)
-        late = RequestRecord(client=request.client, id=request.id, principal=request.principal, handled=[handled])
+        late = RequestRecord(
+            client=request.client, id=request.id, principal=request.principal, handled=[handled]
+        )
         late.log(text, handled.seconds, is_failed=late.is_failed)
 
     def _find_endpoint(self, path: str) -> Endpoint:
@@ -121,7 +135,9 @@ class Operations:
             return
         except PolymniaError as exc:
             self._log_not_ready(exc)
-            await request.respond(503, b"the store cannot be read; the server's log says why\n", _TEXT)
+            await request.respond(
+                503, b"the store cannot be read; the server's log says why\n", _TEXT
+            )
             return
         self._is_ready = True
         await request.respond(200, b"ready\n", _TEXT)

@@ -180,7 +180,9 @@ class Request:
         """Return True once the client has gone."""
         return self.connection.lost.is_set()
 
-    async def respond(self, status: int, body: bytes = b"", headers: Mapping[str, str] | None = None) -> None:
+    async def respond(
+        self, status: int, body: bytes = b"", headers: Mapping[str, str] | None = None
+    ) -> None:
         """Send a whole response, as JSON unless the headers say otherwise."""
         head = [(b"content-length", b"%d" % len(body))]
         if body and not (headers and "content-type" in headers):
@@ -208,7 +210,10 @@ class Request:
 
     @property
     def _has_body(self) -> bool:
-        return b"transfer-encoding" in self.headers or self.headers.get(b"content-length", b"0") != b"0"
+        return (
+            b"transfer-encoding" in self.headers
+            or self.headers.get(b"content-length", b"0") != b"0"
+        )
 
     async def _discard_body(self) -> None:
         try:
@@ -229,8 +234,12 @@ class Request:
         """Send the head of a response."""
         await self._start(status, [], headers)
 
-    async def _start(self, status: int, head: list[tuple[bytes, bytes]], headers: Mapping[str, str]) -> None:
-        head += [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
+    async def _start(
+        self, status: int, head: list[tuple[bytes, bytes]], headers: Mapping[str, str]
+    ) -> None:
+        head += [
+            (name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()
+        ]
         head.append((REQUEST_ID, self.record.id.encode()))
         self.record.status = status
         await self.send({"type": "http.response.start", "status": status, "headers": head})
@@ -248,7 +257,9 @@ def is_json(content_type: bytes) -> bool:
 
 @lru_cache(maxsize=256)
 def _accepts(accept: bytes, kind: str) -> bool:
-    wanted = [each.partition(";")[0].strip().lower() for each in accept.decode("latin-1").split(",")]
+    wanted = [
+        each.partition(";")[0].strip().lower() for each in accept.decode("latin-1").split(",")
+    ]
     return kind in wanted or "*/*" in wanted or f"{kind.partition('/')[0]}/*" in wanted
 
 

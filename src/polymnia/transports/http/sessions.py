@@ -64,7 +64,9 @@ class HttpSession:
         stream.number = next(self._numbers)
         self._resumable[stream.number] = stream
         if len(self._resumable) > MAX_RESUMABLE_STREAMS:
-            finished = next((number for number, each in self._resumable.items() if each.is_over), stream.number)
+            finished = next(
+                (number for number, each in self._resumable.items() if each.is_over), stream.number
+            )
             del self._resumable[finished]
 
     def resumable(self, number: int) -> EventStream | None:
@@ -166,7 +168,9 @@ class HttpSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def open(self, server: Server, client: Client, *, peer: str = "", path: str = "") -> HttpSession:
+    def open(
+        self, server: Server, client: Client, *, peer: str = "", path: str = ""
+    ) -> HttpSession:
         """Return a new session, which is valid on one path. Raise Refused if all are taken."""
         self.expire()
         if len(self._sessions) >= self._limit:
@@ -209,7 +213,9 @@ class HttpSessions:
     def expire(self) -> None:
         """End the sessions that were idle for too long."""
         latest = time.monotonic() - self._idle_s
-        unused = itertools.takewhile(lambda session: session.used_at < latest, self._sessions.values())
+        unused = itertools.takewhile(
+            lambda session: session.used_at < latest, self._sessions.values()
+        )
         for session in [each for each in unused if each.is_idle]:
             self.end(session)
 

@@ -17,7 +17,11 @@ MAX_REPLAY_BYTES = 256 * 1024
 # How long a client should wait before it reconnects.
 RETRY_MS = 1000
 
-HEADERS = {"content-type": EVENTS, "cache-control": "no-cache, no-transform", "x-accel-buffering": "no"}
+HEADERS = {
+    "content-type": EVENTS,
+    "cache-control": "no-cache, no-transform",
+    "x-accel-buffering": "no",
+}
 
 
 class EventStream:
@@ -135,7 +139,9 @@ class EventStream:
             if self.number is not None and (not self._replay or self._replay[-1][0] < number):
                 self._replay.append((number, message))
                 self._replay_bytes += len(message)
-                while len(self._replay) > MAX_REPLAY_MESSAGES or self._replay_bytes > MAX_REPLAY_BYTES:
+                while (
+                    len(self._replay) > MAX_REPLAY_MESSAGES or self._replay_bytes > MAX_REPLAY_BYTES
+                ):
                     self._replay_bytes -= len(self._replay.popleft()[1])
         return self._encode(number, message)
 
@@ -152,5 +158,11 @@ def encode_event(message: bytes, name: str = "message") -> bytes:
 def parse_event_id(value: str) -> tuple[int, int] | None:
     """Return the stream's number and the message's number in an event's id; None if it is not one of ours."""
     stream, _, message = value.partition("-")
-    is_ours = len(value) < 40 and stream.isascii() and stream.isdigit() and message.isascii() and message.isdigit()
+    is_ours = (
+        len(value) < 40
+        and stream.isascii()
+        and stream.isdigit()
+        and message.isascii()
+        and message.isdigit()
+    )
     return (int(stream), int(message)) if is_ours else None

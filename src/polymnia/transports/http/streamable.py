@@ -9,7 +9,14 @@ from msgspec import UNSET, Struct
 from polymnia.dialects.base import Client
 from polymnia.errors import InvalidParams, MissingCapability, ProtocolError, Refused
 from polymnia.mcp.handled import Delivery
-from polymnia.mcp.jsonrpc import INVALID_REQUEST, METHOD_NOT_FOUND, NO_ID, Answer, Message, encode_error
+from polymnia.mcp.jsonrpc import (
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    NO_ID,
+    Answer,
+    Message,
+    encode_error,
+)
 from polymnia.mcp.params import RESUMABLE_SINCE, UNSUPPORTED_VERSION
 from polymnia.mcp.server import Server
 from polymnia.mcp.session import Session
@@ -76,9 +83,17 @@ class Streamable:
                 await self._post(request, principal)
             elif request.method in ("GET", "DELETE") and not guard.names_stateless(request):
                 session = self._find_session(request, principal)
-                await (self._listen(request, session) if request.method == "GET" else self._end(request, session))
+                await (
+                    self._listen(request, session)
+                    if request.method == "GET"
+                    else self._end(request, session)
+                )
             else:
-                raise Refused(405, f"{request.method} is not supported here", headers={"allow": "GET, POST, DELETE"})
+                raise Refused(
+                    405,
+                    f"{request.method} is not supported here",
+                    headers={"allow": "GET, POST, DELETE"},
+                )
         except Refused as refusal:
             await request.refuse(refusal)
         finally:
@@ -95,29 +110,39 @@ class Streamable:
         else:
             await self._post_in_session(request, principal, message, len(body))
 
-    async def _post_stateless(self, request: Request, principal: Principal, message: Message, size: int) -> None:
+    async def _post_stateless(
+        self, request: Request, principal: Principal, message: Message, size: int
+    ) -> None:
         """Answer a request without a session."""
         if message.is_request:
             try:
                 guard.check_headers(request, message, self._server.dialect)
             except ProtocolError as exc:
-                await request.respond(400, encode_error(NO_ID if message.id is UNSET else message.id, exc))
+                await request.respond(
+                    400, encode_error(NO_ID if message.id is UNSET else message.id, exc)
+                )
                 return
         workspace = self._context.guard.workspace(request, principal, self._server)
         client = Client(principal=principal, workspace=workspace, lasting=False, id="")
         session = Session(self._server, client=client, is_remote=True)
-        pending = PendingMessage(request=request, message=message, size=size, session=session, is_stateless=True)
+        pending = PendingMessage(
+            request=request, message=message, size=size, session=session, is_stateless=True
+        )
         try:
             await self._answer(pending)
         finally:
             session.close()
 
-    async def _post_in_session(self, request: Request, principal: Principal, message: Message, size: int) -> None:
+    async def _post_in_session(
+        self, request: Request, principal: Principal, message: Message, size: int
+    ) -> None:
         is_initialize = message.method == "initialize"
         if is_new := is_initialize and _SESSION not in request.headers:
             guard.check_revision(request)
             client = self._context.guard.client(request, principal, self._server)
-            session = self._context.sessions.open(self._server, client, peer=request.peer, path=_path(request))
+            session = self._context.sessions.open(
+                self._server, client, peer=request.peer, path=_path(request)
+            )
         else:
             session = self._find_session(request, principal)
         workspace = guard.named_workspace(request)
@@ -166,7 +191,10 @@ class Streamable:
     def _find_session(self, request: Request, principal: Principal) -> HttpSession:
         identifier = request.header(_SESSION)
         if identifier is None:
-            raise Refused(400, "the header Mcp-Session-Id is missing; send initialize first and use the id it returns")
+            raise Refused(
+                400,
+                "the header Mcp-Session-Id is missing; send initialize first and use the id it returns",
+            )
         guard.check_revision(request)
         return self._context.sessions.find(identifier, principal, _path(request))
 

@@ -4,10 +4,14 @@ from polymnia.web.routes import PageSpec
 
 PAGES = (
     PageSpec(key="search", title="Search", path="/", icon="search", group="Memory", in_tabs=True),
-    PageSpec(key="history", title="History", path="/history", icon="clock", group="Memory", in_tabs=True),
+    PageSpec(
+        key="history", title="History", path="/history", icon="clock", group="Memory", in_tabs=True
+    ),
     PageSpec(key="live", title="Live", path="/live", icon="live", group="Memory", in_tabs=True),
     PageSpec(key="graph", title="Graph", path="/graph", icon="graph", group="Memory", in_tabs=True),
-    PageSpec(key="playground", title="Playground", path="/playground", icon="play", group="Improve"),
+    PageSpec(
+        key="playground", title="Playground", path="/playground", icon="play", group="Improve"
+    ),
     PageSpec(key="curation", title="Curation", path="/curation", icon="tidy", group="Improve"),
     PageSpec(key="imports", title="Import and export", path="/import", icon="swap", group="Run"),
     PageSpec(key="access", title="Access", path="/access", icon="key", group="Run", needs="admin"),

@@ -78,7 +78,9 @@ def create_token(page: Page) -> Response:
     except BadInput as exc:
         return _render(page, status=400, problem=str(exc))
     made = NewToken(form["name"], text, list(_configurations(page.site.parts.mcp_url, text)))
-    if is_first and not page.principal.id:  # this user needed no token until now, and continues with the new one
+    if (
+        is_first and not page.principal.id
+    ):  # this user needed no token until now, and continues with the new one
         principal = next(each.principal for each in tokens.all() if each.id == made.id)
         headers = page.log_in(principal)
         return _render(page, made=made).with_headers(headers)
@@ -88,7 +90,9 @@ def create_token(page: Page) -> Response:
 def check_use(page: Page) -> Response:
     """Show whether a new token was used."""
     used_at = _tokens(page).last_used(page.query["id"])
-    return page.render("access/used.html", fragment="access/used.html", id=page.query["id"], used_at=used_at)
+    return page.render(
+        "access/used.html", fragment="access/used.html", id=page.query["id"], used_at=used_at
+    )
 
 
 def ask_revoke(page: Page) -> Response:
@@ -154,10 +158,18 @@ def delete_workspace(page: Page) -> Response:
 
 def _render(page: Page, *, status: int = 200, fragment: str = "", **values: object) -> Response:
     tokens = page.site.parts.tokens if page.principal.administers else None
-    shown: dict[str, object] = {"made": None, "problem": "", "revoking": "", "is_own": False, "managing": None}
+    shown: dict[str, object] = {
+        "made": None,
+        "problem": "",
+        "revoking": "",
+        "is_own": False,
+        "managing": None,
+    }
     at = page.query.number("at") or 0
     rows = list(_token_rows(page, tokens)) if tokens is not None else []
-    found = [each for each in page.site.parts.workspaces.find_all() if page.principal.enters(each.name)]
+    found = [
+        each for each in page.site.parts.workspaces.find_all() if page.principal.enters(each.name)
+    ]
     return page.render(
         "access/page.html",
         fragment=fragment,
@@ -211,7 +223,11 @@ def _configurations(url: str, token: str) -> Iterator[tuple[str, str, str]]:
             entry = edit(client, "", {_SERVER_NAME: client.remote_entry(url, token)})
             file = client.project_file or client.user_file
             yield client.title, f"Goes into {file}. {client.then}", entry.strip()
-    yield "Command line", "Writes the file of a client.", f"polymnia install CLIENT --http {url} --token {token}"
+    yield (
+        "Command line",
+        "Writes the file of a client.",
+        f"polymnia install CLIENT --http {url} --token {token}",
+    )
 
 
 def _workspace_row(page: Page, workspace: Workspace) -> WorkspaceRow:

@@ -48,7 +48,11 @@ class Finding(Struct, frozen=True):
 
 def _duplicates(memory: Memory) -> list[Finding]:
     return [
-        Finding("duplicates", (each.a, each.b), "the same letters" if each.similarity == 1 else "spelled alike")
+        Finding(
+            "duplicates",
+            (each.a, each.b),
+            "the same letters" if each.similarity == 1 else "spelled alike",
+        )
         for each in duplicate_names(memory, limit=MAX_FINDINGS)
     ]
 
@@ -56,7 +60,9 @@ def _duplicates(memory: Memory) -> list[Finding]:
 def _gaps(memory: Memory) -> list[Finding]:
     return [
         Finding(
-            "gaps", (each.entity, each.referenced), f"mentioned {each.count} times" if each.count > 1 else "mentioned"
+            "gaps",
+            (each.entity, each.referenced),
+            f"mentioned {each.count} times" if each.count > 1 else "mentioned",
         )
         for each in relation_gaps(memory, limit=MAX_FINDINGS)
     ]
@@ -64,18 +70,27 @@ def _gaps(memory: Memory) -> list[Finding]:
 
 def _similar(memory: Memory) -> list[Finding]:
     found = similar_pairs(memory, limit=MAX_FINDINGS)
-    return [Finding("similar", (each.a, each.b), f"similarity {each.similarity:.2f}") for each in found]
+    return [
+        Finding("similar", (each.a, each.b), f"similarity {each.similarity:.2f}") for each in found
+    ]
 
 
 def _summaries(memory: Memory) -> list[Finding]:
     return [
-        Finding("summaries", (each.name,), "its summary is older than its facts" if each.summary_at else "no summary")
+        Finding(
+            "summaries",
+            (each.name,),
+            "its summary is older than its facts" if each.summary_at else "no summary",
+        )
         for each in pending(memory, limit=MAX_FINDINGS)
     ]
 
 
 def _orphans(memory: Memory) -> list[Finding]:
-    return [Finding("orphans", (each.name,), "no relations") for each in orphans(memory, limit=MAX_FINDINGS)]
+    return [
+        Finding("orphans", (each.name,), "no relations")
+        for each in orphans(memory, limit=MAX_FINDINGS)
+    ]
 
 
 def _clusters(memory: Memory) -> list[Finding]:
@@ -87,10 +102,22 @@ def _clusters(memory: Memory) -> list[Finding]:
 
 # The title of each kind, what it means, and what finds it.
 KINDS: dict[str, tuple[str, str, Callable[[Memory], list[Finding]]]] = {
-    "duplicates": ("Duplicates", "Names so alike that they may be one thing. Merging keeps all facts.", _duplicates),
-    "gaps": ("Relation gaps", "A fact of one mentions the other, but no relation joins them.", _gaps),
+    "duplicates": (
+        "Duplicates",
+        "Names so alike that they may be one thing. Merging keeps all facts.",
+        _duplicates,
+    ),
+    "gaps": (
+        "Relation gaps",
+        "A fact of one mentions the other, but no relation joins them.",
+        _gaps,
+    ),
     "similar": ("Similar", "Their facts mean much the same, and no relation joins them.", _similar),
-    "summaries": ("Summaries", "Entities with facts that are newer than their summary, or without one.", _summaries),
+    "summaries": (
+        "Summaries",
+        "Entities with facts that are newer than their summary, or without one.",
+        _summaries,
+    ),
     "orphans": ("Orphans", "Entities that no relation starts or ends at.", _orphans),
     "clusters": (
         "Clusters",

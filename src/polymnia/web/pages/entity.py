@@ -44,7 +44,11 @@ def show(page: Page) -> Response:
         return _show_missing(page, name)
     entity = graph.entities[0]
     below = page.query.number("below")
-    rows = [row for row in reversed(observation_rows(page.memory, entity)) if not below or row.key.ordinal < below]
+    rows = [
+        row
+        for row in reversed(observation_rows(page.memory, entity))
+        if not below or row.key.ordinal < below
+    ]
     groups = _group_relations(name, graph.relations)
     types = outlines(page.memory, {each for group in groups for each in group.names})
     return page.render(
@@ -52,7 +56,9 @@ def show(page: Page) -> Response:
         entity=entity,
         rows=rows[:ROWS],
         older=rows[ROWS - 1].key.ordinal if len(rows) > ROWS else None,
-        newer=sum(each.created_at > entity.summary_at for each in entity.observations) if entity.summary else 0,
+        newer=sum(each.created_at > entity.summary_at for each in entity.observations)
+        if entity.summary
+        else 0,
         groups=groups,
         relation_count=len(graph.relations),
         relation_types=_known_types(graph.relations),
@@ -65,9 +71,13 @@ def show_similar(page: Page) -> Response:
     """Show names with a similar spelling: a part of the page that is loaded later."""
     name = page.query["name"]
     found = [each for each in similar_names(page.memory, name, 4) if each != name]
-    entities = {each.name: each for each in open_named(page.memory, found).entities} if found else {}
+    entities = (
+        {each.name: each for each in open_named(page.memory, found).entities} if found else {}
+    )
     twins = [entities[each] for each in found if each in entities]
-    return page.render("entity/similar_page.html", fragment="entity/similar.html", name=name, twins=twins)
+    return page.render(
+        "entity/similar_page.html", fragment="entity/similar.html", name=name, twins=twins
+    )
 
 
 def observe(page: Page) -> Response:
@@ -89,7 +99,9 @@ def edit(page: Page) -> Response:
     """Change name, type, tags and summary."""
     name, form = page.form["name"], page.form
     entity = _require_known(page, name)
-    tags = tuple(dict.fromkeys(each.strip() for each in form.get("tags").split(",") if each.strip()))
+    tags = tuple(
+        dict.fromkeys(each.strip() for each in form.get("tags").split(",") if each.strip())
+    )
     summary = form.get("summary").strip()
     revision = Revision(
         name=form["new_name"].strip(),
@@ -101,7 +113,9 @@ def edit(page: Page) -> Response:
     receipt = revise(page.memory, name, revision, by=page.by)
     if not receipt.change and receipt.before == receipt.after:
         return page.done("Nothing changed", _url(page, name))
-    return page.done(page.toast(f"Changed {receipt.after.name}", receipt.change), _url(page, receipt.after.name))
+    return page.done(
+        page.toast(f"Changed {receipt.after.name}", receipt.change), _url(page, receipt.after.name)
+    )
 
 
 def relate(page: Page) -> Response:
@@ -118,21 +132,27 @@ def relate(page: Page) -> Response:
     receipt = remember(page.memory, created, [Relation(*ends, kind)], by=page.by)
     if receipt.relations[0].outcome == "unchanged":
         return page.done("They are related so already", _url(page, name))
-    return page.done(page.toast(f"Related {ends[0]} to {ends[1]}", receipt.change), _url(page, name))
+    return page.done(
+        page.toast(f"Related {ends[0]} to {ends[1]}", receipt.change), _url(page, name)
+    )
 
 
 def unrelate(page: Page) -> Response:
     """Delete a relation."""
     relation = Relation(page.form["source"], page.form["target"], page.form["relation"])
     receipt = forget(page.memory, Unwanted(relations=(relation,)), by=page.by)
-    return page.done(page.toast("Deleted a relation", receipt.change), _url(page, page.form["name"]))
+    return page.done(
+        page.toast("Deleted a relation", receipt.change), _url(page, page.form["name"])
+    )
 
 
 def preview_merge(page: Page) -> Response:
     """Show what a merge would do, both ways round."""
     name, other = page.query["name"], page.query.get("target").strip()
     if not other:
-        return page.render("entity/merge_page.html", fragment="entity/merge.html", name=name, other="", ways=[])
+        return page.render(
+            "entity/merge_page.html", fragment="entity/merge.html", name=name, other="", ways=[]
+        )
     if other == name:
         raise BadInput("choose another entity: this one cannot be merged with itself")
     for each in (name, other):
@@ -141,7 +161,9 @@ def preview_merge(page: Page) -> Response:
         (keep, gone, merge(page.memory, [gone], keep, by=page.by, dry_run=True))
         for keep, gone in ((name, other), (other, name))
     ]
-    return page.render("entity/merge_page.html", fragment="entity/merge.html", name=name, other=other, ways=ways)
+    return page.render(
+        "entity/merge_page.html", fragment="entity/merge.html", name=name, other=other, ways=ways
+    )
 
 
 def run_merge(page: Page) -> Response:
@@ -177,7 +199,9 @@ def _group_relations(name: str, found: Iterable[Relation]) -> list[RelationGroup
         if each.target == name:
             ends.setdefault((each.type, False), []).append(each.source)
     left, groups = ROWS, []
-    for (kind, is_outgoing), names in sorted(ends.items(), key=lambda each: (not each[0][1], each[0][0])):
+    for (kind, is_outgoing), names in sorted(
+        ends.items(), key=lambda each: (not each[0][1], each[0][0])
+    ):
         shown = names[: max(1, min(left, 12))]
         left -= len(shown)
         groups.append(RelationGroup(kind, is_outgoing, tuple(shown), len(names) - len(shown)))
@@ -200,7 +224,9 @@ def _changes(page: Page, name: str) -> list[ChangeRow]:
 def _require_known(page: Page, name: str) -> Entity:
     found = outlines(page.memory, [name])
     if name not in found:
-        raise BadInput(f"there is no entity {name}; give it a type to create it, or choose one that exists")
+        raise BadInput(
+            f"there is no entity {name}; give it a type to create it, or choose one that exists"
+        )
     return found[name]
 
 

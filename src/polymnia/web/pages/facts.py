@@ -40,14 +40,20 @@ def save(page: Page) -> Response:
     except TextChanged:
         return _conflict(page, None, key, text)
     if text == row.text.replace("\r\n", "\n"):
-        return _row(page, row) if page.is_fragment else page.done("Nothing changed", _home(page, key))
+        return (
+            _row(page, row) if page.is_fragment else page.done("Nothing changed", _home(page, key))
+        )
     if page.form["stamp"] != row.stamp:
         return _conflict(page, row, key, text)
     if not text.strip():
-        return _form(page, row, text, problem="The text is blank. Delete it instead if it should go.")
+        return _form(
+            page, row, text, problem="The text is blank. Delete it instead if it should go."
+        )
     change = _write(page, key, text, row.text)
     toast = page.toast(f"Changed {_title(key)}", change)
-    return page.done(toast, _home(page, key), fragment=_template(page), row=load_row(page.memory, key))
+    return page.done(
+        toast, _home(page, key), fragment=_template(page), row=load_row(page.memory, key)
+    )
 
 
 def delete(page: Page) -> Response:
@@ -64,7 +70,9 @@ def unwanted(keys: list[FactKey]) -> Unwanted:
     """Return what to forget."""
     return Unwanted(
         entities=tuple([each.name for each in keys if each.kind == "entity"]),
-        observations=tuple([(each.name, each.ordinal) for each in keys if each.kind == "observation"]),
+        observations=tuple(
+            [(each.name, each.ordinal) for each in keys if each.kind == "observation"]
+        ),
         notes=tuple([each.name for each in keys if each.kind == "note"]),
     )
 
@@ -103,7 +111,9 @@ def _conflict(page: Page, row: FactRow | None, key: FactKey, text: str) -> Respo
         text=text,
         stamp=row.stamp if row else "",
         problem="",
-        theirs=compare(row.text, text) if row is not None and is_short else (row.text if row else "",) * 2,
+        theirs=compare(row.text, text)
+        if row is not None and is_short
+        else (row.text if row else "",) * 2,
         view=_view(page),
     )
 

@@ -64,7 +64,9 @@ class View(Struct, frozen=True):
 
     @property
     def is_overview(self) -> bool:
-        return not (self.names or self.expand or self.question or self.path) and self.cluster is None
+        return (
+            not (self.names or self.expand or self.question or self.path) and self.cluster is None
+        )
 
 
 def show(page: Page) -> Response:
@@ -93,7 +95,9 @@ def _show_overview(page: Page, view: View) -> Response:
     """Show the groups if they are cached or quickly computed; otherwise the script asks for them."""
     is_asked = "refresh" in page.query
     overviews = page.site.overviews
-    found = overviews.find(page.memory, refresh=True) if is_asked else overviews.find_soon(page.memory)
+    found = (
+        overviews.find(page.memory, refresh=True) if is_asked else overviews.find_soon(page.memory)
+    )
     start = page.query.number("after") or 0
     groups = list(enumerate(found.groups))[start : start + ROWS] if found else []
     return page.render(
@@ -113,7 +117,9 @@ def data(page: Page) -> Response:
     if view.is_overview:
         return json(_overview_json(page.site.overviews.find(page.memory)))
     drawing, title, route = _drawing(page, view)
-    return json({**_drawing_json(drawing), "title": title[:MAX_LABEL], "path": route.names if route else []})
+    return json(
+        {**_drawing_json(drawing), "title": title[:MAX_LABEL], "path": route.names if route else []}
+    )
 
 
 def panel(page: Page) -> Response:
@@ -121,7 +127,10 @@ def panel(page: Page) -> Response:
     number = page.query.number("cluster")
     if number is not None:
         group = _group(page, number)
-        shown = {each.name: each for each in drawn_graph(page.memory, group.names[:_MAX_LEADERS]).entities}
+        shown = {
+            each.name: each
+            for each in drawn_graph(page.memory, group.names[:_MAX_LEADERS]).entities
+        }
         return page.render(
             "graph/panel_page.html",
             fragment="graph/panel_cluster.html",
@@ -221,9 +230,14 @@ def _drawing_json(drawing: Drawing) -> dict[str, Any]:
     types = list(dict.fromkeys([node.entity.type for node in drawing.nodes]))
     kinds = list(dict.fromkeys([each.type for each in drawing.relations]))
     return {
-        "nodes": [[node.entity.name, types.index(node.entity.type), node.hidden] for node in drawing.nodes],
+        "nodes": [
+            [node.entity.name, types.index(node.entity.type), node.hidden] for node in drawing.nodes
+        ],
         "types": [[_short(each), type_number(each)] for each in types],
-        "edges": [[place[each.source], place[each.target], kinds.index(each.type)] for each in drawing.relations],
+        "edges": [
+            [place[each.source], place[each.target], kinds.index(each.type)]
+            for each in drawing.relations
+        ],
         "kinds": [_short(each) for each in kinds],
         "relation_types": [[each.type, each.count] for each in drawing.types[:MAX_TYPES]],
         "entities": drawing.entities,
@@ -236,7 +250,10 @@ def _overview_graph(found: GraphOverview) -> Graph:
     labels = [f"{each.label} ({len(each.names):,})" for each in found.groups]
     entities = [Entity(label, each.type) for label, each in zip(labels, found.groups, strict=True)]
     ends = [(labels[each.one], labels[each.other], each.count) for each in found.links]
-    return Graph(entities, [Relation(one, other, count_noun(count, "relation")) for one, other, count in ends])
+    return Graph(
+        entities,
+        [Relation(one, other, count_noun(count, "relation")) for one, other, count in ends],
+    )
 
 
 def _mini(drawing: Drawing, name: str) -> dict[str, Any]:

@@ -84,12 +84,19 @@ def _folder(page: Page) -> Path | None:
 
 def _backups(page: Page) -> list[BackupRow]:
     found = find_backups(page.site.parts.store, page.site.parts.backups)[:_MAX_BACKUPS]
-    return [BackupRow(each.name, file_bytes(str(each)) or 0, int(each.stat().st_mtime * 1_000_000)) for each in found]
+    return [
+        BackupRow(each.name, file_bytes(str(each)) or 0, int(each.stat().st_mtime * 1_000_000))
+        for each in found
+    ]
 
 
 def _versions() -> dict[str, str]:
     python = f"{platform.python_implementation()} {platform.python_version()}"
-    return {"Polymnia": __version__, "Python": python, "System": f"{platform.system()} {platform.machine()}"}
+    return {
+        "Polymnia": __version__,
+        "Python": python,
+        "System": f"{platform.system()} {platform.machine()}",
+    }
 
 
 ROUTES = (

@@ -18,11 +18,30 @@ from polymnia.web.routes import Route
 
 # The operations behind each word of the filter. A change of any other operation is found without the filter.
 OPERATIONS = {
-    "added": ("remember", "create_entities", "upsert_entities", "add_observations", "commit_memory"),
-    "changed": ("revise", "replace_observation", "set_summary", "set_tags", "tag_entities", "move_observations"),
+    "added": (
+        "remember",
+        "create_entities",
+        "upsert_entities",
+        "add_observations",
+        "commit_memory",
+    ),
+    "changed": (
+        "revise",
+        "replace_observation",
+        "set_summary",
+        "set_tags",
+        "tag_entities",
+        "move_observations",
+    ),
     "related": ("create_relations", "update_relation_type"),
     "merged": ("merge_entities",),
-    "deleted": ("forget", "delete_entities", "delete_observations", "delete_relations", "prune_memory"),
+    "deleted": (
+        "forget",
+        "delete_entities",
+        "delete_observations",
+        "delete_relations",
+        "prune_memory",
+    ),
     "imported": ("import",),
     "undone": ("undo", "restore"),
 }
@@ -57,7 +76,8 @@ class Filters(Struct, frozen=True):
         return [
             actor
             for actor, client, token in pairs
-            if (not self.client or client == self.client) and (not self.token or token == self.token)
+            if (not self.client or client == self.client)
+            and (not self.token or token == self.token)
         ]
 
     @property
@@ -77,7 +97,9 @@ def show(page: Page) -> Response:
         return _show_trash(page)
     filters = Filters.of(page.query)
     if filters.operation and filters.operation not in OPERATIONS:
-        raise BadInput(f"operation: expected one of {', '.join(OPERATIONS)}, got {filters.operation!r}")
+        raise BadInput(
+            f"operation: expected one of {', '.join(OPERATIONS)}, got {filters.operation!r}"
+        )
     found = history.latest(
         page.memory,
         limit=ROWS,
@@ -90,13 +112,17 @@ def show(page: Page) -> Response:
     )
     about = {"about": history.names_of(page.memory, filters.name)} if filters.name else {}
     rows = change_rows(page.memory, found.changes, **about)
-    return _render(page, "history/page.html", filters=filters, days=rows, older=found.next, full=True)
+    return _render(
+        page, "history/page.html", filters=filters, days=rows, older=found.next, full=True
+    )
 
 
 def show_change(page: Page) -> Response:
     """Show one change with all its differences."""
     number = page.query.number("id")
-    found = history.latest(page.memory, limit=1, before=None if number is None else number + 1).changes
+    found = history.latest(
+        page.memory, limit=1, before=None if number is None else number + 1
+    ).changes
     if not found or found[0].id != number:
         raise BadInput(f"there is no change {page.query.get('id')}")
     (row,) = change_rows(page.memory, found, limit=_MAX_DIFFERENCES)
@@ -133,7 +159,9 @@ def run_undo(page: Page) -> Response:
 def restore(page: Page) -> Response:
     """Bring something back from the trash."""
     rows, change = trash.restore_item(page.memory, page.form["id"], by=page.by)
-    return page.done(page.toast(f"Restored {_name_of(rows)}", change), page.url("/history", trash=1))
+    return page.done(
+        page.toast(f"Restored {_name_of(rows)}", change), page.url("/history", trash=1)
+    )
 
 
 class _Wanted(Struct, frozen=True):
@@ -146,7 +174,9 @@ class _Wanted(Struct, frozen=True):
 
     @classmethod
     def of(cls, fields: Fields) -> "_Wanted":
-        found = cls(fields.number("change"), fields.get("client"), fields.get("token"), fields.get("since"))
+        found = cls(
+            fields.number("change"), fields.get("client"), fields.get("token"), fields.get("since")
+        )
         if found.change is None and not found.since:
             raise BadInput("name a time: everything since then is undone")
         return found
@@ -162,7 +192,9 @@ class _Wanted(Struct, frozen=True):
         if self.change is not None:
             return undo(page.memory, [self.change], by=page.by, **options)
         actors = Filters(client=self.client, token=self.token).actors(page.memory)
-        return undo_since(page.memory, parse_moment(self.since, "since"), actors=actors, by=page.by, **options)
+        return undo_since(
+            page.memory, parse_moment(self.since, "since"), actors=actors, by=page.by, **options
+        )
 
 
 def _render(page: Page, template: str, **values: Any) -> Response:
@@ -184,7 +216,10 @@ def _show_trash(page: Page) -> Response:
         page,
         "history/trash.html",
         filters=Filters(),
-        items=[(each, _kind_of(each.rows), _name_of(each.rows)) for each in wanted[start : start + ROWS]],
+        items=[
+            (each, _kind_of(each.rows), _name_of(each.rows))
+            for each in wanted[start : start + ROWS]
+        ],
         total=len(wanted),
         start=start,
         next=start + ROWS if len(wanted) > start + ROWS else None,
@@ -215,11 +250,25 @@ def _text_of(item: TrashItem) -> str:
 
 def _sums(receipt: UndoReceipt) -> list[tuple[int, str]]:
     """Return how many rows an undo removes, restores and resets."""
-    before = {(each.entity, one.ordinal) for each in receipt.before.observations for one in each.observations}
-    after = {(each.entity, one.ordinal) for each in receipt.after.observations for one in each.observations}
-    old, new = ({each.id: each for each in rows.entities} for rows in (receipt.before, receipt.after))
-    gone = len(before - after) + sum(len(each.observations) for key, each in old.items() if key not in new)
-    back = len(after - before) + sum(len(each.observations) for key, each in new.items() if key not in old)
+    before = {
+        (each.entity, one.ordinal)
+        for each in receipt.before.observations
+        for one in each.observations
+    }
+    after = {
+        (each.entity, one.ordinal)
+        for each in receipt.after.observations
+        for one in each.observations
+    }
+    old, new = (
+        {each.id: each for each in rows.entities} for rows in (receipt.before, receipt.after)
+    )
+    gone = len(before - after) + sum(
+        len(each.observations) for key, each in old.items() if key not in new
+    )
+    back = len(after - before) + sum(
+        len(each.observations) for key, each in new.items() if key not in old
+    )
     set_back = len(before & after) + len(old.keys() & new.keys())
     conflicts = len(receipt.conflicts)
     return [

@@ -77,7 +77,9 @@ def take_back(page: Page) -> Response:
     if found.step != "imported" or found.outcome is None or found.is_undone:
         raise BadInput("there is nothing to undo")
     memory = page.memory_of(found.workspace)
-    receipt = undo(memory, found.outcome.receipt.changes, by=page.by, skip_conflicts="skip" in page.form)
+    receipt = undo(
+        memory, found.outcome.receipt.changes, by=page.by, skip_conflicts="skip" in page.form
+    )
     if receipt.conflicts and not receipt.change:
         return _render(page, found, receipt.conflicts)
     found.is_undone = True
@@ -148,7 +150,9 @@ def _earlier(page: Page) -> tuple[Change, ...]:
     """Return the latest imports into the workspace."""
     if page.is_fragment or page.chosen is None or not page.memory.store.capabilities.history:
         return ()
-    return latest(page.memory, limit=_MAX_EARLIER_IMPORTS, operations=("import",), max_rows=_MAX_ROWS).changes
+    return latest(
+        page.memory, limit=_MAX_EARLIER_IMPORTS, operations=("import",), max_rows=_MAX_ROWS
+    ).changes
 
 
 ROUTES = (

@@ -37,7 +37,10 @@ def log_out(page: Page) -> Response:
 
 def _form(page: Page, problem: str = "", status: int = 200) -> Response:
     return page.render(
-        "login/page.html", problem=problem, to=page.query.get("to") or page.form.get("to"), status=status
+        "login/page.html",
+        problem=problem,
+        to=page.query.get("to") or page.form.get("to"),
+        status=status,
     )
 
 

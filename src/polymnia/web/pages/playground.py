@@ -95,7 +95,9 @@ def why(page: Page) -> Response:
     options, wanted = _options(page), page.query.get("wanted").strip()
     found = None
     if wanted and options.question:
-        found = explain_absence(options.memory(page), options.question, wanted, limit=MAX_HITS, within=options.within)
+        found = explain_absence(
+            options.memory(page), options.question, wanted, limit=MAX_HITS, within=options.within
+        )
     return page.render(
         "playground/why_page.html",
         fragment="playground/why.html",
@@ -103,7 +105,9 @@ def why(page: Page) -> Response:
         wanted=wanted,
         absence=found,
         hits=MAX_HITS,
-        compared=_compare(found) if found and found.last and found.outcome in ("ranked", "not found") else [],
+        compared=_compare(found)
+        if found and found.last and found.outcome in ("ranked", "not found")
+        else [],
     )
 
 
@@ -113,21 +117,32 @@ def save(page: Page) -> Response:
     if not options.question or not expected:
         raise BadInput("a saved question needs words and something that it should find")
     place = _place_of(page.memory, options, expected)
-    saved = SavedQuestion(options.question, expected, options.type, options.since, place, place, time_ns() // 1000)
+    saved = SavedQuestion(
+        options.question, expected, options.type, options.since, place, place, time_ns() // 1000
+    )
     with page.site.state.edit(page.workspace) as state:
         if len(state.questions) >= MAX_QUESTIONS:
             raise BadInput(f"at most {MAX_QUESTIONS} questions can be saved; delete one first")
-        state.questions[:] = [each for each in state.questions if each.question != options.question] + [saved]
+        state.questions[:] = [
+            each for each in state.questions if each.question != options.question
+        ] + [saved]
     here = page.url("/playground", q=options.question, type=options.type, since=options.since)
-    return page.done("Question saved", here, fragment="playground/saved.html", **_saved_questions(page))
+    return page.done(
+        "Question saved", here, fragment="playground/saved.html", **_saved_questions(page)
+    )
 
 
 def delete(page: Page) -> Response:
     """Delete a saved question."""
     with page.site.state.edit(page.workspace) as state:
-        state.questions[:] = [each for each in state.questions if each.question != page.form["question"]]
+        state.questions[:] = [
+            each for each in state.questions if each.question != page.form["question"]
+        ]
     return page.done(
-        "Question deleted", page.url("/playground"), fragment="playground/saved.html", **_saved_questions(page)
+        "Question deleted",
+        page.url("/playground"),
+        fragment="playground/saved.html",
+        **_saved_questions(page),
     )
 
 
@@ -136,30 +151,50 @@ def run_all(page: Page) -> Response:
     memory = page.memory
     asked = page.site.state.read(page.workspace).questions
     places = {
-        each.question: _place_of(memory, Options(each.question, each.type, each.since), each.expected) for each in asked
+        each.question: _place_of(
+            memory, Options(each.question, each.type, each.since), each.expected
+        )
+        for each in asked
     }
     with page.site.state.edit(page.workspace) as state:
         for each in state.questions:
             if each.question in places:
-                each.before, each.place, each.at = each.place, places[each.question], time_ns() // 1000
+                each.before, each.place, each.at = (
+                    each.place,
+                    places[each.question],
+                    time_ns() // 1000,
+                )
     asked_again = f"{len(places)} question{'' if len(places) == 1 else 's'} asked"
-    return page.done(asked_again, page.url("/playground"), fragment="playground/saved.html", **_saved_questions(page))
+    return page.done(
+        asked_again,
+        page.url("/playground"),
+        fragment="playground/saved.html",
+        **_saved_questions(page),
+    )
 
 
 def index(page: Page) -> Response:
     """Embed in the background what has no vector yet."""
     page.memory.request_indexing()
-    return page.done("Embedding continues in the background; reload the page to see its progress", page.back)
+    return page.done(
+        "Embedding continues in the background; reload the page to see its progress", page.back
+    )
 
 
 def _options(page: Page) -> Options:
     fields = page.query if page.query.get("q") else page.form
-    return Options(fields.get("q").strip(), fields.get("type"), fields.get("since"), fields.get("embedder"))
+    return Options(
+        fields.get("q").strip(), fields.get("type"), fields.get("since"), fields.get("embedder")
+    )
 
 
 def _recall_call(options: Options) -> str:
     """Return the arguments with which an agent asks the same question."""
-    given = {"query": options.question, "types": [options.type] if options.type else None, "since": options.since}
+    given = {
+        "query": options.question,
+        "types": [options.type] if options.type else None,
+        "since": options.since,
+    }
     return encode({name: value for name, value in given.items() if value}).decode()
 
 
@@ -189,7 +224,9 @@ def _points(row: list[WeightedSignal], name: str) -> float:
 
 def _weights(rows: list[list[WeightedSignal]], name: str) -> tuple[float, float]:
     """Return the lowest and the highest weight of a signal where it counts."""
-    weights = [weight for row in rows for each, _, weight in row if each == name and _points(row, name)]
+    weights = [
+        weight for row in rows for each, _, weight in row if each == name and _points(row, name)
+    ]
     return min(weights), max(weights)
 
 
@@ -201,12 +238,17 @@ def _bars(row: list[WeightedSignal], used: list[str], largest: float) -> list[Ba
 def _moves(passages: list[Passage], both: list[Passage]) -> list[tuple[Passage, int | None]]:
     """Return the passages, and how many places higher each is than in the ranking by both; None if it is not there."""
     place = {each.key: number for number, each in enumerate(both)}
-    return [(each, place[each.key] - number if each.key in place else None) for number, each in enumerate(passages)]
+    return [
+        (each, place[each.key] - number if each.key in place else None)
+        for number, each in enumerate(passages)
+    ]
 
 
 def _compare(found: Absence) -> list[tuple[str, float, float]]:
     """Return the signals that differ: what each adds to the missing passage, and to the last hit that is shown."""
-    last = {name: value * weight for name, value, weight in found.last.signals} if found.last else {}
+    last = (
+        {name: value * weight for name, value, weight in found.last.signals} if found.last else {}
+    )
     points = [(name, value * weight, last.get(name, 0.0)) for name, value, weight in found.signals]
     return [each for each in points if abs(each[1] - each[2]) >= _MIN_SHOWN_POINTS]
 

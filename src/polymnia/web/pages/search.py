@@ -39,7 +39,12 @@ class Filters(Struct, frozen=True):
     @classmethod
     def of(cls, fields: Fields) -> "Filters":
         """Return the filters in some fields."""
-        return cls(tuple(fields.all("type")), tuple(fields.all("tag")), fields.get("client"), fields.get("since"))
+        return cls(
+            tuple(fields.all("type")),
+            tuple(fields.all("tag")),
+            fields.get("client"),
+            fields.get("since"),
+        )
 
     def __bool__(self) -> bool:
         return bool(self.types or self.tags or self.client or self.since)
@@ -92,7 +97,9 @@ def _show_hits(page: Page, question: str, filters: Filters) -> Response:
         filters=filters,
         found=found,
         rows=rows,
-        terms=frozenset(terms_of(" ".join([*content_words(question), *found.corrections.values()]))),
+        terms=frozenset(
+            terms_of(" ".join([*content_words(question), *found.corrections.values()]))
+        ),
         start=start,
         next=start + ROWS if start + ROWS < len(found.hits) else None,
         hidden={} if found.hits else _count_hidden(page, question, filters),
@@ -130,14 +137,20 @@ def _show_type(page: Page, filters: Filters) -> Response:
         for each in found[:ROWS]
     ]
     more = start + ROWS if len(found) > ROWS else None
-    return _render(page, "type", filters=filters, rows=rows, terms=frozenset(), start=start, next=more)
+    return _render(
+        page, "type", filters=filters, rows=rows, terms=frozenset(), start=start, next=more
+    )
 
 
 def _show_latest(page: Page) -> Response:
     memory = page.memory
     if not memory.store.capabilities.history:
-        return _render(page, "latest", days=[], older=None, has_history=False, is_empty=False, clients=[])
-    found = history.latest(memory, limit=ROWS, before=page.query.number("before"), max_rows=MAX_ROWS_READ)
+        return _render(
+            page, "latest", days=[], older=None, has_history=False, is_empty=False, clients=[]
+        )
+    found = history.latest(
+        memory, limit=ROWS, before=page.query.number("before"), max_rows=MAX_ROWS_READ
+    )
     rows = change_rows(memory, found.changes)
     clients: dict[str, int] = {}
     for row in rows:
@@ -155,7 +168,9 @@ def _show_latest(page: Page) -> Response:
 
 def _render(page: Page, kind: str, **values: Any) -> Response:
     empty = {"question": "", "filters": Filters(), "found": None, "hidden": {}}
-    return page.render("search/page.html", fragment="search/fragment.html", **{**empty, **values, "kind": kind})
+    return page.render(
+        "search/page.html", fragment="search/fragment.html", **{**empty, **values, "kind": kind}
+    )
 
 
 def show_types(page: Page) -> Response:
@@ -171,8 +186,15 @@ def show_types(page: Page) -> Response:
 
 def show_names(page: Page) -> Response:
     """Show names of entities that contain what is typed in a field, as its suggestions."""
-    typed = next((page.query.get(each) for each in ("target", "source", "to", "name") if each in page.query), "")
+    typed = next(
+        (page.query.get(each) for each in ("target", "source", "to", "name") if each in page.query),
+        "",
+    )
     return page.render("search/names.html", found=suggest(page.memory, typed))
 
 
-ROUTES = (Route("GET", "/", show), Route("GET", "/types", show_types), Route("GET", "/names", show_names))
+ROUTES = (
+    Route("GET", "/", show),
+    Route("GET", "/types", show_types),
+    Route("GET", "/names", show_names),
+)

@@ -27,7 +27,11 @@ def preview(page: Page) -> Response:
     if action == "export":
         return _export(page, keys)
     page.principal.require("write", "this")
-    counted = forget(page.memory, unwanted(keys), by=page.by, dry_run=True) if action == "delete" else None
+    counted = (
+        forget(page.memory, unwanted(keys), by=page.by, dry_run=True)
+        if action == "delete"
+        else None
+    )
     return page.render(
         "selection/page.html",
         fragment="selection/dialog.html",
@@ -52,7 +56,11 @@ def _describe(receipt: ForgetReceipt) -> str:
         (len(receipt.notes), "note"),
     )
     parts = [count_noun(*each) for each in counts if each[0]]
-    return " and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else "".join(parts) or "nothing"
+    return (
+        " and ".join([", ".join(parts[:-1]), parts[-1]])
+        if len(parts) > 1
+        else "".join(parts) or "nothing"
+    )
 
 
 def apply(page: Page) -> Response:
@@ -90,7 +98,9 @@ def _move(page: Page, keys: list[FactKey]) -> tuple[str, int]:
     if not target:
         raise BadInput("the name of the other entity is missing")
     moved = [each for each in chosen if each[0] != target]
-    receipt = selection.move_observations(page.memory, moved, target, by=page.by, new_type=kind or None)
+    receipt = selection.move_observations(
+        page.memory, moved, target, by=page.by, new_type=kind or None
+    )
     known = f"; it had {receipt.known} of them already" if receipt.known else ""
     return f"Moved {count_noun(receipt.moved, 'observation')} to {target}{known}", receipt.change
 
@@ -101,8 +111,13 @@ def _tag(page: Page, keys: list[FactKey]) -> tuple[str, int]:
         raise BadInput("the tag is missing")
     remove = page.form.get("how") == "remove"
     names = _entity_names(keys)
-    receipt = selection.tag(page.memory, names, add=() if remove else tags, remove=tags if remove else (), by=page.by)
-    return f"{'Untagged' if remove else 'Tagged'} {count_noun(len(receipt.names), 'entity')}", receipt.change
+    receipt = selection.tag(
+        page.memory, names, add=() if remove else tags, remove=tags if remove else (), by=page.by
+    )
+    return (
+        f"{'Untagged' if remove else 'Tagged'} {count_noun(len(receipt.names), 'entity')}",
+        receipt.change,
+    )
 
 
 def _export(page: Page, keys: list[FactKey]) -> Response:
@@ -111,7 +126,9 @@ def _export(page: Page, keys: list[FactKey]) -> Response:
     names = {each.name for each in graph.entities}
     among = [each for each in graph.relations if {each.source, each.target} <= names]
     found = [notes.in_vault(page.memory, each.name) for each in keys if each.kind == "note"]
-    data = encode_document(Graph(graph.entities, among), [each for each in found if each is not None])
+    data = encode_document(
+        Graph(graph.entities, among), [each for each in found if each is not None]
+    )
     return download(data, "selection.json", "application/json")
 
 
