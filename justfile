@@ -9,11 +9,16 @@ default:
 # Create .venv with everything that the other commands need.
 setup:
     {{python}} -m venv .venv
-    {{bin}}/pip install -q -e '.[test,dev,docs,coverage]'
+    {{bin}}/pip install -q --require-hashes -r requirements-dev.txt
+    {{bin}}/pip install -q --no-deps -e .
 
 # Run the unmarked tests, or what the arguments say: `just test tests/mcp -k ping`.
 test *arguments:
     {{bin}}/pytest {{arguments}}
+
+# Run the behaviour, protocol and dialect tests on SQLite and in memory, in about a minute.
+quick *arguments:
+    {{bin}}/pytest -q tests/behaviour tests/mcp tests/dialects -k 'not postgres and not jsonl and not binlog' {{arguments}}
 
 # Run the durability matrices, crashes, hostile clients, crowds, and benchmarks as smoke tests.
 slow:
@@ -66,3 +71,12 @@ coverage:
 # Fetch the scripts of other projects that the web interface serves (needs npm).
 vendor:
     {{bin}}/python -m docs.vendor
+
+# Write the versions and hashes of all development packages to requirements-dev.txt.
+lock *arguments:
+    {{bin}}/uv pip compile -q --universal --python-version 3.11 --generate-hashes --all-extras --no-annotate \
+        --custom-compile-command 'just lock' pyproject.toml -o requirements-dev.txt {{arguments}}
+
+# Look up known vulnerabilities of the packages in requirements-dev.txt.
+audit:
+    {{bin}}/uv tool run pip-audit==2.10.1 --require-hashes --disable-pip -r requirements-dev.txt
